@@ -12,21 +12,11 @@ from collections.abc import Callable, Collection, Mapping
 from itertools import islice
 from typing import Any, assert_never
 
+from dotr import ir
 from dotr.cli.planning_lars import holding
 from dotr.cli.planning_lasting import EVERY_GRAPH, lasting, lasting_relations, reads_what_lasts
 from dotr.core.deployment import Deployment
 from dotr.io.python_plan import kept
-from dotr.ir import (
-    Between,
-    Conjunct,
-    DatalogRule,
-    Every,
-    Expression,
-    Rule,
-    Summarise,
-    Window,
-    Within,
-)
 from dotr.lang.printer import datalog_rule_text
 from dotr.rdf.terms import RDF_TYPE, Term
 from dotr.sparql.printing import Writer
@@ -89,8 +79,8 @@ def _rules(deployment: Deployment, writer: Writer) -> list[Shown]:
     ]
 
 
-def _trigger(rule: Rule) -> Shown:
-    if isinstance(rule.trigger, Every):
+def _trigger(rule: ir.Rule) -> Shown:
+    if isinstance(rule.trigger, ir.Every):
         return {"name": rule.trigger.name, "every": duration_text(rule.trigger.duration)}
     return {
         "name": rule.trigger.name,
@@ -102,7 +92,7 @@ def _trigger(rule: Rule) -> Shown:
 
 
 def _conjuncts(
-    rule: Rule, plan: RulePlan, writer: Writer, users: Mapping[ColumnSpec, Collection[str]]
+    rule: ir.Rule, plan: RulePlan, writer: Writer, users: Mapping[ColumnSpec, Collection[str]]
 ) -> list[Shown]:
     steps = {step.conjunct.position.name: step for step in plan.steps}
     shown = []
@@ -135,35 +125,35 @@ def _sharers(name: str, users: Collection[str]) -> Shown:
     return {"shared_with": others[:SHARERS], "sharers": len(users) - 1}
 
 
-def choice(conjunct: Conjunct, writer: Writer) -> str:
+def choice(conjunct: ir.Conjunct, writer: Writer) -> str:
     """`LAST 3`, `NOT`, `AVG(Reading.?val) AS ?mean`."""
-    if not isinstance(conjunct, Summarise):
+    if not isinstance(conjunct, ir.Summarise):
         return conjunct.word
     inner = "*" if conjunct.argument is None else writer.expression(conjunct.argument)
     return f"{conjunct.function}({'DISTINCT ' if conjunct.distinct else ''}{inner}) AS ?{conjunct.variable}"
 
 
-def parent(window: Window) -> str:
+def parent(window: ir.Window) -> str:
     """The position that a conjunct hangs from in the tree of windows."""
-    return window.reference if isinstance(window, Within) else window.start
+    return window.reference if isinstance(window, ir.Within) else window.start
 
 
-def interval(window: Window) -> str:
+def interval(window: ir.Window) -> str:
     """The window with its ends: `[Smoke - 5 min, Smoke]`, `[Smoke - 1 h, Smoke)`, `(A, B)`."""
     match window:
-        case Within(duration, reference, before):
+        case ir.Within(duration, reference, before):
             start = f"{reference} - {duration_text(duration)}" if duration else reference
             return f"[{start}, {reference}{')' if before else ']'}"
-        case Between(start, end):
+        case ir.Between(start, end):
             return f"({start}, {end})"
         case _:
             assert_never(window)
 
 
-def _keys(conjunct: Conjunct, writer: Writer) -> tuple[list[str], str | None]:
+def _keys(conjunct: ir.Conjunct, writer: Writer) -> tuple[list[str], str | None]:
     """Equations that index the conjunct's facts, and what else ON says."""
     keys: list[str] = []
-    rest: list[Expression] = []
+    rest: list[ir.Expression] = []
     for part in parts(conjunct.on):
         pair = equality(part, conjunct.position.name)
         if pair is None:
@@ -217,8 +207,8 @@ def _datalog(deployment: Deployment) -> Shown:
     program, closed = deployment.program, deployment.enrich.closed
     running = {id(rule.span) if rule.span is not None else rule for rule in closed.reach.rules}
     waiting = {id(rule.span) if rule.span is not None else rule for rule in closed.instantiated.dormant}
-    dormant: list[DatalogRule] = []
-    pruned: list[DatalogRule] = []
+    dormant: list[ir.DatalogRule] = []
+    pruned: list[ir.DatalogRule] = []
     for rule in program.datalog:
         known = id(rule.span) if rule.span is not None else rule
         if known not in running:

@@ -10,23 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
+from dotr import ir
 from dotr.errors import Diagnostics
-from dotr.ir import (
-    Aggregate,
-    AggregateAtom,
-    Atom,
-    Attribute,
-    BindAtom,
-    BodyAtom,
-    Call,
-    DatalogRule,
-    Exists,
-    Expression,
-    FilterAtom,
-    NotAtom,
-    TimeOf,
-    Var,
-)
 from dotr.joins.variables import atom_variables, expression_variables
 from dotr.rdf.terms import is_iri, is_literal
 from dotr.source import Span
@@ -35,7 +20,7 @@ from dotr.source import Span
 _REFUSED = frozenset({"NOW", "RAND", "UUID", "STRUUID", "BNODE"})
 
 
-def check_safety(rule: DatalogRule, found: Diagnostics) -> None:
+def check_safety(rule: ir.DatalogRule, found: Diagnostics) -> None:
     """Report unsafe variables, variables bound twice, and terms where they cannot stand."""
     bound = _bound_by(rule.body, found)
     for head in rule.heads:
@@ -45,21 +30,21 @@ def check_safety(rule: DatalogRule, found: Diagnostics) -> None:
         _check_terms(head, True, found)
 
 
-def _bound_by(body: Sequence[BodyAtom], found: Diagnostics) -> set[str]:
+def _bound_by(body: Sequence[ir.BodyAtom], found: Diagnostics) -> set[str]:
     bound: set[str] = set()
     for item in body:
-        if isinstance(item, Atom):
+        if isinstance(item, ir.Atom):
             bound.update(atom_variables(item))
             _check_terms(item, False, found)
-        elif isinstance(item, NotAtom):
+        elif isinstance(item, ir.NotAtom):
             _check_terms(item.atom, False, found)
-        elif isinstance(item, AggregateAtom):
+        elif isinstance(item, ir.AggregateAtom):
             _check_aggregate(item, found)
             bound.update(v.name for v in item.group)
             bound.update(t.variable.name for t in item.totals)
-    _check_binds([item for item in body if isinstance(item, BindAtom)], body, bound, found)
+    _check_binds([item for item in body if isinstance(item, ir.BindAtom)], body, bound, found)
     for item in body:
-        if isinstance(item, FilterAtom):
+        if isinstance(item, ir.FilterAtom):
             _check_functions(item.condition, item.span, found)
             for name in expression_variables(item.condition):
                 if name not in bound:
@@ -68,7 +53,7 @@ def _bound_by(body: Sequence[BodyAtom], found: Diagnostics) -> set[str]:
 
 
 def _check_binds(
-    binds: list[BindAtom], body: Sequence[BodyAtom], bound: set[str], found: Diagnostics
+    binds: list[ir.BindAtom], body: Sequence[ir.BodyAtom], bound: set[str], found: Diagnostics
 ) -> None:
     for bind in binds:
         _check_functions(bind.expression, bind.span, found)
@@ -101,7 +86,7 @@ def _check_binds(
     bound.update(targets)  # reported once
 
 
-def _check_aggregate(item: AggregateAtom, found: Diagnostics) -> None:
+def _check_aggregate(item: ir.AggregateAtom, found: Diagnostics) -> None:
     inner = _bound_by(item.body, found)
     for variable in item.group:
         if variable.name not in inner:
@@ -119,22 +104,22 @@ def _check_aggregate(item: AggregateAtom, found: Diagnostics) -> None:
                     _unsafe(used, f"{total.function}", item.span, None, inner, found)
 
 
-def _check_terms(atom: Atom, head: bool, found: Diagnostics) -> None:
-    if not isinstance(atom.subject, Var) and is_literal(atom.subject):
+def _check_terms(atom: ir.Atom, head: bool, found: Diagnostics) -> None:
+    if not isinstance(atom.subject, ir.Var) and is_literal(atom.subject):
         message = "a literal cannot be a subject"
         if head:
             found.error("D3009", message, atom.span, atom.subject, "swap subject and object")
         else:
             found.warning("D3009", message + ": this atom never holds", atom.span, atom.subject)
-    if not isinstance(atom.predicate, Var) and not is_iri(atom.predicate):
+    if not isinstance(atom.predicate, ir.Var) and not is_iri(atom.predicate):
         found.error("D3009", "a predicate must be an IRI", atom.span, atom.predicate)
 
 
-def _check_functions(expression: Expression, span: Span | None, found: Diagnostics) -> None:
-    todo: list[Expression] = [expression]
+def _check_functions(expression: ir.Expression, span: Span | None, found: Diagnostics) -> None:
+    todo: list[ir.Expression] = [expression]
     while todo:
         part = todo.pop()
-        if isinstance(part, Call):
+        if isinstance(part, ir.Call):
             if part.function in _REFUSED:
                 found.error(
                     "D3008",
@@ -143,8 +128,8 @@ def _check_functions(expression: Expression, span: Span | None, found: Diagnosti
                     notes=("what the background entails must not depend on when or where it is computed",),
                 )
             todo.extend(part.arguments)
-        elif isinstance(part, Exists | Aggregate | Attribute | TimeOf):
-            hint = "write NOT atom, or AGGREGATE(…)" if isinstance(part, Exists | Aggregate) else ""
+        elif isinstance(part, ir.Exists | ir.Aggregate | ir.Attribute | ir.TimeOf):
+            hint = "write NOT atom, or AGGREGATE(…)" if isinstance(part, ir.Exists | ir.Aggregate) else ""
             found.error("D3008", "this expression is not allowed in Datalog", part.span or span, hint=hint)
 
 
@@ -152,12 +137,14 @@ def _unsafe(
     name: str,
     where: str,
     span: Span | None,
-    rule: DatalogRule | None,
+    rule: ir.DatalogRule | None,
     bound: Iterable[str],
     found: Diagnostics,
 ) -> None:
     notes = ["a variable must be bound by an atom that is not negated, by BIND, or by AGGREGATE"]
-    if rule is not None and any(isinstance(i, NotAtom) and name in atom_variables(i.atom) for i in rule.body):
+    if rule is not None and any(
+        isinstance(i, ir.NotAtom) and name in atom_variables(i.atom) for i in rule.body
+    ):
         notes.append(f"`?{name}` stands in a NOT, which binds nothing")
     close = get_close_matches(name, sorted(bound), 1)
     hint = f"did you mean `?{close[0]}`?" if close else ""

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field
 
+from dotr import ir
 from dotr.events import Clock, Fact, Time
 from dotr.explain.held_checker import HeldChecker, facts_below
 from dotr.explain.held_proofs import Holding
@@ -32,18 +33,6 @@ from dotr.explain.proofs import (
 )
 from dotr.explain.query_shapes import excluded, is_aggregate, row_count, with_rows
 from dotr.explain.triple_checker import TripleChecker
-from dotr.ir import (
-    Between,
-    Conjunct,
-    Every,
-    Operator,
-    Program,
-    RelationToStream,
-    Rule,
-    Select,
-    Summarise,
-    Within,
-)
 from dotr.late import dataclass, replace
 from dotr.rdf.terms import Triple
 from dotr.reference.operators import LITERAL
@@ -75,7 +64,7 @@ class Checker:
         self._triples = TripleChecker(self.history, self._claim)
 
     @property
-    def program(self) -> Program:
+    def program(self) -> ir.Program:
         return self.history.program
 
     @property
@@ -117,13 +106,13 @@ class Checker:
 
     # -- facts
 
-    def _fact(self, position: str, proof: FactProof, rule: Rule) -> None:
+    def _fact(self, position: str, proof: FactProof, rule: ir.Rule) -> None:
         self._claim(proof.position == position, f"{proof.position} is not {position}")
         streams = {p.name: p for p in rule.positions}
         match proof.why:
             case None:
                 trigger = rule.trigger
-                ticks = isinstance(trigger, Every) and proof.fact[0] % trigger.duration == 0
+                ticks = isinstance(trigger, ir.Every) and proof.fact[0] % trigger.duration == 0
                 self._claim(ticks and not proof.fact[1], f"{position} is not a tick")
             case EventProof() as why:
                 self._claim(why.rule.name == streams[position].stream, f"{position} is another rule's event")
@@ -184,12 +173,12 @@ class Checker:
             self._claim(
                 count is None or count == len(there), f"{proof.position}: {len(there)} answers, not {count}"
             )
-        side = Of.LASTING if change.operator is RelationToStream.ISTREAM else Of.BEFORE
+        side = Of.LASTING if change.operator is ir.RelationToStream.ISTREAM else Of.BEFORE
         self._solution(stream, proof, change.solution, side)
         rules = any(time == until for until, _ in self.history.past)
         self._claim(rules == change.rules, f"{proof.position}: whether other rules hold from then on")
         for one in change.moved:
-            begins = change.operator is RelationToStream.ISTREAM
+            begins = change.operator is ir.RelationToStream.ISTREAM
             moved = self._triples.moved(one, time, begins=not begins)
             self._claim(moved, f"{proof.position}: {one.triple} did not change then")
 
@@ -216,7 +205,7 @@ class Checker:
         self._claim(named >= left_out, f"{proof.position}: something is left out that must be absent")
 
     def _rows(
-        self, proof: FactProof, why: SolutionProof, select: Select, triples: Collection[Triple], of: Of
+        self, proof: FactProof, why: SolutionProof, select: ir.Select, triples: Collection[Triple], of: Of
     ) -> None:
         """How many rows an aggregate counts, and that as many as are shown have their triples."""
         time, values = proof.fact[:2]
@@ -230,7 +219,7 @@ class Checker:
 
     # -- conjuncts
 
-    def _step(self, rule: Rule, literal: LiteralRule, step: ConjunctProof, row: Row, now: Time) -> None:
+    def _step(self, rule: ir.Rule, literal: LiteralRule, step: ConjunctProof, row: Row, now: Time) -> None:
         """One conjunct, by enumeration; `row` is continued."""
         conjunct, name = step.conjunct, step.conjunct.position.name
         if step.inside is None:  # as many points would be gone through here
@@ -238,7 +227,7 @@ class Checker:
             if isinstance(step, Chosen):
                 self._fact(name, step.fact, rule)
                 row[name] = step.fact.fact
-            elif isinstance(step, Counted) and isinstance(conjunct, Summarise):
+            elif isinstance(step, Counted) and isinstance(conjunct, ir.Summarise):
                 row["?" + conjunct.variable] = None
             return
         inside, passing = self._candidates(rule, literal, conjunct, row, now)
@@ -258,18 +247,18 @@ class Checker:
                 )
                 row[name] = proof.fact
             case NothingThere(nearest=nearest):
-                self._claim(conjunct.operator is Operator.NOT and ways != [], f"{name}: there is one")
+                self._claim(conjunct.operator is ir.Operator.NOT and ways != [], f"{name}: there is one")
                 named = nearest in inside if inside else nearest is None
                 self._claim(named, f"{name}: another fact is named as the nearest")
             case Counted(value=value, facts=facts):
-                assert isinstance(conjunct, Summarise)
+                assert isinstance(conjunct, ir.Summarise)
                 self._claim(list(facts) == passing, f"{name}: other facts are counted")
                 variable = "?" + conjunct.variable
                 self._claim(value == ways[0][variable], f"{name}: its value is another")
                 row[variable] = value
 
     def _candidates(
-        self, rule: Rule, literal: LiteralRule, conjunct: Conjunct, row: Row, now: Time
+        self, rule: ir.Rule, literal: LiteralRule, conjunct: ir.Conjunct, row: Row, now: Time
     ) -> tuple[list[Fact], list[Fact]]:
         position, name = conjunct.position, conjunct.position.name
         inside_window, itself = _window(rule, conjunct, row)
@@ -301,17 +290,17 @@ class Checker:
         self.found.append(what)
 
 
-def _window(rule: Rule, conjunct: Conjunct, row: Row) -> tuple[Callable[[Time], bool], Fact | None]:
+def _window(rule: ir.Rule, conjunct: ir.Conjunct, row: Row) -> tuple[Callable[[Time], bool], Fact | None]:
     """(whether a time is in the window, the reference itself where it is not a candidate)."""
     match conjunct.window:
-        case Within(duration=duration, reference=reference, before=True):
+        case ir.Within(duration=duration, reference=reference, before=True):
             end = row[reference][0]
             return (lambda t: end - duration <= t < end), None
-        case Within(duration=duration, reference=reference):
+        case ir.Within(duration=duration, reference=reference):
             end = row[reference][0]
             stream = next((p.stream for p in rule.positions if p.name == reference), None)
             same = stream == conjunct.position.stream and not LITERAL[conjunct.operator].counts_reference
             return (lambda t: end - duration <= t <= end), row[reference] if same else None
-        case Between(start=a, end=b):
+        case ir.Between(start=a, end=b):
             after, until = row[a][0], row[b][0]
             return (lambda t: after < t < until), None

@@ -14,22 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 
+from dotr import ir
 from dotr.datalog.clauses import Clause, Head
 from dotr.explain.equal_proofs import Sharing, parts_of
 from dotr.explain.proofs import Attempt, Derived, Missing, Origin, Totalled, TripleProof, Unopened
 from dotr.expressions.evaluate import compile_condition, compile_expression
-from dotr.ir import (
-    AggregateAtom,
-    Atom,
-    Attribute,
-    BindAtom,
-    DatalogRule,
-    FilterAtom,
-    Node,
-    NotAtom,
-    TimeOf,
-    Var,
-)
 from dotr.joins.body import AbsentPattern, BodyPattern, View, bound_by, triple_pattern
 from dotr.joins.graph_relations import ALL, Relation, holding, is_aggregate, is_class
 from dotr.joins.plan_interpreter import walk
@@ -66,7 +55,7 @@ class Derivations:
         store: TripleIndex,
         clauses: Sequence[Clause],
         leaf: Callable[[Triple], TripleProof | None],
-        origin: Callable[[DatalogRule], Origin] = lambda rule: Origin(),
+        origin: Callable[[ir.DatalogRule], Origin] = lambda rule: Origin(),
     ) -> None:
         self.store = store
         self._clauses = clauses
@@ -197,7 +186,7 @@ class Derivations:
         names = tuple(sorted(given))
         if (number, names) not in self._plans:
             outputs = tuple(sorted(bound_by(clause.items)))
-            nodes: list[Node] = [Var(name) for name in outputs]
+            nodes: list[ir.Node] = [ir.Var(name) for name in outputs]
             self._plans[number, names] = plan(clause.items, nodes, self.store, given=names), outputs
         made, outputs = self._plans[number, names]
         for row in walk(made, self.store, [given[name] for name in names]):
@@ -211,25 +200,27 @@ class Derivations:
             yield _ProofEdge(triple, clause, tuple(sorted(bindings.items())), premises + schema)
 
     def _derived(self, edge: _ProofEdge, premises: tuple[TripleProof, ...]) -> Derived:
-        atoms = [atom for atom in edge.clause.rule.body if isinstance(atom, AggregateAtom)]
+        atoms = [atom for atom in edge.clause.rule.body if isinstance(atom, ir.AggregateAtom)]
         totals = tuple(self._totalled(atom, dict(edge.bindings)) for atom in atoms)
         rule = edge.clause.rule
         name = self._origin(rule).name
         return Derived(edge.head, rule, edge.bindings, premises, _absences(edge), totals, name)
 
-    def _totalled(self, atom: AggregateAtom, given: dict[str, Term]) -> Totalled:
+    def _totalled(self, atom: ir.AggregateAtom, given: dict[str, Term]) -> Totalled:
         """The solutions that an AGGREGATE counted, over strata that are below."""
         rows = self._solutions(atom, {name: given[name] for name in (v.name for v in atom.group)})
-        atoms = [item for item in atom.body if isinstance(item, Atom)]
+        atoms = [item for item in atom.body if isinstance(item, ir.Atom)]
         shown = [tuple(self.proof(_instance(item, row)) for item in atoms) for row in rows[:SHOWN]]
         return Totalled(atom, len(rows), tuple(shown))
 
-    def _solutions(self, atom: AggregateAtom, group: dict[str, Term]) -> list[dict[str, Term]]:
+    def _solutions(self, atom: ir.AggregateAtom, group: dict[str, Term]) -> list[dict[str, Term]]:
         """The solutions of its body for one group, in canonical order."""
-        items = [triple_pattern(i.subject, i.predicate, i.object) for i in atom.body if isinstance(i, Atom)]
+        items = [
+            triple_pattern(i.subject, i.predicate, i.object) for i in atom.body if isinstance(i, ir.Atom)
+        ]
         names = tuple(dict.fromkeys(name for item in items for name in item.variables))
         given = tuple(sorted(name for name in names if name in group))
-        made = plan(items, [Var(name) for name in names], self.store, given=given, as_set=True)
+        made = plan(items, [ir.Var(name) for name in names], self.store, given=given, as_set=True)
         found: dict[tuple[Term, ...], dict[str, Term]] = {}
         for values in walk(made, self.store, [group[name] for name in given]):
             row = self._bound(atom, dict(zip(names, values, strict=True)))
@@ -237,9 +228,9 @@ class Derivations:
                 found[tuple(row[name] for name in sorted(row))] = row
         return [found[key] for key in sorted(found, key=values_key)]
 
-    def _bound(self, atom: AggregateAtom, row: dict[str, Term]) -> dict[str, Term] | None:
+    def _bound(self, atom: ir.AggregateAtom, row: dict[str, Term]) -> dict[str, Term] | None:
         """A match of the atoms with what BIND gives; None where a FILTER, a BIND or a NOT lets it go."""
-        binds = [item for item in atom.body if isinstance(item, BindAtom)]
+        binds = [item for item in atom.body if isinstance(item, ir.BindAtom)]
         for _ in range(len(binds)):  # one may use another that is written later
             for bind in binds:
                 value = compile_expression(bind.expression, _leaf, clock=self.store.moment.clock)(row)
@@ -248,10 +239,10 @@ class Derivations:
         if any(bind.variable.name not in row for bind in binds):
             return None
         for item in atom.body:
-            if isinstance(item, FilterAtom):
+            if isinstance(item, ir.FilterAtom):
                 if not compile_condition(item.condition, _leaf, clock=self.store.moment.clock)(row):
                     return None
-            elif isinstance(item, NotAtom):
+            elif isinstance(item, ir.NotAtom):
                 nodes = (_bound(n, row) for n in (item.atom.subject, item.atom.predicate, item.atom.object))
                 if walk(plan([triple_pattern(*nodes)], [], self.store, as_set=True), self.store, []):
                     return None
@@ -259,7 +250,7 @@ class Derivations:
 
     def why_absent(self, triple: Triple) -> Missing:
         """The rules that could give a triple that does not hold, and the first premise that each lacks."""
-        attempts: dict[tuple[DatalogRule, tuple[Node, ...]], None] = {}
+        attempts: dict[tuple[ir.DatalogRule, tuple[ir.Node, ...]], None] = {}
         for relation in holding(triple):
             for number, head in self._heads.get(relation, ()):
                 given = _unified(head.pattern.columns, _row(relation, triple))
@@ -268,7 +259,7 @@ class Derivations:
                     attempts[clause.rule, self._lacking(clause, given)] = None
         return Missing(triple, tuple(Attempt(rule, lacks) for rule, lacks in attempts))
 
-    def _lacking(self, clause: Clause, given: dict[str, Term]) -> tuple[Node, ...]:
+    def _lacking(self, clause: Clause, given: dict[str, Term]) -> tuple[ir.Node, ...]:
         """The first pattern of a body that has no solution beside those before it, filters left aside."""
         patterns = [item for item in clause.items if isinstance(item, BodyPattern)]
         names = tuple(sorted(given))
@@ -294,19 +285,19 @@ def _uses(proof: TripleProof, triple: Triple) -> bool:
     return False
 
 
-def _leaf(node: Var | Attribute | TimeOf) -> Callable[[Mapping[str, Term]], Term | None]:
-    assert isinstance(node, Var), "Datalog has variables only"
+def _leaf(node: ir.Var | ir.Attribute | ir.TimeOf) -> Callable[[Mapping[str, Term]], Term | None]:
+    assert isinstance(node, ir.Var), "Datalog has variables only"
     name = node.name
     return lambda env: env.get(name)
 
 
-def _instance(atom: Atom, row: Mapping[str, Term]) -> Triple:
-    terms = [row[n.name] if isinstance(n, Var) else n for n in (atom.subject, atom.predicate, atom.object)]
+def _instance(atom: ir.Atom, row: Mapping[str, Term]) -> Triple:
+    terms = [row[n.name] if isinstance(n, ir.Var) else n for n in (atom.subject, atom.predicate, atom.object)]
     return terms[0], terms[1], terms[2]
 
 
-def _bound(node: Node, given: dict[str, Term]) -> Node:
-    return given.get(node.name, node) if isinstance(node, Var) else node
+def _bound(node: ir.Node, given: dict[str, Term]) -> ir.Node:
+    return given.get(node.name, node) if isinstance(node, ir.Var) else node
 
 
 def _row(relation: Relation, triple: Triple) -> tuple[Term, ...]:
@@ -318,7 +309,7 @@ def _row(relation: Relation, triple: Triple) -> tuple[Term, ...]:
 
 
 def _triple(item: BodyPattern, bindings: dict[str, Term]) -> Triple:
-    terms = [bindings[node.name] if isinstance(node, Var) else node for node in item.columns]
+    terms = [bindings[node.name] if isinstance(node, ir.Var) else node for node in item.columns]
     if item.relation == ALL:
         return terms[0], terms[1], terms[2]
     if is_class(item.relation):
@@ -326,11 +317,11 @@ def _triple(item: BodyPattern, bindings: dict[str, Term]) -> Triple:
     return terms[0], item.relation, terms[1]
 
 
-def _unified(columns: tuple[Node, ...], row: tuple[Term, ...]) -> dict[str, Term] | None:
+def _unified(columns: tuple[ir.Node, ...], row: tuple[Term, ...]) -> dict[str, Term] | None:
     """The values of a head's variables that make it this row."""
     values: dict[str, Term] = {}
     for node, term in zip(columns, row, strict=True):
-        if isinstance(node, Var):
+        if isinstance(node, ir.Var):
             if values.setdefault(node.name, term) != term:
                 return None
         elif node != term:
@@ -342,13 +333,13 @@ def _absences(edge: _ProofEdge) -> tuple[tuple[Term | None, ...], ...]:
     """What NOT looked for, as patterns."""
     bindings = dict(edge.bindings)
     return tuple(
-        tuple(bindings.get(node.name) if isinstance(node, Var) else node for node in _nodes(item.pattern))
+        tuple(bindings.get(node.name) if isinstance(node, ir.Var) else node for node in _nodes(item.pattern))
         for item in edge.clause.items
         if isinstance(item, AbsentPattern)
     )
 
 
-def _nodes(pattern: BodyPattern) -> tuple[Node, ...]:
+def _nodes(pattern: BodyPattern) -> tuple[ir.Node, ...]:
     """A pattern's nodes as subject, predicate, object."""
     if pattern.relation == ALL:
         return pattern.columns

@@ -11,33 +11,11 @@ from html import escape
 from typing import Any, assert_never
 
 from dotr.events import Clock, Fact
+from dotr.explain import proofs
 from dotr.explain.clause_text import window_text
 from dotr.explain.equal_proofs import Sharing
 from dotr.explain.held_proofs import Holding
 from dotr.explain.held_text import HeldValues
-from dotr.explain.proofs import (
-    OF_BACKGROUND,
-    TOO_LONG,
-    Blocked,
-    Changed,
-    Chosen,
-    ConjunctProof,
-    Counted,
-    Derived,
-    EventLeaf,
-    EventProof,
-    FactProof,
-    InBackground,
-    InStream,
-    Lasting,
-    Missing,
-    NothingThere,
-    NoTrigger,
-    SolutionProof,
-    TripleProof,
-    Unopened,
-    WhyNot,
-)
 from dotr.explain.text import Places
 from dotr.explain.tree import Node
 from dotr.ir import Node as IrNode
@@ -60,17 +38,23 @@ class PlainProofs:
         self._seen: set[object] = set()
         self._held = HeldValues(clock, self._fact)
 
-    def of(self, found: WhyNot | TripleProof | Missing) -> Plain:
+    def of(self, found: proofs.WhyNot | proofs.TripleProof | proofs.Missing) -> Plain:
         """An explanation; `fired` says of a rule whether it is of an event."""
         match found:
-            case InStream() | InBackground() | Lasting() | Derived() | Unopened():
+            case (
+                proofs.InStream()
+                | proofs.InBackground()
+                | proofs.Lasting()
+                | proofs.Derived()
+                | proofs.Unopened()
+            ):
                 return self.triple(found)
-            case Missing(triple=triple, attempts=attempts):
+            case proofs.Missing(triple=triple, attempts=attempts):
                 tried = [{"rule": self._rule_text(one.rule), "lacks": _shown(one.lacks)} for one in attempts]
                 return {"triple": list(triple), "holds": False, "attempts": tried}
-            case EventProof():
+            case proofs.EventProof():
                 return {"fired": True, **self.event(found)}
-            case NoTrigger():
+            case proofs.NoTrigger():
                 return {
                     "fired": False,
                     "rule": found.rule.name,
@@ -85,18 +69,18 @@ class PlainProofs:
                     "left_out": list(found.left_out),
                     **self._not_held(found),
                 }
-            case Blocked():
+            case proofs.Blocked():
                 return self._blocked(found)
             case _:
                 assert_never(found)
 
-    def _not_held(self, found: NoTrigger) -> Plain:
+    def _not_held(self, found: proofs.NoTrigger) -> Plain:
         """Why a head gives a rule no fact."""
         if found.held_before:
             return {"held_before": True}
         return {"not_held": self._held.failures(found.not_held)} if found.not_held else {}
 
-    def event(self, proof: EventProof) -> Plain:
+    def event(self, proof: proofs.EventProof) -> Plain:
         """The proof of an event, the first time that it occurs."""
         if proof.id in self._seen:
             return {"rule": proof.rule.name, "id": proof.id, "above": True}
@@ -111,10 +95,10 @@ class PlainProofs:
             "steps": [self._step(step) for step in proof.steps],
         }
 
-    def triple(self, proof: TripleProof) -> Plain:
+    def triple(self, proof: proofs.TripleProof) -> Plain:
         """The proof of a triple."""
         match proof:
-            case InStream(triple=triple, time=time):
+            case proofs.InStream(triple=triple, time=time):
                 place = self._places(triple, time)
                 return {
                     "triple": list(triple),
@@ -122,22 +106,22 @@ class PlainProofs:
                     "time": self._clock.text(time),
                     "place": place,
                 }
-            case InBackground(triple=triple, until=until):
+            case proofs.InBackground(triple=triple, until=until):
                 place = self._places(triple, None)
                 shown: Plain = {"triple": list(triple), "stated": "background", "place": place}
                 if until is not None:
                     shown["until"] = self._clock.text(until)
                 return shown
-            case Lasting():
+            case proofs.Lasting():
                 return self._lasting(proof)
-            case Derived():
+            case proofs.Derived():
                 return self._derived(proof)
-            case Unopened(triple=triple, reason=reason):
+            case proofs.Unopened(triple=triple, reason=reason):
                 return {"triple": list(triple), "unopened": reason}
             case _:
                 assert_never(proof)
 
-    def _derived(self, proof: Derived) -> Plain:
+    def _derived(self, proof: proofs.Derived) -> Plain:
         """A derivation, the first time that it occurs; what is deeper than values can be is counted."""
         number, triple = self._sharing.number(proof), list(proof.triple)
         if number in self._seen:
@@ -159,7 +143,7 @@ class PlainProofs:
         self._level -= 1
         return found
 
-    def _totals(self, proof: Derived) -> Plain:
+    def _totals(self, proof: proofs.Derived) -> Plain:
         """What AGGREGATE atoms counted, where there are some."""
         found = [
             {"solutions": one.rows, "first": [[self.triple(p) for p in row] for row in one.shown]}
@@ -167,20 +151,20 @@ class PlainProofs:
         ]
         return {"aggregates": found} if found else {}
 
-    def _fact(self, proof: FactProof) -> Plain:
+    def _fact(self, proof: proofs.FactProof) -> Plain:
         found: Plain = {"position": proof.position, **self._values(proof.fact, proof.variables)}
         match proof.why:
             case None:
                 pass
-            case EventProof():
+            case proofs.EventProof():
                 found["event"] = self.event(proof.why)
-            case EventLeaf(id=name, kept=kept):
+            case proofs.EventLeaf(id=name, kept=kept):
                 found["event"] = {"id": name, "kept": kept}
-            case SolutionProof() as why:
+            case proofs.SolutionProof() as why:
                 found |= self._solution(why)
             case Holding() as holding:
                 found |= self._held.holding(holding)
-            case Changed() as change:
+            case proofs.Changed() as change:
                 found |= self._solution(change.solution)
                 found["change"] = change.operator.value
                 if change.before is not None:
@@ -193,7 +177,7 @@ class PlainProofs:
                 assert_never(proof.why)
         return found
 
-    def _solution(self, why: SolutionProof) -> Plain:
+    def _solution(self, why: proofs.SolutionProof) -> Plain:
         found: Plain = {"because": [self.triple(premise) for premise in why.premises]}
         if why.absent:
             found["absent"] = list(why.absent)
@@ -205,9 +189,9 @@ class PlainProofs:
             found["others"] = [self._solution(other) for other in why.others]
         return found
 
-    def _lasting(self, proof: Lasting) -> Plain:
+    def _lasting(self, proof: proofs.Lasting) -> Plain:
         """A statement with its period."""
-        of_background = proof.place == OF_BACKGROUND
+        of_background = proof.place == proofs.OF_BACKGROUND
         return {
             "triple": list(proof.triple),
             "stated": "background" if of_background else "inserted" if proof.inserted else "held",
@@ -222,7 +206,7 @@ class PlainProofs:
         values = {name: term for name, term in pairs if term is not None}
         return {"time": self._clock.text(fact[0]), "values": values}
 
-    def _step(self, step: ConjunctProof) -> Plain:
+    def _step(self, step: proofs.ConjunctProof) -> Plain:
         conjunct = step.conjunct
         found: Plain = {
             "clause": conjunct.word,
@@ -231,15 +215,15 @@ class PlainProofs:
             "in_window": step.inside,
         }
         if step.inside is None:
-            found["unopened"] = TOO_LONG
+            found["unopened"] = proofs.TOO_LONG
         match step:
-            case Chosen():
+            case proofs.Chosen():
                 found |= {"candidates": step.passing, "fact": self._fact(step.fact)}
-            case NothingThere():
+            case proofs.NothingThere():
                 if step.nearest is not None:
                     found["nearest"] = self._values(step.nearest, conjunct.position.variables)
                     found["not_true"] = list(step.failed)
-            case Counted():
+            case proofs.Counted():
                 assert isinstance(conjunct, Summarise)
                 found |= {"variable": conjunct.variable, "value": step.value, "candidates": len(step.facts)}
                 found["facts"] = [self._values(fact, conjunct.position.variables) for fact in step.facts[:10]]
@@ -247,7 +231,7 @@ class PlainProofs:
                 assert_never(step)
         return found
 
-    def _blocked(self, found: Blocked) -> Plain:
+    def _blocked(self, found: proofs.Blocked) -> Plain:
         result: Plain = {
             "fired": False,
             "rule": found.rule.name,

@@ -12,15 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 
 from dotr.events import Clock, Fact, Time, Values
-from dotr.explain.held_proofs import (
-    HeldAtom,
-    Holding,
-    LarsStep,
-    NoneHeld,
-    PlacedAtom,
-    ProvedTotal,
-    Supported,
-)
+from dotr.explain import held_proofs
 from dotr.explain.proofs import FactProof
 from dotr.ir import FactWindow, Program, RelationToStream, Var, WindowAtom
 from dotr.late import dataclass
@@ -30,26 +22,26 @@ Given = Callable[[str], Sequence[Fact]]
 """A query or a rule → all facts of it that there were."""
 
 
-def atoms(holding: Holding) -> Iterator[HeldAtom]:
+def atoms(holding: held_proofs.Holding) -> Iterator[held_proofs.HeldAtom]:
     """Every atom of a head that a proof opens."""
     todo = [] if holding.atom is None else [holding.atom]
     seen = {id(atom) for atom in todo}
     for atom in todo:  # grows while it is read
         yield atom
         for placed in supports(atom):
-            if isinstance(placed.why, HeldAtom) and id(placed.why) not in seen:
+            if isinstance(placed.why, held_proofs.HeldAtom) and id(placed.why) not in seen:
                 seen.add(id(placed.why))
                 todo.append(placed.why)
 
 
-def supports(atom: HeldAtom) -> Iterator[PlacedAtom]:
+def supports(atom: held_proofs.HeldAtom) -> Iterator[held_proofs.PlacedAtom]:
     """What a proof of an atom names in support of it."""
     for step in atom.steps:
-        if isinstance(step, Supported):
+        if isinstance(step, held_proofs.Supported):
             yield from step.atoms
 
 
-def facts_below(holding: Holding) -> Iterator[tuple[PlacedAtom, FactProof]]:
+def facts_below(holding: held_proofs.Holding) -> Iterator[tuple[held_proofs.PlacedAtom, FactProof]]:
     """The facts of queries and rules at the leaves of a proof."""
     for atom in atoms(holding):
         for placed in supports(atom):
@@ -97,25 +89,25 @@ class _Past(_LiteralRun):
     def holds(self, name: str, values: Sequence[str | None], point: Time) -> bool:
         return tuple(values) in self._at(name, point)
 
-    def follows(self, atom: HeldAtom) -> bool:
+    def follows(self, atom: held_proofs.HeldAtom) -> bool:
         """Whether the rule, read now under the bindings, puts the atom where it is said to be."""
         row = dict(atom.bindings)
         if any(not any(True for _ in self._extend(literal, dict(row))) for literal in atom.rule.body):
             return False
         return self._placed(atom.rule, row) == (atom.name, atom.values, atom.point)
 
-    def shown(self, step: LarsStep, row: Row) -> bool:
+    def shown(self, step: held_proofs.LarsStep, row: Row) -> bool:
         """Whether a window showed what a step says: how often, how much, from when on."""
         match step:
-            case Supported(literal=literal, points=points, start=start):
+            case held_proofs.Supported(literal=literal, points=points, start=start):
                 return (points, start) == self._support(literal, row)
-            case ProvedTotal(literal=literal, value=value, pairs=pairs, start=start):
+            case held_proofs.ProvedTotal(literal=literal, value=value, pairs=pairs, start=start):
                 window = self._window(literal.atom.name, literal.window)
                 key = {v.name: row[v.name] for v in literal.group}
                 there = [pair for _, atoms in window for pair in unified(literal.atom, atoms, key)]
                 first = window[0][0] if window else self._now
                 return (row[literal.variable.name], len(there), first) == (value, pairs, start)
-            case NoneHeld(literal=literal, start=start):
+            case held_proofs.NoneHeld(literal=literal, start=start):
                 return start == self._beginning_of(literal)
             case _:
                 return True
@@ -155,7 +147,7 @@ class HeldChecker:
     def _beginning(self) -> Time:
         return -(-self.first // self._step) * self._step
 
-    def faults(self, stream: str, fact: Fact, holding: Holding) -> list[str]:
+    def faults(self, stream: str, fact: Fact, holding: held_proofs.Holding) -> list[str]:
         """What does not follow; empty for a right proof."""
         word, _, name = stream.rpartition(" ")
         time, values, _, _ = fact
@@ -180,7 +172,7 @@ class HeldChecker:
         right = values in self._changes(word, name, time)
         return found if right else [*found, f"{stream} has no such fact at {time}"]
 
-    def _atom_faults(self, run: _Past, atom: HeldAtom) -> Iterator[str]:
+    def _atom_faults(self, run: _Past, atom: held_proofs.HeldAtom) -> Iterator[str]:
         if atom.rule not in self.program.lars.rules:
             yield f"{atom.name} is given by no rule of the program"
         elif not run.follows(atom):
@@ -190,7 +182,7 @@ class HeldChecker:
         if [step.literal for step in atom.steps] != list(atom.rule.body):
             yield f"{atom.name}: its steps are not the literals of its rule"
         for step in atom.steps:
-            if isinstance(step, Supported) and not step.atoms:
+            if isinstance(step, held_proofs.Supported) and not step.atoms:
                 yield f"{atom.name}: nothing supports one of its literals"
         for placed in supports(atom):
             if not run.holds(placed.name, placed.values, placed.point):

@@ -9,17 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, assert_never
 
 from dotr.events import Clock, Time, Values
-from dotr.explain.held_proofs import (
-    Computed,
-    HeldAtom,
-    Holding,
-    LarsFailure,
-    LarsStep,
-    NoneHeld,
-    PlacedAtom,
-    ProvedTotal,
-    Supported,
-)
+from dotr.explain import held_proofs
 from dotr.explain.proofs import FactProof
 from dotr.explain.tree import Node
 from dotr.ir import BindAtom, FilterAtom, LarsRule, Modality, RelationToStream, WindowAtom
@@ -38,7 +28,7 @@ class HeldRenderer:
         self._writer = Writer(prefixes)
         self._seen: set[object] = set()
 
-    def holding(self, why: Holding) -> Iterator[Node]:
+    def holding(self, why: held_proofs.Holding) -> Iterator[Node]:
         """Why a head has a fact."""
         if why.atom is None:
             yield Node("it lies too far behind the beginning of what was kept", right="not opened")
@@ -52,7 +42,7 @@ class HeldRenderer:
         else:
             yield node
 
-    def failures(self, failed: Iterable[LarsFailure]) -> Iterator[Node]:
+    def failures(self, failed: Iterable[held_proofs.LarsFailure]) -> Iterator[Node]:
         """Why no rule gives an atom at a point."""
         for one in failed:
             node = Node(self._rule(one.rule), right=str(one.rule.span or ""))
@@ -63,7 +53,7 @@ class HeldRenderer:
                 node.children.append(Node(f"✗ {text}", right=self._failed(one)))
             yield node
 
-    def _failed(self, one: LarsFailure) -> str:
+    def _failed(self, one: held_proofs.LarsFailure) -> str:
         literal = one.literal
         when = self._clock.text(one.point)
         if isinstance(literal, FilterAtom | BindAtom):
@@ -84,7 +74,7 @@ class HeldRenderer:
         terms = ", ".join("unbound" if term is None else self._writer.term(term) for term in values)
         return f"{name}({terms})  @ {self._clock.text(point)}"
 
-    def _held(self, atom: HeldAtom) -> Node:
+    def _held(self, atom: held_proofs.HeldAtom) -> Node:
         node = Node(self._atom(atom.name, atom.values, atom.point))
         key = atom.name, atom.values, atom.point
         if key in self._seen:
@@ -97,18 +87,18 @@ class HeldRenderer:
         node.children += map(self._step, atom.steps)
         return node
 
-    def _step(self, step: LarsStep) -> Node:
+    def _step(self, step: held_proofs.LarsStep) -> Node:
         text = lars_literal_text(step.literal, self._prefixes)
         match step:
-            case Computed(literal):
+            case held_proofs.Computed(literal):
                 return Node(text, right="true" if isinstance(literal, FilterAtom) else "")
-            case NoneHeld(start=start):
+            case held_proofs.NoneHeld(start=start):
                 since = "" if start is None else f" from {self._clock.text(start)} on"
                 return Node(text, right=f"none{since}")
-            case ProvedTotal(value=value, pairs=pairs, start=start):
+            case held_proofs.ProvedTotal(value=value, pairs=pairs, start=start):
                 since = self._clock.text(start)
                 return Node(text, right=f"{self._writer.term(value)}, of {pairs} from {since} on")
-            case Supported(literal, atoms, points, start):
+            case held_proofs.Supported(literal, atoms, points, start):
                 right = ""
                 if start is not None:
                     right = f"at {points} point{'' if points == 1 else 's'} from {self._clock.text(start)} on"
@@ -121,9 +111,9 @@ class HeldRenderer:
             case _:
                 assert_never(step)
 
-    def _placed(self, atom: PlacedAtom) -> Node:
+    def _placed(self, atom: held_proofs.PlacedAtom) -> Node:
         match atom.why:
-            case HeldAtom():
+            case held_proofs.HeldAtom():
                 return self._held(atom.why)
             case FactProof():
                 return self._fact("", atom.why)
@@ -140,7 +130,7 @@ class HeldValues:
         self._clock, self._fact = clock, fact
         self._seen: set[object] = set()
 
-    def holding(self, why: Holding) -> dict[str, Any]:
+    def holding(self, why: held_proofs.Holding) -> dict[str, Any]:
         """Why a head has a fact."""
         found: dict[str, Any] = {"holds": None if why.atom is None else self._held(why.atom)}
         if why.operator is not None:
@@ -149,7 +139,7 @@ class HeldValues:
             found["no_more"] = self.failures(why.failed)
         return found
 
-    def failures(self, failed: Iterable[LarsFailure]) -> list[dict[str, Any]]:
+    def failures(self, failed: Iterable[held_proofs.LarsFailure]) -> list[dict[str, Any]]:
         """Why no rule gives an atom at a point."""
         return [
             {
@@ -161,7 +151,7 @@ class HeldValues:
             for one in failed
         ]
 
-    def _held(self, atom: HeldAtom) -> dict[str, Any]:
+    def _held(self, atom: held_proofs.HeldAtom) -> dict[str, Any]:
         own = self._at(atom.name, atom.values, atom.point)
         key = atom.name, atom.values, atom.point
         if key in self._seen:
@@ -179,19 +169,22 @@ class HeldValues:
     def _at(self, name: str, values: Values, point: Time) -> dict[str, Any]:
         return {"head": name, "values": list(values), "time": self._clock.text(point)}
 
-    def _step(self, step: LarsStep) -> dict[str, Any]:
+    def _step(self, step: held_proofs.LarsStep) -> dict[str, Any]:
         found: dict[str, Any] = {"literal": lars_literal_text(step.literal, {})}
-        if isinstance(step, Supported | NoneHeld | ProvedTotal) and step.start is not None:
+        if (
+            isinstance(step, held_proofs.Supported | held_proofs.NoneHeld | held_proofs.ProvedTotal)
+            and step.start is not None
+        ):
             found["from"] = self._clock.text(step.start)
-        if isinstance(step, Supported):
+        if isinstance(step, held_proofs.Supported):
             found |= {"points": step.points, "support": [self._placed(atom) for atom in step.atoms]}
-        elif isinstance(step, ProvedTotal):
+        elif isinstance(step, held_proofs.ProvedTotal):
             found |= {"value": step.value, "pairs": step.pairs}
         return found
 
-    def _placed(self, atom: PlacedAtom) -> dict[str, Any]:
+    def _placed(self, atom: held_proofs.PlacedAtom) -> dict[str, Any]:
         match atom.why:
-            case HeldAtom():
+            case held_proofs.HeldAtom():
                 return self._held(atom.why)
             case FactProof():
                 return self._fact(atom.why)

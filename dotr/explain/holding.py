@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import assert_never
 
+from dotr import ir
 from dotr.events import Clock, Fact, Time, Values
 from dotr.explain.held_proofs import (
     Computed,
@@ -26,20 +27,6 @@ from dotr.explain.held_proofs import (
 )
 from dotr.explain.proofs import FactProof
 from dotr.explain.record import Record
-from dotr.ir import (
-    BindAtom,
-    FilterAtom,
-    LarsLiteral,
-    LarsProgram,
-    LarsRule,
-    LarsWindow,
-    Modality,
-    Program,
-    RelationToStream,
-    Var,
-    WindowAggregate,
-    WindowAtom,
-)
 from dotr.lars.reach import horizon
 from dotr.late import dataclass
 from dotr.rdf.order import values_key
@@ -60,13 +47,13 @@ FactsOf = Callable[[str, Time, Time], Iterable[Fact]]
 class Traced(LiteralLars):
     """The literal reading, which also remembers why. `facts`: stream → facts as rules see them."""
 
-    def __init__(self, program: LarsProgram, beginning: Time, step: Time, clock: Clock) -> None:
+    def __init__(self, program: ir.LarsProgram, beginning: Time, step: Time, clock: Clock) -> None:
         super().__init__(program, [layer.rules for layer in program.layers], beginning, step, clock)
         self.origins: dict[Placed, HeldAtom] = {}
         self.facts_seen: dict[str, list[Fact]] = {}
         self._attributes = program.attributes
 
-    def _derive(self, rule: LarsRule) -> Iterator[Placed]:
+    def _derive(self, rule: ir.LarsRule) -> Iterator[Placed]:
         """Of several ways to put an atom the first in canonical order is remembered: rows come from sets."""
         ways: dict[Placed, list[Row]] = {}
         for row in self._rows(rule):
@@ -77,47 +64,47 @@ class Traced(LiteralLars):
                 self.origins[placed] = self._origin(rule, first, placed)
         return iter(ways)
 
-    def _origin(self, rule: LarsRule, row: Row, placed: Placed) -> HeldAtom:
+    def _origin(self, rule: ir.LarsRule, row: Row, placed: Placed) -> HeldAtom:
         name, values, point = placed
         bindings = tuple((name, term) for name, term in row.items() if isinstance(term, str))
         steps = tuple(self._step_of(literal, row) for literal in rule.body)
         return HeldAtom(name, self._attributes[name], values, point, rule, self._now, bindings, steps)
 
-    def _step_of(self, literal: LarsLiteral, row: Row) -> LarsStep:
+    def _step_of(self, literal: ir.LarsLiteral, row: Row) -> LarsStep:
         match literal:
-            case FilterAtom() | BindAtom():
+            case ir.FilterAtom() | ir.BindAtom():
                 return Computed(literal)
-            case WindowAggregate(atom=atom, window=window, group=group, variable=variable):
+            case ir.WindowAggregate(atom=atom, window=window, group=group, variable=variable):
                 key = {v.name: row[v.name] for v in group}
                 pairs = [p for _, there in self._window(atom.name, window) for p in unified(atom, there, key)]
                 return ProvedTotal(literal, row[variable.name], len(pairs), self._start(atom.name, window))
-            case WindowAtom(negated=True):
+            case ir.WindowAtom(negated=True):
                 return NoneHeld(literal, self._start_of(literal))
-            case WindowAtom():
+            case ir.WindowAtom():
                 return self._support(literal, row)
             case _:
                 assert_never(literal)
 
-    def _support(self, literal: WindowAtom, row: Row) -> Supported:
+    def _support(self, literal: ir.WindowAtom, row: Row) -> Supported:
         atom = literal.atom
-        values = tuple(row[a.name] if isinstance(a, Var) else a for a in atom.arguments)
+        values = tuple(row[a.name] if isinstance(a, ir.Var) else a for a in atom.arguments)
         if literal.window is None:
             return Supported(literal, (PlacedAtom(atom.name, values, self._now),), 1, None)
         points = [point for point, there in self._window(atom.name, literal.window) if values in there]
-        if literal.modality is Modality.AT:
+        if literal.modality is ir.Modality.AT:
             assert literal.at is not None
             points = [self._points[row[literal.at]]]
         chosen = points[::-1]
-        if literal.modality in (None, Modality.SOMETIME):
+        if literal.modality in (None, ir.Modality.SOMETIME):
             chosen = chosen[:1]
         shown = tuple(PlacedAtom(atom.name, values, point) for point in chosen[:SHOWN])
         return Supported(literal, shown, len(points), self._start(atom.name, literal.window))
 
-    def _start(self, name: str, window: LarsWindow) -> Time:
+    def _start(self, name: str, window: ir.LarsWindow) -> Time:
         shown = self._window(name, window)
         return shown[0][0] if shown else self._now
 
-    def _start_of(self, literal: WindowAtom) -> Time | None:
+    def _start_of(self, literal: ir.WindowAtom) -> Time | None:
         return None if literal.window is None else self._start(literal.atom.name, literal.window)
 
     def end(self) -> None:
@@ -125,8 +112,8 @@ class Traced(LiteralLars):
             held, before = self._at(name, self._now), self._held.get(name, set())
             for stream, atoms in (
                 (name, held),
-                (f"{RelationToStream.ISTREAM} {name}", held - before),
-                (f"{RelationToStream.DSTREAM} {name}", before - held),
+                (f"{ir.RelationToStream.ISTREAM} {name}", held - before),
+                (f"{ir.RelationToStream.DSTREAM} {name}", before - held),
             ):
                 found: list[Fact] = [(self._now, values, 0, "") for values in in_order(atoms)]
                 self.facts_seen.setdefault(stream, []).extend(found)
@@ -136,10 +123,10 @@ class Traced(LiteralLars):
         """Why no rule gives an atom of a head at the last point; `values` None: any atom."""
         return tuple(self._failure(rule, values) for rule in self._rules_of(name))
 
-    def _rules_of(self, name: str) -> list[LarsRule]:
+    def _rules_of(self, name: str) -> list[ir.LarsRule]:
         return [rule for rules in self._strata for rule in rules if rule.head.atom.name == name]
 
-    def _failure(self, rule: LarsRule, values: Values | None) -> LarsFailure:
+    def _failure(self, rule: ir.LarsRule, values: Values | None) -> LarsFailure:
         rows: list[Row] = [{}]
         if values is not None:
             rows = list(unified(rule.head.atom, [values], {}))
@@ -148,7 +135,7 @@ class Traced(LiteralLars):
         for literal in body_order(rule.body):
             longer = [more for row in rows for more in self._extend(literal, row)]
             if not longer:
-                start = self._start_of(literal) if isinstance(literal, WindowAtom) else None
+                start = self._start_of(literal) if isinstance(literal, ir.WindowAtom) else None
                 return LarsFailure(rule, literal, self._now, start)
             rows = longer
         return LarsFailure(rule, None, self._now)
@@ -159,7 +146,7 @@ class HeldExplainer:
     """Owns the traced runs of one record."""
 
     record: Record
-    program: Program
+    program: ir.Program
     facts_of: FactsOf
     open_fact: OpenFact
     _runs: dict[Time, Traced | None] = field(default_factory=dict)
@@ -189,11 +176,11 @@ class HeldExplainer:
         """Why a head, or a stream of its changes, has a fact."""
         time, values, _, _ = fact
         word, _, name = stream.rpartition(" ")
-        operator = RelationToStream(word) if word else None
+        operator = ir.RelationToStream(word) if word else None
         run = self._run(time)
         if run is None:
             return Holding(operator, None)
-        ended = operator is RelationToStream.DSTREAM
+        ended = operator is ir.RelationToStream.DSTREAM
         origin = run.origins.get((name, values, time - self.step if ended else time))
         failed = run.failures(name, values) if ended else ()
         return Holding(operator, None if origin is None else self._opened(origin, run, depth), failed)

@@ -11,44 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import assert_never
 
+from dotr import ir
 from dotr.events import Fact, Time, Values
+from dotr.explain import proofs
 from dotr.explain.derivations import Derivations
 from dotr.explain.equal_proofs import parts_of
 from dotr.explain.holding import HeldExplainer
 from dotr.explain.instants import KeptInstants
-from dotr.explain.proofs import (
-    TOO_LONG,
-    Blocked,
-    Changed,
-    Chosen,
-    ConjunctProof,
-    Counted,
-    EventLeaf,
-    EventProof,
-    FactProof,
-    InBackground,
-    Lasting,
-    NothingThere,
-    NoTrigger,
-    Of,
-    SolutionProof,
-    TripleProof,
-    WhyNot,
-)
 from dotr.explain.record import KeptEvent, Record
 from dotr.explain.solutions import Text, alternatives, count, longest_prefix, solution
 from dotr.explain.windows import Shown, bounds
-from dotr.ir import (
-    Absent,
-    Choose,
-    Conjunct,
-    Every,
-    Position,
-    RelationToStream,
-    Rule,
-    Select,
-    Summarise,
-)
 from dotr.rdf.terms import Term
 from dotr.reference.operators import LITERAL
 from dotr.reference.operators.literal import Row
@@ -80,93 +52,97 @@ class Explainer:
         self._every = every
         self._rules = [LiteralRule(rule, history.clock) for rule in history.program.rules]
         self._ticks = ticks_seen(history.program)
-        self._solutions: dict[tuple[str, Fact], SolutionProof | Changed] = {}
-        self._events: dict[tuple[str, int], EventProof] = {}
+        self._solutions: dict[tuple[str, Fact], proofs.SolutionProof | proofs.Changed] = {}
+        self._events: dict[tuple[str, int], proofs.EventProof] = {}
         self._held = HeldExplainer(history, history.program, self._read_by_lars, self._opened_fact)
 
     # -- why
 
-    def event(self, event: KeptEvent, depth: int = DEPTH) -> EventProof:
+    def event(self, event: KeptEvent, depth: int = DEPTH) -> proofs.EventProof:
         """The proof of a composite."""
         key = event.id, depth
         if key not in self._events:
             self._events[key] = self._proved(event, depth)
         return self._events[key]
 
-    def _proved(self, event: KeptEvent, depth: int) -> EventProof:
+    def _proved(self, event: KeptEvent, depth: int) -> proofs.EventProof:
         rule = self.history.program.rules[event.rule]
         facts = iter(event.facts)
         trigger = self._fact(rule.trigger, next(facts), depth)
         row: Row = {rule.trigger.name: event.facts[0]}
-        steps: list[ConjunctProof] = []
+        steps: list[proofs.ConjunctProof] = []
         for conjunct in rule.conjuncts:
-            chosen = next(facts) if isinstance(conjunct, Choose) else None
+            chosen = next(facts) if isinstance(conjunct, ir.Choose) else None
             steps.append(self._step(event.rule, conjunct, row, chosen, event.time, depth))
-        return EventProof(rule, event.id, event.time, trigger, tuple(steps), event.bindings)
+        return proofs.EventProof(rule, event.id, event.time, trigger, tuple(steps), event.bindings)
 
     def _step(
-        self, index: int, conjunct: Conjunct, row: Row, chosen: Fact | None, time: Time, depth: int
-    ) -> ConjunctProof:
+        self, index: int, conjunct: ir.Conjunct, row: Row, chosen: Fact | None, time: Time, depth: int
+    ) -> proofs.ConjunctProof:
         """One conjunct of a match, `row` continued by it."""
         window = self._window(index, conjunct, row, time)
         name = conjunct.position.name
         match conjunct:
-            case Choose():
+            case ir.Choose():
                 assert chosen is not None
                 row[name] = chosen
                 fact = self._fact(conjunct.position, chosen, depth)
-                return Chosen(conjunct, fact, window.count, len(window.passing))
-            case Absent():
+                return proofs.Chosen(conjunct, fact, window.count, len(window.passing))
+            case ir.Absent():
                 nearest = self._nearest(index, conjunct, row, window.inside)
                 failed = () if nearest is None else self._failed(index, conjunct, {**row, name: nearest})
-                return NothingThere(conjunct, window.count, nearest, failed)
-            case Summarise(variable=variable):
+                return proofs.NothingThere(conjunct, window.count, nearest, failed)
+            case ir.Summarise(variable=variable):
                 value = self._total(index, conjunct, row, window.passing) if window.opened else None
                 row["?" + variable] = value
-                return Counted(conjunct, value, window.passing, window.count)
+                return proofs.Counted(conjunct, value, window.passing, window.count)
             case _:
                 assert_never(conjunct)
 
-    def _fact(self, position: Position | Every, fact: Fact, depth: int) -> FactProof:
+    def _fact(self, position: ir.Position | ir.Every, fact: Fact, depth: int) -> proofs.FactProof:
         """A fact with the reason for it."""
-        if isinstance(position, Every):
-            return FactProof(position.name, "", (), fact, None)
+        if isinstance(position, ir.Every):
+            return proofs.FactProof(position.name, "", (), fact, None)
         if position.chained:
             event = self.history.event(fact[3])
-            why: EventProof | EventLeaf = EventLeaf(position.stream, fact[3], fact[0], event is not None)
+            why: proofs.EventProof | proofs.EventLeaf = proofs.EventLeaf(
+                position.stream, fact[3], fact[0], event is not None
+            )
             if event is not None and depth > 0:
                 why = self.event(event, depth - 1)
-            return FactProof(position.name, position.stream, position.variables, fact, why)
+            return proofs.FactProof(position.name, position.stream, position.variables, fact, why)
         if position.held:
             held = self._held.why(position.stream, fact, depth)
-            return FactProof(position.name, position.stream, position.variables, fact, held)
+            return proofs.FactProof(position.name, position.stream, position.variables, fact, held)
         key = position.stream, fact
         if key not in self._solutions:
             self._solutions[key] = self._why(position.stream, fact)
-        return FactProof(position.name, position.stream, position.variables, fact, self._solutions[key])
+        return proofs.FactProof(
+            position.name, position.stream, position.variables, fact, self._solutions[key]
+        )
 
-    def _why(self, stream: str, fact: Fact) -> SolutionProof | Changed:
+    def _why(self, stream: str, fact: Fact) -> proofs.SolutionProof | proofs.Changed:
         """The answer that a fact is, or the change of answers."""
         program, (time, values, _, _) = self.history.program, fact
         standing = program.standing.get(stream)
         if standing is None:
             with self.instants.open(time) as derivations:
                 return self._solution(program.queries[stream], values, derivations)
-        select, begins = standing.select, standing.operator is RelationToStream.ISTREAM
-        with self.instants.open(time, Of.BEFORE) as derivations:
+        select, begins = standing.select, standing.operator is ir.RelationToStream.ISTREAM
+        with self.instants.open(time, proofs.Of.BEFORE) as derivations:
             before = count(select, values, derivations, self.text)
             found = None if begins else self._solution(select, values, derivations)
-        with self.instants.open(time, Of.LASTING) as derivations:
+        with self.instants.open(time, proofs.Of.LASTING) as derivations:
             after = count(select, values, derivations, self.text)
             found = found or self._solution(select, values, derivations)
         statements = self.history.statements
-        moved: tuple[Lasting | InBackground, ...] = ()
+        moved: tuple[proofs.Lasting | proofs.InBackground, ...] = ()
         if statements is not None and not any(_moves(p, time, begins) for p in found.premises):
             moved = statements.moved(time, ended=begins)[:MOVED]
         rules = any(time == until for until, _ in self.history.programs)
-        return Changed(standing.operator, found, before, after, moved, rules)
+        return proofs.Changed(standing.operator, found, before, after, moved, rules)
 
-    def _solution(self, select: Select, values: Values, derivations: Derivations) -> SolutionProof:
+    def _solution(self, select: ir.Select, values: Values, derivations: Derivations) -> proofs.SolutionProof:
         if self._every:
             return alternatives(select, values, derivations, self.text)
         return solution(select, values, derivations, self.text)
@@ -189,7 +165,9 @@ class Explainer:
         jump = self.history.jumps.at(time)
         return bool(self.history.graphs(time)) if jump is None else jump.graph
 
-    def _opened_fact(self, name: str, values: Values, after: Time, end: Time, depth: int) -> FactProof | None:
+    def _opened_fact(
+        self, name: str, values: Values, after: Time, end: Time, depth: int
+    ) -> proofs.FactProof | None:
         """The last fact of a query or rule with these values in `(after, end]`."""
         program = self.history.program
         facts = [fact for fact in self._read_by_lars(name, after + 1, end) if fact[1] == values]
@@ -199,11 +177,11 @@ class Explainer:
         variables = (
             program.rules[program.rule_index(name)].variables if chained else program.selects[name].variables
         )
-        return self._fact(Position(name, name, variables, chained), facts[-1], depth)
+        return self._fact(ir.Position(name, name, variables, chained), facts[-1], depth)
 
     # -- windows
 
-    def _window(self, index: int, conjunct: Conjunct, row: Row, now: Time) -> Shown:
+    def _window(self, index: int, conjunct: ir.Conjunct, row: Row, now: Time) -> Shown:
         rule, literal = self.history.program.rules[index], self._rules[index]
         position, name = conjunct.position, conjunct.position.name
         start, end, itself = bounds(rule, conjunct, row)
@@ -220,7 +198,7 @@ class Explainer:
         )
         return Shown(inside, passing, around)
 
-    def _facts(self, index: int, position: Position, start: Time, end: Time) -> list[Fact] | None:
+    def _facts(self, index: int, position: ir.Position, start: Time, end: Time) -> list[Fact] | None:
         """The facts of a position's stream, as far as they were kept, and the rule was there; None where it
         is a head over more points than are gone through.
         """
@@ -236,26 +214,26 @@ class Explainer:
         ticks = [t for d in sorted(self._ticks[index]) for t in range(-(-first // d) * d, end + 1, d)]
         return self.instants.between(index, position.stream, start, end, ticks)
 
-    def _consumer(self, index: int, conjunct: Conjunct, fact: Fact, row: Row) -> KeptEvent | None:
+    def _consumer(self, index: int, conjunct: ir.Conjunct, fact: Fact, row: Row) -> KeptEvent | None:
         rule = self.history.program.rules[index]
         if conjunct.position.name not in rule.consuming:
             return None
         place = [c.position.name for c in rule.chosen].index(conjunct.position.name) + 1
         return self.history.consumer(index, place, fact, row[rule.trigger.name])
 
-    def _total(self, index: int, conjunct: Summarise, row: Row, facts: Sequence[Fact]) -> Term | None:
+    def _total(self, index: int, conjunct: ir.Summarise, row: Row, facts: Sequence[Fact]) -> Term | None:
         (way,) = LITERAL[conjunct.operator].extend(conjunct, row, list(facts), self._rules[index].value)
         value: Term | None = way["?" + conjunct.variable]
         return value
 
-    def _failed(self, index: int, conjunct: Conjunct, row: Row) -> tuple[str, ...]:
+    def _failed(self, index: int, conjunct: ir.Conjunct, row: Row) -> tuple[str, ...]:
         """The parts of ON that are not true."""
         literal = self._rules[index]
         return tuple(
             self.text.expression(part) for part in parts(conjunct.on) if not literal.holds(part, row)
         )
 
-    def _nearest(self, index: int, conjunct: Conjunct, row: Row, facts: Sequence[Fact]) -> Fact | None:
+    def _nearest(self, index: int, conjunct: ir.Conjunct, row: Row, facts: Sequence[Fact]) -> Fact | None:
         """The fact for which most parts of ON are true; of several the latest."""
         literal, name, tests = self._rules[index], conjunct.position.name, parts(conjunct.on)
 
@@ -267,7 +245,7 @@ class Explainer:
 
     # -- why not
 
-    def why_not(self, name: str, time: Time, where: Mapping[str, Term]) -> list[WhyNot]:
+    def why_not(self, name: str, time: Time, where: Mapping[str, Term]) -> list[proofs.WhyNot]:
         """For each trigger fact of a rule at an instant how far it got; the event where it fired.
 
         `where`: attributes of the trigger, or WITH variables, by name; what has another value is left out.
@@ -276,9 +254,9 @@ class Explainer:
         rule = self.history.program.rules[index]
         fired = [e for e in self.history.events if e.rule == index and e.time == time]
         fired = [e for e in fired if _agrees(zip(rule.variables, e.bindings, strict=True), where)]
-        found: list[WhyNot] = [self.event(event) for event in fired]
+        found: list[proofs.WhyNot] = [self.event(event) for event in fired]
         triggers = self._triggers(index, time)
-        variables = () if isinstance(rule.trigger, Every) else rule.trigger.variables
+        variables = () if isinstance(rule.trigger, ir.Every) else rule.trigger.variables
         for fact in triggers:
             if any(event.facts[0] == fact for event in fired):
                 continue
@@ -288,15 +266,15 @@ class Explainer:
 
     def _triggers(self, index: int, time: Time) -> Sequence[Fact]:
         trigger = self.history.program.rules[index].trigger
-        if isinstance(trigger, Every):
+        if isinstance(trigger, ir.Every):
             return [(time, (), 0, "")] if time % trigger.duration == 0 else []
         return self._facts(index, trigger, time, time) or []
 
-    def _followed(self, index: int, fact: Fact, time: Time) -> Blocked:
+    def _followed(self, index: int, fact: Fact, time: Time) -> proofs.Blocked:
         """The furthest that a match from this trigger fact got."""
         rule, literal = self.history.program.rules[index], self._rules[index]
         trigger = self._fact(rule.trigger, fact, DEPTH)
-        partial: list[tuple[Row, tuple[ConjunctProof, ...]]] = [({rule.trigger.name: fact}, ())]
+        partial: list[tuple[Row, tuple[proofs.ConjunctProof, ...]]] = [({rule.trigger.name: fact}, ())]
         for conjunct in rule.conjuncts:
             longer = [
                 one for row, steps in partial for one in self._continued(index, conjunct, row, steps, time)
@@ -309,14 +287,16 @@ class Explainer:
             failing = [r for r, _ in partial if not literal.holds(rule.where, r)]
             if len(failing) == len(partial):
                 false = [p for p in parts(rule.where) if not literal.holds(p, row)]
-                return Blocked(
+                return proofs.Blocked(
                     rule, trigger, steps, None, "WHERE " + " && ".join(map(self.text.expression, false))
                 )
         for binding in rule.bindings:
             if all(literal.value(binding.expression, r) is None for r, _ in partial):
                 text = self.text.expression(binding.expression)
-                return Blocked(rule, trigger, steps, None, f"WITH ?{binding.variable} := {text} has no value")
-        return Blocked(
+                return proofs.Blocked(
+                    rule, trigger, steps, None, f"WITH ?{binding.variable} := {text} has no value"
+                )
+        return proofs.Blocked(
             rule,
             trigger,
             steps,
@@ -325,8 +305,8 @@ class Explainer:
         )
 
     def _continued(
-        self, index: int, conjunct: Conjunct, row: Row, steps: tuple[ConjunctProof, ...], time: Time
-    ) -> list[tuple[Row, tuple[ConjunctProof, ...]]]:
+        self, index: int, conjunct: ir.Conjunct, row: Row, steps: tuple[proofs.ConjunctProof, ...], time: Time
+    ) -> list[tuple[Row, tuple[proofs.ConjunctProof, ...]]]:
         window = self._window(index, conjunct, row, time)
         if not window.opened:
             return []
@@ -343,21 +323,21 @@ class Explainer:
     def _stopped(
         self,
         index: int,
-        trigger: FactProof,
-        partial: tuple[Row, tuple[ConjunctProof, ...]],
-        conjunct: Conjunct,
+        trigger: proofs.FactProof,
+        partial: tuple[Row, tuple[proofs.ConjunctProof, ...]],
+        conjunct: ir.Conjunct,
         time: Time,
-    ) -> Blocked:
+    ) -> proofs.Blocked:
         """Why a conjunct ended the first of the partial matches."""
         rule = self.history.program.rules[index]
         row, steps = partial
         window = self._window(index, conjunct, row, time)
         name = conjunct.position.name
         if not window.opened:
-            return Blocked(rule, trigger, steps, conjunct, TOO_LONG, None)
-        if isinstance(conjunct, Absent):
+            return proofs.Blocked(rule, trigger, steps, conjunct, proofs.TOO_LONG, None)
+        if isinstance(conjunct, ir.Absent):
             blocker = self._fact(conjunct.position, window.passing[-1], DEPTH)
-            return Blocked(
+            return proofs.Blocked(
                 rule, trigger, steps, conjunct, "there is one", len(window.inside), blocker=blocker
             )
         literal = self._rules[index]
@@ -365,7 +345,7 @@ class Explainer:
             if conjunct.on is None or literal.holds(conjunct.on, {**row, name: fact}):
                 consumer = self._consumer(index, conjunct, fact, row)
                 if consumer is not None:
-                    return Blocked(
+                    return proofs.Blocked(
                         rule,
                         trigger,
                         steps,
@@ -385,7 +365,7 @@ class Explainer:
         missing = () if nearest is None else self._failed(index, conjunct, {**row, name: nearest})
         nowhere = self._nowhere(index, conjunct, row) if nearest is None else None
         found = len(window.inside)
-        return Blocked(
+        return proofs.Blocked(
             rule,
             trigger,
             steps,
@@ -398,7 +378,7 @@ class Explainer:
             nowhere=nowhere,
         )
 
-    def _nowhere(self, index: int, conjunct: Conjunct, row: Row) -> NoTrigger | None:
+    def _nowhere(self, index: int, conjunct: ir.Conjunct, row: Row) -> proofs.NoTrigger | None:
         """How far the patterns of a conjunct's query come in its window, where they come furthest; of several
         instants the last. None where it is not a plain query.
         """
@@ -407,51 +387,55 @@ class Explainer:
             return None
         start, end, _ = bounds(rule, conjunct, row)
         times = [time for time in self.history.times() if start <= time <= end and self._graph_came(time)]
-        best: NoTrigger | None = None
+        best: proofs.NoTrigger | None = None
         for time in reversed(times[-INSTANTS:]):
             with self.instants.open(time) as derivations:
                 found = longest_prefix(program.queries[position.stream], derivations, self.text)
             patterns, count_, near, untrue, bound = found
             if best is None or count_ > best.found:
-                best = NoTrigger(rule, time, True, patterns, count_, tuple(near), untrue=untrue, bound=bound)
+                best = proofs.NoTrigger(
+                    rule, time, True, patterns, count_, tuple(near), untrue=untrue, bound=bound
+                )
         return best
 
     def _oldest(self) -> Time:
         return min(self.history.times(), default=0)
 
-    def _no_trigger(self, rule: Rule, time: Time) -> NoTrigger:
+    def _no_trigger(self, rule: ir.Rule, time: Time) -> proofs.NoTrigger:
         """Why the trigger has no fact at an instant."""
         program = self.history.program
         seen = bool(self.history.graphs(time))
         left_out = tuple(graph.place or "a graph" for graph in self.history.left_out(time))
-        if isinstance(rule.trigger, Every) or rule.trigger.chained:
-            return NoTrigger(rule, time, seen, left_out=left_out)
+        if isinstance(rule.trigger, ir.Every) or rule.trigger.chained:
+            return proofs.NoTrigger(rule, time, seen, left_out=left_out)
         if rule.trigger.held:
             held = self._held.facts(rule.trigger.stream.rpartition(" ")[2], time, time)
             failed = () if held else self._held.why_not(rule.trigger.stream, time)
-            unopened: tuple[str, ...] = (TOO_LONG,) if held is None else ()
-            return NoTrigger(
+            unopened: tuple[str, ...] = (proofs.TOO_LONG,) if held is None else ()
+            return proofs.NoTrigger(
                 rule, time, seen, left_out=left_out, not_held=failed, held_before=bool(held), untrue=unopened
             )
         standing = program.standing.get(rule.trigger.stream)
         select = program.selects[rule.trigger.stream]
         operator = None if standing is None else standing.operator
-        looked = {None: Of.INSTANT, RelationToStream.DSTREAM: Of.BEFORE}.get(operator, Of.LASTING)
+        looked = {None: proofs.Of.INSTANT, ir.RelationToStream.DSTREAM: proofs.Of.BEFORE}.get(
+            operator, proofs.Of.LASTING
+        )
         with self.instants.open(time, looked) as derivations:
             patterns, found, near, untrue, bound = longest_prefix(select, derivations, self.text)
-        return NoTrigger(
+        return proofs.NoTrigger(
             rule, time, seen, patterns, found, tuple(near), operator, left_out, untrue=untrue, bound=bound
         )
 
 
-def _moves(proof: TripleProof, time: Time, begins: bool) -> bool:
+def _moves(proof: proofs.TripleProof, time: Time, begins: bool) -> bool:
     """Whether a statement below a proof begins, or ends, at a time."""
     todo, seen = [proof], {id(proof)}
     while todo:
         one = todo.pop()
-        if isinstance(one, Lasting) and (one.start if begins else one.until) == time:
+        if isinstance(one, proofs.Lasting) and (one.start if begins else one.until) == time:
             return True
-        if isinstance(one, InBackground) and not begins and one.until == time:
+        if isinstance(one, proofs.InBackground) and not begins and one.until == time:
             return True
         below = [part for part in parts_of(one) if id(part) not in seen]
         seen.update(map(id, below))

@@ -14,38 +14,23 @@ from rdflib.namespace import PROV, RDF, RDFS, XSD
 from rdflib.util import from_n3
 
 from dotr.events import Clock
+from dotr.explain import proofs
 from dotr.explain.equal_proofs import Sharing, parts_of
 from dotr.explain.held_checker import facts_below
 from dotr.explain.held_proofs import Holding
-from dotr.explain.proofs import (
-    Blocked,
-    Changed,
-    Chosen,
-    Derived,
-    EventLeaf,
-    EventProof,
-    FactProof,
-    InBackground,
-    InStream,
-    Lasting,
-    Missing,
-    NoTrigger,
-    SolutionProof,
-    TripleProof,
-    Unopened,
-    WhyNot,
-)
 from dotr.rdf.terms import Term
 
 DOTR = rdflib.Namespace("urn:dotr:explain:")
 
 
-def provenance(found: Sequence[WhyNot | TripleProof | Missing], clock: Clock) -> str:
+def provenance(found: Sequence[proofs.WhyNot | proofs.TripleProof | proofs.Missing], clock: Clock) -> str:
     """Explanations as Turtle."""
     return to_rdf(found, clock).serialize(format="turtle")
 
 
-def to_rdf(found: Sequence[WhyNot | TripleProof | Missing], clock: Clock) -> rdflib.Graph:
+def to_rdf(
+    found: Sequence[proofs.WhyNot | proofs.TripleProof | proofs.Missing], clock: Clock
+) -> rdflib.Graph:
     """Explanations as a graph. What did not happen has no provenance: only its reason is said."""
     writer = _ProvenanceWriter(clock)
     for number, one in enumerate(found):
@@ -63,19 +48,25 @@ class _ProvenanceWriter:
         self._clock = clock
         self._names: dict[object, rdflib.URIRef] = {}
         self._sharing = Sharing()
-        self._open: list[tuple[Derived, rdflib.URIRef]] = []
+        self._open: list[tuple[proofs.Derived, rdflib.URIRef]] = []
 
-    def explanation(self, found: WhyNot | TripleProof | Missing, number: int) -> None:
+    def explanation(self, found: proofs.WhyNot | proofs.TripleProof | proofs.Missing, number: int) -> None:
         match found:
-            case EventProof():
+            case proofs.EventProof():
                 self._event(found)
-            case InStream() | InBackground() | Lasting() | Derived() | Unopened():
+            case (
+                proofs.InStream()
+                | proofs.InBackground()
+                | proofs.Lasting()
+                | proofs.Derived()
+                | proofs.Unopened()
+            ):
                 self._triple(found)
-            case Blocked(rule=rule, reason=reason):
+            case proofs.Blocked(rule=rule, reason=reason):
                 self._absence(number, f"{rule.name}: {reason}")
-            case NoTrigger(rule=rule):
+            case proofs.NoTrigger(rule=rule):
                 self._absence(number, f"{rule.name}: no trigger")
-            case Missing():
+            case proofs.Missing():
                 self._absence(number, "the triple does not hold")
 
     def _absence(self, number: int, text: str) -> None:
@@ -83,7 +74,7 @@ class _ProvenanceWriter:
         self.graph.add((node, RDF.type, DOTR.Absence))
         self.graph.add((node, RDFS.comment, rdflib.Literal(text)))
 
-    def _event(self, proof: EventProof) -> rdflib.URIRef:
+    def _event(self, proof: proofs.EventProof) -> rdflib.URIRef:
         node = rdflib.URIRef(proof.id)
         if proof.id in self._names:
             return node
@@ -93,14 +84,14 @@ class _ProvenanceWriter:
         activity = self._activity(node, proof.rule.name)
         self.graph.add((activity, PROV.used, self._fact(proof.trigger)))
         for step in proof.steps:
-            if isinstance(step, Chosen):
+            if isinstance(step, proofs.Chosen):
                 self.graph.add((activity, PROV.used, self._fact(step.fact)))
         return node
 
-    def _fact(self, proof: FactProof) -> rdflib.URIRef:
-        if isinstance(proof.why, EventProof):
+    def _fact(self, proof: proofs.FactProof) -> rdflib.URIRef:
+        if isinstance(proof.why, proofs.EventProof):
             return self._event(proof.why)
-        if isinstance(proof.why, EventLeaf):
+        if isinstance(proof.why, proofs.EventLeaf):
             return rdflib.URIRef(proof.why.id)
         key = ("fact", proof.stream, proof.fact)
         if key not in self._names:
@@ -109,16 +100,16 @@ class _ProvenanceWriter:
             self.graph.add((node, RDFS.label, rdflib.Literal(f"{proof.position}")))
             self.graph.add((node, PROV.generatedAtTime, self._term(self._clock.term(proof.fact[0]))))
             activity = self._activity(node, proof.stream or "tick")
-            why = proof.why.solution if isinstance(proof.why, Changed) else proof.why
+            why = proof.why.solution if isinstance(proof.why, proofs.Changed) else proof.why
             if isinstance(why, Holding):
                 for _, leaf in facts_below(why):
                     self.graph.add((activity, PROV.used, self._fact(leaf)))
-            if isinstance(why, SolutionProof):
+            if isinstance(why, proofs.SolutionProof):
                 for premise in why.premises:
                     self.graph.add((activity, PROV.used, self._triple(premise)))
         return self._names[key]
 
-    def _triple(self, proof: TripleProof) -> rdflib.URIRef:
+    def _triple(self, proof: proofs.TripleProof) -> rdflib.URIRef:
         todo = [proof]
         while todo:
             one = todo.pop()
@@ -132,7 +123,7 @@ class _ProvenanceWriter:
         self._open.clear()
         return self._names[self._sharing.number(proof)]
 
-    def _statement(self, proof: TripleProof) -> None:
+    def _statement(self, proof: proofs.TripleProof) -> None:
         """A triple as an entity, with the step that gave it."""
         key = self._sharing.number(proof)
         node = self._names[key] = DOTR[f"triple{len(self._names)}"]
@@ -142,13 +133,13 @@ class _ProvenanceWriter:
         self.graph.add((node, RDF.subject, subject))
         self.graph.add((node, RDF.predicate, predicate))
         self.graph.add((node, RDF.object, object_))
-        if isinstance(proof, InStream):
+        if isinstance(proof, proofs.InStream):
             self.graph.add((node, PROV.generatedAtTime, self._term(self._clock.term(proof.time))))
-        if isinstance(proof, Lasting) and proof.start is not None:
+        if isinstance(proof, proofs.Lasting) and proof.start is not None:
             self.graph.add((node, PROV.generatedAtTime, self._term(self._clock.term(proof.start))))
-        if isinstance(proof, Lasting | InBackground) and proof.until is not None:
+        if isinstance(proof, proofs.Lasting | proofs.InBackground) and proof.until is not None:
             self.graph.add((node, PROV.invalidatedAtTime, self._term(self._clock.term(proof.until))))
-        if isinstance(proof, Derived):
+        if isinstance(proof, proofs.Derived):
             label = proof.name or str(proof.rule.span or "rule")
             self._open.append((proof, self._activity(node, label)))
 

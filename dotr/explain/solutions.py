@@ -13,24 +13,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TypeAlias, assert_never, cast
 
+from dotr import ir
 from dotr.explain.derivations import Derivations
 from dotr.explain.path_walks import nodes, walks
 from dotr.explain.proofs import SolutionProof
 from dotr.expressions.evaluate import compile_condition, compile_expression
-from dotr.ir import (
-    Aggregate,
-    Attribute,
-    Bind,
-    Const,
-    Exists,
-    Expression,
-    Filter,
-    Node,
-    Path,
-    Select,
-    TimeOf,
-    Var,
-)
 from dotr.joins.body import triple_pattern
 from dotr.joins.plan_interpreter import walk
 from dotr.joins.planner import plan
@@ -38,20 +25,7 @@ from dotr.joins.variables import expression_variables
 from dotr.late import dataclass, replace
 from dotr.rdf.order import values_key
 from dotr.rdf.terms import RDF_TYPE, Term, Triple, integer
-from dotr.sparql.algebra import (
-    Aggregation,
-    Algebra,
-    BasicGraphPattern,
-    Extend,
-    FilterOf,
-    Join,
-    LeftJoin,
-    MinusOf,
-    Pattern,
-    UnionOf,
-    certain,
-    possible,
-)
+from dotr.sparql import algebra
 from dotr.sparql.distribution import attributes
 from dotr.sparql.solution_aggregates import total
 from dotr.sparql.translate import Refused, Translated, translate
@@ -73,14 +47,14 @@ class SolutionRow:
 
 
 def solution(
-    select: Select, values: Sequence[Term | None], derivations: Derivations, text: Text
+    select: ir.Select, values: Sequence[Term | None], derivations: Derivations, text: Text
 ) -> SolutionProof:
     """Why `select` has a solution with these values at the open instant."""
     return replace(alternatives(select, values, derivations, text), others=())
 
 
 def alternatives(
-    select: Select, values: Sequence[Term | None], derivations: Derivations, text: Text
+    select: ir.Select, values: Sequence[Term | None], derivations: Derivations, text: Text
 ) -> SolutionProof:
     """As `solution`, with all others that stand on other triples, the smaller ones first."""
     try:
@@ -100,7 +74,9 @@ def alternatives(
     return replace(made[-1], others=tuple(reversed(made[:-1])))
 
 
-def count(select: Select, values: Sequence[Term | None], derivations: Derivations, text: Text) -> int | None:
+def count(
+    select: ir.Select, values: Sequence[Term | None], derivations: Derivations, text: Text
+) -> int | None:
     """How many answers have these values at the open instant; None where the query is interpreted, or
     where an order cuts them.
     """
@@ -114,14 +90,14 @@ def count(select: Select, values: Sequence[Term | None], derivations: Derivation
 
 
 def _rows(
-    select: Select, values: Sequence[Term | None], derivations: Derivations, text: Text
+    select: ir.Select, values: Sequence[Term | None], derivations: Derivations, text: Text
 ) -> Iterator[SolutionRow]:
     """Raises Refused."""
     return _Evaluator(derivations, text).solutions(translate(select), values)
 
 
 def longest_prefix(
-    select: Select, derivations: Derivations, text: Text
+    select: ir.Select, derivations: Derivations, text: Text
 ) -> tuple[tuple[str, ...], int, list[Triple], tuple[str, ...], str]:
     """(the patterns of a query, how many of them from the first have a common solution, triples that are
     nearest to the first pattern that fails; where none does, the filters that are not true for the solution
@@ -148,37 +124,37 @@ def longest_prefix(
     return tuple(text.pattern(p) for p in patterns), count, near, failed, bound
 
 
-def _filters(node: Algebra) -> list[Expression]:
+def _filters(node: algebra.Algebra) -> list[ir.Expression]:
     """The filters over the patterns that every solution must match."""
     match node:
-        case BasicGraphPattern(_, steps):
-            return [step.condition for step in steps if isinstance(step, Filter)]
-        case FilterOf(inner, condition, patterns):
+        case algebra.BasicGraphPattern(_, steps):
+            return [step.condition for step in steps if isinstance(step, ir.Filter)]
+        case algebra.FilterOf(inner, condition, patterns):
             return [*_filters(inner), *(() if patterns else (condition,))]
-        case Join(left, right):
+        case algebra.Join(left, right):
             return _filters(left) + _filters(right)
-        case LeftJoin(left) | MinusOf(left):
+        case algebra.LeftJoin(left) | algebra.MinusOf(left):
             return _filters(left)
-        case UnionOf(branches):
+        case algebra.UnionOf(branches):
             return _filters(branches[0]) if branches else []
-        case Extend(inner) | Aggregation(inner):
+        case algebra.Extend(inner) | algebra.Aggregation(inner):
             return _filters(inner)
         case _:
             assert_never(node)
 
 
-def _first_patterns(node: Algebra) -> tuple[Pattern, ...]:
+def _first_patterns(node: algebra.Algebra) -> tuple[algebra.Pattern, ...]:
     """The patterns that every solution must match, or those of the first branch of a union."""
     match node:
-        case BasicGraphPattern(patterns):
+        case algebra.BasicGraphPattern(patterns):
             return patterns
-        case Join(left, right):
+        case algebra.Join(left, right):
             return _first_patterns(left) + _first_patterns(right)
-        case LeftJoin(left) | MinusOf(left):
+        case algebra.LeftJoin(left) | algebra.MinusOf(left):
             return _first_patterns(left)
-        case UnionOf(branches):
+        case algebra.UnionOf(branches):
             return _first_patterns(branches[0]) if branches else ()
-        case FilterOf(inner) | Extend(inner) | Aggregation(inner):
+        case algebra.FilterOf(inner) | algebra.Extend(inner) | algebra.Aggregation(inner):
             return _first_patterns(inner)
         case _:
             assert_never(node)
@@ -189,20 +165,20 @@ class Text:
     """How terms and expressions are written."""
 
     term: Callable[[Term], str]
-    expression: Callable[[Expression], str]
-    path: Callable[[Path], str]
+    expression: Callable[[ir.Expression], str]
+    path: Callable[[ir.Path], str]
 
-    def pattern(self, pattern: Pattern, env: Env | None = None) -> str:
+    def pattern(self, pattern: algebra.Pattern, env: Env | None = None) -> str:
         """A triple pattern; variables that have a value are that value."""
         subject, object_ = (self._node(node, env or {}) for node in (pattern.subject, pattern.object))
         predicate = pattern.predicate
         middle = (
-            self._node(predicate, env or {}) if isinstance(predicate, (str, Var)) else self.path(predicate)
+            self._node(predicate, env or {}) if isinstance(predicate, (str, ir.Var)) else self.path(predicate)
         )
         return f"{subject} {'a' if predicate == RDF_TYPE else middle} {object_}"
 
-    def _node(self, node: Node, env: Env) -> str:
-        if not isinstance(node, Var):
+    def _node(self, node: ir.Node, env: Env) -> str:
+        if not isinstance(node, ir.Var):
             return self.term(node)
         return self.term(env[node.name]) if node.name in env else f"?{node.name}"
 
@@ -217,7 +193,7 @@ class _Evaluator:
     def solutions(self, query: Translated, values: Sequence[Term | None]) -> Iterator[SolutionRow]:
         """The solutions whose projected variables have these values, as facts have them."""
         wanted = dict(zip(query.outputs, values, strict=True))
-        known = certain(query.core)  # what an OPTIONAL binds must not be given to it
+        known = algebra.certain(query.core)  # what an OPTIONAL binds must not be given to it
         given = {
             name: term
             for name, term in wanted.items()
@@ -228,19 +204,21 @@ class _Evaluator:
                 if attributes(tuple(late.env.get(name) for name in query.outputs)) == tuple(values):
                     yield late
 
-    def solve(self, node: Algebra, row: SolutionRow) -> Iterator[SolutionRow]:
+    def solve(self, node: algebra.Algebra, row: SolutionRow) -> Iterator[SolutionRow]:
         """The solutions of a node that are compatible with `row`, merged with it."""
         match node:
-            case BasicGraphPattern(patterns, steps):
-                constants = [s for s in steps if isinstance(s, Bind) and isinstance(s.expression, Const)]
+            case algebra.BasicGraphPattern(patterns, steps):
+                constants = [
+                    s for s in steps if isinstance(s, ir.Bind) and isinstance(s.expression, ir.Const)
+                ]
                 rest = [s for s in steps if s not in constants]
                 for bound in self._steps(constants, row):
                     for matched in self.matches(patterns, bound):
                         yield from self._steps(rest, matched)
-            case Join(left, right):
+            case algebra.Join(left, right):
                 for first in self.solve(left, row):
                     yield from self.solve(right, first)
-            case LeftJoin(left, right, conditions):
+            case algebra.LeftJoin(left, right, conditions):
                 for first in self.solve(left, row):
                     found = False
                     for both in self.solve(right, first):
@@ -251,33 +229,35 @@ class _Evaluator:
                         yield replace(
                             first, absent=(*first.absent, f"OPTIONAL: no {self._shown(right, first.env)}")
                         )
-            case MinusOf(left, right):
+            case algebra.MinusOf(left, right):
                 for first in self.solve(left, row):
                     if not self._removed(right, first):
                         yield replace(
                             first, absent=(*first.absent, f"MINUS: no {self._shown(right, first.env)}")
                         )
-            case UnionOf(branches):
+            case algebra.UnionOf(branches):
                 for branch in branches:
                     yield from self.solve(branch, row)
-            case FilterOf(inner, condition, patterns):
+            case algebra.FilterOf(inner, condition, patterns):
                 for first in self.solve(inner, row):
                     yield from self._exists(first, condition, patterns)
-            case Extend(inner, variable, expression):
+            case algebra.Extend(inner, variable, expression):
                 for first in self.solve(inner, _without(row, {variable})):
-                    yield from self._steps([Bind(expression, Var(variable))], _with(first, row, {variable}))
-            case Aggregation(inner, keys, totals):
+                    yield from self._steps(
+                        [ir.Bind(expression, ir.Var(variable))], _with(first, row, {variable})
+                    )
+            case algebra.Aggregation(inner, keys, totals):
                 yield from self._grouped(inner, keys, totals, row)
             case _:
                 assert_never(node)
 
-    def matches(self, patterns: Sequence[Pattern], row: SolutionRow) -> Iterator[SolutionRow]:
+    def matches(self, patterns: Sequence[algebra.Pattern], row: SolutionRow) -> Iterator[SolutionRow]:
         """The ways in which all patterns match."""
-        paths = [pattern for pattern in patterns if not isinstance(pattern.predicate, (str, Var))]
+        paths = [pattern for pattern in patterns if not isinstance(pattern.predicate, (str, ir.Var))]
         for found in self._matched([p for p in patterns if p not in paths], row):
             yield from self._walked(paths, found)
 
-    def _walked(self, paths: Sequence[Pattern], row: SolutionRow) -> Iterator[SolutionRow]:
+    def _walked(self, paths: Sequence[algebra.Pattern], row: SolutionRow) -> Iterator[SolutionRow]:
         """Paths that repeat, one after the other, each from an end that is known."""
         if not paths:
             yield row
@@ -285,7 +265,7 @@ class _Evaluator:
         known = [p for p in paths if _end(p.subject, row.env) or _end(p.object, row.env)]
         pattern = (known or list(paths))[0]
         rest = [p for p in paths if p is not pattern]
-        path = cast("Path", pattern.predicate)
+        path = cast("ir.Path", pattern.predicate)
         start, end = _end(pattern.subject, row.env), _end(pattern.object, row.env)
         if start is None and end is not None:
             found = [(n, end, w) for n, w in walks(path, end, self._store, backwards=True).items()]
@@ -297,20 +277,22 @@ class _Evaluator:
             if _fits(pattern.subject, subject, env) and _fits(pattern.object, object_, env):
                 yield from self._walked(rest, replace(row, env=env, triples=(*row.triples, *triples)))
 
-    def _matched(self, patterns: Sequence[Pattern], row: SolutionRow) -> Iterator[SolutionRow]:
+    def _matched(self, patterns: Sequence[algebra.Pattern], row: SolutionRow) -> Iterator[SolutionRow]:
         if not patterns:
             yield row
             return
         items = [triple_pattern(*_nodes(pattern)) for pattern in patterns]
         names = tuple(dict.fromkeys(n for item in items for n in item.variables))
         given = tuple(sorted(name for name in names if name in row.env))
-        made = plan(items, [Var(name) for name in names], self._store, given=given)
+        made = plan(items, [ir.Var(name) for name in names], self._store, given=given)
         for values in walk(made, self._store, [row.env[name] for name in given]):
             env = {**row.env, **dict(zip(names, values, strict=True))}
             triples = tuple(_instance(pattern, env) for pattern in patterns)
             yield replace(row, env=env, triples=(*row.triples, *triples))
 
-    def untrue(self, filters: Sequence[Expression], patterns: Sequence[Pattern]) -> tuple[str, ...]:
+    def untrue(
+        self, filters: Sequence[ir.Expression], patterns: Sequence[algebra.Pattern]
+    ) -> tuple[str, ...]:
         """The filters that are not true, with the values they saw, for the match for which most are true."""
         best: tuple[int, tuple[str, ...]] | None = None
         for row in islice(self.matches(patterns, SolutionRow({})), MOST):
@@ -319,7 +301,7 @@ class _Evaluator:
                 best = len(wrong), tuple(self._condition(one, row.env) for one in wrong)
         return () if best is None else best[1]
 
-    def _condition(self, condition: Expression, env: Env) -> str:
+    def _condition(self, condition: ir.Expression, env: Env) -> str:
         values = self._values(expression_variables(condition), env)
         return f"FILTER({self._text.expression(condition)})" + (f"   {values}" if values else "")
 
@@ -328,29 +310,31 @@ class _Evaluator:
             f"?{name} {self._text.term(env[name])}" for name in dict.fromkeys(names) if name in env
         )
 
-    def bound(self, pattern: Pattern, env: Env) -> str:
+    def bound(self, pattern: algebra.Pattern, env: Env) -> str:
         """The values of a pattern's variables that are known."""
-        return self._values((node.name for node in _nodes(pattern) if isinstance(node, Var)), env)
+        return self._values((node.name for node in _nodes(pattern) if isinstance(node, ir.Var)), env)
 
-    def nearest(self, pattern: Pattern, env: Env) -> list[Triple]:
+    def nearest(self, pattern: algebra.Pattern, env: Env) -> list[Triple]:
         """Triples like a pattern that has no match: all but one of its known nodes agree."""
-        if not isinstance(pattern.predicate, (str, Var)):
+        if not isinstance(pattern.predicate, (str, ir.Var)):
             return []
-        known = [env.get(n.name) if isinstance(n, Var) else n for n in _nodes(pattern)]
+        known = [env.get(n.name) if isinstance(n, ir.Var) else n for n in _nodes(pattern)]
         found: dict[Triple, None] = {}
         for place in (2, 0):
             if known[place] is None:
                 continue
-            free = [Var(f"free{i}") if term is None or i == place else term for i, term in enumerate(known)]
-            like = Pattern(free[0], free[1], free[2])
+            free = [
+                ir.Var(f"free{i}") if term is None or i == place else term for i, term in enumerate(known)
+            ]
+            like = algebra.Pattern(free[0], free[1], free[2])
             for row in islice(self.matches([like], SolutionRow({})), 3):
                 found[row.triples[0]] = None
         return list(found)[:3]
 
-    def _steps(self, steps: Sequence[Filter | Bind], row: SolutionRow) -> Iterator[SolutionRow]:
+    def _steps(self, steps: Sequence[ir.Filter | ir.Bind], row: SolutionRow) -> Iterator[SolutionRow]:
         """Filters that hold and binds that have a value, or the value that is there already."""
         for step in steps:
-            if isinstance(step, Filter):
+            if isinstance(step, ir.Filter):
                 if not self._holds(step.condition, row.env):
                     return
                 continue
@@ -366,7 +350,10 @@ class _Evaluator:
         yield row
 
     def _exists(
-        self, row: SolutionRow, condition: Expression, patterns: Sequence[tuple[BasicGraphPattern, ...]]
+        self,
+        row: SolutionRow,
+        condition: ir.Expression,
+        patterns: Sequence[tuple[algebra.BasicGraphPattern, ...]],
     ) -> Iterator[SolutionRow]:
         """A FILTER with EXISTS in it, the triples of those that exist brought along."""
         triples: list[Triple] = []
@@ -378,10 +365,10 @@ class _Evaluator:
             if inner is not None:
                 triples += inner.triples
             else:
-                absent.append(f"no {self._shown(UnionOf(branches), row.env)}")
+                absent.append(f"no {self._shown(algebra.UnionOf(branches), row.env)}")
         seen = iter(answers)
 
-        def exists(_: Exists) -> Callable[[Env], bool]:
+        def exists(_: ir.Exists) -> Callable[[Env], bool]:
             answer = next(seen)
             return lambda env: answer
 
@@ -393,14 +380,14 @@ class _Evaluator:
 
     def _grouped(
         self,
-        inner: Algebra,
-        keys: Sequence[tuple[str, Expression]],
-        totals: Sequence[tuple[str, Aggregate]],
+        inner: algebra.Algebra,
+        keys: Sequence[tuple[str, ir.Expression]],
+        totals: Sequence[tuple[str, ir.Aggregate]],
         row: SolutionRow,
     ) -> Iterator[SolutionRow]:
         """Groups with the rows that were counted, the first ten of them with their triples."""
         made = {name for name, _ in keys} | {name for name, _ in totals}
-        plain = {name for name, expression in keys if expression == Var(name)}
+        plain = {name for name, expression in keys if expression == ir.Var(name)}
         start = SolutionRow(
             {name: term for name, term in row.env.items() if name in plain or name not in made}
         )
@@ -424,22 +411,22 @@ class _Evaluator:
                 all_triples = (*row.triples, *triples)
                 yield SolutionRow({**row.env, **env}, all_triples, (*row.absent, *absent), len(rows))
 
-    def _removed(self, right: Algebra, row: SolutionRow) -> bool:
+    def _removed(self, right: algebra.Algebra, row: SolutionRow) -> bool:
         """Whether MINUS takes a solution away: one that is compatible and shares a variable."""
-        shared = {name for name in possible(right) if name in row.env}
+        shared = {name for name in algebra.possible(right) if name in row.env}
         return bool(shared) and any(
             any(found.env.get(name) is not None for name in shared)
             for found in self.solve(right, SolutionRow({name: row.env[name] for name in shared}))
         )
 
-    def _shown(self, node: Algebra, env: Env) -> str:
+    def _shown(self, node: algebra.Algebra, env: Env) -> str:
         return " . ".join(self._text.pattern(pattern, env) for pattern in _first_patterns(node))
 
-    def _holds(self, condition: Expression, env: Env) -> bool:
+    def _holds(self, condition: ir.Expression, env: Env) -> bool:
         clock = self._store.moment.clock
         return compile_condition(condition, _leaf, clock=clock, now=self._now)(env)
 
-    def _value(self, expression: Expression, env: Env) -> Term | None:
+    def _value(self, expression: ir.Expression, env: Env) -> Term | None:
         clock = self._store.moment.clock
         return compile_expression(expression, _leaf, clock=clock, now=self._now)(env)
 
@@ -447,34 +434,34 @@ class _Evaluator:
         return self._store.moment.now
 
 
-def _total(aggregate: Aggregate, terms: Sequence[Term | None], rows: int) -> Term | None:
+def _total(aggregate: ir.Aggregate, terms: Sequence[Term | None], rows: int) -> Term | None:
     if aggregate.argument is None:
         return integer(rows)
     return total(aggregate.function, aggregate.distinct, terms)
 
 
-def _leaf(node: Var | Attribute | TimeOf) -> Callable[[Env], Term | None]:
-    assert isinstance(node, Var), "queries have variables only"
+def _leaf(node: ir.Var | ir.Attribute | ir.TimeOf) -> Callable[[Env], Term | None]:
+    assert isinstance(node, ir.Var), "queries have variables only"
     name = node.name
     return lambda env: env.get(name)
 
 
-def _nodes(pattern: Pattern) -> tuple[Node, Node, Node]:
-    assert isinstance(pattern.predicate, (str, Var)), "a path has been walked"
+def _nodes(pattern: algebra.Pattern) -> tuple[ir.Node, ir.Node, ir.Node]:
+    assert isinstance(pattern.predicate, (str, ir.Var)), "a path has been walked"
     return pattern.subject, pattern.predicate, pattern.object
 
 
-def _end(node: Node, env: Env) -> Term | None:
-    return env.get(node.name) if isinstance(node, Var) else node
+def _end(node: ir.Node, env: Env) -> Term | None:
+    return env.get(node.name) if isinstance(node, ir.Var) else node
 
 
-def _fits(node: Node, term: Term, env: dict[str, Term]) -> bool:
+def _fits(node: ir.Node, term: Term, env: dict[str, Term]) -> bool:
     """Whether a node is this term; a variable that was free is bound to it."""
-    return (env.setdefault(node.name, term) if isinstance(node, Var) else node) == term
+    return (env.setdefault(node.name, term) if isinstance(node, ir.Var) else node) == term
 
 
-def _instance(pattern: Pattern, env: Env) -> Triple:
-    subject, predicate, object_ = (env[n.name] if isinstance(n, Var) else n for n in _nodes(pattern))
+def _instance(pattern: algebra.Pattern, env: Env) -> Triple:
+    subject, predicate, object_ = (env[n.name] if isinstance(n, ir.Var) else n for n in _nodes(pattern))
     return subject, predicate, object_
 
 

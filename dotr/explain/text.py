@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias, assert_never
 
+from dotr import ir
 from dotr.datalog.owl_lists import LIST_PREDICATES
 from dotr.events import Clock, Fact, Time
+from dotr.explain import proofs
 from dotr.explain.clause_text import (
     apart_text,
     counted_text,
@@ -22,43 +24,7 @@ from dotr.explain.clause_text import (
 from dotr.explain.equal_proofs import Sharing
 from dotr.explain.held_proofs import Holding
 from dotr.explain.held_text import HeldRenderer
-from dotr.explain.proofs import (
-    OF_BACKGROUND,
-    TOO_LONG,
-    Blocked,
-    Changed,
-    Chosen,
-    ConjunctProof,
-    Counted,
-    Derived,
-    Ending,
-    EventLeaf,
-    EventProof,
-    FactProof,
-    InBackground,
-    InStream,
-    Lasting,
-    Missing,
-    NothingThere,
-    NoTrigger,
-    SolutionProof,
-    Totalled,
-    TripleProof,
-    Unopened,
-    WhyNot,
-)
 from dotr.explain.tree import Node
-from dotr.ir import (
-    Between,
-    Choose,
-    Conjunct,
-    DatalogRule,
-    Every,
-    RelationToStream,
-    Selection,
-    Summarise,
-    Within,
-)
 from dotr.lang.printer import datalog_rule_text
 from dotr.rdf.terms import OWL, RDF, RDF_TYPE, RDFS, XSD, Term, Triple
 from dotr.sparql.printing import Writer
@@ -96,12 +62,18 @@ class Renderer:
     def _writer_prefixes(self) -> dict[str, str]:
         return {**USUAL, **self._prefixes}
 
-    def node(self, found: WhyNot | TripleProof | Missing) -> Node:
+    def node(self, found: proofs.WhyNot | proofs.TripleProof | proofs.Missing) -> Node:
         """An explanation as a tree of lines."""
         match found:
-            case InStream() | InBackground() | Lasting() | Derived() | Unopened():
+            case (
+                proofs.InStream()
+                | proofs.InBackground()
+                | proofs.Lasting()
+                | proofs.Derived()
+                | proofs.Unopened()
+            ):
                 return self.triple_node(found)
-            case Missing(triple=triple, attempts=attempts):
+            case proofs.Missing(triple=triple, attempts=attempts):
                 node = Node(f"{self._shown(triple)} does not hold")
                 for attempt in attempts:
                     rule = Node(self.rule_text(attempt.rule), right=str(attempt.rule.span or ""))
@@ -111,18 +83,18 @@ class Renderer:
                 if not attempts:
                     node.children.append(Node("it is not stated, and no rule could give it"))
                 return node
-            case EventProof():
+            case proofs.EventProof():
                 return self.event_node(found)
-            case NoTrigger():
+            case proofs.NoTrigger():
                 return self._no_trigger(found)
-            case Blocked():
+            case proofs.Blocked():
                 return self._blocked(found)
             case _:
                 assert_never(found)
 
     # -- events
 
-    def event_node(self, proof: EventProof) -> Node:
+    def event_node(self, proof: proofs.EventProof) -> Node:
         """An event with everything below it."""
         pairs = zip(proof.rule.variables, proof.values, strict=True)
         bound = " ; ".join(f"?{name} {self._writer.term(value)}" for name, value in pairs)
@@ -142,21 +114,21 @@ class Renderer:
             head.children.append(Node(f"WITH ?{binding.variable} := {text} = {self._writer.term(value)}"))
         return head
 
-    def _fact(self, how: str, proof: FactProof, right: str = "") -> Node:
+    def _fact(self, how: str, proof: proofs.FactProof, right: str = "") -> Node:
         fact = proof.fact
         node = Node(f"{how} {self._plain(proof.position, proof.variables, fact)}".lstrip())
         node.right = right
         match proof.why:
             case None:
                 pass
-            case EventProof():
+            case proofs.EventProof():
                 node.children.append(self.event_node(proof.why))
-            case EventLeaf(rule=rule, id=name, time=time, kept=kept):
+            case proofs.EventLeaf(rule=rule, id=name, time=time, kept=kept):
                 right = f"dotr explain … --event {name}" if kept else "not kept"
                 node.children.append(Node(f"{rule}  {name}  @ {self._clock.text(time)}", right=right))
-            case SolutionProof():
+            case proofs.SolutionProof():
                 node.children += self._solution(proof.why)
-            case Changed():
+            case proofs.Changed():
                 node.children += self._changed(proof.why, fact[0])
             case Holding():
                 node.children += self._held.holding(proof.why)
@@ -164,8 +136,8 @@ class Renderer:
                 assert_never(proof.why)
         return node
 
-    def _changed(self, why: Changed, time: Time) -> Iterator[Node]:
-        begins = why.operator is RelationToStream.ISTREAM
+    def _changed(self, why: proofs.Changed, time: Time) -> Iterator[Node]:
+        begins = why.operator is ir.RelationToStream.ISTREAM
         turn = Node(f"{why.operator}: the answer {'begins' if begins else 'ends'} @ {self._clock.text(time)}")
         if why.before is not None and why.after is not None:
             turn.right = f"{counted_text(why.before, 'such answer')} before, {why.after} from then on"
@@ -174,24 +146,24 @@ class Renderer:
             turn.children.append(Node("other rules hold from then on"))
         for proof in why.moved:
             word = "ended" if begins else "begun"
-            right = self.lasting(proof) if isinstance(proof, Lasting) else self._deleted(proof)
+            right = self.lasting(proof) if isinstance(proof, proofs.Lasting) else self._deleted(proof)
             turn.children.append(Node(f"{word} then: {self._shown(proof.triple)}", right=right))
         yield turn
 
-    def _deleted(self, proof: InBackground) -> str:
+    def _deleted(self, proof: proofs.InBackground) -> str:
         """Where a triple of the background stands, and until when it holds, where that is known."""
         place = f"background  {self._places(proof.triple, None)}".rstrip()
         return place if proof.until is None else f"{place}   until {self._clock.text(proof.until)}: deleted"
 
-    def lasting(self, proof: Lasting) -> str:
+    def lasting(self, proof: proofs.Lasting) -> str:
         """Since when a statement holds, until when, and why: `moves.jsonl:2   held since 60 until 660`."""
         period = period_text(proof, self._clock)
-        if proof.place == OF_BACKGROUND:
+        if proof.place == proofs.OF_BACKGROUND:
             where = f"{self._background}  {self._places(proof.triple, None)}".rstrip()
             return f"{where}   {period.removeprefix('inserted ')}"
         return "   ".join(filter(None, (proof.place, period)))
 
-    def _solution(self, why: SolutionProof) -> Iterator[Node]:
+    def _solution(self, why: proofs.SolutionProof) -> Iterator[Node]:
         if why.opaque:
             yield Node(f"answer of an interpreted query ({why.opaque})")
         for premise in why.premises:
@@ -206,19 +178,19 @@ class Renderer:
             shown = f", the first {min(why.rows, 10)} above" if why.rows > 10 else ""
             yield Node(f"aggregate of {counted_text(why.rows, 'row')}{shown}")
 
-    def _step(self, step: ConjunctProof, previous: dict[str, Time]) -> Node:
+    def _step(self, step: proofs.ConjunctProof, previous: dict[str, Time]) -> Node:
         match step:
-            case Chosen(conjunct=conjunct, fact=fact, inside=inside, passing=passing):
+            case proofs.Chosen(conjunct=conjunct, fact=fact, inside=inside, passing=passing):
                 how = conjunct.word
                 note = self._distance(conjunct, fact.fact[0], previous)
-                which = TOO_LONG if inside is None else self._which(conjunct, inside, passing)
+                which = proofs.TOO_LONG if inside is None else self._which(conjunct, inside, passing)
                 previous[fact.position] = fact.fact[0]
                 return self._fact(how, fact, f"{note}; {which}" if which else note)
-            case NothingThere(conjunct=conjunct, inside=inside, nearest=nearest, failed=failed):
+            case proofs.NothingThere(conjunct=conjunct, inside=inside, nearest=nearest, failed=failed):
                 name = conjunct.position.name
                 text = f"NOT {name} {window_text(conjunct)}"
                 if inside is None:
-                    return Node(text, right=TOO_LONG)
+                    return Node(text, right=proofs.TOO_LONG)
                 if not inside:
                     return Node(text, right=f"no {name} in the window")
                 node = Node(text, right=f"{counted_text(inside, 'fact')} in the window, none passes ON")
@@ -227,15 +199,15 @@ class Renderer:
                         Node(f"nearest: {self._candidate(conjunct, nearest)}", right=false_text(failed))
                     )
                 return node
-            case Counted(conjunct=conjunct, value=value, facts=facts, inside=inside):
-                assert isinstance(conjunct, Summarise)
+            case proofs.Counted(conjunct=conjunct, value=value, facts=facts, inside=inside):
+                assert isinstance(conjunct, ir.Summarise)
                 shown = "no value" if value is None else self._writer.term(value)
                 argument = "*" if conjunct.argument is None else self._writer.expression(conjunct.argument)
                 text = (
                     f"{conjunct.function}({argument}) AS ?{conjunct.variable} OVER {conjunct.position.name}"
                 )
                 if inside is None:
-                    return Node(f"{text} {window_text(conjunct)}", right=TOO_LONG)
+                    return Node(f"{text} {window_text(conjunct)}", right=proofs.TOO_LONG)
                 node = Node(
                     f"{text} {window_text(conjunct)} = {shown}",
                     right=f"{len(facts)} of {counted_text(inside, 'fact')}",
@@ -254,30 +226,30 @@ class Renderer:
         values = [f"   ?{name} {term}" for name, term in zip(variables, terms, strict=True)]
         return f"{position}  @ {self._clock.text(fact[0])}" + "".join(values)
 
-    def _candidate(self, conjunct: Conjunct, fact: Fact) -> str:
+    def _candidate(self, conjunct: ir.Conjunct, fact: Fact) -> str:
         return self._plain(conjunct.position.name, conjunct.position.variables, fact)
 
-    def _distance(self, conjunct: Conjunct, time: Time, previous: dict[str, Time]) -> str:
+    def _distance(self, conjunct: ir.Conjunct, time: Time, previous: dict[str, Time]) -> str:
         match conjunct.window:
-            case Within(duration=duration, reference=reference, before=before):
+            case ir.Within(duration=duration, reference=reference, before=before):
                 apart = previous[reference] - time
                 word = "before" if before else "from"
                 when = f"{apart_text(apart)} before {reference}" if apart else f"with {reference}"
                 return f"{when} (within {duration_text(duration)} {word})"
-            case Between(start=start, end=end):
+            case ir.Between(start=start, end=end):
                 return f"between {start} and {end}"
             case _:
                 assert_never(conjunct.window)
 
-    def _which(self, conjunct: Conjunct, inside: int, passing: int) -> str:
-        if not isinstance(conjunct, Choose) or conjunct.selection is Selection.EACH:
+    def _which(self, conjunct: ir.Conjunct, inside: int, passing: int) -> str:
+        if not isinstance(conjunct, ir.Choose) or conjunct.selection is ir.Selection.EACH:
             return f"one of {passing}" if passing > 1 else ""
-        word = "latest" if conjunct.selection is Selection.LAST else "earliest"
+        word = "latest" if conjunct.selection is ir.Selection.LAST else "earliest"
         return f"the {word} of {passing}" if passing > 1 else "the only one"
 
     # -- triples
 
-    def triple_node(self, proof: TripleProof) -> Node:
+    def triple_node(self, proof: proofs.TripleProof) -> Node:
         """A triple with everything below it."""
         node = Node(self._shown(proof.triple))
         number = self._sharing.number(proof)
@@ -286,17 +258,17 @@ class Renderer:
             return node
         self._seen.add(number)
         match proof:
-            case InStream(triple=triple, time=time):
+            case proofs.InStream(triple=triple, time=time):
                 node.right = self._places(triple, time) or f"stream @ {self._clock.text(time)}"
-            case InBackground(triple=triple, until=until):
+            case proofs.InBackground(triple=triple, until=until):
                 node.right = f"{self._background}  {self._places(triple, None)}".rstrip()
                 if until is not None:
                     node.right += f"   until {self._clock.text(until)}: deleted"
-            case Lasting():
+            case proofs.Lasting():
                 node.right = self.lasting(proof)
-            case Derived() if self._level >= self._levels:
+            case proofs.Derived() if self._level >= self._levels:
                 node.right = f"… {counted_text(self._sharing.size(proof) - 1, 'step')} below, not shown"
-            case Derived(rule=rule, premises=premises, absent=absent, totals=totals):
+            case proofs.Derived(rule=rule, premises=premises, absent=absent, totals=totals):
                 self._level += 1
                 node.right = f"{rule_place(proof)}   {self.rule_text(rule)}"
                 node.children += self._premises(premises)
@@ -306,13 +278,13 @@ class Renderer:
                     node.children.append(Node(f"NOT {text}", right="no such triple"))
                 node.children += map(self._totalled, totals)
                 self._level -= 1
-            case Unopened(reason=reason):
+            case proofs.Unopened(reason=reason):
                 node.right = reason
             case _:
                 assert_never(proof)
         return node
 
-    def _premises(self, premises: Sequence[TripleProof]) -> Iterator[Node]:
+    def _premises(self, premises: Sequence[proofs.TripleProof]) -> Iterator[Node]:
         """Premises; the cells of an axiom's list are written as a list, not one by one."""
         cells = {(p.triple[0], p.triple[1]): p.triple[2] for p in premises if p.triple[1] in LIST_PREDICATES}
         for premise in premises:
@@ -331,7 +303,7 @@ class Renderer:
             yield self._writer.term(cells[cell, first])
             cell = cells[cell, rest]
 
-    def _totalled(self, proof: Totalled) -> Node:
+    def _totalled(self, proof: proofs.Totalled) -> Node:
         """What an AGGREGATE counted: of one atom its triples, of several a line for each solution."""
         node = Node(f"AGGREGATE of {counted_text(proof.rows, 'solution')}")
         for number, row in enumerate(proof.shown, 1):
@@ -341,7 +313,7 @@ class Renderer:
             node.children.append(Node(f"… and {proof.rows - len(proof.shown)} more"))
         return node
 
-    def rule_text(self, rule: DatalogRule) -> str:
+    def rule_text(self, rule: ir.DatalogRule) -> str:
         """A rule in one line, with the program's prefixes."""
         return datalog_rule_text(rule, self._writer_prefixes())
 
@@ -351,7 +323,7 @@ class Renderer:
 
     # -- why not
 
-    def _no_trigger(self, found: NoTrigger) -> Node:
+    def _no_trigger(self, found: proofs.NoTrigger) -> Node:
         when = self._clock.text(found.time)
         name = found.rule.trigger.name
         node = Node(f"{found.rule.name} did not fire @ {when}: no {name} then")
@@ -361,18 +333,18 @@ class Renderer:
             node.children.append(Node("one came too late, or was refused", right=graph))
         if found.held_before:
             trigger = found.rule.trigger
-            begins = not isinstance(trigger, Every) and trigger.stream.startswith("ISTREAM ")
+            begins = not isinstance(trigger, ir.Every) and trigger.stream.startswith("ISTREAM ")
             also = ", as it did at the point before" if begins else ""
             node.children.append(Node(f"it holds then{also}"))
         node.children += self._held.failures(found.not_held)
-        if found.untrue == (TOO_LONG,):
-            node.children.append(Node(TOO_LONG))
+        if found.untrue == (proofs.TOO_LONG,):
+            node.children.append(Node(proofs.TOO_LONG))
         if found.operator is not None:
             node.children.append(Node(f"{found.operator}: no answer over what lasts changes then"))
         node.children += self._looked_for(found)
         return node
 
-    def _looked_for(self, found: NoTrigger) -> Iterator[Node]:
+    def _looked_for(self, found: proofs.NoTrigger) -> Iterator[Node]:
         """The patterns of a query without an answer, and what fails."""
         for place, pattern in enumerate(found.looked_for):
             mark = "found" if place < found.found else "not found" if place == found.found else ""
@@ -386,7 +358,7 @@ class Renderer:
             if not found.untrue:
                 yield Node("✗ what else the query asks leaves no solution")
 
-    def _blocked(self, found: Blocked) -> Node:
+    def _blocked(self, found: proofs.Blocked) -> Node:
         when = self._clock.text(found.trigger.fact[0])
         node = Node(f"{found.rule.name} did not fire @ {when}")
         node.children.append(self._fact("trigger", found.trigger))
@@ -432,26 +404,26 @@ class Renderer:
         return node
 
 
-def rule_place(proof: Derived) -> str:
+def rule_place(proof: proofs.Derived) -> str:
     """Where its rule stands, or the name that its rule has in OWL's profile."""
     if proof.name:
         return f"OWL 2 RL {proof.name}"
     return str(proof.rule.span).rsplit(":", 1)[0] if proof.rule.span is not None else "rule"
 
 
-def period_text(proof: Lasting, clock: Clock) -> str:
+def period_text(proof: proofs.Lasting, clock: Clock) -> str:
     """`held since 60 until another value, at most until 660`."""
     since = "before what was kept" if proof.start is None else clock.text(proof.start)
     text = f"{'inserted' if proof.inserted else 'held'} since {since}"
     until = "" if proof.until is None else f" until {clock.text(proof.until)}"
     match proof.ending:
-        case Ending.TIME:
+        case proofs.Ending.TIME:
             return text + until
-        case Ending.REPLACED | Ending.DELETED:
+        case proofs.Ending.REPLACED | proofs.Ending.DELETED:
             return f"{text}{until}: {proof.ending.value}"
-        case Ending.NEXT_VALUE:
+        case proofs.Ending.NEXT_VALUE:
             return f"{text} {proof.ending.value}" + (f", at most{until}" if until else "")
-        case Ending.OPEN:
+        case proofs.Ending.OPEN:
             return f"{text} {proof.ending.value}"
         case _:
             assert_never(proof.ending)

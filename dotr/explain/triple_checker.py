@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import field
 
+from dotr import ir
 from dotr.datalog.equality import replaces, written_out
 from dotr.datalog.owl_lists import list_rules
 from dotr.datalog.schema import SAME_AS, instance, instantiable, schema_atoms, solutions
@@ -30,18 +31,6 @@ from dotr.explain.proofs import (
     Unopened,
 )
 from dotr.expressions.evaluate import compile_condition
-from dotr.ir import (
-    AggregateAtom,
-    Atom,
-    Attribute,
-    BindAtom,
-    DatalogRule,
-    FilterAtom,
-    Node,
-    NotAtom,
-    TimeOf,
-    Var,
-)
 from dotr.joins.graph_relations import holding
 from dotr.late import dataclass
 from dotr.rdf.terms import Term, Triple
@@ -59,7 +48,7 @@ class TripleChecker:
     history: LiteralHistory
     claim: Claim
     _done: dict[tuple[int, Time, Of], TripleProof] = field(default_factory=dict)
-    _known: dict[DatalogRule, bool] = field(default_factory=dict)
+    _known: dict[ir.DatalogRule, bool] = field(default_factory=dict)
 
     def check(self, proof: TripleProof, time: Time, of: Of) -> None:
         """Check a proof and everything below it, however deep that is."""
@@ -118,31 +107,31 @@ class TripleChecker:
         absent: list[tuple[Term | None, ...]] = []
         for item in proof.rule.body:
             match item:
-                case Atom():
+                case ir.Atom():
                     claim(_instance(item, env) in premises, f"{triple} lacks a premise")
-                case NotAtom(atom=atom):
+                case ir.NotAtom(atom=atom):
                     absent.append(_instance(atom, env))
                     there = any(_matches(atom, env, other) for other in self.history.state(time, of))
                     claim(not there, f"{triple}: what NOT excludes is there")
-                case FilterAtom(condition=condition):
+                case ir.FilterAtom(condition=condition):
                     holds = compile_condition(condition, _getter, clock=Clock())(env)
                     claim(holds, f"{triple}: a FILTER is not true")
-                case BindAtom(expression=expression, variable=variable):
+                case ir.BindAtom(expression=expression, variable=variable):
                     value = compute(expression)(env)
                     claim(value == env.get(variable.name), f"{triple}: a BIND has another value")
-                case AggregateAtom():
+                case ir.AggregateAtom():
                     self._totalled(proof, item, time, of)
         claim(sorted(map(repr, absent)) == sorted(map(repr, proof.absent)), f"{triple}: a NOT is left out")
-        aggregates = [item for item in proof.rule.body if isinstance(item, AggregateAtom)]
+        aggregates = [item for item in proof.rule.body if isinstance(item, ir.AggregateAtom)]
         opened = [one.atom for one in proof.totals]
         claim(opened == aggregates, f"{triple} does not have its rule's AGGREGATE")
 
-    def _totalled(self, proof: Derived, item: AggregateAtom, time: Time, of: Of) -> None:
+    def _totalled(self, proof: Derived, item: ir.AggregateAtom, time: Time, of: Of) -> None:
         """One AGGREGATE: counted again, literally."""
         env, claim, triple = dict(proof.bindings), self.claim, proof.triple
         members, agrees = counted(item, env, self.history.state(time, of))
         claim(agrees, f"{triple}: an AGGREGATE has another value")
-        atoms = [atom for atom in item.body if isinstance(atom, Atom)]
+        atoms = [atom for atom in item.body if isinstance(atom, ir.Atom)]
         rows = [[_instance(atom, member) for atom in atoms] for member in members]
         for one in proof.totals:
             if one.atom == item:
@@ -154,7 +143,7 @@ class TripleChecker:
         for row in one.shown:
             self.claim([p.triple for p in row] in rows, f"{triple}: that is not counted")
 
-    def _is_rule(self, rule: DatalogRule, premises: Collection[Triple], time: Time, of: Of) -> bool:
+    def _is_rule(self, rule: ir.DatalogRule, premises: Collection[Triple], time: Time, of: Of) -> bool:
         """Whether a rule is one of the program, of an axiom that is among the premises, or an instance of
         one over schema that is.
         """
@@ -176,7 +165,7 @@ class TripleChecker:
                     return True
         return self._is_exchange(rule, time, of)
 
-    def _is_exchange(self, rule: DatalogRule, time: Time, of: Of) -> bool:
+    def _is_exchange(self, rule: ir.DatalogRule, time: Time, of: Of) -> bool:
         """Whether a rule is one that replaces equals, with constants for its variable predicates."""
         state = self.history.state(time, of)
         rules = [other for other in self.history.rules(time, of) if replaces(other)]
@@ -187,7 +176,7 @@ class TripleChecker:
         return any(_has(other, rule) for other in written_out(rules, relations, equalities))
 
 
-def _has(rule: DatalogRule, part: DatalogRule) -> bool:
+def _has(rule: ir.DatalogRule, part: ir.DatalogRule) -> bool:
     """Whether a rule gives at least what another one gives, from the same body."""
     return rule.body == part.body and set(part.heads) <= set(rule.heads)
 
@@ -211,26 +200,26 @@ def _agrees(proof: Lasting, statement: TimedStatement) -> bool:
             return not statement.latest and proof.until is None and statement.until <= FOREVER
 
 
-def _instance(atom: Atom, env: Mapping[str, Term]) -> tuple[Term | None, ...]:
+def _instance(atom: ir.Atom, env: Mapping[str, Term]) -> tuple[Term | None, ...]:
     return tuple(_node(node, env) for node in (atom.subject, atom.predicate, atom.object))
 
 
-def _node(node: Node, env: Mapping[str, Term]) -> Term | None:
-    return env.get(node.name) if isinstance(node, Var) else node
+def _node(node: ir.Node, env: Mapping[str, Term]) -> Term | None:
+    return env.get(node.name) if isinstance(node, ir.Var) else node
 
 
-def _matches(atom: Atom, env: Mapping[str, Term], triple: Triple) -> bool:
+def _matches(atom: ir.Atom, env: Mapping[str, Term], triple: Triple) -> bool:
     local: dict[str, Term] = {}
     for node, term in zip((atom.subject, atom.predicate, atom.object), triple, strict=True):
         known = _node(node, env)
-        if known is None and isinstance(node, Var):
+        if known is None and isinstance(node, ir.Var):
             known = local.setdefault(node.name, term)
         if known != term:
             return False
     return True
 
 
-def _getter(node: Var | Attribute | TimeOf) -> Callable[[Mapping[str, Term]], Term | None]:
-    assert isinstance(node, Var), "Datalog has variables only"
+def _getter(node: ir.Var | ir.Attribute | ir.TimeOf) -> Callable[[Mapping[str, Term]], Term | None]:
+    assert isinstance(node, ir.Var), "Datalog has variables only"
     name = node.name
     return lambda env: env.get(name)

@@ -11,21 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final, assert_never
 
+from dotr import ir
 from dotr.errors import Diagnostics
-from dotr.ir import (
-    BindAtom,
-    FactWindow,
-    FilterAtom,
-    LarsHead,
-    LarsLiteral,
-    LarsRule,
-    LarsWindow,
-    Modality,
-    NamedAtom,
-    TimeWindow,
-    WindowAggregate,
-    WindowAtom,
-)
 from dotr.lang.grammar.lars import LarsFile, LarsParser
 from dotr.lang.grammar.layout import LayoutUnit, attach, render
 from dotr.source import Source
@@ -76,12 +63,12 @@ def _file_text(source: Source, file: LarsFile) -> str:
     return render(units, footer)
 
 
-def lars_rule_text(rule: LarsRule, prefixes: Mapping[str, str]) -> str:
+def lars_rule_text(rule: ir.LarsRule, prefixes: Mapping[str, str]) -> str:
     """A LARS rule in one line."""
     return " ".join(line.strip() for line in LarsPrinter(prefixes).rule(rule))
 
 
-def lars_literal_text(literal: LarsLiteral, prefixes: Mapping[str, str]) -> str:
+def lars_literal_text(literal: ir.LarsLiteral, prefixes: Mapping[str, str]) -> str:
     """A literal of a LARS rule."""
     return LarsPrinter(prefixes).literal(literal)
 
@@ -92,7 +79,7 @@ class LarsPrinter:
     def __init__(self, prefixes: Mapping[str, str]) -> None:
         self._writer = Writer(prefixes)
 
-    def rule(self, rule: LarsRule) -> list[str]:
+    def rule(self, rule: ir.LarsRule) -> list[str]:
         head = self._head(rule.head)
         if not rule.body:
             return [f"{head} ."]
@@ -102,7 +89,7 @@ class LarsPrinter:
             return [line]
         return [f"{head} :-", *(f"{_STEP}{literal}," for literal in body[:-1]), f"{_STEP}{body[-1]} ."]
 
-    def _head(self, head: LarsHead) -> str:
+    def _head(self, head: ir.LarsHead) -> str:
         text = self._atom(head.atom)
         if head.at is None:
             return text
@@ -111,16 +98,16 @@ class LarsPrinter:
             text += f" {'-' if head.offset < 0 else '+'} {duration_text(abs(head.offset))}"
         return text
 
-    def literal(self, literal: LarsLiteral) -> str:
+    def literal(self, literal: ir.LarsLiteral) -> str:
         expression = self._writer.expression
         match literal:
-            case WindowAtom():
+            case ir.WindowAtom():
                 return f"{'NOT ' if literal.negated else ''}{self._window_atom(literal)}"
-            case FilterAtom(condition):
+            case ir.FilterAtom(condition):
                 return f"FILTER({expression(condition)})"
-            case BindAtom(value, variable):
+            case ir.BindAtom(value, variable):
                 return f"BIND({expression(value)} AS ?{variable.name})"
-            case WindowAggregate():
+            case ir.WindowAggregate():
                 argument = "*" if literal.argument is None else expression(literal.argument)
                 distinct = "DISTINCT " if literal.distinct else ""
                 over = f"{self._atom(literal.atom)} {self._window(literal.window, literal.atom)}"
@@ -132,32 +119,32 @@ class LarsPrinter:
             case _:
                 assert_never(literal)
 
-    def _window_atom(self, literal: WindowAtom) -> str:
+    def _window_atom(self, literal: ir.WindowAtom) -> str:
         text = self._atom(literal.atom)
         if literal.window is None:
             return text
         match literal.modality:
-            case Modality.ALWAYS:
+            case ir.Modality.ALWAYS:
                 text += " ALWAYS"
-            case Modality.AT:
+            case ir.Modality.AT:
                 text += f" AT ?{literal.at}"
-            case Modality.AT_LEAST:
+            case ir.Modality.AT_LEAST:
                 text += f" AT LEAST {literal.count}"
-            case Modality.SOMETIME | None:
+            case ir.Modality.SOMETIME | None:
                 pass
             case _:
                 assert_never(literal.modality)
         return f"{text} {self._window(literal.window, literal.atom)}"
 
-    def _window(self, window: LarsWindow, atom: NamedAtom) -> str:
+    def _window(self, window: ir.LarsWindow, atom: ir.NamedAtom) -> str:
         match window:
-            case TimeWindow(duration):
+            case ir.TimeWindow(duration):
                 return f"WITHIN {duration_text(duration)}"
-            case FactWindow(count, streams):
+            case ir.FactWindow(count, streams):
                 of = "" if streams in ((), (atom.name,)) else f" OF ({', '.join(streams)})"
                 return f"WITHIN {count} FACTS{of}"
             case _:
                 assert_never(window)
 
-    def _atom(self, atom: NamedAtom) -> str:
+    def _atom(self, atom: ir.NamedAtom) -> str:
         return f"{atom.name}({', '.join(map(self._writer.node, atom.arguments))})"

@@ -14,26 +14,11 @@ from typing import TypeAlias
 
 from dotr.errors import Diagnostic, Diagnostics, DotrError, Severity
 from dotr.ir import DatalogRule, Entailment
+from dotr.lang.grammar import syntax
 from dotr.lang.grammar.base import Cursor, nearest
 from dotr.lang.grammar.dlog import DatalogParser
 from dotr.lang.grammar.dotr import DotrParser
 from dotr.lang.grammar.lars import LarsFile, LarsParser
-from dotr.lang.grammar.syntax import (
-    BackgroundSyntax,
-    EntailmentSyntax,
-    FileSyntax,
-    HoldSyntax,
-    ImportSyntax,
-    LarsSyntax,
-    Name,
-    ParameterValue,
-    PathSyntax,
-    QueryParameter,
-    QuerySyntax,
-    RulesSyntax,
-    RuleSyntax,
-    ValueParameter,
-)
 from dotr.late import dataclass
 from dotr.source import Source, Span
 
@@ -65,8 +50,8 @@ class LoadedFile:
     path: str
     prefix: str
     parent: LoadedFile | None = None
-    given: Mapping[str, Name] = field(default_factory=dict)
-    expected: dict[str, QueryParameter] = field(default_factory=dict)
+    given: Mapping[str, syntax.Name] = field(default_factory=dict)
+    expected: dict[str, syntax.QueryParameter] = field(default_factory=dict)
     open: bool = False
 
 
@@ -74,16 +59,16 @@ class LoadedFile:
 class Loaded:
     """Everything that the files say, in program order."""
 
-    definitions: list[tuple[LoadedFile, QuerySyntax | RuleSyntax]] = field(default_factory=list)
-    imports: list[tuple[LoadedFile, ImportSyntax]] = field(default_factory=list)
-    holds: list[tuple[LoadedFile, HoldSyntax]] = field(default_factory=list)
+    definitions: list[tuple[LoadedFile, syntax.QuerySyntax | syntax.RuleSyntax]] = field(default_factory=list)
+    imports: list[tuple[LoadedFile, syntax.ImportSyntax]] = field(default_factory=list)
+    holds: list[tuple[LoadedFile, syntax.HoldSyntax]] = field(default_factory=list)
     units: list[LoadedFile] = field(default_factory=list)
     lars: list[tuple[LoadedFile, LarsFile]] = field(default_factory=list)
     datalog: list[DatalogRule] = field(default_factory=list)
     background: dict[str, Span] = field(default_factory=dict)
     entailment: Entailment = Entailment.NONE
     prefixes: dict[str, str] = field(default_factory=dict)
-    open_parameters: list[QueryParameter | ValueParameter] = field(default_factory=list)
+    open_parameters: list[syntax.QueryParameter | syntax.ValueParameter] = field(default_factory=list)
 
 
 def join(file: str, path: str) -> str:
@@ -163,12 +148,12 @@ class Loader:
                     Diagnostic("D1118", f"there is no parameter `?{name}`", place=place, hint=hint)
                 )
 
-    def _given(self, name: str) -> ParameterValue | None:
+    def _given(self, name: str) -> syntax.ParameterValue | None:
         """The value given to a parameter, read as PARAMETER reads its default."""
         text = f"PARAMETER ?{name} := {self._values[name]}"
         found = Diagnostics()
         statements = DotrParser(Source("--param", text), found, {}).file().statements
-        if not found.errors and len(statements) == 1 and isinstance(statements[0], ValueParameter):
+        if not found.errors and len(statements) == 1 and isinstance(statements[0], syntax.ValueParameter):
             return statements[0].default
         self._found.found.append(
             Diagnostic(
@@ -237,7 +222,7 @@ class Loader:
 
     # -- units ------------------------------------------------------------
 
-    def _unit(self, unit: LoadedFile, source: Source, values: Mapping[str, ParameterValue]) -> None:
+    def _unit(self, unit: LoadedFile, source: Source, values: Mapping[str, syntax.ParameterValue]) -> None:
         """Read one text and everything it names, in order."""
         self.loaded.units.append(unit)
         parser = DotrParser(source, self._found, values)
@@ -249,36 +234,36 @@ class Loader:
         self._parameters(unit, file, values)
         for statement in file.statements:
             match statement:
-                case QuerySyntax() | RuleSyntax():
+                case syntax.QuerySyntax() | syntax.RuleSyntax():
                     if (self._stack[0], unit.prefix + statement.name.text) not in self._removed:
                         self.loaded.definitions.append((unit, statement))
-                case BackgroundSyntax(paths):
+                case syntax.BackgroundSyntax(paths):
                     for path in paths:
                         self.loaded.background.setdefault(join(unit.path, path.text), path.span)
-                case RulesSyntax(paths):
+                case syntax.RulesSyntax(paths):
                     for path in paths:
                         self._rules_path(unit, path)
-                case LarsSyntax(paths):
+                case syntax.LarsSyntax(paths):
                     for path in paths:
                         self._lars_path(unit, path)
-                case EntailmentSyntax(name):
+                case syntax.EntailmentSyntax(name):
                     self._set_entailment(name)
-                case HoldSyntax():
+                case syntax.HoldSyntax():
                     self.loaded.holds.append((unit, statement))
-                case ImportSyntax():
+                case syntax.ImportSyntax():
                     self._import(unit, statement)
-                case QueryParameter() | ValueParameter():
+                case syntax.QueryParameter() | syntax.ValueParameter():
                     pass
 
-    def _rules_path(self, unit: LoadedFile, path: PathSyntax) -> None:
+    def _rules_path(self, unit: LoadedFile, path: syntax.PathSyntax) -> None:
         if self._is_of(path, "RULES", "Datalog"):
             self._datalog(join(unit.path, path.text), path.span)
 
-    def _lars_path(self, unit: LoadedFile, path: PathSyntax) -> None:
+    def _lars_path(self, unit: LoadedFile, path: syntax.PathSyntax) -> None:
         if self._is_of(path, "LARS", "LARS"):
             self._lars(unit, join(unit.path, path.text), path.span)
 
-    def _is_of(self, path: PathSyntax, keyword: str, what: str) -> bool:
+    def _is_of(self, path: syntax.PathSyntax, keyword: str, what: str) -> bool:
         """Whether a file may stand behind a keyword, as its name says."""
         lower = path.text.lower()
         right = next((word for ending, word in _KEYWORDS.items() if lower.endswith(ending)), keyword)
@@ -291,7 +276,7 @@ class Loader:
             )
         return right == keyword
 
-    def _set_entailment(self, name: Name) -> None:
+    def _set_entailment(self, name: syntax.Name) -> None:
         if name.text.lower() not in [e.value for e in Entailment]:
             hint = nearest(name.text, [e.value for e in Entailment])
             self._found.error("D1015", f"`{name.text}` is not an entailment", name.span,
@@ -311,15 +296,17 @@ class Loader:
         if value is not Entailment.NONE:
             self._datalog(f"{SHIPPED}rules/{value}.dlog", name.span)
 
-    def _parameters(self, unit: LoadedFile, file: FileSyntax, values: Mapping[str, ParameterValue]) -> None:
+    def _parameters(
+        self, unit: LoadedFile, file: syntax.FileSyntax, values: Mapping[str, syntax.ParameterValue]
+    ) -> None:
         """Check that every parameter has a value, or the file is a library that is looked at by itself."""
         seen: dict[str, Span] = {}
         for statement in file.statements:
-            if not isinstance(statement, QueryParameter | ValueParameter):
+            if not isinstance(statement, syntax.QueryParameter | syntax.ValueParameter):
                 continue
-            if unit.parent is None and isinstance(statement, ValueParameter):
+            if unit.parent is None and isinstance(statement, syntax.ValueParameter):
                 self._declared.add(statement.name.text)
-            query = isinstance(statement, QueryParameter)
+            query = isinstance(statement, syntax.QueryParameter)
             key = statement.name.text if query else f"?{statement.name.text}"
             if key in seen:
                 self._found.error(
@@ -331,7 +318,7 @@ class Loader:
                 )
                 continue
             seen[key] = statement.name.span
-            if isinstance(statement, QueryParameter):
+            if isinstance(statement, syntax.QueryParameter):
                 unit.expected[statement.name.text] = statement
                 if statement.name.text not in unit.given:
                     self.loaded.open_parameters.append(statement)
@@ -340,7 +327,7 @@ class Loader:
 
     # -- imports ------------------------------------------------------------
 
-    def _import(self, unit: LoadedFile, statement: ImportSyntax) -> None:
+    def _import(self, unit: LoadedFile, statement: syntax.ImportSyntax) -> None:
         path = join(unit.path, statement.path.text)
         if path in self._stack:
             cycle = [*self._stack[self._stack.index(path) :], path]
@@ -371,16 +358,16 @@ class Loader:
         self._stack.pop()
         self._drop_repeated(before)
 
-    def _arguments(self, source: Source, statement: ImportSyntax) -> bool:
+    def _arguments(self, source: Source, statement: syntax.ImportSyntax) -> bool:
         """Whether the WITH of an import fits the parameters that the file declares."""
         silent = Diagnostics()
         declared = [
             s
             for s in DotrParser(source, silent).file().statements
-            if isinstance(s, QueryParameter | ValueParameter)
+            if isinstance(s, syntax.QueryParameter | syntax.ValueParameter)
         ]
-        queries = {d.name.text for d in declared if isinstance(d, QueryParameter)}
-        values = {d.name.text: d for d in declared if isinstance(d, ValueParameter)}
+        queries = {d.name.text for d in declared if isinstance(d, syntax.QueryParameter)}
+        values = {d.name.text: d for d in declared if isinstance(d, syntax.ValueParameter)}
         good = True
         for kind, known, given in (
             ("", queries, [name for name, _ in statement.queries]),

@@ -13,53 +13,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, assert_never
 
+from dotr import ir
 from dotr.errors import Diagnostics
-from dotr.ir import (
-    AggregateAtom,
-    Atom,
-    BindAtom,
-    BodyAtom,
-    DatalogRule,
-    FilterAtom,
-    Fresh,
-    NotAtom,
-    RelationToStream,
-    Select,
-    TemplateNode,
-    TemplateTriple,
-    TemplateVar,
-)
+from dotr.lang.grammar import syntax
 from dotr.lang.grammar.dlog import DatalogParser
 from dotr.lang.grammar.dotr import DotrParser
 from dotr.lang.grammar.layout import LayoutUnit, attach, render
-from dotr.lang.grammar.syntax import (
-    BackgroundSyntax,
-    ConjunctSyntax,
-    Duration,
-    EntailmentSyntax,
-    EventSyntax,
-    EverySyntax,
-    FileSyntax,
-    Held,
-    HeldClass,
-    HeldPredicate,
-    HeldRest,
-    HoldSyntax,
-    ImportSyntax,
-    LarsSyntax,
-    Name,
-    ParameterValue,
-    PathSyntax,
-    QueryParameter,
-    QuerySyntax,
-    Reference,
-    RulesSyntax,
-    RuleSyntax,
-    Statement,
-    ValueParameter,
-    WindowSyntax,
-    WithinSyntax,
-)
 from dotr.lang.grammar.tokens import comments
 from dotr.lang.lars_printer import format_lars
 from dotr.lang.operators import WRITTEN
@@ -114,7 +73,7 @@ def _assert_same_comments(source: Source, text: str) -> None:
     assert sorted(old) == sorted(new), "the canonical text has lost a comment"
 
 
-def program_text(source: Source, file: FileSyntax) -> str:
+def program_text(source: Source, file: syntax.FileSyntax) -> str:
     """A .dotr file printed again: PREFIX lines first, then the statements as they come."""
     printer = _Printer(file.prefixes)
     prefixes: dict[str, LayoutUnit] = {}
@@ -131,7 +90,9 @@ def program_text(source: Source, file: FileSyntax) -> str:
     apart = True
     for statement, place in zip(file.statements, file.places, strict=True):
         new = printer.units(statement, place.start, place.end)
-        long = isinstance(statement, QuerySyntax | RuleSyntax)  # other statements stand together
+        long = isinstance(
+            statement, syntax.QuerySyntax | syntax.RuleSyntax
+        )  # other statements stand together
         new[0].gap = long or apart
         apart = long
         body += new
@@ -139,7 +100,7 @@ def program_text(source: Source, file: FileSyntax) -> str:
     return render([*heads, *body], footer)
 
 
-def datalog_text(source: Source, rules: Sequence[DatalogRule], parser: DatalogParser) -> str:
+def datalog_text(source: Source, rules: Sequence[ir.DatalogRule], parser: DatalogParser) -> str:
     """A .dlog file printed again: PREFIX lines first, then the rules as they come."""
     printer = _Printer(parser.cursor.prefixes)
     units: list[LayoutUnit] = []
@@ -157,7 +118,7 @@ def datalog_text(source: Source, rules: Sequence[DatalogRule], parser: DatalogPa
     return render([*units, *body], footer)
 
 
-def datalog_rule_text(rule: DatalogRule, prefixes: Mapping[str, str]) -> str:
+def datalog_rule_text(rule: ir.DatalogRule, prefixes: Mapping[str, str]) -> str:
     """A Datalog rule in one line."""
     return " ".join(line.strip() for line in _Printer(prefixes).datalog_rule(rule))
 
@@ -170,9 +131,9 @@ class _Printer:
 
     # -- statements ---------------------------------------------------------------------------------
 
-    def units(self, statement: Statement, start: int, end: int) -> list[LayoutUnit]:
+    def units(self, statement: syntax.Statement, start: int, end: int) -> list[LayoutUnit]:
         """A statement as units: a rule as one for each clause."""
-        if isinstance(statement, RuleSyntax):
+        if isinstance(statement, syntax.RuleSyntax):
             clauses = self._rule(statement)
             assert len(clauses) == len(statement.clauses), "every clause has its place"
             return [
@@ -181,33 +142,33 @@ class _Printer:
             ]
         return [LayoutUnit(start, end, self._statement(statement))]
 
-    def _statement(self, statement: Statement) -> list[str]:
+    def _statement(self, statement: syntax.Statement) -> list[str]:
         match statement:
-            case BackgroundSyntax(paths):
+            case syntax.BackgroundSyntax(paths):
                 return [f"BACKGROUND {', '.join(map(_path, paths))}"]
-            case RulesSyntax(paths):
+            case syntax.RulesSyntax(paths):
                 return [f"RULES {', '.join(map(_path, paths))}"]
-            case LarsSyntax(paths):
+            case syntax.LarsSyntax(paths):
                 return [f"LARS {', '.join(map(_path, paths))}"]
-            case EntailmentSyntax(name):
+            case syntax.EntailmentSyntax(name):
                 return [f"ENTAILMENT {name.text}"]
-            case QueryParameter(name, variables):
+            case syntax.QueryParameter(name, variables):
                 return [f"PARAMETER QUERY {name.text}({', '.join('?' + v.text for v in variables)})"]
-            case ValueParameter(name, default):
+            case syntax.ValueParameter(name, default):
                 value = "" if default is None else f" := {self._value(default)}"
                 return [f"PARAMETER ?{name.text}{value}"]
-            case ImportSyntax():
+            case syntax.ImportSyntax():
                 return self._import(statement)
-            case HoldSyntax():
+            case syntax.HoldSyntax():
                 return self._hold(statement)
-            case QuerySyntax(name, select, _, operator, alias):
+            case syntax.QuerySyntax(name, select, _, operator, alias):
                 return self._query(f"QUERY {name.text} := ", operator, alias, select)
-            case RuleSyntax():
+            case syntax.RuleSyntax():
                 raise AssertionError("a rule is several units")
             case _:
                 assert_never(statement)
 
-    def _import(self, statement: ImportSyntax) -> list[str]:
+    def _import(self, statement: syntax.ImportSyntax) -> list[str]:
         line = f"IMPORT {_path(statement.path)}"
         if statement.alias is not None:
             line += f" AS {statement.alias.text}"
@@ -215,26 +176,30 @@ class _Printer:
         given += [f"?{name.text} := {self._value(value)}" for name, value in statement.values]
         return _listed(f"{line} WITH ", given) if given else [line]
 
-    def _hold(self, statement: HoldSyntax) -> list[str]:
+    def _hold(self, statement: syntax.HoldSyntax) -> list[str]:
         end = " LATEST" if statement.latest else ""
         if statement.duration is not None:
             end += f" FOR {self._duration(statement.duration)}"
         lines = _listed("HOLD ", map(self._held, statement.held))
         return [*lines[:-1], lines[-1] + end]
 
-    def _held(self, held: Held) -> str:
+    def _held(self, held: syntax.Held) -> str:
         match held:
-            case HeldPredicate(iri):
+            case syntax.HeldPredicate(iri):
                 return self._writer.term(iri)
-            case HeldClass(iri):
+            case syntax.HeldClass(iri):
                 return f"a {self._writer.term(iri)}"
-            case HeldRest():
+            case syntax.HeldRest():
                 return "*"
             case _:
                 assert_never(held)
 
     def _query(
-        self, before: str, operator: RelationToStream | None, alias: Name | None, select: Select | None
+        self,
+        before: str,
+        operator: ir.RelationToStream | None,
+        alias: syntax.Name | None,
+        select: ir.Select | None,
     ) -> list[str]:
         """`Name := …`, whatever may stand there."""
         if operator is not None:
@@ -244,21 +209,21 @@ class _Printer:
         assert select is not None, "a text with errors is not printed"
         return self._with_query(before, select)
 
-    def _value(self, value: ParameterValue) -> str:
+    def _value(self, value: syntax.ParameterValue) -> str:
         match value:
-            case Duration():
+            case syntax.Duration():
                 return self._duration(value)
-            case Reference(name):
+            case syntax.Reference(name):
                 return f"?{name}"
             case str():
                 return self._writer.term(value)
             case _:
                 assert_never(value)
 
-    def _duration(self, duration: Duration) -> str:
+    def _duration(self, duration: syntax.Duration) -> str:
         return f"?{duration.name}" if duration.name else duration_text(duration.micros)
 
-    def _with_query(self, before: str, select: Select) -> list[str]:
+    def _with_query(self, before: str, select: ir.Select) -> list[str]:
         """`… { SELECT … }` in one line if it is short."""
         lines = self._writer.select(select)
         line = f"{before}{{ {' '.join(part.strip() for part in lines)} }}"
@@ -268,14 +233,14 @@ class _Printer:
 
     # -- rules --------------------------------------------------------------------------------------
 
-    def _rule(self, rule: RuleSyntax) -> list[list[str]]:
+    def _rule(self, rule: syntax.RuleSyntax) -> list[list[str]]:
         """The lines of each clause, in the order in which they are written."""
         keyword = "PRIVATE RULE" if rule.private else "RULE"
         clauses = [[f"{keyword} {rule.name.text}", *self._template(rule.template)]]
         match rule.trigger:
-            case EverySyntax(duration, name):
+            case syntax.EverySyntax(duration, name):
                 clauses.append([f"FROM EVERY {self._duration(duration)} AS {name.text}"])
-            case EventSyntax():
+            case syntax.EventSyntax():
                 clauses.append(self._event("FROM ", rule.trigger))
             case None:
                 raise AssertionError("a text with errors is not printed")
@@ -291,10 +256,10 @@ class _Printer:
             clauses.append([f"CONSUMING {', '.join(name.text for name in rule.consuming)}"])
         return clauses
 
-    def _template(self, template: Sequence[TemplateTriple]) -> list[str]:
+    def _template(self, template: Sequence[ir.TemplateTriple]) -> list[str]:
         if not template:
             return ["DEFINE {}"]
-        groups: list[tuple[TemplateNode, list[str]]] = []
+        groups: list[tuple[ir.TemplateNode, list[str]]] = []
         for triple in template:
             verb = "a" if triple.predicate == RDF_TYPE else self._node(triple.predicate)
             text = f"{verb} {self._node(triple.object)}"
@@ -311,18 +276,18 @@ class _Printer:
             lines += f"{_STEP}{self._node(subject)} {inner} .".split("\n")
         return [*lines, "}"]
 
-    def _node(self, node: TemplateNode) -> str:
+    def _node(self, node: ir.TemplateNode) -> str:
         match node:
-            case TemplateVar(name):
+            case ir.TemplateVar(name):
                 return f"?{name}"
-            case Fresh(name):
+            case ir.Fresh(name):
                 return name
             case str():
                 return self._writer.term(node)
             case _:
                 assert_never(node)
 
-    def _event(self, before: str, event: EventSyntax, after: Sequence[str] = ()) -> list[str]:
+    def _event(self, before: str, event: syntax.EventSyntax, after: Sequence[str] = ()) -> list[str]:
         """An event behind `FROM` or `AND …`, with what follows it in the same line if that fits."""
         head = f"{before}{event.name.text}"
         if event.short:
@@ -340,7 +305,7 @@ class _Printer:
             return [*lines, f"{_STEP}{rest}"]
         return [*lines, *(f"{_STEP}{part}" for part in after)]
 
-    def _conjunct(self, conjunct: ConjunctSyntax) -> list[str]:
+    def _conjunct(self, conjunct: syntax.ConjunctSyntax) -> list[str]:
         expression = self._writer.expression
         before = WRITTEN[conjunct.operator].text(conjunct, expression)
         after = [self._window(conjunct.window)]
@@ -348,15 +313,15 @@ class _Printer:
             after.append(f"ON {expression(conjunct.on)}")
         return self._event(f"AND {before} ", conjunct.event, after)
 
-    def _window(self, window: WindowSyntax) -> str:
-        if isinstance(window, WithinSyntax):
+    def _window(self, window: syntax.WindowSyntax) -> str:
+        if isinstance(window, syntax.WithinSyntax):
             direction = "BEFORE" if window.before else "FROM"
             return f"WITHIN {self._duration(window.duration)} {direction} {window.reference.text}"
         return f"BETWEEN {window.start.text} AND {window.end.text}"
 
     # -- Datalog ------------------------------------------------------------------------------------
 
-    def datalog_rule(self, rule: DatalogRule) -> list[str]:
+    def datalog_rule(self, rule: ir.DatalogRule) -> list[str]:
         heads = ", ".join(map(self._atom, rule.heads))
         if not rule.body:
             return [f"{heads} ."]
@@ -366,18 +331,18 @@ class _Printer:
             return [line]
         return [f"{heads} :-", *(f"{_STEP}{atom}," for atom in body[:-1]), f"{_STEP}{body[-1]} ."]
 
-    def _body_atom(self, atom: BodyAtom) -> str:
+    def _body_atom(self, atom: ir.BodyAtom) -> str:
         expression = self._writer.expression
         match atom:
-            case Atom():
+            case ir.Atom():
                 return self._atom(atom)
-            case NotAtom(inner):
+            case ir.NotAtom(inner):
                 return f"NOT {self._atom(inner)}"
-            case FilterAtom(condition):
+            case ir.FilterAtom(condition):
                 return f"FILTER({expression(condition)})"
-            case BindAtom(value, variable):
+            case ir.BindAtom(value, variable):
                 return f"BIND({expression(value)} AS ?{variable.name})"
-            case AggregateAtom(body, group, totals):
+            case ir.AggregateAtom(body, group, totals):
                 parts = [", ".join(map(self._body_atom, body))]
                 if group:
                     parts.append(f"ON {' '.join('?' + variable.name for variable in group)}")
@@ -390,7 +355,7 @@ class _Printer:
             case _:
                 assert_never(atom)
 
-    def _atom(self, atom: Atom) -> str:
+    def _atom(self, atom: ir.Atom) -> str:
         node = self._writer.node
         if isinstance(atom.predicate, str) and is_iri(atom.predicate):
             if atom.predicate != RDF_TYPE:
@@ -401,7 +366,7 @@ class _Printer:
         return f"[{node(atom.subject)}, {predicate}, {node(atom.object)}]"
 
 
-def _path(path: PathSyntax) -> str:
+def _path(path: syntax.PathSyntax) -> str:
     plain = not any(character in '<>"{}|^`\\' or character <= " " for character in path.text)
     return f"<{path.text}>" if plain else f'"{escape(path.text)}"'
 

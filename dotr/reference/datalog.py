@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
+from dotr import ir
 from dotr.datalog.dependency import atom_relation
 from dotr.datalog.equality import replaces, written_out
 from dotr.datalog.schema import SAME_AS, Instantiated, instantiable, instantiate, schema_triples
@@ -18,20 +19,6 @@ from dotr.errors import Diagnostic, ProgramError, Severity
 from dotr.events import Clock
 from dotr.expressions.aggregates import summarise
 from dotr.expressions.evaluate import compile_condition, compile_expression
-from dotr.ir import (
-    AggregateAtom,
-    Atom,
-    Attribute,
-    BindAtom,
-    BodyAtom,
-    DatalogRule,
-    Expression,
-    FilterAtom,
-    Node,
-    NotAtom,
-    TimeOf,
-    Var,
-)
 from dotr.joins.graph_relations import holding, is_clash
 from dotr.joins.variables import expression_variables
 from dotr.rdf.terms import Term, Triple, is_iri, is_literal
@@ -39,14 +26,16 @@ from dotr.rdf.terms import Term, Triple, is_iri, is_literal
 Getter = Callable[[Binding], Term | None]
 
 
-def closure(rules: Sequence[DatalogRule], triples: Collection[Triple]) -> set[Triple]:
+def closure(rules: Sequence[ir.DatalogRule], triples: Collection[Triple]) -> set[Triple]:
     """The stratified least model of `rules` over `triples`, which it contains.
 
     Raises ProgramError when rules are unsafe, recurse through NOT or AGGREGATE, or need not end.
     Cost: naive; rounds × rules × matches.
     """
     _refuse(check_rules(rules))
-    if not any(isinstance(item, NotAtom | AggregateAtom | BindAtom) for r in rules for item in r.body):
+    if not any(
+        isinstance(item, ir.NotAtom | ir.AggregateAtom | ir.BindAtom) for r in rules for item in r.body
+    ):
         return plain_closure(rules, triples)
     return _instantiated(rules, triples)[1]
 
@@ -58,7 +47,7 @@ class LiteralStates:
     individuals, in triples that are not schema.
     """
 
-    def __init__(self, rules: Sequence[DatalogRule], background: Collection[Triple]) -> None:
+    def __init__(self, rules: Sequence[ir.DatalogRule], background: Collection[Triple]) -> None:
         self._rules = tuple(rules)
         self._explicit = frozenset(background)
         self.closed = frozenset(closure(rules, background))
@@ -89,7 +78,7 @@ class LiteralStates:
 
 
 def _instantiated(
-    rules: Sequence[DatalogRule], triples: Collection[Triple]
+    rules: Sequence[ir.DatalogRule], triples: Collection[Triple]
 ) -> tuple[Instantiated, set[Triple]]:
     """The rules without variable predicates as far as there is a schema, and the closure."""
     schema: set[Triple] = set()
@@ -111,7 +100,7 @@ def _refuse(found: Sequence[Diagnostic]) -> None:
         raise ProgramError(errors)
 
 
-def contradictions(rules: Sequence[DatalogRule], state: Collection[Triple]) -> list[Triple]:
+def contradictions(rules: Sequence[ir.DatalogRule], state: Collection[Triple]) -> list[Triple]:
     """What the rules that report a clash find in a closed state."""
     known = TripleSet(state)
     return [
@@ -123,14 +112,14 @@ def contradictions(rules: Sequence[DatalogRule], state: Collection[Triple]) -> l
     ]
 
 
-def plain_closure(rules: Sequence[DatalogRule], triples: Collection[Triple]) -> set[Triple]:
+def plain_closure(rules: Sequence[ir.DatalogRule], triples: Collection[Triple]) -> set[Triple]:
     """As `closure`, of rules without NOT, AGGREGATE and BIND."""
     state = TripleSet(triples)
     _close(rules, state)
     return state.all
 
 
-def _close(rules: Sequence[DatalogRule], state: TripleSet) -> None:
+def _close(rules: Sequence[ir.DatalogRule], state: TripleSet) -> None:
     """Rules of one stratum to their fixpoint."""
     bodies = [(rule, _order(rule.body)) for rule in rules]
     while True:
@@ -144,41 +133,41 @@ def _close(rules: Sequence[DatalogRule], state: TripleSet) -> None:
             return
 
 
-def _order(body: Sequence[BodyAtom]) -> list[BodyAtom]:
+def _order(body: Sequence[ir.BodyAtom]) -> list[ir.BodyAtom]:
     """Atoms and aggregates as written, then each BIND after what it reads, then filters and NOT."""
-    ordered: list[BodyAtom] = [item for item in body if isinstance(item, Atom | AggregateAtom)]
-    binds = [item for item in body if isinstance(item, BindAtom)]
+    ordered: list[ir.BodyAtom] = [item for item in body if isinstance(item, ir.Atom | ir.AggregateAtom)]
+    binds = [item for item in body if isinstance(item, ir.BindAtom)]
     while binds:
         waiting = {bind.variable.name for bind in binds}
         ready = next(b for b in binds if not waiting & set(expression_variables(b.expression)))
         binds.remove(ready)
         ordered.append(ready)
-    return ordered + [item for item in body if isinstance(item, FilterAtom | NotAtom)]
+    return ordered + [item for item in body if isinstance(item, ir.FilterAtom | ir.NotAtom)]
 
 
-def _solutions(body: Sequence[BodyAtom], state: TripleSet) -> list[Binding]:
+def _solutions(body: Sequence[ir.BodyAtom], state: TripleSet) -> list[Binding]:
     rows: list[Binding] = [{}]
     for item in body:
         rows = [extended for row in rows for extended in _extend(item, row, state)]
     return rows
 
 
-def _extend(item: BodyAtom, row: Binding, state: TripleSet) -> Iterable[Binding]:
+def _extend(item: ir.BodyAtom, row: Binding, state: TripleSet) -> Iterable[Binding]:
     match item:
-        case Atom():
+        case ir.Atom():
             return state.matches(item, row)
-        case NotAtom():
+        case ir.NotAtom():
             return () if state.holds(item.atom, row) else (row,)
-        case FilterAtom():
+        case ir.FilterAtom():
             return (row,) if compile_condition(item.condition, _leaf, clock=Clock())(row) else ()
-        case BindAtom():
+        case ir.BindAtom():
             value = compute(item.expression)(row)
             return () if value is None else ({**row, item.variable.name: value},)
-        case AggregateAtom():
+        case ir.AggregateAtom():
             return _aggregated(item, row, state)
 
 
-def _aggregated(item: AggregateAtom, row: Binding, state: TripleSet) -> Iterator[Binding]:
+def _aggregated(item: ir.AggregateAtom, row: Binding, state: TripleSet) -> Iterator[Binding]:
     """One row a group, where every total has a value and the group agrees with `row`."""
     groups: dict[tuple[Term, ...], list[Binding]] = {}
     for inner in _solutions(_order(item.body), state):
@@ -197,7 +186,7 @@ def _aggregated(item: AggregateAtom, row: Binding, state: TripleSet) -> Iterator
             yield extended
 
 
-def counted(item: AggregateAtom, row: Binding, triples: Iterable[Triple]) -> tuple[list[Binding], bool]:
+def counted(item: ir.AggregateAtom, row: Binding, triples: Iterable[Triple]) -> tuple[list[Binding], bool]:
     """(the solutions that an AGGREGATE counts for the group of `row`, whether `row` has its totals)."""
     state = TripleSet(triples)
     group = {variable.name: row.get(variable.name) for variable in item.group}
@@ -208,19 +197,19 @@ def counted(item: AggregateAtom, row: Binding, triples: Iterable[Triple]) -> tup
     return members, agrees
 
 
-def compute(expression: Expression) -> Getter:
+def compute(expression: ir.Expression) -> Getter:
     """A value from a binding; None where it is an error."""
     return compile_expression(expression, _leaf, clock=Clock())
 
 
-def _leaf(leaf: Var | Attribute | TimeOf) -> Getter:
-    if not isinstance(leaf, Var):
+def _leaf(leaf: ir.Var | ir.Attribute | ir.TimeOf) -> Getter:
+    if not isinstance(leaf, ir.Var):
         raise AssertionError("checked: Datalog has variables only")
     name = leaf.name
     return lambda row: row.get(name)
 
 
-def _heads(rule: DatalogRule, binding: Binding) -> Iterator[Triple]:
+def _heads(rule: ir.DatalogRule, binding: Binding) -> Iterator[Triple]:
     """The heads under a binding; what is not a triple, or reports a clash, is not derived."""
     for head in rule.heads:
         s, p, o = (_term(node, binding) for node in (head.subject, head.predicate, head.object))
@@ -228,5 +217,5 @@ def _heads(rule: DatalogRule, binding: Binding) -> Iterator[Triple]:
             yield s, p, o
 
 
-def _term(node: Node, binding: Binding) -> Term:
-    return binding[node.name] if isinstance(node, Var) else node
+def _term(node: ir.Node, binding: Binding) -> Term:
+    return binding[node.name] if isinstance(node, ir.Var) else node

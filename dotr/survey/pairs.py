@@ -12,20 +12,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 
+from dotr import ir
 from dotr.events import Clock, Fact, Time
-from dotr.ir import (
-    Binding,
-    Call,
-    Choose,
-    Conjunct,
-    Const,
-    Every,
-    Position,
-    Rule,
-    Summarise,
-    Var,
-    Within,
-)
 from dotr.late import dataclass
 from dotr.rdf.terms import Term
 from dotr.survey.probes import Observed, Probes
@@ -44,7 +32,7 @@ _PAIRS = 20_000
 class RuleProbe:
     """What was seen of a rule: matches up to each conjunct (the trigger's first), and facts by stream."""
 
-    rule: Rule
+    rule: ir.Rule
     prefixes: Sequence[Observed]
     facts: Mapping[str, Observed]
 
@@ -70,7 +58,7 @@ class RuleProbe:
     def nearest(self, number: int) -> Time | None:
         """How far the next fact of a conjunct is before its window's reference; None if there is none."""
         conjunct = self.rule.conjuncts[number]
-        if not isinstance(conjunct.window, Within):
+        if not isinstance(conjunct.window, ir.Within):
             return None
         place = _places(self.rule, number)[conjunct.window.reference]
         times = sorted(facts[0][0] for facts, _ in self.facts[conjunct.position.stream].matches)
@@ -82,12 +70,12 @@ class RuleProbe:
         return min(gaps, default=None)
 
 
-def probe_rule(probes: Probes, rule: Rule, facts: dict[str, Observed]) -> RuleProbe:
+def probe_rule(probes: Probes, rule: ir.Rule, facts: dict[str, Observed]) -> RuleProbe:
     """Look at a rule up to each of its conjuncts; `facts`: streams that are looked at already."""
     for position in rule.positions:
         if position.stream not in facts:
             facts[position.stream] = probes.rule(
-                Position("_f", position.stream, position.variables, position.chained)
+                ir.Position("_f", position.stream, position.variables, position.chained)
             )
     seen = [
         probes.rule(rule.trigger, rule.conjuncts[:number], _values(rule.conjuncts[:number]))
@@ -96,31 +84,31 @@ def probe_rule(probes: Probes, rule: Rule, facts: dict[str, Observed]) -> RulePr
     return RuleProbe(rule, seen, facts)
 
 
-def _values(conjuncts: Sequence[Conjunct]) -> list[Binding]:
+def _values(conjuncts: Sequence[ir.Conjunct]) -> list[ir.Binding]:
     """The values of aggregates, as bindings."""
     return [
-        Binding(name, Call("COALESCE", (Var(name), Const(_NOTHING))))
-        for name in (c.variable for c in conjuncts if isinstance(c, Summarise))
+        ir.Binding(name, ir.Call("COALESCE", (ir.Var(name), ir.Const(_NOTHING))))
+        for name in (c.variable for c in conjuncts if isinstance(c, ir.Summarise))
     ]
 
 
-def _places(rule: Rule, number: int) -> dict[str, int]:
+def _places(rule: ir.Rule, number: int) -> dict[str, int]:
     """Position → its place among the facts of a match of the first conjuncts."""
-    chosen = [c.position.name for c in rule.conjuncts[:number] if isinstance(c, Choose)]
+    chosen = [c.position.name for c in rule.conjuncts[:number] if isinstance(c, ir.Choose)]
     return {name: place for place, name in enumerate((rule.trigger.name, *chosen))}
 
 
 def _table(probe: RuleProbe, number: int, clock: Clock) -> SolutionTable:
     """Matches of the first conjuncts as rows: attributes and times of positions, values of aggregates."""
     rule, seen = probe.rule, probe.prefixes[number]
-    positions = [c.position for c in rule.conjuncts[:number] if isinstance(c, Choose)]
-    trigger = () if isinstance(rule.trigger, Every) else rule.trigger.variables
+    positions = [c.position for c in rule.conjuncts[:number] if isinstance(c, ir.Choose)]
+    trigger = () if isinstance(rule.trigger, ir.Every) else rule.trigger.variables
     columns: dict[str, int] = {}
     for name, variables in ((rule.trigger.name, trigger), *((p.name, p.variables) for p in positions)):
         for column in (*(f"{name}.?{v}" for v in variables), f"{name}.time"):
             columns[column] = len(columns)
     for conjunct in rule.conjuncts[:number]:
-        if isinstance(conjunct, Summarise):
+        if isinstance(conjunct, ir.Summarise):
             columns[f"?{conjunct.variable}"] = len(columns)
     rows: list[Row] = []
     for facts, values in seen.matches:
@@ -141,14 +129,14 @@ def _paired(probe: RuleProbe, number: int, before: SolutionTable) -> Iterator[tu
         low, high = _window(conjunct, match, places)
         first, last = bisect_left(times, low), bisect_right(times, high)
         for fact in facts[max(first, last - _CANDIDATES) : last]:
-            if isinstance(conjunct, Summarise) or fact not in match:
+            if isinstance(conjunct, ir.Summarise) or fact not in match:
                 yield row, fact
 
 
-def _window(conjunct: Conjunct, match: Sequence[Fact], places: Mapping[str, int]) -> tuple[Time, Time]:
+def _window(conjunct: ir.Conjunct, match: Sequence[Fact], places: Mapping[str, int]) -> tuple[Time, Time]:
     """The first and the last time that a candidate may have."""
     window = conjunct.window
-    if isinstance(window, Within):
+    if isinstance(window, ir.Within):
         reference = match[places[window.reference]][0]
         return reference - window.duration, reference - window.before
     return match[places[window.start]][0] + 1, match[places[window.end]][0] - 1

@@ -10,19 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dotr.ir import (
-    Bind,
-    Element,
-    Expression,
-    Filter,
-    GroupPattern,
-    OptionalGroup,
-    Projection,
-    Select,
-    TriplePattern,
-    Triples,
-    Var,
-)
+from dotr import ir
 from dotr.late import dataclass
 from dotr.source import Span
 from dotr.sparql.bound_variables import visible
@@ -31,28 +19,30 @@ from dotr.survey.rows import asks_a_graph
 from dotr.tesla.conditions import parts
 
 
-def unfiltered(select: Select) -> Select:
+def unfiltered(select: ir.Select) -> ir.Select:
     """The query with all its variables and without the filters that `filters` gives."""
-    kept = tuple(e for e in select.where.elements if not (isinstance(e, Filter) and _is_judged(e.condition)))
-    return all_variables(GroupPattern(kept), select)
+    kept = tuple(
+        e for e in select.where.elements if not (isinstance(e, ir.Filter) and _is_judged(e.condition))
+    )
+    return all_variables(ir.GroupPattern(kept), select)
 
 
-def filters(select: Select) -> list[Expression]:
+def filters(select: ir.Select) -> list[ir.Expression]:
     """The parts of a query's outermost filters, those apart that ask the graph again."""
-    conditions = [e.condition for e in select.where.elements if isinstance(e, Filter)]
+    conditions = [e.condition for e in select.where.elements if isinstance(e, ir.Filter)]
     return [part for condition in conditions if _is_judged(condition) for part in parts(condition)]
 
 
-def _is_judged(condition: Expression) -> bool:
+def _is_judged(condition: ir.Expression) -> bool:
     return not asks_a_graph(condition)
 
 
-def all_variables(where: GroupPattern, select: Select) -> Select:
+def all_variables(where: ir.GroupPattern, select: ir.Select) -> ir.Select:
     """SELECT of every variable that a group binds; a trailing VALUES of the query is kept."""
     names = dict.fromkeys(
         (*visible(where), *(v.name for v in (select.values.variables if select.values else ())))
     )
-    return Select(tuple(Projection(Var(name)) for name in names), where, values=select.values)
+    return ir.Select(tuple(ir.Projection(ir.Var(name)) for name in names), where, values=select.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +51,7 @@ class QueryPiece:
 
     text: str
     span: Span | None
-    elements: tuple[Element, ...]
+    elements: tuple[ir.Element, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,35 +74,35 @@ class PieceCounts:
         return None
 
 
-def probe_pieces(probes: Probes, select: Select) -> PieceCounts:
+def probe_pieces(probes: Probes, select: ir.Select) -> PieceCounts:
     """Look at a query's pattern piece by piece."""
     pieces = ordered(list(_pieces(select.where)))
     seen = []
-    elements: list[Element] = []
+    elements: list[ir.Element] = []
     for piece in pieces:
         elements += piece.elements
-        seen.append(probes.query(all_variables(GroupPattern(tuple(elements)), select)))
+        seen.append(probes.query(all_variables(ir.GroupPattern(tuple(elements)), select)))
     return PieceCounts(pieces, seen)
 
 
-def _pieces(group: GroupPattern) -> Iterator[QueryPiece]:
+def _pieces(group: ir.GroupPattern) -> Iterator[QueryPiece]:
     for element in group.elements:
         match element:
-            case Triples(patterns):
+            case ir.Triples(patterns):
                 for pattern in patterns:
-                    yield QueryPiece(_text(pattern), pattern.span, (Triples((pattern,)),))
-            case Filter(condition) if not _is_judged(condition):
+                    yield QueryPiece(_text(pattern), pattern.span, (ir.Triples((pattern,)),))
+            case ir.Filter(condition) if not _is_judged(condition):
                 yield QueryPiece("FILTER EXISTS", condition.span, (element,))
-            case Filter() | Bind() | OptionalGroup():
+            case ir.Filter() | ir.Bind() | ir.OptionalGroup():
                 continue  # takes no row away (a filter is judged by itself)
-            case GroupPattern(span=span):
+            case ir.GroupPattern(span=span):
                 yield QueryPiece("a group", span, (element,))
             case _:
                 name = type(element).__name__
                 yield QueryPiece({"SubSelect": "a subquery"}.get(name, name.upper()), None, (element,))
 
 
-def _text(pattern: TriplePattern) -> str:
+def _text(pattern: ir.TriplePattern) -> str:
     span = pattern.span
     return "a pattern" if span is None else " ".join(span.source.text[span.start : span.end].split())
 
@@ -124,7 +114,7 @@ def ordered(pieces: list[QueryPiece]) -> list[QueryPiece]:
     left, found = list(pieces), list[QueryPiece]()
     known: set[str] = set()
     while left:
-        names = [set(visible(GroupPattern(piece.elements))) for piece in left]
+        names = [set(visible(ir.GroupPattern(piece.elements))) for piece in left]
         chosen = next((i for i, own in enumerate(names) if not known or own & known or not own), 0)
         known |= names[chosen]
         found.append(left.pop(chosen))

@@ -10,31 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from dotr import ir
 from dotr.core.deployment import Deployment, Settings
 from dotr.core.instant import Facts
 from dotr.errors import DotrError
 from dotr.events import Time
-from dotr.ir import (
-    Absent,
-    AggregateAtom,
-    Atom,
-    Bind,
-    BindAtom,
-    BodyAtom,
-    Choose,
-    Const,
-    DatalogRule,
-    Exists,
-    Filter,
-    FilterAtom,
-    GroupPattern,
-    NotAtom,
-    Projection,
-    Select,
-    TriplePattern,
-    Triples,
-    Var,
-)
 from dotr.late import dataclass, replace
 from dotr.rdf.terms import literal
 from dotr.source import Span
@@ -72,13 +52,13 @@ def _of_rule(trace: Trace) -> Iterator[Item]:
     rule = trace.rule
     for number, conjunct in enumerate(rule.conjuncts):
         name = f"rule {rule.name}: {conjunct_name(conjunct)}"
-        if isinstance(conjunct, Absent):
+        if isinstance(conjunct, ir.Absent):
             yield Item(f"{name} let no match pass", trace.stages[number] > 0, conjunct.span)
             yield Item(f"{name} stopped no match", trace.stopped[number] > 0, conjunct.span)
-        elif isinstance(conjunct, Choose):
+        elif isinstance(conjunct, ir.Choose):
             yield Item(f"{name} chose nothing", trace.stages[number] > 0, conjunct.span)
             yield Item(f"{name} always found something", trace.stopped[number] > 0, conjunct.span)
-        if conjunct.on is not None and not isinstance(conjunct.on, Const):
+        if conjunct.on is not None and not isinstance(conjunct.on, ir.Const):
             yield from _both(f"{name}: ON", trace, (ON, number), conjunct.span)
     if rule.where is not None:
         yield from _both(f"rule {rule.name}: WHERE", trace, (WHERE, 0), rule.span)
@@ -116,34 +96,34 @@ def _of_datalog(bench: Bench, outcomes: Iterable[CaseOutcome]) -> list[Item]:
     ]
 
 
-def _heads(rule: DatalogRule) -> str:
+def _heads(rule: ir.DatalogRule) -> str:
     return f"at line {rule.span.source.position(rule.span.start)[0]}" if rule.span is not None else ""
 
 
-def _body(rule: DatalogRule) -> Select:
+def _body(rule: ir.DatalogRule) -> ir.Select:
     """A query that has an answer where the body of a rule has a solution."""
-    one = Projection(Var("x"), Const(literal("1", "http://www.w3.org/2001/XMLSchema#integer")))
+    one = ir.Projection(ir.Var("x"), ir.Const(literal("1", "http://www.w3.org/2001/XMLSchema#integer")))
     elements = [element for item in rule.body for element in _elements(item)]
-    return Select((one,), GroupPattern(tuple(elements)), distinct=True)
+    return ir.Select((one,), ir.GroupPattern(tuple(elements)), distinct=True)
 
 
-def _elements(item: BodyAtom) -> Iterator[Triples | Filter | Bind]:
+def _elements(item: ir.BodyAtom) -> Iterator[ir.Triples | ir.Filter | ir.Bind]:
     match item:
-        case Atom():
+        case ir.Atom():
             yield _triples(item)
-        case NotAtom(atom=atom):
-            yield Filter(Exists(GroupPattern((_triples(atom),)), negated=True))
-        case FilterAtom(condition=condition):
-            yield Filter(condition)
-        case BindAtom(expression=expression, variable=variable):
-            yield Bind(expression, variable)
-        case AggregateAtom(body=body):
+        case ir.NotAtom(atom=atom):
+            yield ir.Filter(ir.Exists(ir.GroupPattern((_triples(atom),)), negated=True))
+        case ir.FilterAtom(condition=condition):
+            yield ir.Filter(condition)
+        case ir.BindAtom(expression=expression, variable=variable):
+            yield ir.Bind(expression, variable)
+        case ir.AggregateAtom(body=body):
             for inner in body:
                 yield from _elements(inner)
 
 
-def _triples(atom: Atom) -> Triples:
-    return Triples((TriplePattern(atom.subject, atom.predicate, atom.object),))
+def _triples(atom: ir.Atom) -> ir.Triples:
+    return ir.Triples((ir.TriplePattern(atom.subject, atom.predicate, atom.object),))
 
 
 def covered(items: Sequence[Item]) -> tuple[int, int]:

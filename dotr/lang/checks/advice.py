@@ -10,20 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from dotr import ir
 from dotr.errors import Diagnostics
-from dotr.ir import (
-    Call,
-    Choose,
-    Const,
-    Expression,
-    Filter,
-    GroupPattern,
-    Position,
-    Program,
-    Rule,
-    Select,
-    Within,
-)
 from dotr.lang.checks.comparisons import rule_expressions
 from dotr.lang.checks.sorts import Sort, attribute_sorts, check_sorts, filters_of
 from dotr.lang.grammar.tokens import tokenize
@@ -36,7 +24,7 @@ DAY: Final = 86_400_000_000
 LONG: Final = 366 * DAY
 
 
-def advise(program: Program, found: Diagnostics, infos: bool = True) -> None:
+def advise(program: ir.Program, found: Diagnostics, infos: bool = True) -> None:
     """Record warnings, and infos if wanted, about a program that is otherwise right."""
     read = {position.stream for rule in program.rules for position in rule.positions if position.chained}
     for rule in program.rules:
@@ -66,12 +54,12 @@ def _head(span: Span | None) -> Span | None:
 # -- windows ---------------------------------------------------------------------------------------
 
 
-def _windows(rule: Rule, found: Diagnostics) -> None:
+def _windows(rule: ir.Rule, found: Diagnostics) -> None:
     check_every(rule, found)
     later = _not_later(rule)
     for conjunct in rule.conjuncts:
         window = conjunct.window
-        if isinstance(window, Within):
+        if isinstance(window, ir.Within):
             if window.before and window.duration == 0:
                 found.warning(
                     "D1404",
@@ -96,12 +84,12 @@ def _windows(rule: Rule, found: Diagnostics) -> None:
             )
 
 
-def _not_later(rule: Rule) -> dict[str, set[str]]:
+def _not_later(rule: ir.Rule) -> dict[str, set[str]]:
     """Position → those it is never later than, by one window each."""
     edges: dict[str, set[str]] = {rule.trigger.name: set()}
     for conjunct in rule.conjuncts:
         window = conjunct.window
-        if isinstance(conjunct, Choose) and isinstance(window, Within):
+        if isinstance(conjunct, ir.Choose) and isinstance(window, ir.Within):
             edges.setdefault(conjunct.position.name, set()).add(window.reference)
             if window.duration == 0 and not window.before:
                 edges.setdefault(window.reference, set()).add(conjunct.position.name)
@@ -124,7 +112,7 @@ def _reaches(start: str, goal: str, edges: Mapping[str, set[str]]) -> bool:
 # -- comparisons -----------------------------------------------------------------------------------
 
 
-def _comparisons(program: Program, found: Diagnostics) -> None:
+def _comparisons(program: ir.Program, found: Diagnostics) -> None:
     """Every comparison of a resource with a number, and its like."""
     streams: dict[str, dict[str, Sort]] = {}
     for name, select in program.selects.items():
@@ -133,9 +121,9 @@ def _comparisons(program: Program, found: Diagnostics) -> None:
         for condition, sorts in filters_of(select):
             check_sorts(condition, sorts.get, found)
     for rule in program.rules:
-        positions: dict[str, Position] = {position.name: position for position in rule.positions}
+        positions: dict[str, ir.Position] = {position.name: position for position in rule.positions}
 
-        def sort_of(leaf: str, known: Mapping[str, Position] = positions) -> Sort | None:
+        def sort_of(leaf: str, known: Mapping[str, ir.Position] = positions) -> Sort | None:
             position, _, variable = leaf.partition(".?")
             place = known.get(position)
             return streams.get(place.stream, {}).get(variable) if place is not None else None
@@ -147,7 +135,7 @@ def _comparisons(program: Program, found: Diagnostics) -> None:
 # -- twins -----------------------------------------------------------------------------------------
 
 
-def _twins(program: Program, found: Diagnostics) -> None:
+def _twins(program: ir.Program, found: Diagnostics) -> None:
     """Queries that are equal, and queries that differ in constants of filters only; once a group."""
     equal: dict[str, list[str]] = {}
     alike: dict[str, list[str]] = {}
@@ -181,7 +169,7 @@ def _listed(names: list[str]) -> str:
     return f"{', '.join(shown)} and {more} more" if more else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
-def _shape(select: Select) -> str:
+def _shape(select: ir.Select) -> str:
     """The text of a query with its variables numbered as they appear."""
     names: dict[str, str] = {}
     parts: list[str] = []
@@ -193,18 +181,18 @@ def _shape(select: Select) -> str:
     return " ".join(parts)
 
 
-def _masked(select: Select) -> Select:
+def _masked(select: ir.Select) -> ir.Select:
     """The query with every comparison of its outermost filters set against one constant."""
     elements = tuple(
-        Filter(_mask(element.condition)) if isinstance(element, Filter) else element
+        ir.Filter(_mask(element.condition)) if isinstance(element, ir.Filter) else element
         for element in select.where.elements
     )
-    return replace(select, where=GroupPattern(elements))
+    return replace(select, where=ir.GroupPattern(elements))
 
 
-def _mask(expression: Expression) -> Expression:
-    if isinstance(expression, Const):
-        return Const('""')
-    if isinstance(expression, Call):
+def _mask(expression: ir.Expression) -> ir.Expression:
+    if isinstance(expression, ir.Const):
+        return ir.Const('""')
+    if isinstance(expression, ir.Call):
         return replace(expression, arguments=tuple(map(_mask, expression.arguments)))
     return expression

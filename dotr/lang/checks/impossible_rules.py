@@ -12,24 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
+from dotr import ir
 from dotr.errors import Diagnostics
 from dotr.events import Clock
 from dotr.expressions.evaluate import Getter, compile_condition
 from dotr.expressions.functions import makes_text
-from dotr.ir import (
-    Attribute,
-    Call,
-    Const,
-    Expression,
-    Filter,
-    Position,
-    Program,
-    Rule,
-    Select,
-    TimeOf,
-    Var,
-    Within,
-)
 from dotr.lang.checks.sorts import STAND_IN, Leaves, Sort, attribute_sorts, mismatch, variable_sorts
 from dotr.rdf.values import number
 from dotr.source import Span
@@ -45,7 +32,7 @@ class _Reason(NamedTuple):
     known: bool = False
 
 
-def check_possible(program: Program, found: Diagnostics) -> None:
+def check_possible(program: ir.Program, found: Diagnostics) -> None:
     """Warn about each rule that can never have an event, D1328, unless its reason is reported in the rule."""
     never = {name: why for name, select in program.selects.items() if (why := _never_a_fact(select))}
     sorts = {name: attribute_sorts(select) for name, select in program.selects.items()}
@@ -67,7 +54,7 @@ def check_possible(program: Program, found: Diagnostics) -> None:
             )
 
 
-def _possible(program: Program, never: Mapping[str, _Reason], own: Mapping[str, _Reason]) -> set[str]:
+def _possible(program: ir.Program, never: Mapping[str, _Reason], own: Mapping[str, _Reason]) -> set[str]:
     """The rules that can have an event: the least set that is closed under "all that it needs can come".
     A rule that could not be read may. Linear in the references.
     """
@@ -92,9 +79,9 @@ def _possible(program: Program, never: Mapping[str, _Reason], own: Mapping[str, 
     return possible
 
 
-def _needed(rule: Rule) -> Iterator[Position]:
+def _needed(rule: ir.Rule) -> Iterator[ir.Position]:
     """The events without which the rule has none: its trigger's, and those it chooses."""
-    if isinstance(rule.trigger, Position):
+    if isinstance(rule.trigger, ir.Position):
         yield rule.trigger
     yield from (choice.position for choice in rule.chosen)
 
@@ -107,7 +94,7 @@ def _first_word(span: Span | None) -> Span | None:
     return Span(span.source, span.start, span.start + length)
 
 
-def _missing(rule: Rule, never: Mapping[str, _Reason], possible: set[str]) -> _Reason | None:
+def _missing(rule: ir.Rule, never: Mapping[str, _Reason], possible: set[str]) -> _Reason | None:
     """Why an event that the rule needs can never come."""
     for position in _needed(rule):
         stream, name = position.stream, position.name
@@ -121,7 +108,7 @@ def _missing(rule: Rule, never: Mapping[str, _Reason], possible: set[str]) -> _R
     return None
 
 
-def _false_for_all(rule: Rule, sorts: Mapping[str, Mapping[str, Sort]]) -> _Reason | None:
+def _false_for_all(rule: ir.Rule, sorts: Mapping[str, Mapping[str, Sort]]) -> _Reason | None:
     """Why a condition of the rule is false for every match."""
     streams = {position.name: position.stream for position in rule.positions}
 
@@ -131,7 +118,7 @@ def _false_for_all(rule: Rule, sorts: Mapping[str, Mapping[str, Sort]]) -> _Reas
 
     for choice in rule.chosen:
         window = choice.window
-        if isinstance(window, Within) and window.before and not window.duration:
+        if isinstance(window, ir.Within) and window.before and not window.duration:
             return _Reason("its window is empty", known=True)
         if why := _falsehood(parts(choice.on), sort_of):
             return _Reason(f"no `{choice.position.name}` matches: {why.text}", why.known)
@@ -139,65 +126,65 @@ def _false_for_all(rule: Rule, sorts: Mapping[str, Mapping[str, Sort]]) -> _Reas
     return why and _Reason(f"WHERE is never true: {why.text}", why.known)
 
 
-def _never_a_fact(select: Select) -> _Reason | None:
+def _never_a_fact(select: ir.Select) -> _Reason | None:
     """Why a query has no answer whatever the data. (One that counts has an answer over nothing.)"""
     if select.group_by or select.having or any(_aggregates(p.expression) for p in select.projection):
         return None
     if select.limit == 0:
         return _Reason("LIMIT 0")
     sorts = variable_sorts(select.where)
-    filters = [part for e in select.where.elements if isinstance(e, Filter) for part in parts(e.condition)]
+    filters = [part for e in select.where.elements if isinstance(e, ir.Filter) for part in parts(e.condition)]
     return _falsehood(filters, sorts.get)
 
 
-def _aggregates(expression: Expression | None) -> bool:
-    if isinstance(expression, Call):
+def _aggregates(expression: ir.Expression | None) -> bool:
+    if isinstance(expression, ir.Call):
         return any(map(_aggregates, expression.arguments))
-    return expression is not None and not isinstance(expression, Const | Var | Attribute | TimeOf)
+    return expression is not None and not isinstance(expression, ir.Const | ir.Var | ir.Attribute | ir.TimeOf)
 
 
-def _falsehood(conditions: Sequence[Expression], leaves: Leaves) -> _Reason | None:
+def _falsehood(conditions: Sequence[ir.Expression], leaves: Leaves) -> _Reason | None:
     """Why conditions are never all true: one is false by itself, or two of them contradict each other."""
     for condition in conditions:
-        if isinstance(condition, Call) and mismatch(condition, leaves):
+        if isinstance(condition, ir.Call) and mismatch(condition, leaves):
             return _Reason(f"`{_text(condition)}` never holds", known=True)
         if _is_false(condition):
             return _Reason(f"`{_text(condition)}` is false", known=_compares(condition))
     return _contradiction(conditions)
 
 
-def _compares(condition: Expression) -> bool:
-    return isinstance(condition, Call) and condition.function in _MIRRORED
+def _compares(condition: ir.Expression) -> bool:
+    return isinstance(condition, ir.Call) and condition.function in _MIRRORED
 
 
-def _is_false(condition: Expression) -> bool:
+def _is_false(condition: ir.Expression) -> bool:
     """Whether a condition that looks at nothing is false or an error. One with a parameter is let be."""
     if names(condition) or not _constant(condition):
         return False
     return not makes_text(condition) and not compile_condition(condition, _no_leaf, clock=Clock())(())
 
 
-def _constant(expression: Expression) -> bool:
+def _constant(expression: ir.Expression) -> bool:
     match expression:
-        case Const(term):
+        case ir.Const(term):
             return not term.startswith(STAND_IN)
-        case Call(function, arguments):
+        case ir.Call(function, arguments):
             return function != "NOW" and all(map(_constant, arguments))
         case _:
             return False
 
 
-def _no_leaf(leaf: Var | Attribute | TimeOf) -> Getter:
+def _no_leaf(leaf: ir.Var | ir.Attribute | ir.TimeOf) -> Getter:
     raise AssertionError(f"a constant condition looks at {leaf}")
 
 
 # -- bounds ------------------------------------------------------------------------------------------
 
 
-def _contradiction(conditions: Sequence[Expression]) -> _Reason | None:
+def _contradiction(conditions: Sequence[ir.Expression]) -> _Reason | None:
     """Two bounds of one variable between which no number lies."""
-    lower: dict[Expression, tuple[Decimal, bool, Expression]] = {}
-    upper: dict[Expression, tuple[Decimal, bool, Expression]] = {}
+    lower: dict[ir.Expression, tuple[Decimal, bool, ir.Expression]] = {}
+    upper: dict[ir.Expression, tuple[Decimal, bool, ir.Expression]] = {}
     for condition in conditions:
         for leaf, operator, limit in _bounds(condition):
             strict = operator in ("<", ">")
@@ -216,21 +203,21 @@ def _contradiction(conditions: Sequence[Expression]) -> _Reason | None:
     return None
 
 
-def _bounds(condition: Expression) -> Iterator[tuple[Expression, str, Decimal]]:
+def _bounds(condition: ir.Expression) -> Iterator[tuple[ir.Expression, str, Decimal]]:
     """(variable, operator, number) of a comparison between them, the variable on the left."""
-    if not (isinstance(condition, Call) and condition.function in _MIRRORED):
+    if not (isinstance(condition, ir.Call) and condition.function in _MIRRORED):
         return
     left, right = condition.arguments
     for leaf, constant, operator in (
         (left, right, condition.function),
         (right, left, _MIRRORED[condition.function]),
     ):
-        if isinstance(leaf, Var | Attribute) and isinstance(constant, Const):
+        if isinstance(leaf, ir.Var | ir.Attribute) and isinstance(constant, ir.Const):
             value = number(constant.term)
             if isinstance(value, int | Decimal) and not isinstance(value, bool):
                 yield leaf, operator, Decimal(value)
 
 
-def _text(expression: Expression) -> str:
+def _text(expression: ir.Expression) -> str:
     span = expression.span
     return " ".join(span.source.text[span.start : span.end].split()) if span is not None else "a condition"

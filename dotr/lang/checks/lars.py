@@ -11,18 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from dotr import ir
 from dotr.errors import Diagnostics
-from dotr.ir import (
-    FactWindow,
-    LarsLiteral,
-    LarsProgram,
-    LarsRule,
-    LarsWindow,
-    NamedAtom,
-    Var,
-    WindowAggregate,
-    WindowAtom,
-)
 from dotr.lang.checks.lars_rules import check_lars_rule
 from dotr.lang.grammar.base import nearest
 from dotr.lang.grammar.lars import LarsFile
@@ -46,14 +36,14 @@ LookUp = Callable[[LoadedFile, str], LarsName | None]
 Names = Callable[[LoadedFile], Sequence[str]]
 
 
-def head_attributes(atom: NamedAtom) -> tuple[str, ...]:
+def head_attributes(atom: ir.NamedAtom) -> tuple[str, ...]:
     """How composite event rules call the arguments of a head: by its variables; a constant or a repeated
     variable at place k, from 1, is `_k`.
     """
     found: list[str] = []
     for place, argument in enumerate(atom.arguments, 1):
-        named = isinstance(argument, Var) and argument.name not in found
-        found.append(argument.name if named and isinstance(argument, Var) else f"_{place}")
+        named = isinstance(argument, ir.Var) and argument.name not in found
+        found.append(argument.name if named and isinstance(argument, ir.Var) else f"_{place}")
     return tuple(found)
 
 
@@ -84,10 +74,10 @@ class LarsResolver:
         names: Names,
         used: Callable[[str], None],
         attributes: Mapping[str, tuple[str, ...]],
-    ) -> LarsProgram:
+    ) -> ir.LarsProgram:
         """The checked rules, `layers` still empty; findings are recorded. `used` gets the queries read."""
         step, place = self._step()
-        rules: list[LarsRule] = []
+        rules: list[ir.LarsRule] = []
         for unit, file in self.files:
             for written in file.rules:
                 rule = _RuleNames(self, unit, look_up, names, self._found).resolved(written)
@@ -98,7 +88,7 @@ class LarsResolver:
                 self._check_durations(rule, step, place)
                 rules.append(rule)
         self._report_unknown()
-        program = LarsProgram(tuple(rules), step, attributes, (), place or _first(rules))
+        program = ir.LarsProgram(tuple(rules), step, attributes, (), place or _first(rules))
         for name in program.reads:
             used(name)
         return program
@@ -139,7 +129,7 @@ class LarsResolver:
                     )
         return step, place
 
-    def _check_durations(self, rule: LarsRule, step: int | None, place: Span | None) -> None:
+    def _check_durations(self, rule: ir.LarsRule, step: int | None, place: Span | None) -> None:
         if step is None:
             return
         for duration, span in rule.durations:
@@ -163,7 +153,7 @@ class LarsResolver:
         )
 
 
-def _first(rules: Sequence[LarsRule]) -> Span | None:
+def _first(rules: Sequence[ir.LarsRule]) -> Span | None:
     return rules[0].head.atom.span if rules else None
 
 
@@ -178,13 +168,13 @@ class _RuleNames:
     found: Diagnostics
     broken: bool = False
 
-    def resolved(self, rule: LarsRule) -> LarsRule | None:
+    def resolved(self, rule: ir.LarsRule) -> ir.LarsRule | None:
         """The rule with the deployment's names; None when it cannot be, which is reported."""
         head = replace(rule.head, atom=self._head(rule.head.atom))
         body = tuple(map(self._literal, rule.body))
         return None if self.broken else replace(rule, head=head, body=body)
 
-    def _head(self, atom: NamedAtom) -> NamedAtom:
+    def _head(self, atom: ir.NamedAtom) -> ir.NamedAtom:
         stream = self.look_up(self.unit, atom.name)
         if stream is None or not stream.head:  # defined otherwise, too: reported already
             self.broken = True
@@ -192,19 +182,19 @@ class _RuleNames:
         self._check_arity(atom, stream)
         return replace(atom, name=stream.name)
 
-    def _literal(self, literal: LarsLiteral) -> LarsLiteral:
-        if not isinstance(literal, WindowAtom | WindowAggregate):
+    def _literal(self, literal: ir.LarsLiteral) -> ir.LarsLiteral:
+        if not isinstance(literal, ir.WindowAtom | ir.WindowAggregate):
             return literal
         atom, stream = self._atom(literal.atom)
         if literal.window is None:
-            assert isinstance(literal, WindowAtom), "an aggregate has a window"
+            assert isinstance(literal, ir.WindowAtom), "an aggregate has a window"
             return replace(literal, atom=atom)
         window = self._window(literal.window, atom, stream)
-        if isinstance(literal, WindowAggregate):
+        if isinstance(literal, ir.WindowAggregate):
             return replace(literal, atom=atom, window=window)
         return replace(literal, atom=atom, window=window)
 
-    def _atom(self, atom: NamedAtom) -> tuple[NamedAtom, LarsName | None]:
+    def _atom(self, atom: ir.NamedAtom) -> tuple[ir.NamedAtom, LarsName | None]:
         stream = self._stream(atom.name, atom.span)
         if stream is None:
             return atom, None
@@ -225,7 +215,7 @@ class _RuleNames:
             )
         return stream
 
-    def _check_arity(self, atom: NamedAtom, stream: LarsName) -> None:
+    def _check_arity(self, atom: ir.NamedAtom, stream: LarsName) -> None:
         attributes, given = stream.attributes, len(atom.arguments)
         if attributes is None:
             self.broken = True
@@ -240,8 +230,8 @@ class _RuleNames:
                 notes=(f"`{atom.name}` is a {stream.kind}: {_WHENCE[stream.kind]}",),
             )
 
-    def _window(self, window: LarsWindow, atom: NamedAtom, own: LarsName | None) -> LarsWindow:
-        if not isinstance(window, FactWindow):
+    def _window(self, window: ir.LarsWindow, atom: ir.NamedAtom, own: LarsName | None) -> ir.LarsWindow:
+        if not isinstance(window, ir.FactWindow):
             return window
         if not window.streams:
             self._check_counted(own, atom.name, window.span)

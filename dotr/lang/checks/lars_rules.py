@@ -11,37 +11,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 
+from dotr import ir
 from dotr.errors import Diagnostics
-from dotr.ir import (
-    Aggregate,
-    Attribute,
-    BindAtom,
-    Call,
-    Exists,
-    Expression,
-    FilterAtom,
-    LarsLiteral,
-    LarsRule,
-    NamedAtom,
-    TimeOf,
-    Var,
-    WindowAggregate,
-    WindowAtom,
-)
 from dotr.joins.variables import expression_variables
 from dotr.source import Span
 
 _REFUSED = frozenset({"NOW", "RAND", "UUID", "STRUUID", "BNODE"})
 
 
-def check_lars_rule(rule: LarsRule, found: Diagnostics) -> None:
+def check_lars_rule(rule: ir.LarsRule, found: Diagnostics) -> None:
     """Report variables that nothing binds or two things do, and what cannot stand in a rule."""
     bound, times = _bound(rule, found)
     for name in atom_variables(rule.head.atom):
         if name not in bound and name not in times:
             _unsafe(name, "the head", rule.head.atom.span, rule, bound, found)
     for literal in rule.body:
-        if isinstance(literal, FilterAtom):
+        if isinstance(literal, ir.FilterAtom):
             _check_functions(literal.condition, literal.span, found)
             for name in expression_variables(literal.condition):
                 if name not in bound and name not in times:
@@ -49,36 +34,36 @@ def check_lars_rule(rule: LarsRule, found: Diagnostics) -> None:
     _check_times(rule, times, found)
 
 
-def atom_variables(atom: NamedAtom) -> list[str]:
+def atom_variables(atom: ir.NamedAtom) -> list[str]:
     """Names of the variables of an atom, in order of first appearance."""
-    return list(dict.fromkeys(a.name for a in atom.arguments if isinstance(a, Var)))
+    return list(dict.fromkeys(a.name for a in atom.arguments if isinstance(a, ir.Var)))
 
 
-def _bound(rule: LarsRule, found: Diagnostics) -> tuple[set[str], set[str]]:
+def _bound(rule: ir.LarsRule, found: Diagnostics) -> tuple[set[str], set[str]]:
     """What the body binds: variables, and time variables."""
     bound: set[str] = set()
     times: set[str] = set()
     for literal in rule.body:
-        if isinstance(literal, WindowAtom) and not literal.negated:
+        if isinstance(literal, ir.WindowAtom) and not literal.negated:
             bound.update(atom_variables(literal.atom))
             if literal.at is not None:
                 times.add(literal.at)
-        elif isinstance(literal, WindowAggregate):
+        elif isinstance(literal, ir.WindowAggregate):
             bound.update(variable.name for variable in literal.group)
     for literal in rule.body:
-        if isinstance(literal, WindowAggregate):
+        if isinstance(literal, ir.WindowAggregate):
             bound.update(_check_aggregate(literal, rule, found))
             if literal.variable.name in bound:
                 _bound_twice(literal.variable.name, literal.variable.span or literal.span, found)
             bound.add(literal.variable.name)
     _check_binds(
-        [literal for literal in rule.body if isinstance(literal, BindAtom)], rule, bound, times, found
+        [literal for literal in rule.body if isinstance(literal, ir.BindAtom)], rule, bound, times, found
     )
     return bound, times
 
 
 def _check_binds(
-    binds: list[BindAtom], rule: LarsRule, bound: set[str], times: set[str], found: Diagnostics
+    binds: list[ir.BindAtom], rule: ir.LarsRule, bound: set[str], times: set[str], found: Diagnostics
 ) -> None:
     for bind in binds:
         _check_functions(bind.expression, bind.span, found)
@@ -100,7 +85,7 @@ def _check_binds(
     bound.update(targets)  # reported once
 
 
-def _check_aggregate(total: WindowAggregate, rule: LarsRule, found: Diagnostics) -> list[str]:
+def _check_aggregate(total: ir.WindowAggregate, rule: ir.LarsRule, found: Diagnostics) -> list[str]:
     """Report what is wrong with an aggregate; its variables that should stand in PER."""
     own = atom_variables(total.atom)
     group = {variable.name for variable in total.group}
@@ -134,24 +119,24 @@ def _check_aggregate(total: WindowAggregate, rule: LarsRule, found: Diagnostics)
     return shared
 
 
-def literal_variables(literal: LarsLiteral) -> Iterator[str]:
+def literal_variables(literal: ir.LarsLiteral) -> Iterator[str]:
     """Names that a literal mentions where others see them: of an aggregate its group and its value."""
     match literal:
-        case WindowAtom(atom):
+        case ir.WindowAtom(atom):
             yield from atom_variables(atom)
-        case WindowAggregate(variable=variable, group=group):
+        case ir.WindowAggregate(variable=variable, group=group):
             yield variable.name
             yield from (v.name for v in group)
-        case FilterAtom(condition):
+        case ir.FilterAtom(condition):
             yield from expression_variables(condition)
-        case BindAtom(expression, variable):
+        case ir.BindAtom(expression, variable):
             yield variable.name
             yield from expression_variables(expression)
 
 
-def _check_times(rule: LarsRule, times: set[str], found: Diagnostics) -> None:
+def _check_times(rule: ir.LarsRule, times: set[str], found: Diagnostics) -> None:
     """Time variables stand behind AT only, and a head's is bound."""
-    mentioned = set(times) | {b.at for b in rule.body if isinstance(b, WindowAtom) and b.at is not None}
+    mentioned = set(times) | {b.at for b in rule.body if isinstance(b, ir.WindowAtom) and b.at is not None}
     if rule.head.at is not None:
         mentioned.add(rule.head.at)
         if rule.head.at not in times:
@@ -165,7 +150,7 @@ def _check_times(rule: LarsRule, times: set[str], found: Diagnostics) -> None:
             )
     for literal in rule.body:
         inner = set(literal_variables(literal))
-        if isinstance(literal, WindowAggregate):
+        if isinstance(literal, ir.WindowAggregate):
             inner.update(atom_variables(literal.atom))
         _refuse_times(inner & mentioned, literal.span, found)
     _refuse_times(set(atom_variables(rule.head.atom)) & mentioned, rule.head.atom.span, found)
@@ -182,11 +167,11 @@ def _refuse_times(names: Iterable[str], span: Span | None, found: Diagnostics) -
         )
 
 
-def _check_functions(expression: Expression, span: Span | None, found: Diagnostics) -> None:
-    todo: list[Expression] = [expression]
+def _check_functions(expression: ir.Expression, span: Span | None, found: Diagnostics) -> None:
+    todo: list[ir.Expression] = [expression]
     while todo:
         part = todo.pop()
-        if isinstance(part, Call):
+        if isinstance(part, ir.Call):
             if part.function in _REFUSED:
                 found.error(
                     "D1614",
@@ -195,18 +180,18 @@ def _check_functions(expression: Expression, span: Span | None, found: Diagnosti
                     notes=("rules are read at every time point, also while nothing comes",),
                 )
             todo.extend(part.arguments)
-        elif isinstance(part, Exists | Aggregate | Attribute | TimeOf):
-            hint = "write `COUNT(…) AS ?n OVER …`" if isinstance(part, Aggregate) else ""
+        elif isinstance(part, ir.Exists | ir.Aggregate | ir.Attribute | ir.TimeOf):
+            hint = "write `COUNT(…) AS ?n OVER …`" if isinstance(part, ir.Aggregate) else ""
             found.error(
                 "D1614", "this expression is not allowed in a .lars file", part.span or span, hint=hint
             )
 
 
 def _unsafe(
-    name: str, where: str, span: Span | None, rule: LarsRule, bound: Iterable[str], found: Diagnostics
+    name: str, where: str, span: Span | None, rule: ir.LarsRule, bound: Iterable[str], found: Diagnostics
 ) -> None:
     notes = ["a variable is bound by an atom that is not negated, by BIND, or by an aggregate"]
-    negated = (b for b in rule.body if isinstance(b, WindowAtom) and b.negated)
+    negated = (b for b in rule.body if isinstance(b, ir.WindowAtom) and b.negated)
     if any(name in atom_variables(literal.atom) for literal in negated):
         notes.append(f"`?{name}` stands in a NOT, which binds nothing")
     found.error(

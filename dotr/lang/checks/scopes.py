@@ -11,75 +11,56 @@ from collections.abc import Collection, Iterable, Iterator
 from difflib import get_close_matches
 from typing import assert_never
 
+from dotr import ir
 from dotr.errors import Diagnostics
-from dotr.ir import (
-    Aggregate,
-    Attribute,
-    Bind,
-    Call,
-    Const,
-    Exists,
-    Expression,
-    Filter,
-    GroupPattern,
-    Minus,
-    OptionalGroup,
-    Select,
-    SubSelect,
-    TimeOf,
-    Triples,
-    Union,
-    Values,
-    Var,
-)
 from dotr.sparql.bound_variables import visible
 
 
-def variables(expression: Expression, *, aggregated: bool = True) -> Iterator[Var]:
+def variables(expression: ir.Expression, *, aggregated: bool = True) -> Iterator[ir.Var]:
     """The variables an expression reads, left to right; without those inside aggregates if not `aggregated`.
 
     Inside EXISTS nothing is read: its pattern has a scope of its own.
     """
     match expression:
-        case Var():
+        case ir.Var():
             yield expression
-        case Call(_, arguments):
+        case ir.Call(_, arguments):
             for argument in arguments:
                 yield from variables(argument, aggregated=aggregated)
-        case Aggregate(_, argument):
+        case ir.Aggregate(_, argument):
             if aggregated and argument is not None:
                 yield from variables(argument)
-        case Const() | Attribute() | TimeOf() | Exists():
+        case ir.Const() | ir.Attribute() | ir.TimeOf() | ir.Exists():
             return
         case _:
             assert_never(expression)
 
 
-def has_aggregate(expression: Expression) -> bool:
+def has_aggregate(expression: ir.Expression) -> bool:
     match expression:
-        case Aggregate():
+        case ir.Aggregate():
             return True
-        case Call(_, arguments):
+        case ir.Call(_, arguments):
             return any(map(has_aggregate, arguments))
         case _:
             return False
 
 
-def existences(expression: Expression) -> Iterator[Exists]:
+def existences(expression: ir.Expression) -> Iterator[ir.Exists]:
     """The EXISTS inside an expression."""
     match expression:
-        case Exists():
+        case ir.Exists():
             yield expression
-        case Call(_, arguments):
+        case ir.Call(_, arguments):
             for argument in arguments:
                 yield from existences(argument)
-        case Aggregate(_, argument) if argument is not None:
+        case ir.Aggregate(_, argument) if argument is not None:
             yield from existences(argument)
         case _:
             return
 
 
-def check_select(select: Select, found: Diagnostics, given: Collection[str] = ()) -> None:
+def check_select(select: ir.Select, found: Diagnostics, given: Collection[str] = ()) -> None:
     """Record what a query and its subqueries get wrong about variables. `given` have values from outside."""
     _check_group(select.where, frozenset(), found)
     inner = list(visible(select.where))
@@ -98,13 +79,13 @@ def check_select(select: Select, found: Diagnostics, given: Collection[str] = ()
         _check_grouping(select, found)
 
 
-def _is_grouped(select: Select) -> bool:
+def _is_grouped(select: ir.Select) -> bool:
     expressions = [p.expression for p in select.projection if p.expression is not None]
     expressions += [*select.having, *(key.expression for key in select.order_by)]
     return bool(select.group_by or select.having) or any(map(has_aggregate, expressions))
 
 
-def _check_projection(select: Select, known: Collection[str], found: Diagnostics) -> None:
+def _check_projection(select: ir.Select, known: Collection[str], found: Diagnostics) -> None:
     selected: dict[str, None] = {}
     for projection in select.projection:
         variable = projection.variable
@@ -129,7 +110,7 @@ def _check_projection(select: Select, known: Collection[str], found: Diagnostics
         selected[variable.name] = None
 
 
-def _check_grouping(select: Select, found: Diagnostics) -> None:
+def _check_grouping(select: ir.Select, found: Diagnostics) -> None:
     if select.star:
         found.error(
             "D1211",
@@ -138,10 +119,10 @@ def _check_grouping(select: Select, found: Diagnostics) -> None:
             hint="select the variables of GROUP BY and aggregates",
         )
         return
-    keys = {key.expression.name for key in select.group_by if isinstance(key.expression, Var)}
+    keys = {key.expression.name for key in select.group_by if isinstance(key.expression, ir.Var)}
     keys |= {key.variable.name for key in select.group_by if key.variable is not None}
     for projection in select.projection:
-        read: Iterable[Var] = (
+        read: Iterable[ir.Var] = (
             (projection.variable,)
             if projection.expression is None
             else variables(projection.expression, aggregated=False)
@@ -157,7 +138,7 @@ def _check_grouping(select: Select, found: Diagnostics) -> None:
         keys.add(projection.variable.name)
 
 
-def _check_new(variable: Var, known: Collection[str], found: Diagnostics) -> None:
+def _check_new(variable: ir.Var, known: Collection[str], found: Diagnostics) -> None:
     if variable.name in known:
         found.error(
             "D1208",
@@ -167,7 +148,7 @@ def _check_new(variable: Var, known: Collection[str], found: Diagnostics) -> Non
         )
 
 
-def _check_reads(expression: Expression, known: Collection[str], found: Diagnostics) -> None:
+def _check_reads(expression: ir.Expression, known: Collection[str], found: Diagnostics) -> None:
     """Warn about variables that have no value where the expression stands."""
     for variable in variables(expression):
         if variable.name not in known:
@@ -187,30 +168,30 @@ def _near(name: str, known: Collection[str]) -> str:
     return f"did you mean `?{near[0]}`?" if near else ""
 
 
-def _check_group(group: GroupPattern, outer: frozenset[str], found: Diagnostics) -> None:
+def _check_group(group: ir.GroupPattern, outer: frozenset[str], found: Diagnostics) -> None:
     """`outer`: what FILTER may read besides the group's own variables (OPTIONAL, EXISTS)."""
     own = frozenset(visible(group))
     known: dict[str, None] = {}
     for element in group.elements:
         match element:
-            case Filter(condition):
+            case ir.Filter(condition):
                 _check_reads(condition, own | outer, found)
-            case Bind(expression, variable):
+            case ir.Bind(expression, variable):
                 _check_new(variable, known, found)
                 _check_reads(expression, known.keys() | outer, found)
-            case OptionalGroup(inner):
+            case ir.OptionalGroup(inner):
                 _check_group(inner, own | outer, found)
-            case Minus(inner):
+            case ir.Minus(inner):
                 _check_group(inner, frozenset(), found)
-            case GroupPattern():
+            case ir.GroupPattern():
                 _check_group(element, frozenset(), found)
-            case Union(branches):
+            case ir.Union(branches):
                 for branch in branches:
                     _check_group(branch, frozenset(), found)
-            case SubSelect(select):
+            case ir.SubSelect(select):
                 check_select(select, found)
-            case Triples() | Values():
+            case ir.Triples() | ir.Values():
                 pass
             case _:
                 assert_never(element)
-        known.update(dict.fromkeys(visible(GroupPattern((element,)))))
+        known.update(dict.fromkeys(visible(ir.GroupPattern((element,)))))

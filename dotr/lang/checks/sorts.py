@@ -11,27 +11,9 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import Final
 
+from dotr import ir
 from dotr.errors import Diagnostics
 from dotr.expressions.aggregates import AGGREGATES
-from dotr.ir import (
-    Aggregate,
-    Attribute,
-    Bind,
-    Call,
-    Const,
-    Exists,
-    Expression,
-    Filter,
-    GroupPattern,
-    Minus,
-    OptionalGroup,
-    Select,
-    SubSelect,
-    TimeOf,
-    Triples,
-    Union,
-    Var,
-)
 from dotr.rdf.terms import XSD, Term, is_literal, literal_parts
 from dotr.sparql.printing import Writer
 
@@ -91,31 +73,31 @@ def term_sort(term: Term) -> Sort | None:
     return {XSD + "boolean": Sort.BOOLEAN, XSD + "dateTime": Sort.TIME}.get(datatype)
 
 
-def sort(expression: Expression, leaves: Leaves) -> Sort | None:
+def sort(expression: ir.Expression, leaves: Leaves) -> Sort | None:
     """The sort of every value that an expression can have; None when not known."""
     match expression:
-        case Const(term):
+        case ir.Const(term):
             return term_sort(term)
-        case Var(name):
+        case ir.Var(name):
             return leaves(name)
-        case Attribute(position, variable):
+        case ir.Attribute(position, variable):
             return leaves(f"{position}.?{variable}")
-        case Aggregate(function):
+        case ir.Aggregate(function):
             return Sort.NUMBER if function in AGGREGATES and AGGREGATES[function].number else None
-        case Exists():
+        case ir.Exists():
             return Sort.BOOLEAN
-        case Call(function, arguments):
+        case ir.Call(function, arguments):
             return _call_sort(function, arguments)
-        case TimeOf():
+        case ir.TimeOf():
             return None
 
 
-def _call_sort(function: str, arguments: tuple[Expression, ...]) -> Sort | None:
+def _call_sort(function: str, arguments: tuple[ir.Expression, ...]) -> Sort | None:
     if function in _BOOLEAN_CALLS:
         return Sort.BOOLEAN
     if function in _NUMBER_CALLS:
         return Sort.NUMBER
-    if function == "-" and all(isinstance(a, TimeOf) for a in arguments):
+    if function == "-" and all(isinstance(a, ir.TimeOf) for a in arguments):
         return Sort.NUMBER
     if function in ("+", "-", "*", "/", "u-", "u+"):
         return Sort.NUMBER if function in ("*", "/", "u-", "u+") else None  # durations may be added to times
@@ -126,7 +108,7 @@ def _call_sort(function: str, arguments: tuple[Expression, ...]) -> Sort | None:
     return _CASTS.get(function)
 
 
-def mismatch(expression: Call, leaves: Leaves) -> tuple[Sort | None, Sort | None] | None:
+def mismatch(expression: ir.Call, leaves: Leaves) -> tuple[Sort | None, Sort | None] | None:
     """The sorts of a comparison's sides where they say that it never holds."""
     if expression.function not in _COMPARISONS:
         return None
@@ -137,9 +119,9 @@ def mismatch(expression: Call, leaves: Leaves) -> tuple[Sort | None, Sort | None
     return left, right
 
 
-def check_sorts(expression: Expression, leaves: Leaves, found: Diagnostics) -> None:
+def check_sorts(expression: ir.Expression, leaves: Leaves, found: Diagnostics) -> None:
     """Warn about every comparison inside an expression whose sides are of different sorts."""
-    if not isinstance(expression, Call):
+    if not isinstance(expression, ir.Call):
         return
     for argument in expression.arguments:
         check_sorts(argument, leaves, found)
@@ -163,13 +145,13 @@ def check_sorts(expression: Expression, leaves: Leaves, found: Diagnostics) -> N
     )
 
 
-def _text(expression: Expression) -> str:
+def _text(expression: ir.Expression) -> str:
     """An expression as it was written."""
     span = expression.span
     return span.source.text[span.start : span.end] if span is not None else Writer().expression(expression)
 
 
-def attribute_sorts(select: Select) -> dict[str, Sort]:
+def attribute_sorts(select: ir.Select) -> dict[str, Sort]:
     """Projected variable → the sort of all its values, where it is known."""
     inner = variable_sorts(select.where)
     found: dict[str, Sort] = {}
@@ -181,46 +163,46 @@ def attribute_sorts(select: Select) -> dict[str, Sort]:
     return found
 
 
-def variable_sorts(group: GroupPattern) -> dict[str, Sort]:
+def variable_sorts(group: ir.GroupPattern) -> dict[str, Sort]:
     """Variable → sort, from the places it takes in a group and the groups inside."""
     found: dict[str, Sort] = {}
     for element in group.elements:
         match element:
-            case Triples(patterns):
+            case ir.Triples(patterns):
                 for pattern in patterns:
                     for place in (pattern.subject, pattern.predicate):
-                        if isinstance(place, Var):
+                        if isinstance(place, ir.Var):
                             found[place.name] = Sort.RESOURCE
-            case Bind(expression, variable):
+            case ir.Bind(expression, variable):
                 known = sort(expression, found.get)
                 if known is not None:
                     found.setdefault(variable.name, known)
-            case GroupPattern():
+            case ir.GroupPattern():
                 found |= variable_sorts(element)
             case _:
                 continue
     return found
 
 
-def filters_of(select: Select) -> Iterator[tuple[Expression, dict[str, Sort]]]:
+def filters_of(select: ir.Select) -> Iterator[tuple[ir.Expression, dict[str, Sort]]]:
     """Every FILTER of a query with the sorts of the variables that it sees."""
     yield from _filters(select.where)
 
 
-def _filters(group: GroupPattern) -> Iterator[tuple[Expression, dict[str, Sort]]]:
+def _filters(group: ir.GroupPattern) -> Iterator[tuple[ir.Expression, dict[str, Sort]]]:
     sorts = variable_sorts(group)
     for element in group.elements:
         match element:
-            case Filter(condition):
+            case ir.Filter(condition):
                 yield condition, sorts
-            case OptionalGroup(inner) | Minus(inner):
+            case ir.OptionalGroup(inner) | ir.Minus(inner):
                 yield from _filters(inner)
-            case GroupPattern():
+            case ir.GroupPattern():
                 yield from _filters(element)
-            case Union(branches):
+            case ir.Union(branches):
                 for branch in branches:
                     yield from _filters(branch)
-            case SubSelect(select):
+            case ir.SubSelect(select):
                 yield from _filters(select.where)
             case _:
                 continue

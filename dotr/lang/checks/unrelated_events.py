@@ -8,40 +8,31 @@ Method:  a conjunct is related if a part of its ON looks at its own event and at
 
 from __future__ import annotations
 
+from dotr import ir
 from dotr.errors import Diagnostics
-from dotr.ir import (
-    Choose,
-    Conjunct,
-    Const,
-    Expression,
-    Program,
-    Rule,
-    Window,
-    Within,
-)
 from dotr.lang.operators import WRITTEN
 from dotr.rdf.terms import TRUE
 from dotr.tesla.conditions import names, parts
 
 
-def check_relations(program: Program, found: Diagnostics) -> None:
+def check_relations(program: ir.Program, found: Diagnostics) -> None:
     """Warn about conjuncts that any event satisfies, D1321, and conditions without their event, D1322."""
     for rule in program.rules:
         known = {rule.trigger.name: frozenset(rule.positions[0].variables if _has_facts(rule) else ())}
         for conjunct in rule.conjuncts:
             _check(conjunct, known, found)
-            if isinstance(conjunct, Choose):
+            if isinstance(conjunct, ir.Choose):
                 known[conjunct.position.name] = frozenset(conjunct.position.variables)
 
 
-def _has_facts(rule: Rule) -> bool:
+def _has_facts(rule: ir.Rule) -> bool:
     return len(rule.positions) > len(rule.conjuncts)
 
 
-def _check(conjunct: Conjunct, known: dict[str, frozenset[str]], found: Diagnostics) -> None:
+def _check(conjunct: ir.Conjunct, known: dict[str, frozenset[str]], found: Diagnostics) -> None:
     own, condition = conjunct.position.name, conjunct.on
     looked_at = [names(part) for part in parts(condition)]
-    if condition == Const(TRUE) or any(own in part and len(part) > 1 for part in looked_at):
+    if condition == ir.Const(TRUE) or any(own in part and len(part) > 1 for part in looked_at):
         return
     if condition is not None and looked_at and not any(own in part for part in looked_at):
         if any(looked_at):
@@ -55,11 +46,11 @@ def _check(conjunct: Conjunct, known: dict[str, frozenset[str]], found: Diagnost
             return
 
 
-def _references(window: Window) -> tuple[str, ...]:
-    return (window.reference,) if isinstance(window, Within) else (window.start, window.end)
+def _references(window: ir.Window) -> tuple[str, ...]:
+    return (window.reference,) if isinstance(window, ir.Within) else (window.start, window.end)
 
 
-def _report_foreign(condition: Expression, own: str, found: Diagnostics) -> None:
+def _report_foreign(condition: ir.Expression, own: str, found: Diagnostics) -> None:
     found.warning(
         "D1322",
         f"this condition does not look at `{own}`",
@@ -69,7 +60,7 @@ def _report_foreign(condition: Expression, own: str, found: Diagnostics) -> None
     )
 
 
-def _report_unrelated(conjunct: Conjunct, other: str, shared: str, found: Diagnostics) -> None:
+def _report_unrelated(conjunct: ir.Conjunct, other: str, shared: str, found: Diagnostics) -> None:
     own, condition = conjunct.position.name, conjunct.on
     equation = f"{own}.?{shared} = {other}.?{shared}"
     written = f"ON {equation}" if condition is None else f"&& {equation}"

@@ -13,23 +13,8 @@ from dataclasses import field
 from difflib import SequenceMatcher
 from typing import assert_never
 
+from dotr import ir
 from dotr.errors import Diagnostics
-from dotr.ir import (
-    Alternative,
-    GroupPattern,
-    Inverse,
-    NegatedSet,
-    Path,
-    Program,
-    Repeat,
-    Select,
-    Sequence,
-    SubSelect,
-    TriplePattern,
-    Triples,
-    Union,
-    Var,
-)
 from dotr.lang.checks.scopes import has_aggregate
 from dotr.late import dataclass
 from dotr.rdf.terms import OWL, RDF_TYPE, RDFS, Term, Triple, is_iri
@@ -64,21 +49,23 @@ class Vocabulary:
         return self.anything or word in words or word in self.schema
 
 
-def add_heads(program: Program, vocabulary: Vocabulary) -> None:
+def add_heads(program: ir.Program, vocabulary: Vocabulary) -> None:
     """Add what Datalog heads derive. A variable predicate or class derives what the schema names."""
     for rule in program.datalog:
         for head in rule.heads:
             vocabulary.terms.update(
                 t for t in (head.subject, head.predicate, head.object) if isinstance(t, str)
             )
-            if isinstance(head.predicate, Var):
+            if isinstance(head.predicate, ir.Var):
                 continue  # instantiated over the schema: `Vocabulary.schema`
             vocabulary.predicates.add(head.predicate)
             if head.predicate == RDF_TYPE and isinstance(head.object, str):
                 vocabulary.classes.add(head.object)
 
 
-def check_vocabulary(program: Program, vocabulary: Vocabulary, *, sampled: bool, found: Diagnostics) -> None:
+def check_vocabulary(
+    program: ir.Program, vocabulary: Vocabulary, *, sampled: bool, found: Diagnostics
+) -> None:
     """Warn about queries that need what is not there; without a sample, remark on near misses."""
     for name, select in program.written.items():
         for predicate, class_, span in _unknown(select, vocabulary):
@@ -136,21 +123,21 @@ def _split(word: Term) -> tuple[str, str]:
     return word[:cut], word[cut:-1]
 
 
-def required_patterns(select: Select) -> Iterator[TriplePattern]:
+def required_patterns(select: ir.Select) -> Iterator[ir.TriplePattern]:
     """The triple patterns without which a query has no answer."""
     aggregates = any(p.expression is not None and has_aggregate(p.expression) for p in select.projection)
     if select.group_by or not aggregates:
         yield from _required(select.where)
 
 
-def _required(group: GroupPattern) -> Iterator[TriplePattern]:
+def _required(group: ir.GroupPattern) -> Iterator[ir.TriplePattern]:
     for element in group.elements:
         match element:
-            case Triples(patterns):
+            case ir.Triples(patterns):
                 yield from patterns
-            case GroupPattern():
+            case ir.GroupPattern():
                 yield from _required(element)
-            case SubSelect(select):
+            case ir.SubSelect(select):
                 yield from required_patterns(select)
             case _:
                 continue
@@ -159,24 +146,24 @@ def _required(group: GroupPattern) -> Iterator[TriplePattern]:
 _Need = tuple[Term, Term | None, Span | None]
 
 
-def _unknown(select: Select, vocabulary: Vocabulary) -> Iterator[_Need]:
+def _unknown(select: ir.Select, vocabulary: Vocabulary) -> Iterator[_Need]:
     aggregates = any(p.expression is not None and has_aggregate(p.expression) for p in select.projection)
     if select.group_by or not aggregates:  # an aggregate without groups has a row even of nothing
         yield from _group(select.where, vocabulary)
 
 
-def _group(group: GroupPattern, vocabulary: Vocabulary) -> Iterator[_Need]:
+def _group(group: ir.GroupPattern, vocabulary: Vocabulary) -> Iterator[_Need]:
     """What a group needs and nothing has. OPTIONAL, MINUS and EXISTS need nothing here."""
     for element in group.elements:
         match element:
-            case Triples(patterns):
+            case ir.Triples(patterns):
                 for pattern in patterns:
                     yield from _pattern(pattern, vocabulary)
-            case GroupPattern():
+            case ir.GroupPattern():
                 yield from _group(element, vocabulary)
-            case SubSelect(select):
+            case ir.SubSelect(select):
                 yield from _unknown(select, vocabulary)
-            case Union(branches):
+            case ir.Union(branches):
                 missing = [list(_group(branch, vocabulary)) for branch in branches]
                 if all(missing):
                     yield missing[0][0]
@@ -184,9 +171,9 @@ def _group(group: GroupPattern, vocabulary: Vocabulary) -> Iterator[_Need]:
                 continue
 
 
-def _pattern(pattern: TriplePattern, vocabulary: Vocabulary) -> Iterator[_Need]:
+def _pattern(pattern: ir.TriplePattern, vocabulary: Vocabulary) -> Iterator[_Need]:
     predicate = pattern.predicate
-    if isinstance(predicate, Var):
+    if isinstance(predicate, ir.Var):
         return
     if predicate == RDF_TYPE:
         class_ = pattern.object
@@ -198,20 +185,20 @@ def _pattern(pattern: TriplePattern, vocabulary: Vocabulary) -> Iterator[_Need]:
             yield step, None, pattern.span
 
 
-def _needed(path: Path) -> Iterator[Term]:
+def _needed(path: ir.Path) -> Iterator[Term]:
     """Predicates without which a path leads nowhere."""
     match path:
         case str():
             yield path
-        case Inverse(inner):
+        case ir.Inverse(inner):
             yield from _needed(inner)
-        case Sequence(paths):
+        case ir.Sequence(paths):
             for step in paths:
                 yield from _needed(step)
-        case Repeat(inner, minimum):
+        case ir.Repeat(inner, minimum):
             if minimum:
                 yield from _needed(inner)
-        case Alternative() | NegatedSet():
+        case ir.Alternative() | ir.NegatedSet():
             return
         case _:
             assert_never(path)

@@ -9,18 +9,10 @@ Method:  language.md, sec. 2. A clause that cannot be read is left out and parsi
 from __future__ import annotations
 
 from dotr.ir import Expression, Select, TemplateTriple
+from dotr.lang.grammar import syntax
 from dotr.lang.grammar.base import Cursor, Skip, nearest
 from dotr.lang.grammar.foreign_words import EMIT, PATTERN, foreign_event, foreign_word
 from dotr.lang.grammar.sparql import SparqlParser
-from dotr.lang.grammar.syntax import (
-    BindingSyntax,
-    ConjunctSyntax,
-    EventSyntax,
-    EverySyntax,
-    Name,
-    RuleSyntax,
-    WindowSyntax,
-)
 from dotr.lang.grammar.templates import TemplateParser
 from dotr.lang.grammar.windows import CLAUSES, CONJUNCTS, KEYWORDS, WindowParser
 from dotr.lang.operators import BEFORE_EVENTS, BY_WORD
@@ -40,7 +32,7 @@ class ClauseParser:
         self._queries = queries
         self._templates = TemplateParser(cursor, windows)
 
-    def rule(self) -> RuleSyntax:
+    def rule(self) -> syntax.RuleSyntax:
         start = self.cursor.token
         private = self.cursor.accept("PRIVATE") is not None
         self.cursor.expect("RULE")
@@ -48,12 +40,12 @@ class ClauseParser:
         self.wild = set()
         whole = True
         template: tuple[TemplateTriple, ...] = ()
-        names: tuple[Name, ...] = ()
-        trigger: EventSyntax | EverySyntax | None = None
-        conjuncts: list[ConjunctSyntax] = []
+        names: tuple[syntax.Name, ...] = ()
+        trigger: syntax.EventSyntax | syntax.EverySyntax | None = None
+        conjuncts: list[syntax.ConjunctSyntax] = []
         where: Expression | None = None
-        bindings: list[BindingSyntax] = []
-        consuming: list[Name] = []
+        bindings: list[syntax.BindingSyntax] = []
+        consuming: list[syntax.Name] = []
         clauses: list[Span] = []
         try:
             self.cursor.expect("DEFINE", hint=self._for_define())
@@ -95,7 +87,7 @@ class ClauseParser:
                 whole = False
                 self.to_clause()
         self._misplaced()
-        return RuleSyntax(
+        return syntax.RuleSyntax(
             name, template, trigger, tuple(conjuncts), where, tuple(bindings), tuple(consuming), names,
             frozenset(self.wild), whole, self.cursor.since(start), tuple(clauses), private,
         )  # fmt: skip
@@ -107,18 +99,18 @@ class ClauseParser:
             return EMIT
         return foreign_word(self.cursor.token) or nearest(self.cursor.token.text, ("DEFINE",))
 
-    def _trigger(self) -> EventSyntax | EverySyntax:
+    def _trigger(self) -> syntax.EventSyntax | syntax.EverySyntax:
         if (tick := parse_every(self)) is not None:
             return tick
         if self.cursor.key in BEFORE_EVENTS and self.cursor.peek().kind == "name":
             raise self.cursor.fail("an event", "the trigger is every fact of its query: write its name alone")
         return self.event()
 
-    def event(self) -> EventSyntax:
+    def event(self) -> syntax.EventSyntax:
         changes = self.windows.operator()
         if changes is not None and self.cursor.key != "{":
             name = self.windows.name("the name of a query or of what holds")
-            return EventSyntax(name, alias=name, operator=changes, short=True)
+            return syntax.EventSyntax(name, alias=name, operator=changes, short=True)
         if changes is not None:
             raise self.cursor.fail("a name", f"name the event: `Name := {changes} {{ SELECT … }}`")
         hint = foreign_event(self.cursor.token, self.cursor.peek(), CLAUSES | {"WITHIN", "BETWEEN"})
@@ -130,16 +122,16 @@ class ClauseParser:
             if self.cursor.key == "{" or (self.cursor.key == "=" and self.cursor.peek().key == "{"):
                 raise self.cursor.fail("`:=`", f"write `{name.text} := {{ SELECT … }}`")
             self.wild.discard(name.text)
-            return EventSyntax(name)
+            return syntax.EventSyntax(name)
         operator = self.windows.operator()
         if self.cursor.key == "{":
             query = self.embedded()
             if query is not None:
                 self.wild.discard(name.text)
-            return EventSyntax(name, query, broken=query is None, operator=operator)
+            return syntax.EventSyntax(name, query, broken=query is None, operator=operator)
         alias = self.windows.name("`{ SELECT … }`, or the name of a query or rule")
         self.wild.discard(name.text)
-        return EventSyntax(name, alias=alias, operator=operator)
+        return syntax.EventSyntax(name, alias=alias, operator=operator)
 
     def embedded(self) -> Select | None:
         """Take `{ SELECT … }`. None when it cannot be read; the cursor then stands behind its last brace."""
@@ -167,7 +159,7 @@ class ClauseParser:
             return None
         return select
 
-    def _conjunct(self) -> ConjunctSyntax:
+    def _conjunct(self) -> syntax.ConjunctSyntax:
         start = self.cursor.expect("AND")
         if (operator := BY_WORD.get(self.cursor.key)) is not None:
             return operator.parse(self, start)
@@ -187,7 +179,7 @@ class ClauseParser:
             hint = "conditions are joined with &&"
         raise self.cursor.fail("EACH, LAST, FIRST, NOT or an aggregate", hint)
 
-    def scope(self) -> tuple[EventSyntax, WindowSyntax, Expression | None]:
+    def scope(self) -> tuple[syntax.EventSyntax, syntax.WindowSyntax, Expression | None]:
         """An event, its window, the condition behind ON. Its name is wild where the rest cannot be read."""
         event = self.event()
         known = event.name.text in self.wild
@@ -206,7 +198,7 @@ class ClauseParser:
         name = self.cursor.token.text
         return f"say which: `AND EACH {name}`, `AND LAST {name}`, or that there is none: `AND NOT {name}`"
 
-    def _bindings(self, found: list[BindingSyntax]) -> None:
+    def _bindings(self, found: list[syntax.BindingSyntax]) -> None:
         while True:
             token = self.cursor.token
             if token.kind != "var":
@@ -218,13 +210,13 @@ class ClauseParser:
                 raise self.cursor.fail(
                     "`:=`", "a binding is written `?v := expression`" if self.cursor.key == "=" else ""
                 )
-            found.append(BindingSyntax(name, self.expressions.expression()))
+            found.append(syntax.BindingSyntax(name, self.expressions.expression()))
             if not self.cursor.accept(","):
                 if self.cursor.token.kind == "var":
                     raise self.cursor.fail("`,` or the next clause", "bindings are separated by commas")
                 return
 
-    def _names(self, found: list[Name]) -> None:
+    def _names(self, found: list[syntax.Name]) -> None:
         found.append(self.windows.name("the name of an event"))
         while self.cursor.accept(","):
             found.append(self.windows.name("the name of an event"))

@@ -6,20 +6,9 @@ Method:  language.md, sec. 4; recovery at the dot that ends a rule.
 
 from __future__ import annotations
 
+from dotr import ir
 from dotr.errors import Diagnostics
 from dotr.expressions.aggregates import AGGREGATES, listed
-from dotr.ir import (
-    AggregateAtom,
-    AggregateTerm,
-    Atom,
-    BindAtom,
-    BodyAtom,
-    DatalogRule,
-    FilterAtom,
-    Node,
-    NotAtom,
-    Var,
-)
 from dotr.lang.grammar.atoms import AtomParser
 from dotr.lang.grammar.base import TYPE, Cursor, Skip
 from dotr.lang.grammar.expressions import ExpressionParser, Mode
@@ -36,9 +25,9 @@ class DatalogParser:
         self._atoms = AtomParser(self.cursor, self._expressions)
         self.prologue = self._atoms.prologue
 
-    def rules(self) -> tuple[DatalogRule, ...]:
+    def rules(self) -> tuple[ir.DatalogRule, ...]:
         """Every rule of the text that could be read, in order. Raises nothing: findings are in `found`."""
-        found: list[DatalogRule] = []
+        found: list[ir.DatalogRule] = []
         while self.cursor.token.kind != "end":
             start = self.cursor.at
             try:
@@ -48,13 +37,13 @@ class DatalogParser:
                 self._atoms.recover(start, ("PREFIX",))
         return tuple(found)
 
-    def _rule(self) -> DatalogRule:
+    def _rule(self) -> ir.DatalogRule:
         start = self.cursor.token
         self._atoms.refuse_turtle()
         heads = [self._head()]
         while self.cursor.accept(","):
             heads.append(self._head())
-        body: list[BodyAtom] = []
+        body: list[ir.BodyAtom] = []
         if self.cursor.accept(":-"):
             if self.cursor.key == ".":
                 raise self.cursor.fail("an atom", "a fact is written without `:-`")
@@ -69,9 +58,9 @@ class DatalogParser:
             hint = "a rule ends with a dot" if self.cursor.at_iri() or self.cursor.key in ("[", "end") else ""
             raise self.cursor.fail("`,` or `.`" if body else "`:-`, `,` or `.`", hint)
         self.cursor.advance()
-        return DatalogRule(tuple(heads), tuple(body), self.cursor.since(start))
+        return ir.DatalogRule(tuple(heads), tuple(body), self.cursor.since(start))
 
-    def _head(self) -> Atom:
+    def _head(self) -> ir.Atom:
         start = self.cursor.token
         if start.key == "NOT":
             raise self.cursor.fail(
@@ -79,14 +68,14 @@ class DatalogParser:
             )
         return self._atom()
 
-    def _body_atom(self) -> BodyAtom:
+    def _body_atom(self) -> ir.BodyAtom:
         start = self.cursor.token
         match start.key:
             case "NOT":
                 self.cursor.advance()
                 if self.cursor.key == "EXISTS":
                     raise self.cursor.fail("an atom", "write `NOT [?x, :p, ?y]`")
-                return NotAtom(self._atom(), self.cursor.since(start))
+                return ir.NotAtom(self._atom(), self.cursor.since(start))
             case "FILTER":
                 return self._atoms.filter()
             case "BIND":
@@ -96,17 +85,17 @@ class DatalogParser:
             case _:
                 return self._atom()
 
-    def _aggregate_atom(self) -> AggregateAtom:
+    def _aggregate_atom(self) -> ir.AggregateAtom:
         start = self.cursor.advance()
-        body: list[Atom | FilterAtom | BindAtom | NotAtom] = []
-        group: list[Var] = []
-        totals: list[AggregateTerm] = []
+        body: list[ir.Atom | ir.FilterAtom | ir.BindAtom | ir.NotAtom] = []
+        group: list[ir.Var] = []
+        totals: list[ir.AggregateTerm] = []
         self.cursor.expect("(")
         with self.cursor.nested():
             while True:
                 at = self.cursor.token
                 atom = self._body_atom()
-                if isinstance(atom, AggregateAtom):
+                if isinstance(atom, ir.AggregateAtom):
                     self.cursor.error(
                         "D3023",
                         "AGGREGATE stands inside another AGGREGATE",
@@ -127,18 +116,18 @@ class DatalogParser:
                 totals.append(self._total())
                 self.cursor.accept(",")
             self.cursor.expect(")", "`BIND` or `)`")
-        return AggregateAtom(tuple(body), tuple(group), tuple(totals), self.cursor.since(start))
+        return ir.AggregateAtom(tuple(body), tuple(group), tuple(totals), self.cursor.since(start))
 
-    def _total(self) -> AggregateTerm:
+    def _total(self) -> ir.AggregateTerm:
         token = self.cursor.token
         if token.key not in AGGREGATES:
             raise self.cursor.fail(listed())
         self.cursor.advance()
         distinct, argument = self._atoms.aggregate()
         self.cursor.expect("AS")
-        return AggregateTerm(token.key, argument, distinct, self._atoms.variable())
+        return ir.AggregateTerm(token.key, argument, distinct, self._atoms.variable())
 
-    def _atom(self) -> Atom:
+    def _atom(self) -> ir.Atom:
         """`:p(?x, ?y)`, `:C(?x)` or `[?x, :p, ?y]`."""
         start = self.cursor.token
         if self.cursor.accept("["):
@@ -154,7 +143,7 @@ class DatalogParser:
                     hint="write `[?subject, :predicate, ?object]`",
                 )
                 raise Skip
-            return Atom(parts[0], parts[1], parts[2], self.cursor.since(start))
+            return ir.Atom(parts[0], parts[1], parts[2], self.cursor.since(start))
         if self.cursor.at_iri():
             return self._predicate_atom()
         hint = ""
@@ -168,11 +157,11 @@ class DatalogParser:
             hint = "Datalog has no events: it sees one instant"
         raise self.cursor.fail("an atom such as `:p(?x, ?y)` or `[?x, :p, ?y]`", hint)
 
-    def _predicate_atom(self) -> Atom:
+    def _predicate_atom(self) -> ir.Atom:
         start = self.cursor.token
         predicate = self.cursor.iri_term()
         self.cursor.expect("(", "`(`", "write `:p(?x, ?y)`, or `[?x, :p, ?y]`")
-        parts: list[Node] = []
+        parts: list[ir.Node] = []
         if self.cursor.key != ")":
             parts.append(self._node())
             while self.cursor.accept(","):
@@ -180,9 +169,9 @@ class DatalogParser:
         self.cursor.expect(")", "`,` or `)`")
         span = self.cursor.since(start)
         if len(parts) == 1:
-            return Atom(parts[0], TYPE, predicate, span)
+            return ir.Atom(parts[0], TYPE, predicate, span)
         if len(parts) == 2:
-            return Atom(parts[0], predicate, parts[1], span)
+            return ir.Atom(parts[0], predicate, parts[1], span)
         self.cursor.error(
             "D3021",
             f"`{start.text}` has {len(parts)} arguments: an atom is a triple",
@@ -191,13 +180,13 @@ class DatalogParser:
         )
         raise Skip
 
-    def _predicate(self) -> Node:
+    def _predicate(self) -> ir.Node:
         if self.cursor.key == "A" and self.cursor.token.text == "a":
             self.cursor.advance()
             return TYPE
         return self._node()
 
-    def _node(self) -> Node:
+    def _node(self) -> ir.Node:
         token = self.cursor.token
         argument = self._atoms.argument()
         if argument is not None:

@@ -11,33 +11,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from dotr.errors import Diagnostics
+from dotr.lang.grammar import syntax
 from dotr.lang.grammar.base import NUMBERS, Cursor, Skip, nearest
 from dotr.lang.grammar.clauses import ClauseParser
 from dotr.lang.grammar.expressions import ExpressionParser, Mode
 from dotr.lang.grammar.foreign_words import foreign_word
 from dotr.lang.grammar.parameters import Parameters
 from dotr.lang.grammar.sparql import SparqlParser
-from dotr.lang.grammar.syntax import (
-    BackgroundSyntax,
-    EntailmentSyntax,
-    FileSyntax,
-    Held,
-    HeldClass,
-    HeldPredicate,
-    HeldRest,
-    HoldSyntax,
-    ImportSyntax,
-    LarsSyntax,
-    Name,
-    ParameterValue,
-    PathSyntax,
-    QueryParameter,
-    QuerySyntax,
-    Reference,
-    RulesSyntax,
-    Statement,
-    ValueParameter,
-)
 from dotr.lang.grammar.tokens import string_value
 from dotr.lang.grammar.windows import CONTEXTUAL, STATEMENTS, WindowParser
 from dotr.source import Source, Span
@@ -54,7 +34,7 @@ class DotrParser:
         self,
         source: Source,
         found: Diagnostics | None = None,
-        values: Mapping[str, ParameterValue] | None = None,
+        values: Mapping[str, syntax.ParameterValue] | None = None,
         *,
         symbolic: bool = False,
     ) -> None:
@@ -65,9 +45,9 @@ class DotrParser:
         queries = SparqlParser(cursor, ExpressionParser(cursor, Mode.RULE, self._parameters))
         self._clauses = ClauseParser(cursor, queries, self._windows)
 
-    def file(self) -> FileSyntax:
+    def file(self) -> syntax.FileSyntax:
         """Every statement that could be read. Raises nothing: findings are in `found`."""
-        statements: list[Statement] = []
+        statements: list[syntax.Statement] = []
         places: list[Span] = []
         prologue: list[tuple[str | None, Span]] = []
         self._declarations()
@@ -86,7 +66,9 @@ class DotrParser:
                 if self.cursor.at == start:
                     self.cursor.advance()
                 self._to_statement()
-        return FileSyntax(tuple(statements), dict(self.cursor.prefixes), tuple(places), tuple(prologue))
+        return syntax.FileSyntax(
+            tuple(statements), dict(self.cursor.prefixes), tuple(places), tuple(prologue)
+        )
 
     def _declarations(self) -> None:
         """Read every PREFIX and PARAMETER beforehand: they hold in the whole file."""
@@ -127,7 +109,7 @@ class DotrParser:
                 parameter = self._parameter()
                 if self._windows.symbolic:
                     return
-                if isinstance(parameter, ValueParameter) and parameter.name.text not in self._given:
+                if isinstance(parameter, syntax.ValueParameter) and parameter.name.text not in self._given:
                     if parameter.default is not None:
                         self._parameters.set(parameter.name.text, parameter.default)
                     else:
@@ -145,7 +127,7 @@ class DotrParser:
         while self.cursor.token.kind != "end" and not self._windows.at_statement():
             self.cursor.advance()
 
-    def _statement(self) -> Statement | None:
+    def _statement(self) -> syntax.Statement | None:
         match self.cursor.key:
             case "PREFIX":
                 self.cursor.declare_prefix(self.cursor.declared)
@@ -153,18 +135,18 @@ class DotrParser:
                 self.cursor.declare_base()
             case "BACKGROUND":
                 self.cursor.advance()
-                return BackgroundSyntax(self._paths())
+                return syntax.BackgroundSyntax(self._paths())
             case "RULES":
                 self.cursor.advance()
-                return RulesSyntax(self._paths())
+                return syntax.RulesSyntax(self._paths())
             case "LARS" if self._windows.at_statement():
                 self.cursor.advance()
-                return LarsSyntax(self._paths())
+                return syntax.LarsSyntax(self._paths())
             case "ENTAILMENT":
                 self.cursor.advance()
                 if self.cursor.token.kind != "name":
                     raise self.cursor.fail("none, rdfs or owl2rl")
-                return EntailmentSyntax(self._windows.word())
+                return syntax.EntailmentSyntax(self._windows.word())
             case "PARAMETER":
                 return self._parameter()
             case "IMPORT":
@@ -203,43 +185,43 @@ class DotrParser:
             self.cursor.advance()  # what follows is of the other language, too: `REGISTER QUERY Foo AS …`
         raise failed
 
-    def _paths(self) -> tuple[PathSyntax, ...]:
+    def _paths(self) -> tuple[syntax.PathSyntax, ...]:
         found = [self._path_text()]
         while self.cursor.accept(","):
             found.append(self._path_text())
         return tuple(found)
 
-    def _path_text(self) -> PathSyntax:
+    def _path_text(self) -> syntax.PathSyntax:
         token = self.cursor.token
         if token.kind == "iri":
             self.cursor.advance()
-            return PathSyntax(self.cursor.iri_text(token), self.cursor.span(token))
+            return syntax.PathSyntax(self.cursor.iri_text(token), self.cursor.span(token))
         if token.kind == "string":
             self.cursor.advance()
-            return PathSyntax(
+            return syntax.PathSyntax(
                 string_value(token, self.cursor.source, self.cursor.found), self.cursor.span(token)
             )
         hint = 'a path with blanks stands in quotation marks: "…"' if token.key == "<" else "write `<file>`"
         raise self.cursor.fail("a path", hint)
 
-    def _parameter(self) -> QueryParameter | ValueParameter:
+    def _parameter(self) -> syntax.QueryParameter | syntax.ValueParameter:
         start = self.cursor.expect("PARAMETER")
         if self.cursor.accept("QUERY"):
             name = self._windows.name("the name of the query")
-            variables: list[Name] = []
+            variables: list[syntax.Name] = []
             self.cursor.expect("(", "`(?v, …)`, the variables that the query must select")
             while self.cursor.token.kind == "var":
                 variables.append(self._windows.variable())
                 self.cursor.accept(",")
             self.cursor.expect(")", "a variable or `)`")
-            return QueryParameter(name, tuple(variables), self.cursor.since(start))
+            return syntax.QueryParameter(name, tuple(variables), self.cursor.since(start))
         if self.cursor.token.kind != "var":
             raise self.cursor.fail("`QUERY Name(…)` or `?name`")
         name = self._windows.variable()
         default = self._value() if self.cursor.accept(":=") else None
-        return ValueParameter(name, default, self.cursor.since(start))
+        return syntax.ValueParameter(name, default, self.cursor.since(start))
 
-    def _value(self) -> ParameterValue:
+    def _value(self) -> syntax.ParameterValue:
         """A term or a duration."""
         token = self.cursor.token
         if (
@@ -255,19 +237,19 @@ class DotrParser:
             name = self.cursor.variable_name(token)
             if self._windows.symbolic:
                 self.cursor.advance()
-                return Reference(name)
+                return syntax.Reference(name)
             if name in self._parameters:
                 self.cursor.advance()
                 return self._parameters.terms.get(name) or self._parameters.durations[name]
             raise self.cursor.fail("a term or a duration", "only a parameter of this file may stand here")
         raise self.cursor.fail("a term or a duration")
 
-    def _import(self) -> ImportSyntax:
+    def _import(self) -> syntax.ImportSyntax:
         start = self.cursor.expect("IMPORT")
         path = self._path_text()
         alias = self._windows.name("a name") if self.cursor.accept("AS") else None
-        queries: list[tuple[Name, Name]] = []
-        values: list[tuple[Name, ParameterValue]] = []
+        queries: list[tuple[syntax.Name, syntax.Name]] = []
+        values: list[tuple[syntax.Name, syntax.ParameterValue]] = []
         if self.cursor.accept("WITH"):
             while True:
                 if self.cursor.token.kind == "var":
@@ -280,9 +262,9 @@ class DotrParser:
                     queries.append((query, self._windows.name("the name of a query or rule")))
                 if not self.cursor.accept(","):
                     break
-        return ImportSyntax(path, alias, tuple(queries), tuple(values), self.cursor.since(start))
+        return syntax.ImportSyntax(path, alias, tuple(queries), tuple(values), self.cursor.since(start))
 
-    def _hold(self) -> HoldSyntax:
+    def _hold(self) -> syntax.HoldSyntax:
         start = self.cursor.expect("HOLD")
         held = [self._held()]
         while self.cursor.accept(","):
@@ -296,27 +278,27 @@ class DotrParser:
             raise self.cursor.fail(
                 "`,`, LATEST, FOR or the next line", hint or nearest(self.cursor.token.text, HOLDING)
             )
-        return HoldSyntax(tuple(held), latest, duration, self.cursor.since(start))
+        return syntax.HoldSyntax(tuple(held), latest, duration, self.cursor.since(start))
 
-    def _held(self) -> Held:
+    def _held(self) -> syntax.Held:
         start = self.cursor.token
         if self.cursor.accept("*"):
-            return HeldRest(self.cursor.since(start))
+            return syntax.HeldRest(self.cursor.since(start))
         if start.text == "a":
             self.cursor.advance()
-            return HeldClass(self.cursor.iri_term(), self.cursor.since(start))
+            return syntax.HeldClass(self.cursor.iri_term(), self.cursor.since(start))
         if not self.cursor.at_iri():
             hint = "members of a class are `a :Class`" if start.kind == "name" else ""
             raise self.cursor.fail("a predicate, `a` and a class, or `*`", hint)
-        return HeldPredicate(self.cursor.iri_term(), self.cursor.since(start))
+        return syntax.HeldPredicate(self.cursor.iri_term(), self.cursor.since(start))
 
-    def _query_definition(self) -> QuerySyntax:
+    def _query_definition(self) -> syntax.QuerySyntax:
         start = self.cursor.expect("QUERY")
         name = self._windows.name("the name of the query")
         self.cursor.expect(":=", hint="write `QUERY Name := { SELECT … }`")
         operator = self._windows.operator()
         if operator is not None and self.cursor.token.kind == "name":
             alias = self._windows.name("the name of a query")
-            return QuerySyntax(name, None, self.cursor.since(start), operator, alias)
+            return syntax.QuerySyntax(name, None, self.cursor.since(start), operator, alias)
         select = self._clauses.embedded()
-        return QuerySyntax(name, select, self.cursor.since(start), operator)
+        return syntax.QuerySyntax(name, select, self.cursor.since(start), operator)

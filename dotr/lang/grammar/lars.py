@@ -12,22 +12,9 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Final
 
+from dotr import ir
 from dotr.errors import Diagnostics
 from dotr.expressions.aggregates import AGGREGATES
-from dotr.ir import (
-    Argument,
-    FactWindow,
-    LarsHead,
-    LarsLiteral,
-    LarsRule,
-    LarsWindow,
-    Modality,
-    NamedAtom,
-    TimeWindow,
-    Var,
-    WindowAggregate,
-    WindowAtom,
-)
 from dotr.lang.grammar.atoms import AtomParser
 from dotr.lang.grammar.base import NUMBERS, Cursor, Skip, nearest
 from dotr.lang.grammar.expressions import ExpressionParser, Mode
@@ -37,9 +24,9 @@ from dotr.lang.grammar.windows import KEYWORDS, WindowParser
 from dotr.late import dataclass
 from dotr.source import Source, Span
 
-MODALITIES: Final[Mapping[str, Modality]] = {
-    "SOMETIME": Modality.SOMETIME,
-    "ALWAYS": Modality.ALWAYS,
+MODALITIES: Final[Mapping[str, ir.Modality]] = {
+    "SOMETIME": ir.Modality.SOMETIME,
+    "ALWAYS": ir.Modality.ALWAYS,
 }
 RESERVED: Final = frozenset(
     (
@@ -59,7 +46,7 @@ class LarsFile:
     (with None) stand. `unread`: first words of what could not be read: maybe names of heads.
     """
 
-    rules: tuple[LarsRule, ...]
+    rules: tuple[ir.LarsRule, ...]
     steps: tuple[Duration, ...]
     prefixes: Mapping[str, str]
     prologue: tuple[tuple[str | None, Span], ...] = field(default=(), compare=False, repr=False)
@@ -78,7 +65,7 @@ class LarsParser:
 
     def file(self) -> LarsFile:
         """Everything of the text that could be read. Raises nothing: findings are in `found`."""
-        rules: list[LarsRule] = []
+        rules: list[ir.LarsRule] = []
         unread: set[str] = set()
         while self.cursor.token.kind != "end":
             start = self.cursor.at
@@ -103,11 +90,11 @@ class LarsParser:
 
     # -- rules ------------------------------------------------------------
 
-    def _lars_rule(self) -> LarsRule:
+    def _lars_rule(self) -> ir.LarsRule:
         start = self.cursor.token
         self._atoms.refuse_turtle()
         head = self._lars_head()
-        body: list[LarsLiteral] = []
+        body: list[ir.LarsLiteral] = []
         if self.cursor.accept(":-"):
             if self.cursor.key == ".":
                 raise self.cursor.fail("an atom", "what holds at every point is written without `:-`")
@@ -115,7 +102,7 @@ class LarsParser:
             while self.cursor.accept(","):
                 body.append(self._lars_literal())
         self._end_of_lars_rule(bool(body))
-        return LarsRule(head, tuple(body), self.cursor.since(start))
+        return ir.LarsRule(head, tuple(body), self.cursor.since(start))
 
     def _end_of_lars_rule(self, body: bool) -> None:
         if self.cursor.accept("."):
@@ -142,7 +129,7 @@ class LarsParser:
         ]
         return self.cursor.token.kind == "name" and self.cursor.peek().key == "(" and "\n" in between
 
-    def _lars_head(self) -> LarsHead:
+    def _lars_head(self) -> ir.LarsHead:
         start = self.cursor.token
         if start.key == "NOT":
             raise self.cursor.fail(
@@ -150,17 +137,17 @@ class LarsParser:
             )
         atom = self._named_atom()
         if not self.cursor.accept("AT"):
-            return LarsHead(atom, span=self.cursor.since(start))
+            return ir.LarsHead(atom, span=self.cursor.since(start))
         variable = self._windows.variable()
         offset = 0
         if self.cursor.key in ("+", "-"):
             sign = -1 if self.cursor.advance().key == "-" else 1
             offset = sign * self._duration().micros
-        return LarsHead(atom, variable.text, offset, self.cursor.since(start))
+        return ir.LarsHead(atom, variable.text, offset, self.cursor.since(start))
 
     # -- literals ------------------------------------------------------------
 
-    def _lars_literal(self) -> LarsLiteral:
+    def _lars_literal(self) -> ir.LarsLiteral:
         start = self.cursor.token
         negated = self.cursor.accept("NOT") is not None
         match self.cursor.key:
@@ -177,7 +164,7 @@ class LarsParser:
             case _:
                 return self._lars_atom(start.start, negated)
 
-    def _lars_aggregate(self) -> WindowAggregate:
+    def _lars_aggregate(self) -> ir.WindowAggregate:
         start = self.cursor.advance()
         distinct, argument = self._atoms.aggregate("`)` or an operator")
         self.cursor.expect("AS", "`AS ?v`")
@@ -189,9 +176,9 @@ class LarsParser:
         window = self._lars_window(atom, f"`{atom.name}(…) WITHIN …`: an aggregate has a window")
         group = self._per() if self.cursor.accept("PER") else ()
         span = self.cursor.since(start)
-        return WindowAggregate(start.key, argument, distinct, variable, atom, window, group, span)
+        return ir.WindowAggregate(start.key, argument, distinct, variable, atom, window, group, span)
 
-    def _per(self) -> tuple[Var, ...]:
+    def _per(self) -> tuple[ir.Var, ...]:
         if not self.cursor.accept("("):
             return (self._atoms.variable(),)
         found = [self._atoms.variable()]
@@ -200,7 +187,7 @@ class LarsParser:
         self.cursor.expect(")", "`,` or `)`")
         return tuple(found)
 
-    def _lars_atom(self, start: int, negated: bool) -> WindowAtom:
+    def _lars_atom(self, start: int, negated: bool) -> ir.WindowAtom:
         first = self.cursor.token
         modality = MODALITIES.get(self.cursor.key)
         if modality is not None:
@@ -212,29 +199,31 @@ class LarsParser:
                 raise self.cursor.fail("WITHIN", f"`{first.text}` says already when the atom must hold")
             modality, at, count = self._when()
         if modality is None and self.cursor.key != "WITHIN":
-            return WindowAtom(atom, negated=negated, span=self.cursor.since(start))
-        if modality is Modality.AT and self.cursor.key != "WITHIN":
+            return ir.WindowAtom(atom, negated=negated, span=self.cursor.since(start))
+        if modality is ir.Modality.AT and self.cursor.key != "WITHIN":
             self._unbounded(atom, at, start)
-            return WindowAtom(atom, modality, TimeWindow(0), at, count, negated, self.cursor.since(start))
+            return ir.WindowAtom(
+                atom, modality, ir.TimeWindow(0), at, count, negated, self.cursor.since(start)
+            )
         window = self._lars_window(atom)
-        return WindowAtom(
-            atom, modality or Modality.SOMETIME, window, at, count, negated, self.cursor.since(start)
+        return ir.WindowAtom(
+            atom, modality or ir.Modality.SOMETIME, window, at, count, negated, self.cursor.since(start)
         )
 
-    def _when(self) -> tuple[Modality, str | None, int]:
+    def _when(self) -> tuple[ir.Modality, str | None, int]:
         """SOMETIME, ALWAYS, AT ?t or AT LEAST k behind an atom."""
         token = self.cursor.advance()
         if token.key != "AT":
             return MODALITIES[token.key], None, 0
         if self.cursor.accept("LEAST"):
-            return Modality.AT_LEAST, None, self._number_of("time points")
+            return ir.Modality.AT_LEAST, None, self._number_of("time points")
         if self.cursor.token.kind != "var":
             raise self.cursor.fail(
                 "`?t` or `LEAST`", "write `AT ?t WITHIN 10 s`, or `AT LEAST 3 WITHIN 10 s`"
             )
-        return Modality.AT, self._windows.variable().text, 0
+        return ir.Modality.AT, self._windows.variable().text, 0
 
-    def _unbounded(self, atom: NamedAtom, at: str | None, start: int) -> None:
+    def _unbounded(self, atom: ir.NamedAtom, at: str | None, start: int) -> None:
         self.cursor.error(
             "D1602",
             f"`AT ?{at}` without a window reaches back to the beginning of time",
@@ -243,7 +232,7 @@ class LarsParser:
             notes=("what may be looked at for ever can never be forgotten",),
         )
 
-    def _lars_window(self, atom: NamedAtom, what: str = "WITHIN") -> LarsWindow:
+    def _lars_window(self, atom: ir.NamedAtom, what: str = "WITHIN") -> ir.LarsWindow:
         start = self.cursor.token
         hint = nearest(start.text, ("WITHIN",)) if start.kind == "name" else ""
         self.cursor.expect(
@@ -254,8 +243,8 @@ class LarsParser:
             self.cursor.advance()
             streams = self._counted() if self.cursor.accept("OF") else ()
             streams = () if streams == (atom.name,) else streams
-            return FactWindow(count, streams, self.cursor.since(start))
-        return TimeWindow(self._duration().micros, self.cursor.since(start))
+            return ir.FactWindow(count, streams, self.cursor.since(start))
+        return ir.TimeWindow(self._duration().micros, self.cursor.since(start))
 
     def _counted(self) -> tuple[str, ...]:
         self.cursor.expect("(", "`(Name, …)`, the queries whose facts are counted")
@@ -311,22 +300,22 @@ class LarsParser:
             )
         return self._windows.word()
 
-    def _named_atom(self) -> NamedAtom:
+    def _named_atom(self) -> ir.NamedAtom:
         start = self.cursor.token
         if start.key in RESERVED and self.cursor.peek().key != "(":
             raise self.cursor.fail("an atom such as `alarm(?room)`")
         name = self._lars_name("an atom such as `alarm(?room)`")
         self.cursor.expect("(", "`(`", f"write `{name.text}()`, or `{name.text}(?v)`")
-        arguments: list[Argument] = []
+        arguments: list[ir.Argument] = []
         with self.cursor.nested():
             if self.cursor.key != ")":
                 arguments.append(self._lars_argument())
                 while self.cursor.accept(","):
                     arguments.append(self._lars_argument())
             self.cursor.expect(")", "`,` or `)`")
-        return NamedAtom(name.text, tuple(arguments), self.cursor.since(start))
+        return ir.NamedAtom(name.text, tuple(arguments), self.cursor.since(start))
 
-    def _lars_argument(self) -> Argument:
+    def _lars_argument(self) -> ir.Argument:
         token = self.cursor.token
         argument = self._atoms.argument()
         if argument is not None:

@@ -9,23 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dotr.ir import (
-    Bind,
-    Element,
-    Expression,
-    Filter,
-    GroupKey,
-    GroupPattern,
-    Minus,
-    OptionalGroup,
-    OrderKey,
-    Projection,
-    Select,
-    SubSelect,
-    Union,
-    Values,
-    Var,
-)
+from dotr import ir
 from dotr.lang.checks.scopes import check_select
 from dotr.lang.grammar.base import Cursor, Skip
 from dotr.lang.grammar.expressions import ExpressionParser, Mode
@@ -69,7 +53,7 @@ class SparqlParser:
 
     # -- whole queries ------------------------------------------------------------
 
-    def query(self, *, ask: bool) -> Select:
+    def query(self, *, ask: bool) -> ir.Select:
         """Take a query with its prologue and trailing VALUES. Prefixes it declares end with it."""
         self._triples = TriplesParser(self.cursor, self.parameters)
         with self.cursor.scope("D1201"), self.expressions.place("", Mode.QUERY):
@@ -86,7 +70,7 @@ class SparqlParser:
             self.cursor.used -= own.keys()
             return select
 
-    def _form(self, ask: bool) -> Select:
+    def _form(self, ask: bool) -> ir.Select:
         if self.cursor.key == "SELECT":
             return self._select(outermost=True)
         if self.cursor.key == "ASK" and ask:
@@ -102,14 +86,14 @@ class SparqlParser:
             raise Skip
         raise self.cursor.fail(wanted)
 
-    def _ask(self) -> Select:
+    def _ask(self) -> ir.Select:
         start = self.cursor.expect("ASK")
         self._dataset()
         self.cursor.accept("WHERE")
         where = self.group()
-        return self._modifiers(Select((), where, ask=True), start, outermost=True)
+        return self._modifiers(ir.Select((), where, ask=True), start, outermost=True)
 
-    def _select(self, *, outermost: bool) -> Select:
+    def _select(self, *, outermost: bool) -> ir.Select:
         start = self.cursor.expect("SELECT")
         distinct = self.cursor.accept("DISTINCT") is not None
         reduced = not distinct and self.cursor.accept("REDUCED") is not None
@@ -121,20 +105,20 @@ class SparqlParser:
             raise self.cursor.fail("WHERE")
         self.cursor.accept("WHERE")
         where = self.group()
-        bare = Select(projection, where, distinct, reduced, star)
+        bare = ir.Select(projection, where, distinct, reduced, star)
         return self._modifiers(bare, start, outermost=outermost)
 
-    def _projections(self) -> tuple[Projection, ...]:
-        found: list[Projection] = []
+    def _projections(self) -> tuple[ir.Projection, ...]:
+        found: list[ir.Projection] = []
         while True:
             if self.cursor.token.kind == "var":
-                found.append(Projection(self.variable()))
+                found.append(ir.Projection(self.variable()))
             elif self.cursor.key == "(":
                 self.cursor.advance()
                 with self.cursor.nested():
                     expression = self.expressions.expression()
                     self.cursor.expect("AS")
-                    found.append(Projection(self.variable(), expression))
+                    found.append(ir.Projection(self.variable(), expression))
                     self.cursor.expect(")")
             elif self.cursor.key == ",":
                 raise self.cursor.fail("a variable", "projected variables stand side by side, without commas")
@@ -163,11 +147,11 @@ class SparqlParser:
                 ),
             )
 
-    def _modifiers(self, bare: Select, start: Token, *, outermost: bool) -> Select:
+    def _modifiers(self, bare: ir.Select, start: Token, *, outermost: bool) -> ir.Select:
         """GROUP BY … LIMIT, VALUES; `bare` is the query without them."""
-        group_by: list[GroupKey] = []
-        having: list[Expression] = []
-        order_by: list[OrderKey] = []
+        group_by: list[ir.GroupKey] = []
+        having: list[ir.Expression] = []
+        order_by: list[ir.OrderKey] = []
         if self.cursor.accept("GROUP"):
             self.cursor.expect("BY")
             with self.expressions.place("groups are made before anything is counted"):
@@ -189,9 +173,9 @@ class SparqlParser:
         values = self._values() if self.cursor.key == "VALUES" else None
         projection = bare.projection
         if bare.star:
-            names = visible(bare.where if values is None else GroupPattern((bare.where, values)))
-            projection = tuple(Projection(Var(name, self.cursor.span(start))) for name in names)
-        return Select(
+            names = visible(bare.where if values is None else ir.GroupPattern((bare.where, values)))
+            projection = tuple(ir.Projection(ir.Var(name, self.cursor.span(start))) for name in names)
+        return ir.Select(
             projection, bare.where, bare.distinct, bare.reduced, bare.star, bare.ask,
             tuple(group_by), tuple(having), tuple(order_by), limit, offset, values, self.cursor.since(start),
         )  # fmt: skip
@@ -232,7 +216,7 @@ class SparqlParser:
             return self.cursor.peek().key == "("
         return key == "EXISTS" or (key == "NOT" and self.cursor.peek().key == "EXISTS")
 
-    def _constraint(self) -> Expression:
+    def _constraint(self) -> ir.Expression:
         """A bracketed expression, a function call, or EXISTS."""
         if not self._at_constraint():
             raise self.cursor.fail(
@@ -242,32 +226,32 @@ class SparqlParser:
             raise self.cursor.fail("a condition in brackets")
         return self.expressions.primary()
 
-    def _group_key(self) -> GroupKey:
+    def _group_key(self) -> ir.GroupKey:
         if self.cursor.token.kind == "var":
             token = self.cursor.advance()
-            return GroupKey(self.expressions.variable_leaf(token))
+            return ir.GroupKey(self.expressions.variable_leaf(token))
         if self.cursor.key == "(":
             self.cursor.advance()
             with self.cursor.nested():
                 expression = self.expressions.expression()
                 variable = self.variable() if self.cursor.accept("AS") else None
                 self.cursor.expect(")")
-            return GroupKey(expression, variable)
-        return GroupKey(self._constraint())
+            return ir.GroupKey(expression, variable)
+        return ir.GroupKey(self._constraint())
 
-    def _order_key(self) -> OrderKey:
+    def _order_key(self) -> ir.OrderKey:
         if self.cursor.key in ("ASC", "DESC"):
             descending = self.cursor.advance().key == "DESC"
             if self.cursor.key != "(":
                 raise self.cursor.fail("`(`", "write `DESC(?x)`")
-            return OrderKey(self.expressions.primary(), descending)
+            return ir.OrderKey(self.expressions.primary(), descending)
         if self.cursor.token.kind == "var":
-            return OrderKey(self.expressions.variable_leaf(self.cursor.advance()))
-        return OrderKey(self._constraint())
+            return ir.OrderKey(self.expressions.variable_leaf(self.cursor.advance()))
+        return ir.OrderKey(self._constraint())
 
     # -- groups ------------------------------------------------------------
 
-    def group(self) -> GroupPattern:
+    def group(self) -> ir.GroupPattern:
         """Take `{ … }`."""
         start = self.cursor.token
         self.cursor.expect("{")
@@ -275,19 +259,19 @@ class SparqlParser:
         self._triples.new_pattern()
         with self.cursor.nested():
             if self.cursor.key == "SELECT":
-                elements: tuple[Element, ...] = (SubSelect(self._subselect()),)
+                elements: tuple[ir.Element, ...] = (ir.SubSelect(self._subselect()),)
             else:
                 elements = self._elements()
             self.cursor.expect("}", "`}` or another pattern")
         self._triples.pattern = before
-        return GroupPattern(elements, self.cursor.since(start))
+        return ir.GroupPattern(elements, self.cursor.since(start))
 
-    def _subselect(self) -> Select:
+    def _subselect(self) -> ir.Select:
         with self.expressions.place(""):
             return self._select(outermost=False)
 
-    def _elements(self) -> tuple[Element, ...]:
-        found: list[Element] = []
+    def _elements(self) -> tuple[ir.Element, ...]:
+        found: list[ir.Element] = []
         while self.cursor.key != "}":
             if self.cursor.token.kind in ("attribute", "timeof"):
                 self.cursor.split_attribute()
@@ -296,27 +280,27 @@ class SparqlParser:
                 continue
             element = self._not_triples()
             found.append(element)
-            if not isinstance(element, Filter):
+            if not isinstance(element, ir.Filter):
                 self._triples.new_pattern()
             self.cursor.accept(".")
         return tuple(found)
 
-    def _not_triples(self) -> Element:
+    def _not_triples(self) -> ir.Element:
         start = self.cursor.token
         match start.key:
             case "{":
                 return self._group_or_union()
             case "OPTIONAL":
                 self.cursor.advance()
-                return OptionalGroup(self.group())
+                return ir.OptionalGroup(self.group())
             case "MINUS":
                 self.cursor.advance()
-                return Minus(self.group())
+                return ir.Minus(self.group())
             case "FILTER":
                 self.cursor.advance()
                 with self.expressions.place("a FILTER is asked of one solution"):
                     condition = self._constraint()
-                return Filter(condition, self.cursor.since(start))
+                return ir.Filter(condition, self.cursor.since(start))
             case "BIND":
                 return self._bind()
             case "VALUES":
@@ -346,16 +330,16 @@ class SparqlParser:
                     hint = "a `}` is missing"
                 raise self.cursor.fail("a pattern or `}`", hint)
 
-    def _group_or_union(self) -> Element:
+    def _group_or_union(self) -> ir.Element:
         first = self.group()
         if self.cursor.key != "UNION":
             return first
         branches = [first]
         while self.cursor.accept("UNION"):
             branches.append(self.group())
-        return Union(tuple(branches))
+        return ir.Union(tuple(branches))
 
-    def _bind(self) -> Bind:
+    def _bind(self) -> ir.Bind:
         start = self.cursor.advance()
         self.cursor.expect("(")
         with self.expressions.place("a BIND is asked of one solution"), self.cursor.nested():
@@ -363,9 +347,9 @@ class SparqlParser:
             self.cursor.expect("AS")
             variable = self.variable()
             self.cursor.expect(")")
-        return Bind(expression, variable, self.cursor.since(start))
+        return ir.Bind(expression, variable, self.cursor.since(start))
 
-    def _other_graph(self) -> Element:
+    def _other_graph(self) -> ir.Element:
         """GRAPH and SERVICE: read, refused, and their group taken as if it stood alone."""
         start = self.cursor.advance()
         if start.key == "SERVICE":
@@ -388,9 +372,9 @@ class SparqlParser:
         )
         return self.group()
 
-    def _values(self) -> Values:
+    def _values(self) -> ir.Values:
         start = self.cursor.expect("VALUES")
-        variables: list[Var] = []
+        variables: list[ir.Var] = []
         single = self.cursor.token.kind == "var"
         if single:
             variables.append(self.variable())
@@ -418,7 +402,7 @@ class SparqlParser:
                     hint="write UNDEF where there is none",
                 )
             rows.append(tuple(row))
-        return Values(tuple(variables), tuple(rows), self.cursor.since(start))
+        return ir.Values(tuple(variables), tuple(rows), self.cursor.since(start))
 
     def _cell(self) -> Term | None:
         if self.cursor.accept("UNDEF"):
@@ -432,7 +416,7 @@ class SparqlParser:
             "a constant or UNDEF", "VALUES holds constants" if self.cursor.token.kind == "var" else ""
         )
 
-    def variable(self) -> Var:
+    def variable(self) -> ir.Var:
         """Take a variable that is bound here (projected, assigned, listed); a parameter may not be."""
         if self.cursor.token.kind in ("attribute", "timeof"):
             self.cursor.split_attribute()
@@ -440,4 +424,4 @@ class SparqlParser:
         name = self.cursor.variable_name(token)
         span = self.cursor.span(token)
         self.parameters.refuse_binding(name, span, "variable")
-        return Var(name, span)
+        return ir.Var(name, span)

@@ -12,15 +12,9 @@ from typing import Final
 
 from dotr.ir import RelationToStream, Selection
 from dotr.lang.checks.sorts import STAND_IN
+from dotr.lang.grammar import syntax
 from dotr.lang.grammar.base import NUMBERS, Cursor, nearest
 from dotr.lang.grammar.parameters import Parameters
-from dotr.lang.grammar.syntax import (
-    BetweenSyntax,
-    Duration,
-    Name,
-    WindowSyntax,
-    WithinSyntax,
-)
 from dotr.lang.grammar.tokens import Token
 from dotr.lang.operators import BY_WORD
 from dotr.late import replace
@@ -75,7 +69,7 @@ class WindowParser:
         """Whether a clause of a rule, or a statement, begins here, or the text ends."""
         return self.cursor.key in CLAUSES or self.at_statement()
 
-    def name(self, what: str) -> Name:
+    def name(self, what: str) -> syntax.Name:
         """Take a name that is not a keyword."""
         token = self.cursor.token
         if token.kind != "name":
@@ -116,13 +110,13 @@ class WindowParser:
         self.cursor.jump(at)
         return found
 
-    def word(self) -> Name:
+    def word(self) -> syntax.Name:
         token = self.cursor.advance()
-        return Name(token.text, self.cursor.span(token))
+        return syntax.Name(token.text, self.cursor.span(token))
 
-    def variable(self) -> Name:
+    def variable(self) -> syntax.Name:
         token = self.cursor.variable()
-        return Name(self.cursor.variable_name(token), self.cursor.span(token))
+        return syntax.Name(self.cursor.variable_name(token), self.cursor.span(token))
 
     def close(self, opened: int) -> None:
         """Jump behind the brace that closes the one at `opened`, or to where a rule surely goes on."""
@@ -154,12 +148,12 @@ class WindowParser:
             or (key == "AND" and following in CONJUNCTS)
         )
 
-    def window(self) -> WindowSyntax:
+    def window(self) -> syntax.WindowSyntax:
         start = self.cursor.token
         if self.cursor.accept("BETWEEN"):
             first = self.name("the name of an event")
             self.cursor.expect("AND")
-            return BetweenSyntax(first, self.name("the name of an event"), self.cursor.since(start))
+            return syntax.BetweenSyntax(first, self.name("the name of an event"), self.cursor.since(start))
         if not self.cursor.accept("WITHIN"):
             hint = nearest(start.text, ("WITHIN", "BETWEEN")) if start.kind == "name" else ""
             if start.key == "ON":
@@ -174,23 +168,23 @@ class WindowParser:
             raise self.cursor.fail("FROM or BEFORE", hint)
         self.cursor.advance()
         reference = self.name("the name of an event")
-        return WithinSyntax(duration, reference, before, self.cursor.since(start))
+        return syntax.WithinSyntax(duration, reference, before, self.cursor.since(start))
 
-    def duration(self) -> Duration:
+    def duration(self) -> syntax.Duration:
         token = self.cursor.token
         if token.kind == "var":
             self.cursor.advance()
             name = self.cursor.variable_name(token)
             if self.symbolic:
-                return Duration(1, self.cursor.span(token), name)
+                return syntax.Duration(1, self.cursor.span(token), name)
             if name in self.parameters.durations:
-                return Duration(self.parameters.durations[name].micros, self.cursor.span(token))
+                return syntax.Duration(self.parameters.durations[name].micros, self.cursor.span(token))
             if name in self.parameters.terms:
                 self.cursor.error("D1113", f"`?{name}` is a term, not a duration", self.cursor.span(token),
                            hint=f"write `?{name} := 5 min`")  # fmt: skip
             else:
                 self.parameters.unknown(name, token)
-            return Duration(1, self.cursor.span(token))
+            return syntax.Duration(1, self.cursor.span(token))
         if token.key == "-":
             self.cursor.advance()
             if self.cursor.token.kind in NUMBERS:
@@ -199,19 +193,19 @@ class WindowParser:
                 self.cursor.advance()
             self.cursor.error("D1402", "a duration is never negative", self.cursor.since(token),
                        hint="a window always reaches into the past")  # fmt: skip
-            return Duration(1, self.cursor.since(token))
+            return syntax.Duration(1, self.cursor.since(token))
         if token.kind not in NUMBERS:
             raise self.cursor.fail("a duration such as `5 min`")
         self.cursor.advance()
         return self._united(token)
 
-    def _united(self, number: Token) -> Duration:
+    def _united(self, number: Token) -> syntax.Duration:
         """The unit behind a number, and both as microseconds."""
         unit = self.cursor.token
         if unit.kind != "name" or (unit.key in KEYWORDS and unit.text.lower() not in UNITS):
             self.cursor.error("D1401", f"`{number.text}` has no unit", self.cursor.span(number),
                        hint=f"write `{number.text} s`, or us, ms, min, h, d")  # fmt: skip
-            return Duration(1, self.cursor.span(number))
+            return syntax.Duration(1, self.cursor.span(number))
         self.cursor.advance()
         span = self.cursor.since(number)
         if unit.text.lower() not in UNITS:
@@ -222,13 +216,13 @@ class WindowParser:
                 self.cursor.span(unit),
                 hint=hint or "write us, ms, s, min, h or d",
             )
-            return Duration(1, span)
+            return syntax.Duration(1, span)
         value = micros(number.text, unit.text) if number.kind != "double" and len(number.text) <= 60 else None
         if value is None or value > LONGEST:
             self.cursor.error("D1406", f"`{self.cursor.shown_since(number)}` is not a duration", span,
                        hint="write a whole number of microseconds, at most a thousand years")  # fmt: skip
-            return Duration(1, span)
-        return Duration(value, span)
+            return syntax.Duration(1, span)
+        return syntax.Duration(value, span)
 
     def count(self, selection: Selection) -> tuple[int, str]:
         """The `k` of LAST k, 1 when none is written; and the parameter that it was written as."""
