@@ -232,6 +232,41 @@ def test_lines_that_are_known_are_what_the_parser_says(texts: list[str]) -> None
         assert found == [_parsed(text, Format.NTRIPLES) for text in texts]
 
 
+@st.composite
+def alike(draw: st.DrawFn) -> list[str]:
+    """Documents of one form, or nearly; what stands at a place often is the same in all of them."""
+    places = draw(st.lists(st.sampled_from([nodes, values]), min_size=1, max_size=2))
+    columns = [st.just(draw(of)) if draw(st.booleans()) else of for p in places for of in (nodes, nodes, p)]
+    end = draw(st.sampled_from([" .", " .", ".", " ;."]))
+    texts = []
+    for _ in range(draw(st.integers(1, 3))):
+        own = [draw(column) for column in columns]
+        texts.append(" ".join(" ".join(own[at : at + 3]) + end for at in range(0, len(own), 3)))
+    return texts
+
+
+@given(st.lists(st.tuples(st.sampled_from([*HEADS[1:2] * 5, *HEADS]), alike()), max_size=6), st.booleans())
+def test_documents_behind_others_of_their_form_are_what_the_parser_says(
+    batches: list[tuple[str, list[str]]], repeated: bool
+) -> None:
+    graphs = PlainGraphs(STREAM_BASE)
+    for head, texts in [one for batch in batches for one in [batch] * (1 + repeated)]:
+        found = graphs.parse(texts, head)
+        if found is not None:
+            assert found == [_parsed(head + text) for text in texts]
+
+
+def test_documents_of_the_form_of_those_before_are_read_by_columns() -> None:
+    graphs = PlainGraphs(STREAM_BASE)
+    by_columns = []
+    for first in range(0, 12, 3):
+        end = "; <urn:x:q> 1 ." if first == 6 else "."
+        texts = [f"<urn:x:{n}> <urn:x:{'pq'[n % 2]}> {n} {end}" for n in range(first, first + 3)]
+        by_columns.append(graphs._words.read(graphs._joined(texts))[1] is not None)
+        assert graphs.parse(texts) == [_parsed(text) for text in texts]
+    assert by_columns == [False, True, False, False]
+
+
 def test_what_was_learned_stays_right_when_the_tables_are_full() -> None:
     rows = PlainGraphs(lines=True)
     for first in range(0, 60_000, 1_000):
@@ -253,8 +288,9 @@ def test_a_long_prefix_is_left_to_the_parser() -> None:
 def test_names_mean_what_the_last_head_says() -> None:
     rows = PlainGraphs(STREAM_BASE)
     for head in (*HEADS[1:], HEADS[0], *HEADS[1:]):
-        found = rows.parse([":a :b :c ."], head)
-        assert found is None or found == [_parsed(head + ":a :b :c .")]
+        for count in (1, 2, 3):
+            found = rows.parse([":a :b :c ."] * count, head)
+            assert found is None or found == [_parsed(head + ":a :b :c .")] * count
     assert found is not None
 
 

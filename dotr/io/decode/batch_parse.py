@@ -48,7 +48,7 @@ def common_head(texts: Sequence[str]) -> str:
     """The declarations that the first document begins with, if all others begin with them, too."""
     found = DECLARED.match(texts[0])
     head = found[0] if found is not None else ""
-    return head if all(text.startswith(head) for text in texts) else ""
+    return head if head and all(text.startswith(head) for text in texts) else ""
 
 
 @dataclass(slots=True)

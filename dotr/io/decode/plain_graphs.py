@@ -70,7 +70,8 @@ class PlainGraphs:
         self._lines = lines
         self._head = ""
         self._words = PlainTokens("." if lines else ".;,", turtle=not lines)
-        self._places: Memo[str, Places | None] = Memo(places_of, limit=1 << 8)
+        self._form = ""  # of the documents before, with what is behind each
+        self._places: Memo[str, Places | None] = Memo(lambda form: places_of(form[:-1]), limit=1 << 8)
         self._takers: Memo[str, Callable[[Sequence[Term]], list[Triple]] | None] = Memo(taker, limit=1 << 10)
 
     def parse(self, texts: Sequence[str], head: str = "") -> list[list[Triple]] | None:
@@ -79,49 +80,53 @@ class PlainGraphs:
             self._head = head
             self._words.begin(prefixes_of(head, self._base))
         text = self._joined(texts)
-        tokens = self._words.tokens(text)
+        tokens, columns = self._words.read(text)
         if tokens is None:
             return None
-        form = "".join(map(self._words.kinds.__getitem__, tokens))
-        forms = form.split(APART)
-        if len(forms) == len(texts) and (not self._lines or one_a_line(text, form)):
-            terms = list(map(self._words.terms.__getitem__, tokens))
-            graphs = self._alike(forms[0], terms) if len(set(forms)) == 1 else self._apart(forms, terms)
-            if graphs is not None:
-                return graphs
-        self._words.missed()
-        return None
+        if columns is not None:
+            form = self._form * len(columns[0])
+        else:
+            form = "".join(map(self._words.kinds.__getitem__, tokens))
+        graphs: list[list[Triple]] | None = None
+        if 0 < form.count(APART) == len(texts) and (not self._lines or one_a_line(text, form)):
+            graphs = self._of_form(form, tokens) if columns is None else self._alike(columns)
+        if graphs is None:
+            self._words.missed()
+        return graphs
 
     def _joined(self, texts: Sequence[str]) -> str:
+        """Documents, BETWEEN behind each."""
         if self._lines:
             texts = [text if not text or text[-1] == "\n" else f"{text}\n" for text in texts]
-            return f"{BETWEEN}\n".join(texts)
-        return f"\n{BETWEEN}\n".join(texts)
+            return f"{BETWEEN}\n".join([*texts, ""])
+        return f"\n{BETWEEN}\n".join([*texts, ""])
 
-    def _alike(self, form: str, terms: Sequence[Term]) -> list[list[Triple]] | None:
+    def _of_form(self, form: str, tokens: list[str]) -> list[list[Triple]] | None:
+        """Documents that are not all of the form of those before."""
+        first = form[: form.index(APART) + 1]
+        count = len(form) // len(first)
+        if count > 1 and form == first * count and self._places[first] is not None:
+            self._form = first  # as those behind them are likely to be
+            columns = self._words.expect(tokens, first)
+            assert columns is not None, "they are of this form"
+            return self._alike(columns)
+        return self._apart(form.split(APART)[:-1], list(map(self._words.terms.__getitem__, tokens)))
+
+    def _alike(self, columns: list[list[Term]]) -> list[list[Triple]]:
         """Documents of one form: every column of all of them at once."""
-        places = self._places[form]
-        if places is None:
-            return None
-        step = len(form) + 1
-        count = (len(terms) + 1) // step
+        places = self._places[self._form]
         if not places:
-            return [[] for _ in range(count)]
-        return columns_of(terms, step, places)
+            return [[] for _ in columns[0]]
+        rows = [zip(columns[s], columns[p], columns[o], strict=True) for s, p, o in places]
+        if len(rows) == 1:
+            return [[row] for row in rows[0]]
+        return list(map(distinct, zip(*rows, strict=True)))
 
     def _apart(self, forms: Sequence[str], terms: Sequence[Term]) -> list[list[Triple]] | None:
         takers = list(map(self._takers.__getitem__, forms))
         if None in takers:
             return None
         return [take(part) for take, part in zip(takers, _parts(forms, terms), strict=True)]  # type: ignore[misc]  # none is None
-
-
-def columns_of(terms: Sequence[Term], step: int, places: Places) -> list[list[Triple]]:
-    """The triples at some places of every `step` terms."""
-    rows = [zip(terms[s::step], terms[p::step], terms[o::step], strict=True) for s, p, o in places]
-    if len(rows) == 1:
-        return [[row] for row in rows[0]]
-    return list(map(distinct, zip(*rows, strict=True)))
 
 
 def _parts(forms: Sequence[str], terms: Sequence[Term]) -> Iterator[Sequence[Term]]:

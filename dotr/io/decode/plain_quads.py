@@ -224,11 +224,10 @@ class _PlainQuads:
             return None
         if self._lines and text[-1:] != "\n":
             text += "\n"
-        columns = self._words.expected(text)
+        tokens, columns = self._words.read(text)
         if columns is not None:
             found = self._alike(columns)
         else:
-            tokens = self._words.tokens(text)
             found = None if tokens is None else self._of_form(tokens)
         if found is None or set(found.stamped) != _PROV or found.times != len(found.names):
             return None  # no stamps, or graphs that say times themselves

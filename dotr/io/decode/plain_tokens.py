@@ -93,12 +93,15 @@ class PlainTokens:
         self._turtle = turtle
         self._prefixes: Mapping[str, str] = {}
         self._form = ""
+        """Kinds of the tokens that are expected again and again."""
         self._hints: list[_Hint] = []
         self._size = self._wait = self._failed = self._patient = 0
         self.begin({})
 
     def begin(self, prefixes: Mapping[str, str]) -> None:
         """From here on names have these prefixes."""
+        if prefixes is not self._prefixes:
+            self._form = ""  # what was expected stands for something else
         self._prefixes = prefixes
         self._size = 0
         self.terms.clear()
@@ -112,31 +115,33 @@ class PlainTokens:
         for token, kind in self.kinds.items():
             self._tables.setdefault(kind, {})[token] = self.terms[token]
 
-    def tokens(self, text: str) -> list[str] | None:
-        """The tokens of a text, in `terms` and `kinds` all of them; None where one is not plain, and for a
-        while behind that.
+    def read(self, text: str) -> tuple[list[str] | None, list[list[Term]] | None]:
+        """A text's tokens, in `terms` and `kinds` all of them, and the terms at each place of the form that
+        is expected, if the text has it again and again. No tokens where one is not plain, and for a while
+        behind that.
         """
         if self._wait:
             self._wait -= 1
-            return None
+            return None, None
         if self._patient:
             self._patient -= 1
         elif _splits(text):
-            found = text.split()
-            if self._known(found):
+            tokens = text.split()
+            columns = self._expected(tokens)
+            if columns is not None or self._known(tokens):
                 self._failed = 0
-                return found
-        found = _TOKEN.findall(text)
-        if self._known(found):
+                return tokens, columns
+        tokens = _TOKEN.findall(text)
+        if self._known(tokens):
             self._failed = 0
             self._patient = self._patient or _LONGEST_WAIT
-            return found
+            return tokens, None
         self.missed()
-        return None
+        return None, None
 
     def expect(self, tokens: list[str], form: str) -> list[list[Term]] | None:
         """The terms at each place of a form that known tokens have again and again; None: they have not.
-        From here on `expected` looks for that form.
+        From here on `read` looks for that form.
         """
         step = len(form)
         if len(tokens) % step:
@@ -162,16 +167,12 @@ class PlainTokens:
         self._form, self._hints = form, hints
         return found
 
-    def expected(self, text: str) -> list[list[Term]] | None:
-        """As `expect` for a text of the form that is expected; None where it is not that. A place that had
+    def _expected(self, tokens: list[str]) -> list[list[Term]] | None:
+        """The terms of tokens of the form that is expected; None where they are not that. A place that had
         one token, or what another place has, is compared with that, which costs less than a table.
         """
         step = len(self._form)
-        if not step or self._patient or self._wait or not _splits(text):
-            return None
-        tokens = text.split()
-        count, more = divmod(len(tokens), step)
-        if more:
+        if not step or len(tokens) % step:
             return None
         written: list[list[str]] = []
         found: list[list[Term]] = []
@@ -179,21 +180,29 @@ class PlainTokens:
             column = tokens[place::step]
             written.append(column)
             if hint is None:
-                if not self._known(column):
+                terms = self._terms_of(column, self._form[place])
+                if terms is None:
                     return None
-                try:
-                    found.append(list(map(self._tables[self._form[place]].__getitem__, column)))
-                except KeyError:
-                    return None
+                found.append(terms)
             elif isinstance(hint, int):
                 if column != written[hint]:
                     return None
                 found.append(found[hint])
             else:
-                if column.count(hint[0]) != count:
+                if column.count(hint[0]) != len(column):
                     return None
-                found.append([hint[1]] * count)
+                found.append([hint[1]] * len(column))
         return found
+
+    def _terms_of(self, column: list[str], kind: str) -> list[Term] | None:
+        """What tokens stand for; None where one is not of this kind."""
+        try:
+            return list(map(self._tables[kind].__getitem__, column))
+        except KeyError:  # one is new, most often
+            if not self._known(column):
+                return None
+        terms = list(map(self._tables[kind].get, column))
+        return None if None in terms else terms  # type: ignore[return-value]  # none is None
 
     def missed(self) -> None:
         """What was read is not plain: the next documents may not be, either."""
