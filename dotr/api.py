@@ -18,7 +18,7 @@ from dotr.core.deployment import Deployment, Settings
 from dotr.core.drive import AHEAD, drive
 from dotr.core.emit import Emission
 from dotr.core.open_instants import LateGraph, RefusedInstant
-from dotr.core.pipeline import Pipeline
+from dotr.core.pipeline import TOGETHER, Pipeline
 from dotr.errors import DataError, Diagnostic, DotrError, EngineError, UsageError
 from dotr.events import Clock, Composite, Time
 from dotr.io.decode.documents import Format
@@ -124,6 +124,7 @@ class Engine:
         if base is not None:
             self._options = replace(self._options, base=absolute_iri(base))
         self._unit, self._base = self._options.unit, self._options.base
+        self._pairs = PairReader(self._unit, self._base)
         further = self._further(background)
         files = BackgroundFiles(program.background, self._base, named=program.named)
         self._more = further
@@ -352,9 +353,9 @@ class Engine:
     def push_all(self, graphs: Iterable[tuple[int | datetime | str, GraphLike]]) -> Iterator[Events]:
         """Take (time, graph) pairs in order; yield the events of each instant that has any.
 
-        Like `push` for each, but faster: several dozen pairs are taken before their events are yielded, also
-        when one of them raises. After leaving early, the next call yields the rest. Use `push` for graphs
-        that arrive one by one and cannot wait.
+        Like `push` for each, but faster: up to 256 pairs are taken before their events are yielded, also when
+        one of them raises. After leaving early, the next call yields the rest. Use `push` for graphs that
+        arrive one by one and cannot wait.
         """
         taking = self._taking_many(graphs) if isinstance(graphs, list | tuple) else self._taking(graphs)
         for emission in drive(self.pipeline, taking):
@@ -377,9 +378,9 @@ class Engine:
 
     def _taking_many(self, pairs: Sequence[tuple[int | datetime | str, GraphLike]]) -> Iterator[int]:
         """Like `_taking`, for a list of pairs that can be read again: many are read before they are taken."""
-        reader, pipeline = PairReader(self._unit, self._base), self.pipeline
-        for start in range(0, len(pairs), AHEAD):
-            some = pairs[start : start + AHEAD]
+        reader, pipeline = self._pairs, self.pipeline
+        for start in range(0, len(pairs), TOGETHER):
+            some = pairs[start : start + TOGETHER]
             integers = pipeline.clock is not None and pipeline.clock.integer
             found = reader.read(some) if integers else None
             if found is None:

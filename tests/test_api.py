@@ -11,6 +11,7 @@ import rdflib
 import dotr
 from dotr.core.pipeline import Pipeline
 from dotr.events import Clock
+from dotr.io.decode.plain_tokens import PlainTokens
 
 RULES = """
 PREFIX : <ex:>
@@ -279,6 +280,18 @@ def test_a_snapshot_between_two_instants_of_push_all_holds_those_that_have_not_r
         rest = other.finish()
         assert found + [event.to_json() for event in rest] == expected
         assert other.counters.facts == len(PAIRS)
+
+
+def test_what_push_all_has_read_is_known_in_its_next_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    running = dotr.Engine.from_text(EVERY_PAIR)
+    list(running.push_all(PAIRS[:1]))  # fixes the kind of time
+    stream = [(time, f"<urn:x:s> <urn:x:a> {time % 3} .") for time in range(20, 400)]
+    list(running.push_all(stream[:40]))
+    learned: list[str] = []
+    monkeypatch.setattr(PlainTokens, "_learn", lambda _, tokens, *_rest: learned.extend(tokens) or True)
+    list(running.push_all(stream[40:]))
+    assert running.counters.graphs == 1 + len(stream)
+    assert not learned
 
 
 def test_instants_closed_by_silence_and_by_later_graphs_run_in_order() -> None:
