@@ -13,13 +13,14 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from time import monotonic
 from types import FrameType
 from typing import Any
 
 import click
 
+from dotr import __version__
 from dotr.batch.extracting import Treatment
 from dotr.batch.locations import is_remote, plain_path
 from dotr.batch.log_splits import LogListing, open_log
@@ -373,8 +374,13 @@ def _stopped(_number: int, _frame: FrameType | None) -> None:
 
 
 def _versions() -> Mapping[str, Any]:
-    names = ("dotr", "pyspark", "pyarrow", "pyoxigraph")
-    return {"versions": {"python": platform.python_version(), **{name: version(name) for name in names}}}
+    """A library that is not installed, or says no version, has null."""
+    found: dict[str, str | None] = {"python": platform.python_version(), "dotr": __version__}
+    for name in ("pyspark", "pyarrow", "pyoxigraph"):
+        found[name] = None
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return {"versions": found}
 
 
 def _about(request: Request, runner: Runner, begun: datetime, seconds: float) -> Mapping[str, Any]:

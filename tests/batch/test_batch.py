@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
+from dotr import __version__
 from dotr.cli.main import main
 from dotr.events import Clock
 from dotr.io.decode.parquet import ArchiveWriter
@@ -220,3 +222,18 @@ def test_an_output_of_quads_is_a_log(rules: Path, log: Path, tmp_path: Path) -> 
     )
     assert batch(tmp_path / "again.dotr", tmp_path / "out", tmp_path / "second").exit_code == 0
     assert [json.loads(line)["time"] for line in lines(tmp_path / "second")] == [4]
+
+
+def test_what_is_not_installed_has_no_version(
+    rules: Path, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A checkout that nobody installed has no metadata, and the local engine needs no pyspark."""
+
+    def missing(name: str) -> str:
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("dotr.cli.batch.version", missing)
+    assert batch(rules, log, tmp_path / "out").exit_code == 0
+    versions = json.loads((tmp_path / "out" / "_dotr_run.json").read_text(encoding="utf-8"))["versions"]
+    assert versions["dotr"] == __version__
+    assert (versions["pyspark"], versions["pyarrow"]) == (None, None)
