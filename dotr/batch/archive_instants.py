@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dotr.batch.arrow_batches import Instant
+from dotr.batch.extracting import Instant
 from dotr.batch.log_splits import LogListing, Piece, other_time
 from dotr.events import Time
 from dotr.io.arrow_columns import integers
@@ -25,7 +25,7 @@ from dotr.rdf.terms import Triple
 def rows_of(log: LogListing, pieces: Iterable[Piece]) -> Iterator[tuple[Time, str, str]]:
     """(time in µs, N-Triples, place) of the pieces. Raises DataError."""
     for piece in pieces:
-        yield from _open(log, piece.file).rows(piece.first, piece.end or None)
+        yield from opened(log, piece.file).rows(piece.first, piece.end or None)
 
 
 def times_of(log: LogListing, pieces: Iterable[Piece]) -> pa.ChunkedArray:
@@ -33,12 +33,13 @@ def times_of(log: LogListing, pieces: Iterable[Piece]) -> pa.ChunkedArray:
     chunks = [
         integers(times)
         for piece in pieces
-        for times in _open(log, piece.file).times(piece.first, piece.end or None)
+        for times in opened(log, piece.file).times(piece.first, piece.end or None)
     ]
     return pa.chunked_array(chunks, pa.int64())
 
 
-def _open(log: LogListing, path: str) -> ArchiveFile:
+def opened(log: LogListing, path: str) -> ArchiveFile:
+    """An archive of the log. Raises DataError."""
     archive = ArchiveFile(path, log.options.unit)
     if archive.clock != log.clock:
         raise other_time(path)

@@ -10,10 +10,10 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import TypeAlias
 
 import pyarrow as pa
 
+from dotr.batch.extracting import Instant
 from dotr.batch.fact_bundles import BundleRow, bundled, unbundled
 from dotr.batch.fact_rows import COUNTED, FINDING, REFUSED, FactRow
 from dotr.batch.findings_as_json import packed
@@ -30,9 +30,6 @@ from dotr.rdf.terms import Triple
 
 FACTS = pa.schema([("part", pa.int64()), ("time", pa.int64()), ("facts", pa.binary())])
 """BundleRow by column."""
-
-
-Instant: TypeAlias = tuple[Time, Sequence[list[Triple]]]
 
 
 def extract(worker: Worker, instants: Iterable[Instant]) -> Iterator[FactRow]:

@@ -10,18 +10,20 @@ Memory:  one part's detector at a time.
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 
 from dotr.batch.extracting import PLAIN, Treatment
 from dotr.batch.fact_rows import COUNTED, FINDING, LETTER, MARK, REFUSED, FactReader, FactRow, Layout
 from dotr.batch.findings_as_json import packed
 from dotr.batch.skew import Weighing, Weight
+from dotr.batch.time_gaps import Span
 from dotr.batch.verifying import MatchOracle
 from dotr.core.deployment import Deployment
+from dotr.core.funnel import FactCounts
+from dotr.core.instant import Known
 from dotr.core.overwork import LeftOut
 from dotr.errors import Diagnostic, ProgramError
 from dotr.events import Clock, Composite, Fact, RawMatch, Time
@@ -49,7 +51,7 @@ class Detected:
     refused: set[Time] = field(default_factory=set)
     findings: list[tuple[Time, str]] = field(default_factory=list)
     weights: list[Weight] = field(default_factory=list)
-    streams: dict[str, int] = field(default_factory=dict)
+    streams: dict[str, int | None] = field(default_factory=dict)
     passed: dict[str, Passed] = field(default_factory=dict)
 
     def counted(self) -> str:
@@ -60,6 +62,8 @@ class Detected:
 class Detecting:
     """Owns the compiled rules of every group of a layout; runs parts, one at a time. (Parts that go on from
     batch to batch: live_parts.py, which uses what belongs to a group.)
+
+    `whole`: there is one group, of all rules, and facts come as `deployment` finds them.
     """
 
     def __init__(
@@ -70,6 +74,8 @@ class Detecting:
         tick_facts: TickFacts,
         standing: Collection[str] = (),
         treatment: Treatment = PLAIN,
+        *,
+        whole: bool = False,
     ) -> None:
         self._treatment = treatment
         self._layout = layout
@@ -77,7 +83,9 @@ class Detecting:
         self._program = deployment.program
         self.reader = FactReader(deployment.program)
         self._tick_facts = tick_facts
-        self.deployments = [deployment.part(group.rules) for group in layout.plan.groups]
+        self.deployments = (
+            [deployment] if whole else [deployment.part(group.rules) for group in layout.plan.groups]
+        )
         self.silences = [part.silent(part.program, standing) for part in self.deployments]
         self.emitters = [part.emitter for part in self.deployments]
         self.done = Detected()
@@ -104,53 +112,92 @@ class Detecting:
             if number == COUNTED:
                 for _part, _time, text in part:
                     for stream, count in json.loads(text).items():
-                        self.done.streams[stream] = self.done.streams.get(stream, 0) + count
+                        self.done.streams[stream] = (self.done.streams.get(stream) or 0) + count
                 continue
             self.done.parts += 1
-            group, bucket_, slice_ = self._layout.owner(number)
-            emitter = self.emitters[group]
+            group, _, _ = self._layout.owner(number)
             weighing = None
             keys = self._layout.plan.groups[group].keys
             if keys is not None and self._layout.cuts[group].buckets > 1:
                 weighing = Weighing(number, keys, self.reader, self._program)
                 part = weighing.through(part)
-            for matches in self._matches(self._layout.plan.groups[group], bucket_, slice_, part):
-                if emitter.hides:
-                    matches = emitter.public(matches)
-                self.done.events += sum(len(match[0]) for match in matches)
-                if matches:
-                    yield from emitter.composites(matches)
+            span, known = self._read(part)
+            yield from self._composites(group, self._matches(number, span, known))
             if weighing is not None:
                 self.done.weights.append(weighing.weight)
 
+    def slice(self, number: int, span: Span, known: Iterable[Known]) -> Iterator[Composite]:
+        """The composite events of a slice of `whole`; `known`: the instants that it is shown, in order,
+        `span`: the first and the last of the log. Facts are counted.
+        """
+        self.done.parts += 1
+        group = self._layout.plan.groups[0]
+        counts = self.deployments[0].fact_counts()
+        ticking = span if group.ticks else None
+        yield from self._composites(0, self._matches(number, ticking, known, counts))
+        found, streams = counts.streams(self._program.queries), self.done.streams
+        for name in self._program.queries:
+            had = streams.get(name, 0)
+            streams[name] = None if had is None or name not in found else had + found[name]
+
+    def _composites(self, group: int, found: Iterable[Sequence[RawMatch]]) -> Iterator[Composite]:
+        emitter = self.emitters[group]
+        for matches in found:
+            if emitter.hides:
+                matches = emitter.public(matches)
+            self.done.events += sum(len(match[0]) for match in matches)
+            if matches:
+                yield from emitter.composites(matches)
+
+    def _read(self, rows: Iterator[FactRow]) -> tuple[Span | None, Iterator[Known]]:
+        """A part's facts by instant, and what the row says that stands before those with facts."""
+        read, first = self.reader.read, next(rows)
+        if first[1] == MARK:
+            begun, ended = map(int, first[2].split(" "))
+            return (begun, ended), ((time, (), read(text, time), True) for _part, time, text in rows)
+        known = chain([first], rows)
+        return None, ((time, (), read(text, time), True) for _part, time, text in known)
+
     def _matches(
-        self, group: RuleComponentGroup, bucket_: int, slice_: int, rows: Iterator[FactRow]
+        self, number: int, span: Span | None, known: Iterable[Known], counts: FactCounts | None = None
     ) -> Iterator[Sequence[RawMatch]]:
-        """The matches that one part owns, those triggered inside its slice, instant by instant."""
-        part = self.deployments[group.number]
+        """The matches that a part owns, those triggered inside its slice, instant by instant. `counts` gets
+        the facts of the instants it owns.
+        """
+        of, bucket_, slice_ = self._layout.owner(number)
+        group = self._layout.plan.groups[of]
+        part = self.deployments[of]
         left_out = self._left_out
         shared = group.holds and group.keys is not None and self._treatment.shared
-        parts = self._layout.cuts[group.number].buckets if shared else 1
+        parts = self._layout.cuts[of].buckets if shared else 1
         detector = part.detector(self._clock, left_out.take, parts)
         oracle = MatchOracle(part, self._clock) if self._treatment.verify else None
-        slices = self._layout.cuts[group.number].slices
+        slices = self._layout.cuts[of].slices
         start, end = (None, None) if slices is None else slices.bounds(slice_)
         owned, dropped = start is None, 0
-        tick_facts = self.tick_facts_of(group, bucket_)
-        instants = self._instants(group, detector, start, end, rows, tick_facts)
-        instant: tuple[Time, None, Mapping[str, Sequence[Fact]], bool]
+        counted = counts or FactCounts()  # others are counted where they are extracted
 
-        def entering() -> Iterator[tuple[Time, None, Mapping[str, Sequence[Fact]], bool]]:
+        def forget() -> None:
+            detector.forget_passed()
+            counted.seen.clear()
+            counted.quiet.clear()
+
+        if span is not None:
+            known = self._with_silence(
+                group, detector, (start, end), known, span, self.tick_facts_of(group, bucket_)
+            )
+        instant: Known
+
+        def entering() -> Iterator[Known]:
             nonlocal owned, dropped, instant
-            for time, facts, graph in instants:
-                if not owned and start is not None and time >= start:
-                    detector.forget_passed()
+            for instant in known:
+                if not owned and start is not None and instant[0] >= start:
+                    forget()
                     owned, dropped = True, detector.dropped
-                instant = time, None, facts, graph
                 yield instant
 
-        counted: dict[str, int] = defaultdict(int)  # facts are counted where they are extracted
-        for _, matches in detector.detected(entering(), counted, counted, every=oracle is not None):
+        found = detector.detected(entering(), counted.seen, counted.quiet, every=oracle is not None)
+        for _, matches in found:
             time, _, facts, graph = instant
             if oracle is not None:
                 oracle.check(time, facts, graph, matches, left_out.facts)
@@ -164,9 +211,11 @@ class Detecting:
                     raise failed
             if matches:
                 yield matches
-        if owned:
-            self.done.dropped += detector.dropped - dropped
-            self.done.passed = summed(self.done.passed, detector.passed())
+        if not owned:
+            forget()
+            return
+        self.done.dropped += detector.dropped - dropped
+        self.done.passed = summed(self.done.passed, detector.passed())
 
     def _overworked(self, rule: str, error: ProgramError) -> None:
         counts = self.done.left_out
@@ -175,42 +224,36 @@ class Detecting:
     def _say(self, finding: Diagnostic) -> None:
         self.done.findings.append((self._time, json.dumps(packed(finding))))
 
-    def _instants(
+    def _with_silence(
         self,
         group: RuleComponentGroup,
         detector: Detector,
-        start: Time | None,
-        end: Time | None,
-        rows: Iterator[FactRow],
+        bounds: tuple[Time | None, Time | None],
+        known: Iterable[Known],
+        span: Span,
         tick_facts: TickFacts,
-    ) -> Iterator[tuple[Time, Mapping[str, Sequence[Fact]], bool]]:
-        """(time, facts, whether a graph came) of a part: its rows, and the ticks and points between and after
-        them. The first instant is there for a timeline, which begins with it, whatever keys it has.
+    ) -> Iterator[Known]:
+        """The instants of a part, and the ticks and points between and after them; the log's are in `span`.
+        The first instant is there for a timeline, which begins with it, whatever keys it has.
         """
-        stop: Time | None = None  # None: the group sees nothing between its rows
-        beginning: Time | None = None
-        done = 0
+        (first, last), (start, end) = span, bounds
+        done = (first if start is None else max(first, start - (group.horizon or 0))) - 1
+        stop = last if end is None else min(last, end - 1)
+        beginning = first if group.holds else None
         heard: Time | None = None
-        for _part, time, text in rows:
-            if time == MARK:
-                first, last = map(int, text.split(" "))
-                done = (first if start is None else max(first, start - (group.horizon or 0))) - 1
-                stop = last if end is None else min(last, end - 1)
-                beginning = first if group.holds else None
-                continue
+        for instant in known:
+            time = instant[0]
             if beginning is not None and beginning < time:
-                yield beginning, {}, True
+                yield beginning, (), {}, True
                 done = heard = beginning
             beginning = None
-            if stop is not None:
-                yield from self.silent(group, detector, done, heard, time, tick_facts)
-            yield time, self.reader.read(text, time), True
+            yield from self.silent(group, detector, done, heard, time, tick_facts)
+            yield instant
             done = heard = time
         if beginning is not None:
-            yield beginning, {}, True
+            yield beginning, (), {}, True
             done = heard = beginning
-        if stop is not None:
-            yield from self.silent(group, detector, done, heard, detector.covering(stop) + 1, tick_facts)
+        yield from self.silent(group, detector, done, heard, detector.covering(stop) + 1, tick_facts)
 
     def tick_facts_of(self, group: RuleComponentGroup, bucket_: int) -> TickFacts:
         """What the background answers alone, as far as it is of a part's keys."""
@@ -236,7 +279,7 @@ class Detecting:
         heard: Time | None,
         bound: Time,
         tick_facts: TickFacts,
-    ) -> Iterator[tuple[Time, Mapping[str, Sequence[Fact]], bool]]:
+    ) -> Iterator[Known]:
         """The ticks and points in (after, bound) that can matter; the last graph came at `heard`."""
         silence_ = self.silences[group.number]
         while True:
@@ -246,5 +289,5 @@ class Detecting:
             if time is None:
                 detector.pass_over(bound)
                 return
-            yield time, tick_facts(time), False
+            yield time, (), tick_facts(time), False
             after = time

@@ -8,12 +8,13 @@ Method:  the first half of pipeline.py's instant. It looks at no other time, so 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 from dotr.batch.time_gaps import Cutoff
 from dotr.batch.verifying import FactOracle
 from dotr.core.deployment import Deployment
 from dotr.core.funnel import FactCounts
-from dotr.core.instant import OnState
+from dotr.core.instant import Graphs, Known, OnState
 from dotr.errors import Diagnostic
 from dotr.events import Clock, Fact, Time
 from dotr.late import dataclass
@@ -35,6 +36,9 @@ class Treatment:
 
 
 PLAIN = Treatment()
+
+Instant: TypeAlias = tuple[Time, Graphs]
+"""A time, and the graphs that came."""
 
 
 class Extracting:
@@ -72,13 +76,33 @@ class Extracting:
         """
         if self._cutoff is not None and time >= self._cutoff.since:
             raise self._cutoff.error(time, self._clock)
-        _, triples, facts, _ = self._instants.known(time, graphs)
-        if self._oracle is not None:
-            self._oracle.check(time, triples, facts)  # type: ignore[arg-type]  # nothing lasts here
+        facts = self._checked(self._instants.known(time, graphs))
         if graphs is not None:
             seen = self.counts.seen
             for name, found in facts.items():
                 seen[name] += len(found)
+        return facts
+
+    def several(self, due: Sequence[Instant], known: list[Known]) -> int:
+        """Put on `known` the facts of instants at which graphs came, in order, up to one of which there is
+        something to be said; how many were taken. Neither counted nor cut off. Raises as `facts`.
+        """
+        place, had = 0, len(self.findings)
+        while place < len(due) and len(self.findings) == had:
+            start = len(known)
+            place = self._instants.entered(due, place, len(due) - place, known)  # type: ignore[arg-type]  # graphs
+            if place < len(due):
+                known.append(self._instants.overlaid(*due[place]))
+                place += 1
+            if self._oracle is not None:
+                for one in known[start:]:
+                    self._checked(one)
+        return place
+
+    def _checked(self, known: Known) -> Mapping[str, Sequence[Fact]]:
+        time, triples, facts, _ = known
+        if self._oracle is not None:
+            self._oracle.check(time, triples, facts)  # type: ignore[arg-type]  # nothing lasts here
         return facts
 
     def tick_facts(self, time: Time) -> Mapping[str, Sequence[Fact]]:

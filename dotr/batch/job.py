@@ -65,6 +65,7 @@ def into_folder(folder: str, name: str, parts: Sequence[Any]) -> InFolder:
 class Job:
     """One batch run, as shipped; `key` is the hash of everything.
 
+    `whole`: each slice has all rules, and is read by the task that detects (archive_slices.py).
     `closed` is the closed and indexed background, compressed, or the file with it; `background` its explicit
     triples as compressed N-Triples, empty where nobody verifies. `standing`: the queries that it answers
     alone. `cutoff`: where the log goes too far ahead.
@@ -79,6 +80,7 @@ class Job:
     treatment: Treatment
     standing: frozenset[str]
     cutoff: Cutoff | None
+    whole: bool
     key: str
 
     def deployment(self) -> Deployment:
@@ -96,17 +98,19 @@ def make_job(
     treatment: Treatment = PLAIN,
     cut: Cutoff | None = None,
     place: Place | None = None,
+    *,
+    whole: bool = False,
 ) -> Job:
-    """Close the background and pack everything. `place` takes a large background.
+    """Close the background and pack everything. `place` takes a large background; `whole`: see Job.
 
     Raises ProgramError for the rules, DataError D3101 for a background that contradicts its ontology.
     """
-    program, settings = deployment.program, replace(deployment.settings, apart=True)
+    program, settings = deployment.program, replace(deployment.settings, apart=treatment.verify or not whole)
     closed, standing = deployment.closed_background(), deployment.standing
     contents = closed.contents()
     explicit = deployment.background if treatment.verify else ()
     text = "".join([f"{s} {p} {o} .\n" for s, p, o in explicit]).encode()
-    parts = (VERSION, program.fingerprint, settings, clock, layout, treatment, sorted(standing), cut)
+    parts = (VERSION, program.fingerprint, settings, clock, layout, treatment, sorted(standing), cut, whole)
     hashed = blake2b(repr(parts).encode(), digest_size=16)
     for content in contents:
         hashed.update(content)
@@ -126,6 +130,7 @@ def make_job(
         treatment,
         standing,
         cut,
+        whole,
         hashed.hexdigest(),
     )
 
@@ -153,7 +158,9 @@ class Worker:
         """Fresh counters for each task; the rules are cheap to build beside the background."""
         job = self.job
         facts, treatment = self.extracting.tick_facts, job.treatment
-        return Detecting(self.deployment, job.layout, job.clock, facts, job.standing, treatment)
+        return Detecting(
+            self.deployment, job.layout, job.clock, facts, job.standing, treatment, whole=job.whole
+        )
 
 
 @dataclass(frozen=True, slots=True)

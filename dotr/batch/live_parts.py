@@ -98,7 +98,7 @@ class LivePart:
         silent = self._detecting.silent(
             self._group, self._detector, done, self._heard, bound, self._tick_facts
         )
-        for time, facts, graph in silent:
+        for time, _, facts, graph in silent:
             self._run(time, facts, graph, events)
 
     def _run(

@@ -24,10 +24,12 @@ from time import monotonic
 from typing import Any, TypeVar
 
 from dotr.batch.archive_instants import times_of, whole_instants
-from dotr.batch.archive_times import known_times
-from dotr.batch.arrow_batches import FACTS, Instant, extract, fact_rows, instants
+from dotr.batch.archive_slices import ArchiveSlice, slice_events, sliced
+from dotr.batch.archive_times import known_times, share_times
+from dotr.batch.arrow_batches import FACTS, extract, fact_rows, instants
+from dotr.batch.extracting import Instant
 from dotr.batch.fact_bundles import bundled
-from dotr.batch.fact_rows import COUNTED, FINDING, REFUSED, FactRow, marks
+from dotr.batch.fact_rows import COUNTED, FINDING, INSTANTS, REFUSED, FactRow, Layout, marks
 from dotr.batch.findings_as_json import first_of_each
 from dotr.batch.job import Shipped, into_folder, make_job, ship
 from dotr.batch.line_splits import file_size
@@ -42,10 +44,10 @@ from dotr.batch.log_splits import (
     read_split,
     spread,
 )
-from dotr.batch.output_parts import Written, write_events
+from dotr.batch.output_parts import Written, write_detected
 from dotr.batch.runs import PARTS, OnProgress, Report, Request, add_counts, lay_out, run_again
 from dotr.batch.scratch import GRAPHS, Files, load
-from dotr.batch.skew import Weight, skewed
+from dotr.batch.skew import skewed
 from dotr.batch.time_gaps import MANY_GAPS, Cutoff, Gap, Span, Spans, cutoff, gaps, spans_for
 from dotr.collecting import RARELY
 from dotr.core.ahead import Ahead
@@ -203,19 +205,38 @@ class _LocalRun:
         request, report, log = self.request, self.report, self.request.log
         if not log.fail or not all(is_archive(p.file, log.options) for s in log.splits for p in s.pieces):
             return False
-        tasks = packed(log.splits, self.processes * PARTS)
-        known = known_times(log.splits, tasks, self.processes * PARTS)
+        known = known_times(log.splits)
         if known is None or known.last - known.first > request.deployment.ahead(request.max_jump).stride:
+            return False
+        found = sliced(request, known, self.processes) if request.states is None else None
+        tasks = packed(log.splits, self.processes * PARTS)
+        if found is None and share_times(tasks):
             return False
         report.graphs, report.first, report.last = known.graphs, known.first, known.last
         report.rungs = {ARCHIVE_RUNG: known.graphs}
         log, found_gaps = replace(log, splits=()), list[Gap]()
+        if found is not None:
+            self._detect_slices(log, *found)
+            return True
         gap = request.plan().gap
         if gap is not None:
             cells = self._round("gaps", partial(_cells, log, gap), tasks)
             found_gaps = list(gaps((cell for found in cells for cell in found), gap))
-        self._extract_and_detect(tasks, partial(_RowGroups, log), known.quantiles, None, found_gaps)
+        self._extract_and_detect(
+            tasks, partial(_RowGroups, log), known.quantiles(self.processes * PARTS), None, found_gaps
+        )
         return True
+
+    def _detect_slices(self, log: LogListing, layout: Layout, slices: Sequence[ArchiveSlice]) -> None:
+        """The only round of slices that tasks read themselves."""
+        request, report = self.request, self.report
+        assert log.clock is not None
+        place = partial(into_folder, self.scratch)
+        job = make_job(request.deployment, log.clock, layout, request.treatment, place=place, whole=True)
+        report.ticking = slices[0].span
+        work = partial(_detect_slice, ship(job), log, self.folder, request.format_)
+        self._sum_up_written(self._round("detect", work, slices), [], layout)
+        report.instants = report.streams.pop(INSTANTS, 0)
 
     def _extract_and_detect(
         self,
@@ -241,7 +262,6 @@ class _LocalRun:
         report.states = [extracted.states for extracted in done if extracted.states]
         report.instants = sum(extracted.instants for extracted in done)
         report.letters += [letter for extracted in done for letter in extracted.letters]
-        weights: list[Weight] = []
         findings = [found for extracted in done for found in extracted.findings]
         for extracted in done:
             report.add_counted(f"[{extracted.counted}, {{}}]")
@@ -249,17 +269,24 @@ class _LocalRun:
         _spill(self.scratch, tasks, "marks", marks(layout, min(firsts)) if firsts else [])
         report.ticking = (min(firsts), last) if firsts else None
         work = partial(_detect, shipped, self.scratch, self.folder, request.format_)
-        for written in self._round("detect", work, list(range(tasks))):
+        self._sum_up_written(self._round("detect", work, list(range(tasks))), findings, layout)
+
+    def _sum_up_written(
+        self, done: Sequence[Written], findings: Sequence[tuple[Time, str]], layout: Layout
+    ) -> None:
+        """Add what tasks wrote to the report; `findings`: what there is to be said beside."""
+        report = self.report
+        for written in done:
             report.parts += written.parts
             report.dropped += written.dropped
             report.add_counted(written.counted)
             add_counts(report.events, written.counts)
             add_counts(report.left_out, written.left_out)
-            findings += written.findings
-            weights += written.weights
             if written.file:
                 report.files.append(written.file)
-        report.findings = [*first_of_each(findings), *skewed(request.program, layout, weights)]
+        weights = [weight for written in done for weight in written.weights]
+        found = [*findings, *(finding for written in done for finding in written.findings)]
+        report.findings = [*first_of_each(found), *skewed(self.request.program, layout, weights)]
 
     def _sum_up(self, found: Iterable[_Read]) -> list[Time]:
         """Add the counts of all reading tasks to the report; returns a sorted sample of the log's times."""
@@ -447,15 +474,14 @@ def _detect(shipped: Shipped, scratch: str, folder: str, format_: str, task: int
     table = load(scratch, f"facts-{task}-", FACTS).sort_by([("part", "ascending"), ("time", "ascending")])
     worker = shipped.worker()
     detecting = worker.detecting()
-    written = write_events(
-        folder,
-        format_,
-        worker.job.program,
-        worker.job.clock,
-        detecting.events(fact_rows(table.to_batches(max_chunksize=64))),
-    )
-    done = detecting.done
-    written.dropped, written.parts, written.counted = done.dropped, done.parts, done.counted()
-    written.left_out, written.findings = done.left_out, done.findings
-    written.weights = done.weights
-    return written
+    events = detecting.events(fact_rows(table.to_batches(max_chunksize=64)))
+    return write_detected(folder, format_, worker, detecting, events)
+
+
+def _detect_slice(
+    shipped: Shipped, log: LogListing, folder: str, format_: str, task: ArchiveSlice
+) -> Written:
+    """One slice: its events to a file of the output."""
+    worker = shipped.worker()
+    detecting = worker.detecting()
+    return write_detected(folder, format_, worker, detecting, slice_events(worker, detecting, log, task))

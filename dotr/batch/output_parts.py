@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Protocol
 from uuid import uuid4
 
+from dotr.batch.detecting import Detecting
+from dotr.batch.job import Worker
 from dotr.batch.skew import Weight
 from dotr.errors import Diagnostic, RefusedError
 from dotr.events import Clock, Composite, Time
@@ -72,6 +74,18 @@ def write_events(
             written.file = name
     except OSError as error:
         raise unwritable(path, error) from None
+    return written
+
+
+def write_detected(
+    folder: str, format_: str, worker: Worker, detecting: Detecting, events: Iterable[Composite]
+) -> Written:
+    """As `write_events`, with what else `detecting`, whose events they are, did."""
+    written = write_events(folder, format_, worker.job.program, worker.job.clock, events)
+    done = detecting.done
+    written.dropped, written.parts, written.counted = done.dropped, done.parts, done.counted()
+    written.left_out, written.findings = done.left_out, done.findings
+    written.weights = done.weights
     return written
 
 

@@ -75,8 +75,8 @@ class Request:
 class Report:
     """What came of a run; `files` are the names of output files in the unfinished folder, in order.
 
-    `states`: those of enriched graphs. `streams`: facts by query; `passed`: how far trigger facts came, by
-    rule; `ticking`: the first and the last instant that was run.
+    `states`: those of enriched graphs. `streams`: facts by query, but those `uncounted`; `passed`: how far
+    trigger facts came, by rule; `ticking`: the first and the last instant that was run.
     """
 
     graphs: int = 0
@@ -95,6 +95,8 @@ class Report:
     parts: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
     streams: dict[str, int] = field(default_factory=dict)
+    uncounted: set[str] = field(default_factory=set)
+    """Queries whose facts are found as those of another (core/funnel.py)."""
     passed: dict[str, Passed] = field(default_factory=dict)
     ticking: tuple[Time, Time] | None = None
     states: list[str] = field(default_factory=list)
@@ -102,10 +104,15 @@ class Report:
     def add_counted(self, text: str) -> None:
         """Add what a task counted (`Detected.counted`)."""
         streams, passed = json.loads(text)
-        for name, count in streams.items():
-            self.streams[name] = self.streams.get(name, 0) + count
+        self.uncounted.update(name for name, count in streams.items() if count is None)
+        add_counts(self.streams, {name: count for name, count in streams.items() if count is not None})
         added = {rule: [(step, count) for step, count in steps] for rule, steps in passed.items()}
         self.passed = summed(self.passed, added)
+
+    def facts(self, program: Program) -> dict[str, int]:
+        """Facts by query, of all that are counted."""
+        names = (name for name in program.queries if name not in self.uncounted)
+        return {name: self.streams.get(name, 0) for name in names}
 
     def funnel(self, program: Program) -> dict[str, Funnel]:
         """Rule → how far it came; the same as that of `dotr run`."""

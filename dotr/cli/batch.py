@@ -315,7 +315,6 @@ def _run(
 def _report_funnels(request: Request, report: Report, style: SummaryStyle) -> None:
     """How far rules without an event came; `style.every`: all rules."""
     program = request.program
-    streams = {name: report.streams.get(name, 0) for name in program.queries}
     why: list[Diagnostic] = []
     if not all(report.events.get(rule.name) for rule in program.rules if not rule.private):
         why = why_silent(request.deployment, report.events, _first_graphs(request.log))
@@ -324,7 +323,7 @@ def _report_funnels(request: Request, report: Report, style: SummaryStyle) -> No
         program,
         report.events,
         report.funnel(program),
-        streams,
+        report.facts(program),
         why,
         every=style.every,
         width=render.width(),
@@ -363,7 +362,7 @@ def _summary_as_json(request: Request, report: Report, seconds: float) -> str:
         "refused": len(report.letters),
         "dropped": report.dropped,
         "times": dict(sorted(report.rungs.items())),
-        "queries": {name: report.streams.get(name, 0) for name in program.queries},
+        "queries": report.facts(program),
         "seconds": round(seconds, 3),
     }
     return as_json(content, program, report.events, report.funnel(program))

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dotr.batch.archive_times import known_times
+from dotr.batch.archive_times import known_times, share_times
 from dotr.batch.log_splits import Piece, Split, open_log, packed
 from dotr.io.files.sources import SourceOptions
 
@@ -26,11 +26,12 @@ def log(tmp_path: Path, times: Any, rows: int = 10) -> tuple[Split, ...]:
 
 def test_sorted_times_need_not_be_read(tmp_path: Path) -> None:
     splits = log(tmp_path, list(range(100, 200)))
-    found = known_times(splits, packed(splits, 5), 4)
+    found = known_times(splits)
     assert found is not None
     assert (found.graphs, found.first, found.last) == (100, 100_000_000, 199_000_000)
-    assert len(found.quantiles) == 4
-    for quantile, true in zip(found.quantiles, (100, 125, 150, 175), strict=True):
+    quantiles = found.quantiles(4)
+    assert len(quantiles) == 4
+    for quantile, true in zip(quantiles, (100, 125, 150, 175), strict=True):
         assert abs(quantile / 1_000_000 - true) < 2
 
 
@@ -39,7 +40,7 @@ def test_timestamps_are_in_microseconds(tmp_path: Path) -> None:
         [datetime(2026, 1, 1, 0, 0, i, tzinfo=UTC) for i in range(30)], pa.timestamp("ms", "UTC")
     )
     splits = log(tmp_path, stamps)
-    found = known_times(splits, splits, 2)
+    found = known_times(splits)
     assert found is not None
     assert found.last - found.first == 29_000_000
     assert found.first == int(datetime(2026, 1, 1, tzinfo=UTC).timestamp() * 1e6)
@@ -50,21 +51,32 @@ def test_timestamps_are_in_microseconds(tmp_path: Path) -> None:
     [
         pytest.param([*range(30), 29], id="a time on both sides of a cut"),
         pytest.param([i * 7 % 31 for i in range(31)], id="no order"),
-        pytest.param([*range(15), None, *range(16, 31)], id="a row without a time"),
     ],
 )
-def test_times_that_tasks_may_share_are_read(times: list[int | None], tmp_path: Path) -> None:
+def test_times_that_tasks_may_share_are_read(times: list[int], tmp_path: Path) -> None:
     splits = log(tmp_path, times)
-    assert known_times(splits, splits, 4) is None
+    assert known_times(splits) is not None
+    assert share_times(splits)
 
 
 def test_one_task_shares_no_time_with_itself(tmp_path: Path) -> None:
     splits = log(tmp_path, [i * 7 % 31 for i in range(31)])
-    found = known_times(splits, packed(splits, 1), 1)
+    found = known_times(splits)
     assert found is not None
+    assert not share_times(packed(splits, 1))
     assert (found.first, found.last) == (0, 30_000_000)
 
 
-def test_files_that_say_nothing_are_read() -> None:
-    piece = Piece("a.parquet", 0, 1, 5, 10)
-    assert known_times([Split((piece,))], [Split((piece,))], 4) is None
+def test_files_that_say_nothing_are_read(tmp_path: Path) -> None:
+    assert known_times([Split((Piece("a.parquet", 0, 1, 5, 10),))]) is None
+    assert known_times(log(tmp_path, [*range(15), None, *range(16, 31)])) is None, "a row without a time"
+
+
+def test_graphs_between_two_times_are_about_so_many(tmp_path: Path) -> None:
+    found = known_times(log(tmp_path, [*range(30), *range(20, 40), 1000]))
+    assert found is not None
+    micros = 1_000_000
+    assert found.between(0, 1001 * micros) == 51
+    assert abs(found.between(5 * micros, 12 * micros) - 7) <= 2
+    assert abs(found.between(20 * micros, 30 * micros) - 20) <= 3
+    assert found.between(500 * micros, 900 * micros) == 0

@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 from dotr.batch.arrow_batches import graph_text
+from dotr.batch.extracting import Treatment
 from dotr.batch.local import LocalRunner
 from dotr.batch.log_splits import open_log
 from dotr.batch.runs import Report, Request
@@ -145,29 +146,61 @@ def archived(case: Path, options: SourceOptions, path: Path) -> bool:
     return True
 
 
-def test_instants_come_out_of_row_groups_where_statistics_suffice(tmp_path: Path) -> None:
-    """Golden cases as archives: nobody reads times first; where row groups share a time, somebody does."""
-    ran = 0
+def test_instants_come_out_of_row_groups_where_statistics_suffice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Golden cases as archives, by slices that tasks read themselves, and where facts travel: nobody reads
+    times first; where row groups share a time, somebody does, if facts travel.
+    """
+    ran, cut = 0, 0
     for number, case in enumerate(case for case in golden_cases() if not lasts(case)):
         program, background, options = loaded(case)
-        path, out = tmp_path / f"{number}.parquet", tmp_path / str(number)
+        path = tmp_path / f"{number}.parquet"
         if not archived(case, options, path):
             continue
-        out.mkdir()
         funnels: dict[str, Funnel] = {}
         expected = in_one_process(program, background, [str(path)], options, funnels)
-        request = Request(Deployment(program, background), open_log([str(path)], options))
-        report = LocalRunner(2, Serial).run(request, str(out), quiet)
-        assert "read" not in report.seconds, case
-        assert output(out, report) == expected, case
-        assert report.funnel(program) == funnels, case
+
+        def report_of(
+            way: str, length: int | None, rows: int | None = None, verify: bool = False
+        ) -> tuple[Report, list[str]]:
+            out, log = tmp_path / f"{number}{way}", path  # noqa: B023  # called in this turn of the loop
+            out.mkdir()
+            if rows is not None:
+                log = tmp_path / f"{number}{way}.parquet"  # noqa: B023
+                pq.write_table(pq.read_table(path), log, row_group_size=rows)  # noqa: B023
+            request = Request(
+                Deployment(program, background),  # noqa: B023
+                open_log([str(log)], options),  # noqa: B023
+                slice_length=length,
+                treatment=Treatment(verify),
+            )
+            report = LocalRunner(2, Serial).run(request, str(out), quiet)
+            assert "read" not in report.seconds, case  # noqa: B023
+            assert output(out, report) == expected, (case, way)  # noqa: B023
+            assert report.funnel(program) == funnels, (case, way)  # noqa: B023
+            return report, [*report.seconds]
+
+        with monkeypatch.context() as patched:
+            patched.setattr("dotr.batch.local.sliced", lambda *_: None)
+            plain, stages = report_of("facts", None)
+            assert "extract" in stages
+        report_of("slices", None)
+        with monkeypatch.context() as patched:
+            patched.setattr("dotr.batch.archive_slices._MUCH", 0)  # however much is read twice
+            report, stages = report_of("short slices", 2 * options.unit, 1)
+            report_of("verified", 3 * options.unit, verify=True)
+        assert report.instants == plain.instants, case
+        cut += "extract" not in stages and report.parts > 2
         ran += 1
     assert ran > 100
+    assert cut > 40
     table = pq.read_table(path)
     pq.write_table(pa.concat_tables([table, table]), path, row_group_size=2)
     request = Request(Deployment(program, background), open_log([str(path)], options))
     out = tmp_path / "shared"
     out.mkdir()
+    monkeypatch.setattr("dotr.batch.local.sliced", lambda *_: None)
     assert "read" in LocalRunner(2, Serial).run(request, str(out), quiet).seconds
 
 

@@ -133,11 +133,23 @@ def test_a_batch_writes_what_one_process_prints(
     assert funnels["Alarm"][0] == ("Smoke", 80)
 
 
-@pytest.mark.parametrize(("few", "rows"), [(100_000, 25), (0, 25), (100_000, 1000)])
+@pytest.mark.parametrize(
+    ("few", "rows", "slices"), [(100_000, 25, False), (0, 25, False), (100_000, 1000, False), (0, 25, True)]
+)
 def test_archives_are_read_by_the_tasks_themselves(
-    story: Path, spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int, rows: int
+    story: Path,
+    spark: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    few: int,
+    rows: int,
+    slices: bool,
 ) -> None:
-    """Ten row groups that share times, few or many of them; and one, whose times nobody looks at before."""
+    """Ten row groups that share times, few or many of them; and one, whose times nobody looks at before. As
+    slices, with nothing but a task each.
+    """
+    if slices:
+        monkeypatch.setattr("dotr.batch.archive_slices._MUCH", 0)  # however much is read twice
     monkeypatch.setattr("dotr.batch.spark.frame_stages.FEW", few)
     monkeypatch.setattr("dotr.io.decode.parquet.ROWS", rows)
     if rows > 240:
@@ -148,12 +160,13 @@ def test_archives_are_read_by_the_tasks_themselves(
     archive.close()
     log = open_log([str(tmp_path / "log.parquet")], SourceOptions())
     assert len(log.splits) == -(-240 // rows)
-    program = load_program([str(story / "rules.dotr")], read_rules_text)
+    program = parse_program(RULES.replace("CONSUMING Heat", "" if slices else "CONSUMING Heat"))
     (tmp_path / "out").mkdir()
     report = SparkRunner().run(Request(Deployment(program), log), str(tmp_path / "out"), quiet)
-    assert output(tmp_path / "out", report) == of_one_process(story, SourceOptions())
+    assert ("read" in report.seconds) != slices
+    expected = in_one_process(program, [], [str(story / "log")], SourceOptions(), funnels := {})
+    assert output(tmp_path / "out", report) == expected
     assert (report.graphs, report.instants) == (240, 97)
-    in_one_process(program, [], [str(story / "log")], SourceOptions(), funnels := {})
     assert report.funnel(program) == funnels
 
 

@@ -13,18 +13,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from dotr.batch.archive_instants import rows_of, times_of, whole_instants
-from dotr.batch.arrow_batches import Instant, extract, fact_batches
+from dotr.batch.archive_slices import slice_events, slice_of
+from dotr.batch.arrow_batches import extract, fact_batches
+from dotr.batch.detecting import Detecting
+from dotr.batch.extracting import Instant
 from dotr.batch.fact_rows import COUNTED, INSTANTS, FactRow
-from dotr.batch.job import Shipped
+from dotr.batch.job import Shipped, Worker
 from dotr.batch.log_splits import LogListing
 from dotr.batch.spark import failures
 from dotr.batch.spark.placing import pieces_of
-from dotr.events import Time
+from dotr.events import Composite, Time
 from dotr.io.arrow_columns import integers, texts
 
 Batches = Iterator[pa.RecordBatch]
@@ -73,6 +77,19 @@ class ExtractArchives:
         yield from extract(self.shipped.worker(), counted())
         if self.counted:
             yield COUNTED, 0, json.dumps({INSTANTS: count})
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSlices:
+    """The events of slices (archive_slices.py), whose texts are rows. A `Detection`."""
+
+    log: LogListing
+
+    def __call__(self, worker: Worker, batches: Batches) -> tuple[Detecting, Iterator[Composite]]:
+        detecting = worker.detecting()
+        texts_ = (text for batch in batches for text in batch.column(0).to_pylist())
+        found = (slice_events(worker, detecting, self.log, slice_of(text)) for text in texts_)
+        return detecting, chain.from_iterable(found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,22 +19,23 @@ from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from dotr.batch.archive_times import known_times
+from dotr.batch.archive_slices import ArchiveSlice, sliced
+from dotr.batch.archive_times import KnownTimes, known_times, share_times
 from dotr.batch.fact_rows import INSTANTS, Layout, marks
 from dotr.batch.findings_as_json import first_of_each
 from dotr.batch.job import Shipped, make_job, ship
 from dotr.batch.local import LocalRunner
 from dotr.batch.locations import is_remote
-from dotr.batch.log_splits import ARCHIVE_RUNG, Split, absolute, packed, spread
+from dotr.batch.log_splits import ARCHIVE_RUNG, LogListing, absolute, packed, spread
 from dotr.batch.runs import PARTS, OnProgress, Report, Request, add_counts, check_program, lay_out, run_again
 from dotr.batch.skew import Weight, skewed
 from dotr.batch.spark import failures, shipped_files
 from dotr.batch.spark import frame_stages as frames
-from dotr.batch.spark.archives import ExtractArchives, ReadGraphs, ReadTimes
+from dotr.batch.spark.archives import ExtractArchives, ReadGraphs, ReadSlices, ReadTimes
 from dotr.batch.spark.enriched import write_states
 from dotr.batch.spark.executor import SparkExecutor
 from dotr.batch.spark.failures import shipped
-from dotr.batch.spark.placing import FACT_COLUMNS, by_part, one_task_each, parallelism
+from dotr.batch.spark.placing import FACT_COLUMNS, by_part, one_task_each, parallelism, task_rows
 from dotr.batch.spark.read_tasks import ReadSplits
 from dotr.batch.spark.remote_logs import read_remote, union
 from dotr.batch.spark.remote_output import write_remote
@@ -214,15 +215,15 @@ class _ClusterRun:
         here = (p.file.lower().endswith(SUFFIX) for s in log.splits for p in s.pieces)
         return log.fail and log.remote is None and all(here)
 
-    def _write(self, placed: DataFrame, job: Shipped) -> None:
+    def _write(self, tasks: DataFrame, job: Shipped, detect: frames.Detection = frames.of_facts) -> None:
         """Detect and write: tasks write files themselves where they can, else Spark does."""
         format_ = self.request.format_
         if not is_remote(self.folder):
-            self._sum_up(frames.written(placed, job, self.folder, format_).collect())
+            self._sum_up(frames.written(tasks, job, self.folder, format_, detect).collect())
             return
         from pyspark import StorageLevel  # noqa: PLC0415  # start-up
 
-        found = frames.noted(placed, job, format_, self.clock).persist(StorageLevel.DISK_ONLY)
+        found = frames.noted(tasks, job, format_, self.clock, detect).persist(StorageLevel.DISK_ONLY)
         try:
             self.report.files = write_remote(found, self.folder, format_)
             findings: list[tuple[Time, str]] = []
@@ -250,7 +251,7 @@ class _ClusterRun:
         report.letters += [letter for row in done for letter in json.loads(row.letters)]
         report.instants -= sum(row.refused for row in done)
         report.findings = first_of_each(found for row in done for found in json.loads(row.findings))
-        report.files = sorted(row.file for row in done if row.file)
+        report.files = [row.file for row in done if row.file]
         for row in done:
             add_counts(report.left_out, json.loads(row.left_out))
             report.add_counted(row.counted)
@@ -259,12 +260,19 @@ class _ClusterRun:
     def _archives(self, unit: int) -> Layout | None:
         """The run over Parquet files: tasks read row groups themselves."""
         request, report = self.request, self.report
-        splits = packed(request.log.splits, self._cores() * PARTS)
+        stated, hands = self._known(), self._cores()
         log = replace(request.log, splits=())  # tasks carry their own pieces
+        found = None if stated is None else sliced(request, stated, hands)
+        if found is not None:
+            return self._slices(log, *found)
+        splits = packed(request.log.splits, hands * PARTS)
         tasks = one_task_each(self.spark, splits)
         with self._stage("read"):
             times = tasks.mapInArrow(shipped(ReadTimes(log)), "time bigint, n bigint")
-            known = self._known(splits)
+            known: frames.Look | None = None
+            if stated is not None and not share_times(splits):
+                quantiles = stated.quantiles(self._pieces())
+                known = frames.Look(stated.graphs, None, 0, stated.first, stated.last, quantiles)
             look = frames.look(times, 1, self._pieces()) if known is None else known
             few = look.repeated <= frames.FEW
             again = frozenset(frames.repeated_times(times)) if look.repeated and few else frozenset()
@@ -289,13 +297,27 @@ class _ClusterRun:
         report.instants += report.streams.pop(INSTANTS, 0)
         return layout
 
-    def _known(self, tasks: Sequence[Split]) -> frames.Look | None:
-        """What footers say of the times, where that is enough, and no gap can be too wide."""
+    def _known(self) -> KnownTimes | None:
+        """What footers say of the times, where no gap can be too wide."""
         request = self.request
-        found = known_times(request.log.splits, tasks, self._pieces())
+        found = known_times(request.log.splits)
         if found is None or found.last - found.first > request.deployment.ahead(request.max_jump).stride:
             return None
-        return frames.Look(found.graphs, None, 0, found.first, found.last, found.quantiles)
+        return found
+
+    def _slices(self, log: LogListing, layout: Layout, slices: Sequence[ArchiveSlice]) -> Layout:
+        """The run of slices that tasks read themselves."""
+        request, report = self.request, self.report
+        report.graphs, (report.first, report.last) = request.log.known, slices[0].span
+        report.rungs = {ARCHIVE_RUNG: report.graphs}
+        report.ticking = slices[0].span
+        place = shipped_files.place(self.spark)
+        job = make_job(request.deployment, self.clock, layout, request.treatment, place=place, whole=True)
+        with self._stage("detect"):
+            frame = task_rows(self.spark, [one.text() for one in slices])
+            self._write(frame, ship(job), ReadSlices(log))
+        report.instants = report.streams.pop(INSTANTS, 0)
+        return layout
 
     def _cores(self) -> int:
         """Tasks that can run at once, as far as is known by now."""

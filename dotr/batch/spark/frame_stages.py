@@ -10,17 +10,19 @@ Why not: group all graphs by time. They are by far the largest thing in the job.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
-from dotr.batch.arrow_batches import Instant, extract, fact_batches, fact_rows
+from dotr.batch.arrow_batches import extract, fact_batches, fact_rows
+from dotr.batch.detecting import Detecting
+from dotr.batch.extracting import Instant
 from dotr.batch.fact_rows import LETTER, REFUSED, FactRow
-from dotr.batch.job import Job, Shipped, split_lines
-from dotr.batch.output_parts import batched, write_events
+from dotr.batch.job import Job, Shipped, Worker, split_lines
+from dotr.batch.output_parts import batched, write_detected
 from dotr.batch.spark.failures import Batches, crossing_to_driver, shipped
 from dotr.batch.spark.placing import FACT_COLUMNS
 from dotr.batch.time_gaps import MANY_GAPS, Gap
@@ -240,9 +242,21 @@ def _event_columns(clock: Clock) -> str:
     return f"{_time_column(clock)}, {EVENT_COLUMNS}"
 
 
-def written(placed: DataFrame, job: Shipped, folder: str, format_: str) -> DataFrame:
-    """Detect in what `by_part` placed, and write: one row a task, WRITTEN_COLUMNS."""
-    return placed.mapInArrow(shipped(_WriteEvents(job, folder, format_)), WRITTEN_COLUMNS)
+Detection: TypeAlias = Callable[[Worker, Batches], tuple[Detecting, Iterator[Composite]]]
+"""Of a task's batches: the events, and who finds them."""
+
+
+def of_facts(worker: Worker, batches: Batches) -> tuple[Detecting, Iterator[Composite]]:
+    """The events of what `by_part` placed."""
+    detecting = worker.detecting()
+    return detecting, detecting.events(fact_rows(batches))
+
+
+def written(
+    tasks: DataFrame, job: Shipped, folder: str, format_: str, detect: Detection = of_facts
+) -> DataFrame:
+    """Detect, and write: one row a task, WRITTEN_COLUMNS."""
+    return tasks.mapInArrow(shipped(_WriteEvents(job, detect, folder, format_)), WRITTEN_COLUMNS)
 
 
 def noted_columns(format_: str, clock: Clock) -> str:
@@ -250,11 +264,13 @@ def noted_columns(format_: str, clock: Clock) -> str:
     return f"{_event_columns(clock)}, note string" if format_ == "parquet" else LINE_COLUMNS
 
 
-def noted(placed: DataFrame, job: Shipped, format_: str, clock: Clock) -> DataFrame:
-    """Detect in what `by_part` placed: one row an event, as Spark's writers want it, and one a task with a
+def noted(
+    tasks: DataFrame, job: Shipped, format_: str, clock: Clock, detect: Detection = of_facts
+) -> DataFrame:
+    """Detect: one row an event, as Spark's writers want it, and one a task with a
     note (JSON: counts, dropped, parts), in which everything else is null.
     """
-    return placed.mapInArrow(shipped(_Note(job, format_)), noted_columns(format_, clock))
+    return tasks.mapInArrow(shipped(_Note(job, detect, format_)), noted_columns(format_, clock))
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,6 +374,7 @@ class _Detect:
 @dataclass(frozen=True, slots=True)
 class _WriteEvents:
     shipped: Shipped
+    detect: Detection
     folder: str
     format_: str
 
@@ -366,20 +383,19 @@ class _WriteEvents:
 
     def _report(self, batches: Batches) -> Batches:
         worker = self.shipped.worker()
-        detecting = worker.detecting()
-        found = detecting.events(fact_rows(batches))
-        done = write_events(self.folder, self.format_, worker.job.program, worker.job.clock, found)
+        detecting, found = self.detect(worker, batches)
+        done = write_detected(self.folder, self.format_, worker, detecting, found)
         arrays = [
             texts([done.file]),
             texts([json.dumps(done.counts)]),
-            integers([detecting.done.dropped]),
-            integers([detecting.done.parts]),
+            integers([done.dropped]),
+            integers([done.parts]),
             texts([json.dumps(detecting.done.letters)]),
             integers([len(detecting.done.refused)]),
-            texts([json.dumps(detecting.done.findings)]),
-            texts([json.dumps(detecting.done.left_out)]),
-            texts([detecting.done.counted()]),
-            texts([json.dumps(detecting.done.weights)]),
+            texts([json.dumps(done.findings)]),
+            texts([json.dumps(done.left_out)]),
+            texts([done.counted]),
+            texts([json.dumps(done.weights)]),
         ]
         yield pa.RecordBatch.from_arrays(arrays, names=WRITTEN)
 
@@ -387,6 +403,7 @@ class _WriteEvents:
 @dataclass(frozen=True, slots=True)
 class _Note:
     shipped: Shipped
+    detect: Detection
     format_: str
 
     def __call__(self, batches: Batches) -> Batches:
@@ -394,7 +411,7 @@ class _Note:
 
     def _rows(self, batches: Batches) -> Batches:
         worker = self.shipped.worker()
-        clock, detecting = worker.job.clock, worker.detecting()
+        clock, (detecting, events) = worker.job.clock, self.detect(worker, batches)
         schema = event_schema(clock) if self.format_ == "parquet" else pa.schema([("value", pa.string())])
         lines = None if self.format_ == "parquet" else _EventLines(self.format_, worker.job)
         counts: dict[str, int] = {}
@@ -405,7 +422,7 @@ class _Note:
                 [*rows.columns, notes], schema=schema.append(pa.field("note", pa.string()))
             )
 
-        for waiting in batched(detecting.events(fact_rows(batches))):
+        for waiting in batched(events):
             for event in waiting:
                 counts[event.rule] = counts.get(event.rule, 0) + 1
             if lines is None:

@@ -56,12 +56,15 @@ def pieces_of(batches: Iterator[pa.RecordBatch]) -> Iterator[Piece]:
 
 def one_task_each(spark: SparkSession, splits: Sequence[Split]) -> DataFrame:
     """A row a split, each in a partition of its own: (pieces: JSON)."""
-    rows: list[Any] = [
-        (number, json.dumps([[p.file, p.first, p.end, p.graphs, p.size] for p in split.pieces]))
-        for number, split in enumerate(splits)
-    ]
-    frame = spark.createDataFrame(rows, "slot int, pieces string")
-    return frame.repartitionById(len(rows), "slot").select("pieces")
+    pieces = [[[p.file, p.first, p.end, p.graphs, p.size] for p in split.pieces] for split in splits]
+    return task_rows(spark, list(map(json.dumps, pieces)))
+
+
+def task_rows(spark: SparkSession, texts: Sequence[str]) -> DataFrame:
+    """A row a text, each in a partition of its own."""
+    rows: list[Any] = list(enumerate(texts))
+    frame = spark.createDataFrame(rows, "slot int, task string")
+    return frame.repartitionById(len(rows), "slot").select("task")
 
 
 def by_part(facts: DataFrame, marks: Sequence[FactRow], layout: Layout, first: Time, cores: int) -> DataFrame:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Sequence
+from itertools import chain, groupby
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -112,6 +113,14 @@ class RowBatch(NamedTuple):
         """Some of them."""
         columns = [column[start:end] for column in self.columns]
         return self._replace(times=self.times[start:end], columns=columns, before=self.before + start)
+
+    def between(self, since: Time, until: Time) -> Iterator[RowBatch]:
+        """Those whose time is in `[since, until)`, or that have none, as far as they follow each other."""
+        inside = [time is None or since <= time < until for time in self.times]
+        for taken, rows in groupby(range(len(inside)), key=inside.__getitem__):
+            first = next(rows)
+            if taken:
+                yield self.part(first, first + 1 + sum(1 for _ in rows))
 
 
 class ArchiveFile:
@@ -242,12 +251,18 @@ class ArchiveFile:
         if rows != stated:
             raise OSError(f"{rows} of {stated} rows of row group {group} are there")
 
-    def graphs(self, first: int = 0, end: int | None = None) -> Iterator[tuple[list[Time], list[Part], str]]:
+    def graphs(
+        self, first: int = 0, end: int | None = None, span: tuple[Time, Time] | None = None
+    ) -> Iterator[tuple[list[Time], list[Part], str]]:
         """(times in µs, what came at each, the place of the first) of rows that stand together, parsed; all
-        of the row groups `[first, end)` in file order. Raises DataError.
+        of the row groups `[first, end)` in file order, or those with a time in `[since, until)`, the `span`.
+        Raises DataError.
         """
         plain = PlainGraphs(lines=True)
-        for batch in self._batches(first, end):
+        batches = self._batches(first, end)
+        if span is not None:
+            batches = chain.from_iterable(batch.between(*span) for batch in batches)
+        for batch in batches:
             if not batch.whole:
                 yield from map(self._parsed, self._rows_of(batch))
                 continue
