@@ -38,7 +38,6 @@ from dotr.cli.options import (
     jump_option,
     micros,
     program_options,
-    reading,
     source_options,
     state_option,
     summary_options,
@@ -137,10 +136,7 @@ def command(
     more_rules: tuple[str, ...],
     materialize: str,
     verify: bool,
-    base: str,
-    time_path: str | None,
-    time_unit: str,
-    max_document: int,
+    options: SourceOptions,
     on_error: str,
     max_jump: int | None,
     budget: int,
@@ -163,7 +159,6 @@ def command(
     format_ = format_ or format_of_name(out.rstrip("/"), FORMATS, "dotr batch") or "jsonl"
     if format_ == "jelly":
         _refuse_jelly_at(plain_path(out))
-    options = reading(base, time_path, time_unit, max_document)
     texts = RuleTexts()
     program = load_program([rules, *more_rules], texts)
     documents = [*program.background, *background]
@@ -173,7 +168,7 @@ def command(
     outputs = [plain_path(out), *([given_states] if given_states is not None else [])]
     outputs_apart(_here(outputs), [on_error], _here([*texts.read_files, *documents, *places]))
     render.say_all(program.warnings)
-    triples = read_background(documents, base, max_document, named=program.named)
+    triples = read_background(documents, options.base, options.max_document, named=program.named)
     everything = materialize == "all" or states is not None
     deployment = Deployment(program, triples, Settings(materialize_all=everything, budget=budget))
     plan = deployment.partitioning(By(by))

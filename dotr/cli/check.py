@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dotr.cli.options import number, reading, source_options
+from dotr.cli.options import number, source_options
 from dotr.cli.render import note, painted
 from dotr.errors import Diagnostic, Diagnostics, DotrError, Severity, UsageError
 from dotr.io.files.rule_texts import read_rules_text
+from dotr.io.graphs import SourceOptions
 from dotr.ir import Program
 from dotr.lang import check_program
 from dotr.lang.checks.vocabulary import Vocabulary, add_heads, check_vocabulary
@@ -57,10 +58,7 @@ def command(
     sample: tuple[str, ...],
     graphs: int,
     code: str | None,
-    base: str,
-    time_path: str | None,
-    time_unit: str,
-    max_document: int,
+    options: SourceOptions,
     on_error: str,
 ) -> int:
     """Check .dotr, .dlog and .lars files together: syntax, names, queries, windows, Datalog.
@@ -80,7 +78,6 @@ def command(
         from dotr.io.error_policy import ErrorPolicy  # noqa: PLC0415  # start-up
         from dotr.io.files.sources import Sources  # noqa: PLC0415  # start-up
 
-        options = reading(base, time_path, time_unit, max_document)
         reader = Sources(sample, options, ErrorPolicy(on_error == "fail")) if sample else None
         found = without_followers([*found, *_data_checks(program, reader, graphs)])
     if format_ == "json":

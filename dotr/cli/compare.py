@@ -16,7 +16,7 @@ import click
 
 from dotr.cli import render
 from dotr.cli.dead_letters import DeadLetters
-from dotr.cli.options import lateness_options, reading, source_options
+from dotr.cli.options import lateness_options, source_options
 from dotr.core.deployment import Deployment
 from dotr.errors import Diagnostic, UsageError
 from dotr.events import Clock
@@ -74,10 +74,7 @@ def command(
     explained: int,
     output: str | None,
     overwrite: bool,
-    base: str,
-    time_path: str | None,
-    time_unit: str,
-    max_document: int,
+    options: SourceOptions,
     on_error: str,
     lateness: int,
     late: str,
@@ -93,10 +90,7 @@ def command(
     if output is not None and not overwrite and os.path.exists(output):
         open_output(output)  # refuses it, before anything runs
     rules, sources, values = _asked(arguments, params)
-    options = reading(base, time_path, time_unit, max_document)
-    versions = [
-        _version(path, given, options, max_document) for path, given in zip(rules, values, strict=True)
-    ]
+    versions = [_version(path, given, options) for path, given in zip(rules, values, strict=True)]
     if engine == "spark":
         found = _by_spark(versions, sources, options, on_error, master)
     else:
@@ -159,9 +153,9 @@ def _usage(message: str, hint: str) -> UsageError:
     return UsageError(Diagnostic("D4406", message, hint=hint))
 
 
-def _version(path: str, given: dict[str, str], options: SourceOptions, max_document: int) -> Version:
+def _version(path: str, given: dict[str, str], options: SourceOptions) -> Version:
     program = load_program([path], read_rules_text, parameters=given)
-    background = read_background(program.background, options.base, max_document, named=program.named)
+    background = read_background(program.background, options.base, options.max_document, named=program.named)
     name = ", ".join(f"{key}={value}" for key, value in given.items()) or path
     return Version(name, program, background)
 

@@ -19,7 +19,7 @@ from dotr import __version__
 from dotr.batch.locations import is_remote, plain_path
 from dotr.cli import render
 from dotr.cli.dead_letters import DeadLetters
-from dotr.cli.options import file_name, reading, source_options
+from dotr.cli.options import file_name, source_options
 from dotr.cli.progress import Progress
 from dotr.cli.run import outputs_apart
 from dotr.errors import Diagnostic, UsageError
@@ -28,6 +28,7 @@ from dotr.io.conversion import TARGETS, Conversion, numbered_part
 from dotr.io.files.outputs import FileOutput
 from dotr.io.files.read_so_far import ReadSoFar
 from dotr.io.files.sources import Sources, TimedGraph, resolve
+from dotr.io.graphs import SourceOptions
 
 ABOUT = "_dotr_archive.json"
 """Stands in every finished folder."""
@@ -51,10 +52,7 @@ def command(
     output: str,
     overwrite: bool,
     quiet: bool,
-    base: str,
-    time_path: str | None,
-    time_unit: str,
-    max_document: int,
+    options: SourceOptions,
     on_error: str,
 ) -> None:
     """Write the graphs of SOURCEs, in time order, to one file whose name says the format, or to a folder.
@@ -64,7 +62,6 @@ def command(
     Parquet files that many tasks read together: the best form of a large log for dotr batch. A .ttl becomes
     an RDF Message Log. Whatever is written is a source again.
     """
-    options = reading(base, time_path, time_unit, max_document)
     output = plain_path(output)
     if is_remote(output):
         raise UsageError(

@@ -13,7 +13,7 @@ import click
 from dotr.cli.dead_letters import DeadLetters
 from dotr.cli.explaining import Asked, DeploymentSubject, NamedSources, Replacing, Subject
 from dotr.cli.given import given_time
-from dotr.cli.options import lateness_options, reading, rules_options, source_options
+from dotr.cli.options import lateness_options, rules_options, source_options
 from dotr.errors import DataError, Diagnostic, UsageError
 from dotr.events import Clock, Time
 from dotr.explain.formats import PlainProofs, html, mermaid
@@ -86,10 +86,7 @@ def command(
     background: tuple[str, ...],
     more_rules: tuple[str, ...],
     verify: bool,
-    base: str,
-    time_path: str | None,
-    time_unit: str,
-    max_document: int,
+    options: SourceOptions,
     on_error: str,
     lateness: int,
     late: str,
@@ -108,7 +105,6 @@ def command(
         raise UsageError(
             Diagnostic("D4171", f"{asked[0]} and {asked[1]} do not go together", hint="ask one thing")
         )
-    options = reading(base, time_path, time_unit, max_document)
     subject: Subject
     if rules is None:
         _refuse_with_deployment(sources, then, more_rules, background)
@@ -127,11 +123,8 @@ def command(
         texts = RuleTexts()
         program = load_program([rules, *more_rules], texts)
         documents = [*program.background, *background]
-        triples = read_background(documents, base, max_document, named=program.named)
-        later = [
-            _replacing(at_, again, more_rules, background, options, max_document, texts)
-            for at_, again in then
-        ]
+        triples = read_background(documents, options.base, options.max_document, named=program.named)
+        later = [_replacing(at_, again, more_rules, background, options, texts) for at_, again in then]
         files = [file for path in documents for file in resolve([path])]
         files = list(dict.fromkeys([*files, *(file for one in later for file in one.files)]))
         subject = NamedSources(program, triples, files, sources, options, on_error, later)
@@ -208,14 +201,13 @@ def _replacing(
     more_rules: Sequence[str],
     background: Sequence[str],
     options: SourceOptions,
-    max_document: int,
     texts: RuleTexts,
 ) -> Replacing:
     """What --then names."""
     when, clock = given_time(at, options.unit, None, "--then")
     program = load_program([rules, *more_rules], texts)
     paths = [*program.background, *background]
-    found = read_background(paths, options.base, max_document, named=program.named)
+    found = read_background(paths, options.base, options.max_document, named=program.named)
     return Replacing(when, clock, program, found, [file for path in paths for file in resolve([path])])
 
 

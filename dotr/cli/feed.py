@@ -28,7 +28,6 @@ from dotr.cli.options import (
     lateness_options,
     micros,
     program_options,
-    reading,
     source_options,
     summary_options,
 )
@@ -46,7 +45,6 @@ from dotr.io.files.outputs import Output, StreamOutput, is_device, open_output
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.files.sources import SourceOptions
 from dotr.io.output_formats import EVENT_FORMATS
-from dotr.io.timestamps import UNITS
 from dotr.ir import Program
 from dotr.lang import load_program
 from dotr.late import replace
@@ -125,10 +123,7 @@ def command(
     more_rules: tuple[str, ...],
     materialize: str,
     verify: bool,
-    base: str,
-    time_path: str | None,
-    time_unit: str,
-    max_document: int,
+    options: SourceOptions,
     on_error: str,
     lateness: int,
     late: str,
@@ -183,12 +178,10 @@ def command(
         loading = time.process_time() - begun
         stored = Clock(*state["clock"]) if state is not None and state["clock"] is not None else None
         unit = (
-            stored.unit
-            if stored is not None and stored.integer and _defaulted("time_unit")
-            else UNITS[time_unit]
+            stored.unit if stored is not None and stored.integer and _defaulted("time_unit") else options.unit
         )
         refuse_other_unit(stored, unit, folder)
-        options = reading(base, time_path, next(n for n, u in UNITS.items() if u == unit), max_document)
+        options = replace(options, unit=unit)
         progress = Progress(not quiet and sys.stderr.isatty() and not (sys.stdout.isatty() and not outputs))
 
         def found(finding: Diagnostic) -> None:
@@ -198,7 +191,7 @@ def command(
         pipeline = resumed(
             journal,
             program,
-            Added(background, base, max_document),
+            Added(background, options.base, options.max_document),
             lateness=lateness,
             on_late=lambda when, graph: feed.late(when, graph),
             on_refused=lambda when, graphs, error: feed.refused(when, graphs, error),
@@ -259,7 +252,7 @@ def command(
             try:
                 if at is not None:
                     when, clock = given_time(at, unit, stored)
-                    part = given_message(insert, delete, base, max_document)
+                    part = given_message(insert, delete, options.base, options.max_document)
                     feed.give(when, part, clock, " ".join(files), keep_open)
                 elif follow:
                     feed.follow(files_read, lambda: time.sleep(_LOOK))

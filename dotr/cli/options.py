@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
@@ -99,19 +100,6 @@ def deployment_option(function: F) -> F:
     return option(function)
 
 
-_KEPT = "dotr.cli.options"
-
-
-def _kept(flag: str, name: str, parse: Callable[[Any], Any], **settings: Any) -> Callable[[F], F]:
-    """An option of sources that no verb looks at itself: it goes from here to `reading`."""
-
-    def keep(context: click.Context, _parameter: click.Parameter, value: Any) -> None:
-        if value is not None and value is not False and value != ():
-            context.meta.setdefault(_KEPT, {})[name] = parse(value)
-
-    return click.option(flag, f"_{name}", callback=keep, expose_value=False, **settings)
-
-
 def zone(value: str) -> str:
     """The name of a time zone, or "" for none."""
     try:
@@ -131,17 +119,41 @@ def class_or_property(value: str) -> str:
     return f"<{iri(value)}>"
 
 
-def mappings(paths: Sequence[str]) -> tuple[TableMapping, ...]:
-    """Mapping files, read."""
-    if not paths:
-        return ()
+def mapping(path: str) -> TableMapping:
+    """A mapping file, read."""
     from dotr.io.tables.mapping import read_mapping  # noqa: PLC0415  # start-up: most runs have no tables
 
-    return tuple(read_mapping(path) for path in paths)
+    return read_mapping(path)
 
 
 def source_options(function: F) -> F:
-    """`--base --time-path --time-unit --time-zone --split --with-shared --map --max-document --on-error`."""
+    """How sources are read, as one argument `options`, and `--on-error`."""
+
+    @wraps(function)
+    def with_options(
+        *,
+        base: str,
+        time_path: str | None,
+        time_unit: str,
+        zone: str,
+        split: str | None,
+        shared: bool,
+        mappings: tuple[TableMapping, ...],
+        max_document: int,
+        **others: Any,
+    ) -> Any:
+        read = SourceOptions(
+            base=base,
+            time_path=f"<{time_path}>" if time_path else None,
+            unit=UNITS[time_unit],
+            zone=zone,
+            split=split or "",
+            shared=shared,
+            mappings=mappings,
+            max_document=max_document,
+        )
+        return function(options=read, **others)
+
     options = (
         click.option(
             "--base", type=iri, metavar="IRI", default=STREAM_BASE, help="Resolve relative IRIs against this."
@@ -155,19 +167,25 @@ def source_options(function: F) -> F:
             default="s",
             help="What integer times count (default: s).",
         ),
-        _kept("--time-zone", "zone", zone, metavar="ZONE", help="The zone of dateTimes that say none."),
-        _kept(
+        click.option(
+            "--time-zone",
+            "zone",
+            type=zone,
+            default="",
+            metavar="ZONE",
+            help="The zone of dateTimes that say none.",
+        ),
+        click.option(
             "--split",
-            "split",
-            class_or_property,
+            type=class_or_property,
             metavar="IRI",
             help="Take dumps apart: a graph for each subject of this class, or with this property.",
         ),
-        _kept("--with-shared", "shared", bool, is_flag=True, help="With --split: also what several share."),
-        _kept(
+        click.option("--with-shared", "shared", is_flag=True, help="With --split: also what several share."),
+        click.option(
             "--map",
             "mappings",
-            mappings,
+            type=mapping,
             multiple=True,
             metavar="FILE",
             help="Read tables (CSV, TSV, JSON lines, Parquet, Arrow) through this mapping; repeatable.",
@@ -187,7 +205,7 @@ def source_options(function: F) -> F:
             help="What happens to documents that cannot be read and instants in error (default: fail).",
         ),
     )
-    return _decorated(function, options)
+    return _decorated(cast(F, with_options), options)
 
 
 def lateness_options(late: str) -> Callable[[F], F]:
@@ -357,16 +375,3 @@ def _decorated(function: F, options: tuple[Callable[[F], F], ...]) -> F:
     for option in reversed(options):
         function = option(function)
     return function
-
-
-def reading(base: str, time_path: str | None, time_unit: str, max_document: int) -> SourceOptions:
-    """The options of sources from those of the command line."""
-    context = click.get_current_context(silent=True)
-    kept = {} if context is None else context.meta.get(_KEPT, {})
-    return SourceOptions(
-        **kept,
-        base=base,
-        time_path=f"<{time_path}>" if time_path else None,
-        unit=UNITS[time_unit],
-        max_document=max_document,
-    )

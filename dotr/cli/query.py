@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 import click
 
 from dotr.cli.dead_letters import DeadLetters
-from dotr.cli.options import budget_option, output_options, reading, rules_options, source_options
+from dotr.cli.options import budget_option, output_options, rules_options, source_options
 from dotr.cli.render import counted, note
 from dotr.cli.render import width as terminal_width
 from dotr.cli.run import chosen_format, outputs_apart
@@ -66,10 +66,7 @@ def command(
     background: tuple[str, ...],
     more_rules: tuple[str, ...],
     verify: bool,
-    base: str,
-    time_path: str | None,
-    time_unit: str,
-    max_document: int,
+    options: SourceOptions,
     on_error: str,
     budget: int,
     format_: str | None,
@@ -100,7 +97,6 @@ def command(
     if format_ is None and graph and output is None:
         format_ = "turtle"
     format_ = chosen_format(format_, output, can, "dotr query")
-    options = reading(base, time_path, time_unit, max_document)
     texts = [path for path in (rules, *more_rules) if not _is_rdf(path)]
     rule_texts = RuleTexts()
     program = load_program(texts, rule_texts) if texts else Program()
@@ -108,7 +104,7 @@ def command(
     documents = [*program.background, *documents, *background]
     inputs = [*rule_texts.read_files, *documents, *sources, *([] if inline or not query else [query])]
     outputs_apart([output] if output else [], [on_error], inputs)
-    triples = read_background(documents, base, max_document, named=program.named)
+    triples = read_background(documents, options.base, options.max_document, named=program.named)
     name = "<query>" if inline else query
     select = None
     if named is not None:

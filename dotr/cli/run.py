@@ -25,7 +25,6 @@ from dotr.cli.options import (
     lateness_options,
     output_options,
     program_options,
-    reading,
     source_options,
     state_option,
     summary_options,
@@ -46,7 +45,7 @@ from dotr.io.files.overlap import refuse_overlap
 from dotr.io.files.read_so_far import ReadSoFar
 from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.files.sources import Mark, Sources, TimedGraph, live, resolve
-from dotr.io.graphs import GraphRun
+from dotr.io.graphs import GraphRun, SourceOptions
 from dotr.io.lineage import Lineage, with_places
 from dotr.io.output_formats import EVENT_FORMATS, format_of_name, refused
 from dotr.ir import Program
@@ -85,10 +84,7 @@ def command(
     more_rules: tuple[str, ...],
     materialize: str,
     verify: bool,
-    base: str,
-    time_path: str | None,
-    time_unit: str,
-    max_document: int,
+    options: SourceOptions,
     on_error: str,
     lateness: int,
     late: str,
@@ -113,7 +109,6 @@ def command(
     many), a folder, a glob, or - for standard input; each may be compressed (.gz .bz2 .zst .zip).
     """
     format_ = chosen_format(format_, output, EVENT_FORMATS, "dotr run")
-    options = reading(base, time_path, time_unit, max_document)
     texts = RuleTexts()
     program = load_program([rules, *more_rules], texts)
     documents = [*program.background, *background]
@@ -124,7 +119,7 @@ def command(
     if only_ or except_:
         program = needed(events_wanted(program, only_, except_))
     render.say_all(program.warnings)
-    triples = BackgroundFiles(documents, base, max_document, named=program.named)
+    triples = BackgroundFiles(documents, options.base, options.max_document, named=program.named)
     everything = materialize == "all" or states is not None
     deployment = Deployment(program, triples, Settings(materialize_all=everything, budget=budget))
     enriched = None if states is None else StateFile(states, overwrite, lambda: replay.pipeline.clock)
@@ -139,7 +134,7 @@ def command(
     with (
         DeadLetters(on_error, overwrite) as dead,
         DeadLetters(late, overwrite) as delayed,
-        parsing(jobs, base) as workers,
+        parsing(jobs, options.base) as workers,
     ):
         replay: Replay = Replay(
             Sources(sources, options, dead.refusals(), workers=workers),
@@ -163,7 +158,9 @@ def command(
             again = load_program([later, *more_rules], texts)
             if only_ or except_:
                 again = events_wanted(again, only_, except_)
-            facts = read_background([*again.background, *background], base, max_document, named=again.named)
+            facts = read_background(
+                [*again.background, *background], options.base, options.max_document, named=again.named
+            )
             replay.replace(when, clock, again, facts)
         replay.run(open_sink(format_, output, overwrite, program, write), output)
 

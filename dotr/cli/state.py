@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import click
 
 from dotr.cli.explain import instant_of, run_up_to
-from dotr.cli.options import reading, rules_options, source_options
+from dotr.cli.options import rules_options, source_options
 from dotr.errors import Diagnostic, UsageError
 from dotr.events import Time
 from dotr.explain.history import History
@@ -18,6 +18,7 @@ from dotr.explain.instants import KeptInstants
 from dotr.io.files.background_documents import read_background
 from dotr.io.files.outputs import open_output
 from dotr.io.files.rule_texts import RuleTexts
+from dotr.io.graphs import SourceOptions
 from dotr.io.term_formatting import TermFormatter
 from dotr.lang import load_program
 from dotr.rdf.terms import Triple
@@ -50,10 +51,7 @@ def command(
     background: tuple[str, ...],
     more_rules: tuple[str, ...],
     verify: bool,
-    base: str,
-    time_path: str | None,
-    time_unit: str,
-    max_document: int,
+    options: SourceOptions,
     on_error: str,
 ) -> None:
     """Print K(t): the background, the graphs of that instant, and what the rules derive from them.
@@ -66,10 +64,9 @@ def command(
         raise UsageError(
             Diagnostic("D4171", "--verify has nothing to compare here", hint="dotr query --verify")
         )
-    options = reading(base, time_path, time_unit, max_document)
     program = load_program([rules, *more_rules], RuleTexts())
     documents = [*program.background, *background]
-    triples = read_background(documents, base, max_document, named=program.named)
+    triples = read_background(documents, options.base, options.max_document, named=program.named)
     time = instant_of(at, options.unit)
     then = None if since is None else _earlier(instant_of(since, options.unit), time, format_)
     history = History(program, triples, until=time, also=then, everything=True)

@@ -25,13 +25,11 @@ from dotr.cli.options import (
     jump_option,
     micros,
     number,
-    reading,
 )
 from dotr.cli.progress import Progress
 from dotr.cli.spark_options import asked_of_spark, spark_options
 from dotr.core.deployment import Deployment, Settings
 from dotr.events import Clock
-from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE
 from dotr.io.files.background_documents import read_background
 from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.files.sources import SourceOptions
@@ -159,7 +157,7 @@ def command(
     triples = read_background([*program.background, *background], named=program.named)
     deployment = Deployment(program, triples, Settings(budget=BUDGET))
     options = StreamOptions(format_, lateness, late, on_error, max_jump)
-    given = reading(STREAM_BASE, time_path, time_unit, MAX_DOCUMENT)
+    given = SourceOptions(time_path=f"<{time_path}>" if time_path else None, unit=UNITS[time_unit])
     progress = Progress(not quiet and sys.stderr.isatty())
     trigger = (once, None if every is None else every / 1e6)
     wanted = _Wanted(source, places, given, options, most, mode)

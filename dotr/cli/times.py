@@ -11,10 +11,11 @@ from typing import Any
 
 import click
 
-from dotr.cli.options import reading, source_options
+from dotr.cli.options import source_options
 from dotr.cli.render import counted
 from dotr.events import Clock
 from dotr.io.files.sources import resolve
+from dotr.io.graphs import SourceOptions
 from dotr.io.likely_times import LikelyTime
 from dotr.io.time_survey import Disorder, TimeSurvey, survey_times
 from dotr.temporal.durations import duration_text
@@ -29,10 +30,7 @@ from dotr.temporal.durations import duration_text
 def command(
     sources: tuple[str, ...],
     format_: str,
-    base: str,
-    time_path: str | None,
-    time_unit: str,
-    max_document: int,
+    options: SourceOptions,
     on_error: str,
 ) -> int:
     """What the times of SOURCEs are like, where they were found, and what is out of order.
@@ -40,7 +38,6 @@ def command(
     Where documents have no time it says which of their values could be one. Exit code 1 when a document is
     refused.
     """
-    options = reading(base, time_path, time_unit, max_document)
     survey = survey_times(resolve(sources, options.mappings), options)
     if format_ == "json":
         click.echo(json.dumps(as_json(survey), ensure_ascii=False))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import click
 
 from dotr.cli.dead_letters import DeadLetters
-from dotr.cli.options import jump_option, lateness_options, output_options, reading, source_options
+from dotr.cli.options import jump_option, lateness_options, output_options, source_options
 from dotr.cli.query import json_row, query_text
 from dotr.cli.run import Replay, SummaryStyle, chosen_format, outputs_apart
 from dotr.core.deployment import Deployment
@@ -24,6 +24,7 @@ from dotr.io.files.event_sinks import TextSink
 from dotr.io.files.outputs import open_output
 from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.files.sources import Sources
+from dotr.io.graphs import SourceOptions
 from dotr.io.term_formatting import TermFormatter
 from dotr.ir import Program, Select
 from dotr.lang import load_program, parse_query_and_prefixes
@@ -56,10 +57,7 @@ def command(
     holds: tuple[str, ...],
     initial: bool,
     verify: bool,
-    base: str,
-    time_path: str | None,
-    time_unit: str,
-    max_document: int,
+    options: SourceOptions,
     on_error: str,
     lateness: int,
     late: str,
@@ -75,7 +73,6 @@ def command(
     and no rules file declares is held until it is deleted.
     """
     format_ = chosen_format(format_, output, FORMATS, "dotr watch")
-    options = reading(base, time_path, time_unit, max_document)
     texts = RuleTexts()
     prologue = load_program(rules, texts) if rules else Program()
     select, prefixes = parse_query_and_prefixes(query_text(query), query, prologue.prefixes)
@@ -87,7 +84,7 @@ def command(
     outputs_apart(
         [output] if output else [], [on_error, late], [*texts.read_files, query, *documents, *sources]
     )
-    triples = BackgroundFiles(documents, base, max_document, named=program.named)
+    triples = BackgroundFiles(documents, options.base, options.max_document, named=program.named)
     write = _writer(format_, select, prefixes)
     with DeadLetters(on_error, overwrite) as dead, DeadLetters(late, overwrite) as delayed:
         replay = Replay(
