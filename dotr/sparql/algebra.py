@@ -1,12 +1,12 @@
 """Typed algebra of queries, and the translation of trees into it.
 
-Place:   what plans are made from; between the tree (ir/queries.py) and the compiler.
-Method:  SPARQL 1.1, sec. 18.2, with two departures that keep the meaning. Property paths of sequences,
-         inverses and alternatives are spelled out as joins and unions, those that repeat are patterns. Joins,
-         filters and binds over basic graph patterns, inline data and unions of them are pushed together into
-         `BasicGraphPattern`s, one for each way through the unions, wherever no variable changes its scope.
-Why not: one operator per SPARQL clause: a conjunction is what the join kernel plans as a whole, so that a
-         filter runs as soon as its variables are bound, and a delta starts from any of its patterns.
+Place:   between the tree (ir/queries.py) and the compiler, which makes plans from it.
+Method:  SPARQL 1.1, sec. 18.2, with two equivalent changes. Paths of sequences, inverses and alternatives are
+         expanded to joins and unions, repetitions are patterns. Joins, filters and binds over basic graph
+         patterns, inline data and unions of them are merged into `BasicGraphPattern`s, one for each
+         combination of union branches, wherever no variable changes its scope.
+Why not: one operator per SPARQL clause: the join kernel plans a conjunction as a whole, so that a filter runs
+         as soon as its variables are bound, and a delta starts from any of its patterns.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from dotr.sparql.bound_variables import subexpressions
 from dotr.sparql.path_expansion import may_be_empty
 
 MOST_BRANCHES: Final = 64
-"""Conjunctions that one union is multiplied out into, at most."""
+"""The limit of conjunctions into which one union is expanded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A triple pattern, or two ends of a path that repeats (`*`, `+`, `?`)."""
+    """A triple pattern, or two ends of a repeated path (`*`, `+`, `?`)."""
 
     subject: Node
     predicate: Node | Path
@@ -63,8 +63,8 @@ Step: TypeAlias = Filter | Bind
 class BasicGraphPattern:
     """All patterns match, then the steps from left to right: a filter holds, a bind sets its variable.
 
-    No step has an EXISTS or an aggregate. A bind of a constant stands first (inline data).
-    Without patterns and steps: one solution that binds nothing.
+    No step has an EXISTS or an aggregate. Binds of constants come first (inline data). Without patterns and
+    steps: one empty solution.
     """
 
     patterns: tuple[Pattern, ...] = ()
@@ -105,8 +105,8 @@ class UnionOf:
 class FilterOf:
     """FILTER. `patterns` holds the algebra of each Exists of the condition, in order of appearance.
 
-    In these the variables of `inner` are constants (SPARQL 1.1, sec. 18.6): each is a union of conjunctions
-    whose steps are filters only.
+    In these patterns the variables of `inner` are constants (SPARQL 1.1, sec. 18.6): each is a union of
+    conjunctions whose steps are filters only.
     """
 
     inner: Algebra
@@ -185,7 +185,7 @@ def certain(node: Algebra) -> frozenset[str]:
 
 
 def patterns_of(node: Algebra) -> Iterator[Pattern]:
-    """Every triple pattern, those of EXISTS included."""
+    """Every triple pattern, including those of EXISTS."""
     match node:
         case BasicGraphPattern(patterns):
             yield from patterns
@@ -230,12 +230,12 @@ def existences(expression: Expression) -> list[Exists]:
 
 
 def asks_time(expression: Expression) -> bool:
-    """Whether NOW() stands in it (outside EXISTS)."""
+    """Whether NOW() occurs in it (outside EXISTS)."""
     return any(isinstance(part, Call) and part.function == "NOW" for part in subexpressions(expression))
 
 
 def branches_of(node: Algebra) -> tuple[BasicGraphPattern, ...] | None:
-    """The conjunctions a node is the union of, or None."""
+    """The conjunctions whose union the node is, or None."""
     if isinstance(node, BasicGraphPattern):
         return (node,)
     if isinstance(node, UnionOf):
@@ -244,7 +244,7 @@ def branches_of(node: Algebra) -> tuple[BasicGraphPattern, ...] | None:
     return None
 
 
-# constructors that push together what may be
+# constructors that merge conjunctions where allowed
 
 
 def union(nodes: Iterable[Algebra]) -> Algebra:
@@ -256,7 +256,7 @@ def union(nodes: Iterable[Algebra]) -> Algebra:
 
 
 def join(left: Algebra, right: Algebra) -> Algebra:
-    """Join; of conjunctions and their unions: conjunctions again, where that changes no scope."""
+    """Join; conjunctions and their unions become conjunctions again, if that changes no scope."""
     if left == UNIT:
         return right
     if right == UNIT:
@@ -287,7 +287,7 @@ def _merge(left: BasicGraphPattern, right: BasicGraphPattern) -> Algebra | None:
 
 
 def _steps_may_move(own: BasicGraphPattern, other: BasicGraphPattern) -> bool:
-    """Whether the steps of `own` mean the same once the variables of `other` are bound too."""
+    """Whether the steps of `own` mean the same when the variables of `other` are bound, too."""
     known, foreign = certain(own), possible(other)
     fixed = constants_of(own.steps)
     for step in own.steps:
@@ -317,7 +317,7 @@ def _constants_first(steps: Many[Step]) -> tuple[Step, ...]:
 
 
 def select(inner: Algebra, condition: Expression) -> Algebra:
-    """FILTER without EXISTS; inside the conjunctions where there are some."""
+    """FILTER without EXISTS; inside the conjunctions, if any."""
     branches = branches_of(inner)
     if branches is None:
         return FilterOf(inner, condition)
@@ -326,7 +326,7 @@ def select(inner: Algebra, condition: Expression) -> Algebra:
 
 
 def extend(inner: Algebra, variable: str, expression: Expression) -> Algebra:
-    """BIND without EXISTS; inside the conjunctions where there are some that do not know the variable."""
+    """BIND without EXISTS; inside the conjunctions, if any, that lack the variable."""
     branches = branches_of(inner)
     if branches is None or any(variable in _names(branch) for branch in branches):
         return Extend(inner, variable, expression)

@@ -1,4 +1,4 @@
-"""Which variables a query's parts bind, and other questions one asks of a tree without running it.
+"""Which variables a query's parts bind, and other static properties of a tree.
 
 Place:   used by lang (SELECT *), by the passes of this package and by the compiler.
 Method:  SPARQL 1.1, sec. 18.2.1 "Variable Scope". Names of blank nodes start with a dot: never in scope.
@@ -64,7 +64,7 @@ def _element(element: Element) -> Iterator[str]:
 
 
 def subexpressions(expression: Expression) -> Iterator[Expression]:
-    """The expression and all in it, parents first; not the patterns of EXISTS."""
+    """The expression and its subexpressions, parents first; without the patterns of EXISTS."""
     yield expression
     match expression:
         case Call(_, arguments):
@@ -99,7 +99,7 @@ def is_grouped(select: Select) -> bool:
 
 
 def names(select: Select) -> set[str]:
-    """Every variable name that occurs anywhere in the query, in scope or not."""
+    """Every variable name in the query, in scope or not."""
     found = set(select.variables)
     for projection in select.projection:
         found |= _names_of(projection.expression)
@@ -115,7 +115,7 @@ def names(select: Select) -> set[str]:
 
 
 def names_of_group(group: GroupPattern) -> set[str]:
-    """Every variable name that occurs anywhere in a group, blank nodes included."""
+    """Every variable name in a group, including blank nodes."""
     found: set[str] = set()
     for element in group.elements:
         match element:

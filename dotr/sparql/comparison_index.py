@@ -1,11 +1,11 @@
-"""One index for the comparisons of many queries: who wants a row in which `?v` has this value?
+"""One index for the comparisons of many queries: which queries want a row in which `?v` has this value.
 
-Place:   between a shape's rows and its members (shapes.py, extract.py).
-Method:  `<` and its kin: constants of one type of value stand sorted, and those that a value passes are a
+Place:   between a shape's rows and its members (shapes.py, core/extract.py).
+Method:  `<` and similar: constants of one type of value are sorted, and those that a value passes are a
          prefix or a suffix, found by bisection with the operator itself, so that its typing and rounding are
-         exact. `=`: constants are hashed by something that equal values share (for numbers the nearest
-         single), and the operator is asked again of the few. What has no order (durations, unknown types) and
-         `!=` are lists. A value seen before is one table look-up.
+         exact. `=`: constants are hashed by a key that equal values share (for numbers the nearest single),
+         and the operator decides among the few found. Types without an order (durations, unknown types) and
+         `!=` are lists. A known value costs one table look-up.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ HOLDS: Final[dict[str, Callable[[Value, Value], Truth]]] = {
 
 
 class ComparisonIndex:
-    """Owns the constants of one comparison, one a member. `members`: what `passing` and `any` look up."""
+    """Owns the constants of one comparison, one per member. `members`: the table of `passing` and `any`."""
 
     def __init__(self, operator: str, constants: Sequence[Term]) -> None:
         holds = HOLDS[operator]
@@ -54,11 +54,11 @@ class ComparisonIndex:
         self.members: Memo[Term, Members] = Memo(find, limit=max(256, (1 << 21) // max(1, len(constants))))
 
     def passing(self, term: Term | None) -> Members:
-        """The members whose comparison is true of a value; none is of an unbound one."""
+        """The members whose comparison is true of a value; empty for an unbound one."""
         return () if term is None else self.members[term]
 
     def any(self, term: Term) -> bool:
-        """Whether there is one: a guard for the join."""
+        """Whether there is such a member: a guard for the join."""
         return self.members[term] != ()
 
 
@@ -75,7 +75,7 @@ def _listed(
 
 
 def _thresholds(operator: str, constants: Sequence[Term]) -> Callable[[Term], Members]:
-    """Sorted constants per type. What passes is a prefix for `>` and `>=`, a suffix for `<` and `<=`."""
+    """Sorted constants per type. Those passed are a prefix for `>` and `>=`, a suffix for `<` and `<=`."""
     holds = HOLDS[operator]
     upward = operator in (">", ">=")
     sorted_: dict[object, list[tuple[Value, int]]] = {}
@@ -83,7 +83,7 @@ def _thresholds(operator: str, constants: Sequence[Term]) -> Callable[[Term], Me
     for member, constant in enumerate(constants):
         value = decode(constant)
         kind = _order(value)
-        if kind is None or value != value:  # NaN has no place among numbers
+        if kind is None or value != value:  # NaN has no place in the order
             rest.append((value, member))
         else:
             sorted_.setdefault(kind, []).append((value, member))
@@ -108,7 +108,7 @@ def _thresholds(operator: str, constants: Sequence[Term]) -> Callable[[Term], Me
 
 
 def _order(value: Value) -> object:
-    """What the constants of one sorted list have in common; None where there is no order."""
+    """What the constants of one sorted list have in common; None without an order."""
     if isinstance(value, DateTime):
         return DateTime, value.zoned
     kind = type(value)
@@ -134,7 +134,7 @@ def _equality(constants: Sequence[Term]) -> Callable[[Term], Members]:
 
 
 def _bucket(value: Value) -> object:
-    """Equal values have equal buckets: for numbers the nearest single, which no promotion can part."""
+    """Equal values have equal buckets: for numbers the nearest single, which no promotion separates."""
     if isinstance(value, (Resource, LanguageString)):
         return value.term
     if isinstance(value, DateTime):

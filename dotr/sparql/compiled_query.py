@@ -1,8 +1,8 @@
-"""A compiled query: its answers of the background once, and at an instant what changes.
+"""A compiled query: its answers over the background once, and their changes at an instant.
 
-Place:   what extract.py asks; made from a translated query and one store.
-Method:  answers(K(t)) = answers(background) + Δ, Δ from the operators; projection, DISTINCT, order and cut
-         are done here, on multisets of rows.
+Place:   evaluated by core/extract.py; made from a translated query and one store.
+Method:  answers(K(t)) = answers(background) + Δ, Δ from the operators; projection, DISTINCT, order and limit
+         are applied here, on multisets of rows.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dotr.sparql.translate import Translated
 
 
 class CompiledQuery:
-    """Owns the static answers of one query; `rows()` is asked while the store is at an instant."""
+    """Owns the static answers of one query; `rows()` is called while the store is at an instant."""
 
     def __init__(self, translated: Translated, builder: Builder) -> None:
         self.translated = translated
@@ -42,14 +42,14 @@ class CompiledQuery:
         self._outputs: Counter[Row] | None = None
 
     def static(self) -> Counter[Row]:
-        """The answers of the background, before what depends on the time; computed once."""
+        """The answers over the background, before steps that depend on the time; computed once."""
         if self._static is None:
             rows = () if self._root.statically_empty else self._root.rows(View.OLD, {})
             self._static = Counter(map(self._keep, rows))
         return self._static
 
     def changes(self) -> list[Change]:
-        """What the instant adds to the static answers and takes from them, consolidated; till `forget`."""
+        """What the instant adds to and removes from the static answers, consolidated; until `forget`."""
         if self._changes is None:
             found = self._root.changes()
             self._changes = consolidated((self._keep(row), n) for row, n in found) if found else []
@@ -60,7 +60,7 @@ class CompiledQuery:
         self._changes = None
 
     def settle(self, changes: Iterable[Change]) -> None:
-        """The background has changed, and by these, consolidated, its answers. O(the changes)."""
+        """The background has changed, and its answers by these, consolidated. O(the changes)."""
         changes = list(changes)
         if self._static is not None:
             _settle(self._static, changes)
@@ -68,11 +68,11 @@ class CompiledQuery:
             _settle(self._outputs, consolidated((self._output(row), n) for row, n in changes))
 
     def renew(self) -> None:
-        """The background has changed, nobody knows how."""
+        """The background has changed in an unknown way."""
         self._static = self._changes = self._outputs = None
 
     def looked_up(self, values: Mapping[str, Term]) -> list[Row] | None:
-        """`solutions` of the background alone that have these values; None where that is not a look-up."""
+        """`solutions` of the background alone with these values; None if that is not a look-up."""
         root = self._root
         if self._late is not None or not isinstance(root, Leaf) or not root.binds(values):
             return None
@@ -90,7 +90,7 @@ class CompiledQuery:
         return self._late is None
 
     def moved(self) -> list[Change]:
-        """`changes` of a timeless query over its outputs, of what DISTINCT leaves if it says so."""
+        """`changes` of a timeless query over its outputs, after DISTINCT if it has it."""
         moved = consolidated((self._output(row), n) for row, n in self.changes())
         if not self.translated.distinct:
             return moved
@@ -103,18 +103,18 @@ class CompiledQuery:
         return [(row, flip) for row, flip in flips if flip]
 
     def standing(self) -> list[Row]:
-        """The answers of the background alone, of a timeless query, as `answers` has them."""
+        """The answers of a timeless query over the background alone, in the form of `answers`."""
         rows = list(map(self._output, self.static().elements()))
         return self._ordered(rows) if self.translated.order else rows
 
     def answers(self) -> list[Row]:
-        """The answers at this instant over `outputs`, repeats kept; in order and cut if the query says so."""
+        """The answers at this instant over `outputs`, with repeats; ordered and cut by the query."""
         if self.translated.order:
             return self.solutions()
         return list(map(self._output, self._rows()))
 
     def solutions(self) -> list[Row]:
-        """All answers at this instant, in ORDER BY order and cut if the query says so, else canonical."""
+        """All answers at this instant, in ORDER BY order and cut if the query has that, else canonical."""
         return self._ordered(list(map(self._output, self._rows())))
 
     def rows(self) -> list[Row]:
@@ -164,7 +164,7 @@ def _settle(counts: Counter[Row], changes: Iterable[Change]) -> None:
 
 
 def _picker(have: tuple[str, ...], want: tuple[str, ...]) -> Callable[[Row], Row]:
-    """A function that brings a row to other columns; None where it has none."""
+    """A function that maps a row to other columns, None for missing ones."""
     if have == want:
         return lambda row: row
     places = [have.index(name) if name in have else None for name in want]
@@ -174,7 +174,7 @@ def _picker(have: tuple[str, ...], want: tuple[str, ...]) -> Callable[[Row], Row
 def _late(
     translated: Translated, builder: Builder, schema: tuple[str, ...]
 ) -> Callable[[Iterable[Row]], Iterable[Row]]:
-    """The steps that depend on the time, as a function of kept rows."""
+    """The steps that depend on the time, as a function of `kept` rows."""
     work = [
         (schema.index(step.variable.name), builder.scalars.compute(step.expression, schema))
         if isinstance(step, Bind)

@@ -1,9 +1,9 @@
 """Rows of a shape to the facts of its members.
 
-Place:   last step of extraction: who gets which row, in which order, with which ordinal.
-Method:  language.md, sec. 1, "Canonical order of facts". One index for the first comparison; what it lets
-         through is tested for the others. Members with the same constants share one list of facts. Where the
-         reader can compare by itself (`Shares`), members have a base: the facts of all of them, made once.
+Place:   last step of extraction: which member gets which row, in which order, with which ordinal.
+Method:  language.md, sec. 1, "Canonical order of facts". One index for the first comparison; passing rows are
+         tested for the others. Members with the same constants share one list of facts. If the reader can
+         compare itself (`Shares`), members have a base: the facts of all of them, made once.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FLOAT = f'"^^<{XSD_FLOAT}>'
 
 
 def facts_of(rows: Iterable[Row], time: Time) -> list[Fact]:
-    """Rows as facts in canonical order, numbered from 0 among equal ones."""
+    """Rows as facts in canonical order, equal ones numbered from 0."""
     facts: list[Fact] = []
     last: Row | None = None
     ordinal = 0
@@ -39,7 +39,7 @@ def facts_of(rows: Iterable[Row], time: Time) -> list[Fact]:
 
 
 def attributes(row: Row) -> Row:
-    """A row as a fact has it: an xsd:float is the xsd:double of the same value."""
+    """A row in the form of a fact: an xsd:float becomes the xsd:double of the same value."""
     for term in row:
         if term is not None and term.endswith(_FLOAT) and term[0] == '"':
             return widened([row])[0]
@@ -47,15 +47,15 @@ def attributes(row: Row) -> Row:
 
 
 Sizes: TypeAlias = Callable[[Term | None], int | None]
-"""What a term measures; None where it passes no constant."""
+"""The measure of a term; None if it passes no constant."""
 
 Shares: TypeAlias = Callable[[str, Sequence[Term]], Sizes | None]
-"""(operator, constants) → what terms measure, where who reads the facts can decide by that which pass; None
-where not. Of two terms the one that measures more passes all that the other passes."""
+"""(operator, constants) → the measure by which the reader of the facts can decide which terms pass, or None.
+A term of greater measure passes every constant that the other passes."""
 
 
 class ShapeGroup:
-    """Streams that get the same facts: same shape, same constants. `fed`: those they are given under."""
+    """Streams that get the same facts: same shape, same constants. `fed`: the names of the facts."""
 
     __slots__ = ("constants", "fed", "rows", "streams")
 
@@ -67,7 +67,7 @@ class ShapeGroup:
 
 
 class Distribution:
-    """Owns the members of one shape. Rows come in over the shape's columns, members' own columns first."""
+    """Owns the members of one shape. Rows have the shape's columns, members' own columns first."""
 
     def __init__(
         self,
@@ -108,22 +108,22 @@ class Distribution:
         )
 
     def _address(self) -> None:
-        """Say who gets every row as it is, if no row must be looked at for that: `everybody`."""
+        """Set `everybody`, the members that get every row as it is, if no row must be tested for that."""
         self._everybody = tuple(stream for group in self.groups for stream in group.fed)
         self.everybody = self._everybody if self.index is None else ()
 
     def part(self) -> None:
-        """Every member has facts of its own, none those of a base. Before the first row."""
+        """Give every member its own facts instead of a base. Before the first row."""
         self.base, self._sizes = "", None
 
     def _streams_for(self, term: Term) -> tuple[str, ...]:
-        """The streams that get a row with this value at the compared place, if nothing else is compared."""
+        """The streams that get a row with this value at the compared place, without further comparisons."""
         if self.index is None:
             return self._everybody
         return tuple(s for member in self.index.passing(term) for s in self.groups[member].fed)
 
     def same(self) -> Iterator[tuple[str, str]]:
-        """(stream, the one under which its facts are given) of streams that get none under their own name."""
+        """(stream, the one under whose name its facts are passed), if not its own."""
         for group in self.groups:
             for stream in group.streams[len(group.fed) :]:
                 yield stream, group.fed[0]
@@ -140,11 +140,11 @@ class Distribution:
         return tuple(stream for group in self.groups for stream in group.streams)
 
     def reached(self, rows: Iterable[Row]) -> list[str]:
-        """The members that get some of the rows."""
+        """The members that get any of the rows."""
         return [stream for group, _ in self.share(rows) for stream in group.streams]
 
     def share(self, rows: Iterable[Row]) -> list[tuple[ShapeGroup, list[Row]]]:
-        """Each group that gets something, with its rows over its own columns, as they came."""
+        """Each group that gets rows, with these over its own columns, in order of arrival."""
         if self.index is None:
             rows = list(rows)
             return [(group, rows) for group in self.groups if rows]
@@ -172,14 +172,14 @@ class Distribution:
         return True
 
     def split(self, rows: Iterable[Row]) -> Iterator[tuple[tuple[str, ...], list[Row]]]:
-        """Lists of rows as attributes and the streams that get them; no list is empty. Without a base."""
+        """Non-empty lists of rows as attributes, and the streams that get them. Without a base."""
         for group, own in self.share(rows):
             yield group.fed, list(map(attributes, dict.fromkeys(own) if self._distinct else own))
 
     def facts(self, rows: Sequence[Row], time: Time, result: dict[str, list[Fact]]) -> None:
-        """Put the facts of every member that has some into `result`; with a base, the base's alone.
+        """Put the facts of every member into `result`; with a base, only the base's.
 
-        Members may get the same list.
+        Members may share a list.
         """
         if self._sizes is not None:
             facts = self._sized(rows, time, self._sizes)
@@ -194,8 +194,8 @@ class Distribution:
                     result[stream] = facts
 
     def _sized(self, rows: Sequence[Row], time: Time, size_of: Sizes) -> list[Fact]:
-        """Facts of the base, each with what it measures. Those that no member takes are left out; among
-        equal ones those that measure more come first, so that they are numbered as each member's own are.
+        """Facts of the base, each with its measure. Those that no member takes are left out; among equal ones
+        greater measures come first, so that they are numbered like each member's own facts.
         """
         place = self._place
         if self._distinct:
@@ -225,8 +225,8 @@ class Distribution:
             result[stream] = facts
 
     def lines_of_one(self, columns: Sequence[str], literal: Sequence[bool], names: Names) -> list[str]:
-        """Source lines that do what `facts` does for one row, given the names of its values, none of them
-        unbound, and of each whether it may be a literal; over `time` and `result`.
+        """Source lines of `facts` for one row, over `time` and `result`. Takes the names of its values, none
+        unbound, and whether each may be a literal.
         """
         if self._others:
             facts = names.bind(self.facts, "FACTS")
@@ -246,7 +246,7 @@ class Distribution:
 
 
 def _attribute(column: str, names: Names) -> str:
-    """Source of a value as a fact has it. (To look at one character costs a third of `endswith`.)"""
+    """Source of a value in the form of a fact. (To look at one character costs a third of `endswith`.)"""
     widen, float_ = names.bind(_widen, "WIDE"), names.bind(_FLOAT, "FLOAT")
     return f"({widen}({column}) if {column}[-2] == 't' and {column}.endswith({float_}) else {column})"
 

@@ -1,12 +1,12 @@
-"""Entries: what triples give each by itself, over the background alone, as generated functions of predicates.
+"""Entries: the facts of single triples over the background alone, as generated functions per predicate.
 
 Place:   core/extract.py makes them; core/instant.py calls them for instants of triples that no rule reads and
          no query joins with each other.
-Method:  who asks for a predicate is known beforehand: a triple starts the plan of each query that does, over
-         the background (joins/join_code.py). Of an instant of one triple, what is found is written as facts
-         where it is found; of several, rows are collected first.
-Why not: filling an overlay, asking what was touched, and emptying it: nobody else looks into it, and it is
-         two thirds of what a small graph costs here.
+Method:  the queries that read a predicate are known beforehand: a triple starts the plan of each, over the
+         background (joins/join_code.py). For an instant of one triple, facts are written where they are
+         found; for several, rows are collected first.
+Why not: filling an overlay, finding what was touched, and emptying it: nothing else reads it, and it is two
+         thirds of the cost of a small graph.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class _FactLines:
 
 @dataclass(frozen=True, slots=True)
 class _RowLines:
-    """Write every row into the list of this name; `most`: how many it may hold."""
+    """Write every row into the list of this name; `most`: its limit."""
 
     rows: str
     most: int
@@ -93,10 +93,10 @@ def _explode() -> None:
 
 def entry(units: Iterable[MonotoneDelta], predicate: Relation, moment: Moment) -> Entry | None:
     """The function for an instant of one triple of this predicate, which no rule and no union reads, over the
-    units that ask for it. None where a query takes more than the triple and the background.
+    units that read it. None if a query takes more than the triple and the background.
 
-    Cost of a call: the plans. It raises Exhausted and Explosion where a query takes too much; nothing is left
-    of it then.
+    Cost of a call: the plans. It raises Exhausted and Explosion if a query takes too much; then nothing is
+    left behind.
     """
     names = Names()
     lines = ["def entry(r0, r1, time):", f"    {names.bind(moment, 'MOMENT')}.time = time", "    result = {}"]
@@ -109,8 +109,8 @@ def entry(units: Iterable[MonotoneDelta], predicate: Relation, moment: Moment) -
 
 
 def collector(units: Iterable[MonotoneDelta], predicate: Relation, woken: Woken) -> Collector | None:
-    """The function for one triple among several that are independent: rows go to the units that ask for the
-    predicate, which wake. None, cost and what is raised: see `entry`.
+    """The function for one of several independent triples: rows go to the units that read the predicate,
+    which wake. None, cost and errors: see `entry`.
     """
     names = Names()
     lines = ["def collect(r0, r1):"]
@@ -132,8 +132,8 @@ def independent(units: Iterable[MonotoneDelta], predicates: Collection[Relation]
 
 
 def _starts(unit: MonotoneDelta, relation: Relation, *, checked: bool = True) -> list[_Start] | None:
-    """The plans that a row of the relation starts; None where it is not known that nothing else does. With
-    `checked` they look early whether any member wants a row.
+    """The plans that a row of the relation starts; None if it may start others, too. With `checked` they test
+    early whether any member wants a row.
     """
     found: list[_Start] = []
     for leaf in unit.leaves:
@@ -152,8 +152,8 @@ def _starts(unit: MonotoneDelta, relation: Relation, *, checked: bool = True) ->
 
 
 def _one_row(unit: MonotoneDelta, predicate: Relation, names: Names) -> list[str]:
-    """The lines of a unit that finds one row at most; none where it may find more. Whether any member wants
-    the row is seen where its facts are made.
+    """The lines of a unit that finds at most one row; empty if it may find more. Whether any member wants the
+    row is tested where its facts are made.
     """
     starts = _starts(unit, predicate, checked=False)
     if starts is None or len(starts) != 1:

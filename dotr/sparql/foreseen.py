@@ -1,11 +1,11 @@
-"""The second reading of a query, in bounded time: the full engine where its work can be foreseen.
+"""The second reading of a query, in bounded time: the full engine if its work can be foreseen.
 
 Place:   between `--verify` and full.py; tests ask full.py itself.
-Method:  what runs in the full engine cannot be interrupted. So the rows that it may visit are bounded before
-         it starts: a pattern that is joined visits as many as one value has at most, a path that repeats
-         visits every node from every node. Past the budget the counted interpreter answers, which shares its
-         look-ups with the engine that is checked, and can be stopped.
-Why not: a process that is killed: it needs a copy of the state for every query and instant.
+Method:  the full engine cannot be interrupted. So the rows that it may visit are bounded before it starts: a
+         joined pattern visits at most as many as one value has, a repeated path visits every node from every
+         node. Past the budget the metered interpreter answers, which shares its look-ups with the checked
+         engine, and can be stopped.
+Why not: a process to kill: it needs a copy of the state for every query and instant.
 Bad input: D4091 work beyond the budget of the interpreter, too.
 """
 
@@ -28,11 +28,11 @@ from dotr.sparql.full import FullQuery, widened
 
 PATHS = (Inverse, Sequence, Alternative, Repeat, NegatedSet)
 LARGEST = 2 * BUDGET
-"""Units that the interpreter may take in place of the full engine."""
+"""Units that the interpreter may take instead of the full engine."""
 
 
 class ForeseenQuery:
-    """As FullQuery, over states of any size. Raises ProgramError D1290, D4091."""
+    """Like FullQuery, over states of any size. Raises ProgramError D1290, D4091."""
 
     def __init__(self, select: Select, budget: int = BUDGET, largest: int = LARGEST) -> None:
         self._select, self._full = select, FullQuery(select)
@@ -43,7 +43,7 @@ class ForeseenQuery:
         return widened(self.solutions(store, now))
 
     def solutions(self, store: ox.Store, now: Term) -> list[Row]:
-        """Every answer, in ORDER BY order and cut if the query says so, else canonical."""
+        """Every answer, in ORDER BY order and cut if the query has that, else canonical."""
         if foreseen(self._select, store) <= self._budget:
             return self._full.solutions(store, now)
         return self._interpreted(store, now)
@@ -55,7 +55,7 @@ class ForeseenQuery:
         return bool(self._interpreted(store, now))
 
     def _interpreted(self, store: ox.Store, now: Term) -> list[Row]:
-        # literal readings stand on no engine: this one is loaded only where they cannot be asked
+        # literal readings use no engine: this one is loaded only if they cannot answer
         from dotr.joins.store import TripleIndex  # noqa: PLC0415
         from dotr.rdf.background import Background  # noqa: PLC0415
         from dotr.sparql.interpreter import InterpretedQuery  # noqa: PLC0415
@@ -81,12 +81,12 @@ def _terms(quad: ox.Quad) -> tuple[Term, Term, Term]:
 
 
 def foreseen(select: Select, store: ox.Store) -> float:
-    """Rows that a query may visit at most when patterns are joined in their order. O(state)."""
+    """The most rows that a query may visit when patterns are joined in order. O(state)."""
     return _Estimate(store).of(select, set())
 
 
 class _Estimate:
-    """Owns what was counted of a store: rows of a predicate, and the most that one end has."""
+    """Owns counts of a store: the rows of a predicate, and the most of one end."""
 
     def __init__(self, store: ox.Store) -> None:
         self._store = store
@@ -102,7 +102,7 @@ class _Estimate:
                 return sum(self.of(branch, set(bound)) for branch in branches)
             case Values(rows=rows):
                 return max(1.0, len(rows))
-            case OptionalGroup(group=group) | Minus(group=group):  # what they bind may be unbound behind them
+            case OptionalGroup(group=group) | Minus(group=group):  # what they bind may be unbound after them
                 return self.of(group, set(bound))
             case SubSelect(select=select):
                 return self.of(select, set())
@@ -132,7 +132,7 @@ class _Estimate:
                 return rows
 
     def _path(self, path: Path) -> tuple[float, float, float]:
-        """(visited from everywhere, at most from one node forwards, and backwards)."""
+        """Nodes visited (from everywhere, from one node forwards, and backwards), at most."""
         match path:
             case Inverse(path=inner):
                 rows, out, into = self._path(inner)

@@ -1,8 +1,8 @@
 """The full SPARQL engine behind the compiled one: pyoxigraph over a store that holds K(t).
 
-Place:   the oracle of what sparql/ compiles or interprets: for `--verify`, the checker of proofs, and tests.
-Method:  language.md, sec. 1: pyoxigraph finds the solutions, aggregates are ours, and so are order and cut.
-         The text is built once; the instant's time is put in as a term.
+Place:   the oracle for what sparql/ compiles or interprets: for `--verify`, the checker of proofs, and tests.
+Method:  language.md, sec. 1: pyoxigraph finds the solutions; aggregates, order and limit are computed here.
+         The text is built once; the instant's time is inserted as a term.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _has_float(row: Values) -> bool:
 
 
 class Explosion(Exception):  # noqa: N818  # becomes a diagnostic once query and time are known
-    """More answers than anybody can want. `source`: whose they are, if whoever raised it knew."""
+    """More answers than the limit. `source`: the query, if the raiser knew it."""
 
     def __init__(self, source: object = None) -> None:
         super().__init__(source)
@@ -80,7 +80,7 @@ class FullQuery:
             ) from problem
 
     def text(self, now: Term) -> str:
-        """What pyoxigraph is asked."""
+        """The query that pyoxigraph runs."""
         return self._parts[0] if len(self._parts) == 1 else now.join(self._parts)
 
     @property
@@ -89,9 +89,9 @@ class FullQuery:
         return len(self._parts) == 1
 
     def solutions(self, store: ox.Store, now: Term, limit: int = 2**62) -> list[Values]:
-        """Every answer as SPARQL has it, in ORDER BY order and cut if the query says so, else canonical.
+        """Every answer as in SPARQL, in ORDER BY order and cut if the query has that, else canonical.
 
-        Raises Explosion when there are more than `limit` before the cut.
+        Raises Explosion for more than `limit` before the cut.
         """
         found = store.query(self.text(now), **_CALLS)
         if not isinstance(found, ox.QuerySolutions):
@@ -104,7 +104,7 @@ class FullQuery:
         return ordered(rows, self._prepared)
 
     def rows(self, store: ox.Store, now: Term) -> list[Values]:
-        """The answers as attributes of facts: as `solutions`, but an xsd:float is the xsd:double it is."""
+        """The answers as attributes of facts: like `solutions`, with every xsd:float as an xsd:double."""
         return widened(self.solutions(store, now))
 
     def ask(self, store: ox.Store, now: Term) -> bool:

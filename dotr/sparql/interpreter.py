@@ -1,12 +1,12 @@
-"""Queries that are not compiled, interpreted over K(t): the algebra of SPARQL 1.1 by the letter, counted.
+"""Queries that are not compiled, interpreted over K(t): the algebra of SPARQL 1.1 by the letter, metered.
 
-Place:   units.py and standing.py ask it for what translate.py refuses; `dotr query` too.
-Method:  SPARQL 1.1, sec. 18.2 and 18.5: elements of a group from left to right, a group, a subquery and the
-         sides of OPTIONAL, MINUS and UNION each by itself, joined by the variables that all their rows have.
-         Triples are looked up with what is bound, the most bound pattern first; paths by
-         joins/path_relations.py. An EXISTS is asked with the values of the row (sec. 18.6), wherever in it
-         they stand. Every row and every expression is charged where the loop begins.
-Why not: the full engine: it cannot be interrupted, and one path of it fills any memory.
+Place:   units.py and standing.py use it for what translate.py refuses; so does `dotr query`.
+Method:  SPARQL 1.1, sec. 18.2 and 18.5: elements of a group from left to right; a group, a subquery and the
+         sides of OPTIONAL, MINUS and UNION are evaluated separately and joined by the variables that all
+         their rows have. Triples are looked up with the bound values, the most bound pattern first; paths by
+         joins/path_relations.py. An EXISTS is evaluated with the row's values substituted everywhere (sec.
+         18.6). Every row and every expression is charged where the loop begins.
+Why not: the full engine: it cannot be interrupted, and a single path in it can fill any memory.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ from dotr.sparql.oxigraph import Prepared, without_paths
 from dotr.sparql.rewriting import Rewriter, spell_out, with_known_functions
 
 Row: TypeAlias = dict[str, Term]
-"""A solution: variable → value, of those that are bound."""
+"""A solution: variable → value, for bound variables."""
 
 _EMPTY: Row = {}
 
 
 class InterpretedQuery:
-    """One query over a store, whose moment it looks at. Made before the first instant.
+    """One query over a store, whose moment it reads. Made before the first instant.
 
     Work is charged to `meter`. Raises Explosion for more than `limit` answers before a cut, Exhausted.
     """
@@ -72,8 +72,8 @@ class InterpretedQuery:
         """Whether the answers do not depend on the instant's time."""
 
     def solutions(self, view: View = View.NEW) -> list[tuple[Term | None, ...]]:
-        """Every answer at this instant (OLD: of the background), in ORDER BY order and cut if the query says
-        so, else canonical.
+        """Every answer at this instant (OLD: over the background), in ORDER BY order and cut if the query has
+        that, else canonical.
         """
         self._interpreter.view = view
         select = self._select
@@ -104,7 +104,7 @@ class _Lookup:
 
 
 class _Interpreter:
-    """Owns what was made of a query's parts: look-ups, functions of expressions."""
+    """Owns what was built from a query's parts: look-ups, functions of expressions."""
 
     def __init__(self, store: TripleIndex, meter: Meter) -> None:
         self._store, self._meter = store, meter
@@ -127,7 +127,7 @@ class _Interpreter:
     # -- queries
 
     def query(self, select: Select, given: Row) -> list[Row]:
-        """The rows of a SELECT, over what it projects; repeats kept unless it says DISTINCT. Not ordered."""
+        """The rows of a SELECT over its projection; with repeats unless it has DISTINCT. Not ordered."""
         rows = self.group(select.where, given)
         if is_grouped(select):
             select = spell_out(select)
@@ -154,7 +154,7 @@ class _Interpreter:
         return found
 
     def _grouped(self, rows: list[Row], select: Select) -> tuple[list[Row], Select]:
-        """A row a group, with its keys and its aggregates; the query with these for variables."""
+        """One row per group, with its keys and aggregates; the query with these as variables."""
         totals: dict[Aggregate, str] = {}
         number = count()
 
@@ -200,7 +200,7 @@ class _Interpreter:
     # -- patterns
 
     def group(self, group: GroupPattern, given: Row) -> list[Row]:
-        """The solutions of a group, each with what is given."""
+        """The solutions of a group, each extended by `given`."""
         rows: list[Row] = [given]
         filters: list[Expression] = []
         for element in group.elements:
@@ -284,7 +284,7 @@ class _Interpreter:
         return [{**row, **other} for row, matches in self._matches(rows, others) for other in matches]
 
     def _matches(self, rows: list[Row], others: list[Row], units: int = 0) -> Iterator[tuple[Row, list[Row]]]:
-        """Each row with those of the others that are compatible with it."""
+        """Each row with the compatible ones of the others."""
         common = _always(rows) & _always(others) if rows and others else set()
         names = sorted(common)
         table: dict[tuple[Term, ...], list[Row]] = {}
@@ -313,7 +313,7 @@ class _Interpreter:
         return rows
 
     def _weight(self, lookup: _Lookup, bound: set[str]) -> tuple[bool, int, int]:
-        """Patterns that join with what is bound first, then those with fewer columns open, of fewer rows."""
+        """Patterns that join with bound variables first, then those with fewer open columns and rows."""
         names = [name for name in lookup.names if name is not None]
         free = sum(name not in bound for name in names)
         apart = bool(bound) and bool(names) and free == len(names) == len(lookup.names)
@@ -400,7 +400,7 @@ def _agree(row: Row, other: Row, names: Iterable[str]) -> bool:
 
 
 def _based(select: Select) -> Select:
-    """IRI() under a BASE by a name of its own."""
+    """IRI() under a BASE, by a separate name."""
 
     def node(expression: Expression) -> Expression:
         if isinstance(expression, Call) and expression.function == "IRI" and len(expression.arguments) == 2:
@@ -412,7 +412,7 @@ def _based(select: Select) -> Select:
 
 
 def asks_time(select: Select) -> bool:
-    """Whether NOW() is anywhere in a query."""
+    """Whether NOW() occurs anywhere in a query."""
     found: list[Expression] = []
 
     def look(expression: Expression) -> Expression:

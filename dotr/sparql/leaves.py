@@ -1,11 +1,11 @@
-"""Conjunctions executable: the leaves of every query, run by the join kernel.
+"""Executable conjunctions: the leaves of every query, run by the join kernel.
 
 Place:   between algebra.py and joins/: patterns and the filters over them become plans; binds, and filters
-         that read them, are closures behind the plan.
-Method:  one plan for every set of variables that a caller has values for, made when first asked; for changes
-         one plan a pattern, started by an added or withdrawn row of its relation (old/all split, so that
-         every solution is found once).
-Why not: the kernel's own assignments: an error ends their row, in SPARQL it leaves the variable unbound.
+         that read them, are closures after the plan.
+Method:  one plan for every set of variables that callers bind, made on demand; for changes one plan per
+         pattern, started by an added or withdrawn row of its relation (old/all split, so that every solution
+         is found once).
+Why not: the kernel's assignments: there an error ends the row, in SPARQL it leaves the variable unbound.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _UNBOUND = Call("COALESCE", ())
 
 
 def without(expression: Expression, known: Iterable[str]) -> Expression:
-    """The expression with an error in place of every variable that is not known."""
+    """The expression with an error in place of every unknown variable."""
     names = frozenset(known)
 
     def node(part: Expression) -> Expression:
@@ -63,7 +63,7 @@ def without(expression: Expression, known: Iterable[str]) -> Expression:
 
 
 class Scalars:
-    """Owns how expressions over rows of a schema are compiled; `NOW()` is the store's moment."""
+    """Compiles expressions over rows of a schema; `NOW()` is the store's moment."""
 
     def __init__(self, store: TripleIndex) -> None:
         self._moment = store.moment
@@ -103,7 +103,7 @@ NO_LIMIT = 2**62
 
 
 def bounded(rows: list[Row], limit: int) -> Callable[[Row], None]:
-    """A consumer that appends to `rows`. Raises Explosion when there are more than `limit`."""
+    """A consumer that appends to `rows`. Raises Explosion for more than `limit`."""
     append = rows.append
     if limit == NO_LIMIT:
         return append
@@ -119,8 +119,8 @@ def bounded(rows: list[Row], limit: int) -> Callable[[Row], None]:
 class Leaf:
     """One conjunction. Rows are over its variables in alphabetical order, or over `columns`.
 
-    `checks` are further conditions. Raises Explosion when there are more than `limit` rows. Plans are made,
-    and their indexes declared, when the leaf is built; functions when they are first run.
+    `checks` are further conditions. Raises Explosion for more than `limit` rows. Plans are made, and their
+    indexes declared, when the leaf is built; functions on their first run.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class Leaf:
         self.deltas = [*self._plans(View.ADDED, delta_views), *self._plans(View.REMOVED, withdrawn_views)]
 
     def _rank(self, item: Item) -> tuple[int, int]:
-        """What only a stream brings stands first, so that the plans started elsewhere vanish."""
+        """Patterns that only a stream can match come first, so that plans started elsewhere vanish."""
         if not isinstance(item, BodyPattern):
             return 2, 0
         bound = sum(not isinstance(node, Var) for node in item.columns)
@@ -174,7 +174,7 @@ class Leaf:
                 yield Delta(item.relation, view, made, self.store, self.meter)
 
     def _dead(self, made: JoinPlan) -> bool:
-        """Whether a step asks the background for a relation that it does not have."""
+        """Whether a step reads a relation that the background lacks."""
         return any(
             isinstance(step, Probe)
             and step.view in (View.OLD, View.KEPT)
@@ -189,21 +189,21 @@ class Leaf:
 
     @property
     def single(self) -> bool:
-        """Whether there are as few answers as rows of one relation: one pattern, and no path."""
+        """Whether it has no more answers than one relation has rows: a single pattern that is not a path."""
         return len(self.patterns) == 1 and not is_path(self.patterns[0].relation)
 
     def follows(self, relation: Relation) -> bool:
-        """Whether a path of a pattern may go along rows of the relation."""
+        """Whether a path of a pattern may use rows of the relation."""
         paths = [self.store.paths[p.relation] for p in self.patterns if is_path(p.relation)]
         return any(relation in path.sources or ALL in path.sources for path in paths)
 
     @property
     def additive(self) -> bool:
-        """Whether no instant takes an answer away."""
+        """Whether no instant removes an answer."""
         return all(delta.view is View.ADDED for delta in self.deltas)
 
     def _fruitful(self) -> bool:
-        """Whether the background alone has an answer, or may get one, as far as the kernel says."""
+        """Whether the background alone has an answer, or may get one, as far as the kernel knows."""
         made = plan(self.items, (), self.store, view=View.OLD, as_set=True)
         if self._dead(made):
             return False
@@ -215,7 +215,7 @@ class Leaf:
 
     def lookup(self, names: Sequence[str]) -> Lookup:
         given = tuple(sorted(self._bound.intersection(names)))
-        if len(given) < len(names):  # some are constants here
+        if len(given) < len(names):  # some are constants
             return seeded(self, names)
         finders = {view: self._finder(view, given) for view in (View.OLD, View.NEW)}
         order = [names.index(name) for name in given]
@@ -255,7 +255,7 @@ class Leaf:
         return self._bound.issuperset(names)
 
     def any(self) -> bool:
-        """Whether the background has a solution. The first one ends the search."""
+        """Whether the background has a solution. Stops at the first."""
         if self.finish is not None:
             return bool(self.rows(View.OLD, {}))
         if self._any is None:
@@ -281,7 +281,7 @@ class Leaf:
 
 
 class Lazy:
-    """A plan that is compiled when it is first run."""
+    """A plan that is compiled on its first run."""
 
     __slots__ = ("_meter", "_sink", "plan", "run", "store")
 
@@ -313,11 +313,11 @@ class Delta(Lazy):
         self.view = view
         changes = store.changes(relation)
         self.moving = changes.added if view is View.ADDED else changes.removed
-        """The rows that start it; of a path, once that has run."""
+        """The rows that start it; for a path, after it has run."""
 
 
 def body_pattern(pattern: Pattern, store: TripleIndex, meter: Meter) -> BodyPattern:
-    """A pattern of a query as one of the kernel; the relation of a path is made in the store."""
+    """A query's pattern for the kernel; the relation of a path is made in the store."""
     subject, predicate, object_ = pattern.subject, pattern.predicate, pattern.object
     if isinstance(predicate, (str, Var)):
         return triple_pattern(subject, predicate, object_)
@@ -329,7 +329,7 @@ def body_pattern(pattern: Pattern, store: TripleIndex, meter: Meter) -> BodyPatt
 def _items(
     conjunction: BasicGraphPattern, constants: dict[str, Term], store: TripleIndex, meter: Meter
 ) -> tuple[list[Item], list[Step]]:
-    """Patterns first, then the filters that the kernel runs; and the steps behind it, in order."""
+    """Patterns first, then the filters that the kernel runs; and the steps after it, in order."""
     bound = pattern_names(conjunction.patterns)
     items: list[Item] = [body_pattern(pattern, store, meter) for pattern in conjunction.patterns]
     assigned = {
@@ -349,7 +349,7 @@ def _items(
 
 
 def _output(name: str, bound: Iterable[str], constants: dict[str, Term]) -> Node:
-    """What the kernel puts into a column; a column that a bind fills later holds anything."""
+    """What the kernel puts into a column; arbitrary for a column that a bind fills later."""
     return Var(name) if name in bound else constants.get(name, '""')
 
 
@@ -372,9 +372,9 @@ def _behind(
     scalars: Scalars,
     meter: Meter,
 ) -> Callable[[list[Row]], list[Row]] | None:
-    """The steps behind the plan, as a function of its rows; None if the rows stay as they are.
+    """The steps after the plan, as a function of its rows; None if rows stay as they are.
 
-    Columns at `blank` are unbound before; only the first `width` columns are left behind.
+    Columns at `blank` are unbound before; only the first `width` columns remain.
     """
     if not steps and not blank:
         return None

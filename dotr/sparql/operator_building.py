@@ -1,6 +1,6 @@
 """Algebra into operators over one store.
 
-Place:   last step of compilation; one `Builder` a deployment.
+Place:   last step of compilation; one `Builder` per deployment.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ from dotr.sparql.unary_operators import (
 
 
 class Builder:
-    """Owns the store that operators run over, how expressions are compiled for it, and the leaves made.
+    """Owns the store that operators run over, the compiler of expressions for it, and the leaves.
 
-    `checks` says which further conditions the root's conjunctions have. Operators raise Explosion when a leaf
-    has more than `limit` rows, and charge their work to `meter`.
+    `checks`: further conditions of the root's conjunctions. Operators raise Explosion when a leaf has more
+    than `limit` rows, and charge their work to `meter`.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Builder:
         return leaf
 
     def operator(self, node: Algebra) -> SolutionOperator:
-        """The operator of an algebra node and all below it."""
+        """The operator of an algebra node and its descendants."""
         meter = self.meter
         match node:
             case BasicGraphPattern():
@@ -137,7 +137,7 @@ class Builder:
         condition: Expression,
         patterns: Sequence[tuple[BasicGraphPattern, ...]],
     ) -> SolutionOperator:
-        """A filter whose condition asks, for every row, whether patterns have a solution."""
+        """A filter whose condition tests, for every row, whether patterns have a solution."""
         schema = inner.schema
         places = {name: i for i, name in enumerate(schema)}
         tests = [ExistsLeaf(branches, self.store, schema, inner.certain, self.meter) for branches in patterns]

@@ -1,11 +1,11 @@
-"""What the full engine is given: a query whose answers are those of the contract, whatever order it works in.
+"""The query for the full engine: its answers are those of the contract, in whatever order the engine works.
 
-Place:   between the tree and full.py; the only place that knows pyoxigraph's ways.
+Place:   between the tree and full.py; the only place that knows pyoxigraph's peculiarities.
 Method:  language.md, sec. 1. Aggregates become custom aggregate functions over every candidate, errors
-         included (pyoxigraph gives up on a group with one error, adds up in any order, has its own MIN);
-         `NOW()` becomes a mark; ORDER BY, LIMIT and OFFSET are taken off, keys come as further columns;
-         paths are spelled out, blank nodes become variables; an alias used in HAVING or in a later SELECT
-         expression of a grouped query is put in.
+         included (pyoxigraph drops a group with an error, sums in any order, has its own MIN); `NOW()`
+         becomes a marker; ORDER BY, LIMIT and OFFSET are removed, keys become further columns; paths are
+         expanded, blank nodes become variables; an alias used in HAVING or in a later SELECT expression of a
+         grouped query is substituted.
 Why not: ordering and cutting there: `<` completed by text is not an order, and ties would be arbitrary.
 """
 
@@ -58,9 +58,9 @@ OxTerm = ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A query for pyoxigraph. `order`: columns to sort by, and whether downwards; `width`: how many columns
-    are the query's own (they stand first); `limit` and `offset` are still to be applied; `base` is what
-    IRI() resolves against."""
+    """A query for pyoxigraph. `order`: columns to sort by, and whether downwards; `width`: the number of the
+    query's own columns (which come first); `limit` and `offset` are still to be applied; `base`: for
+    IRI()."""
 
     select: Select
     base: Term | None
@@ -71,7 +71,7 @@ class Prepared:
 
 
 def prepare(select: Select) -> Prepared:
-    """Split a query into what pyoxigraph does and what is left to us."""
+    """Split a query into what pyoxigraph does and what remains to be done here."""
     inner = _inner(without_paths(with_known_functions(select), _unused(select, "path")), _Nodes(select))
     if select.ask:
         if not is_grouped(select):
@@ -93,7 +93,7 @@ def prepare(select: Select) -> Prepared:
 
 
 def base_of(select: Select) -> Term | None:
-    """The BASE that an IRI() of the query resolves against, if one does."""
+    """The BASE against which an IRI() of the query resolves, if any."""
     found: list[Term] = []
 
     def look(expression: Expression) -> Expression:
@@ -107,9 +107,9 @@ def base_of(select: Select) -> Term | None:
 
 
 def _inner(select: Select, nodes: _Nodes) -> Select:
-    """One query or subquery with its aggregates, `NOW()` and aliases rewritten; nested queries as well.
+    """One query or subquery with its aggregates, `NOW()` and aliases rewritten, including nested queries.
 
-    A nested query's order cannot be seen (it has no LIMIT), so it goes.
+    A nested query's order has no effect (it has no LIMIT), so it is dropped.
     """
     if is_grouped(select):
         select = spell_out(select)
@@ -138,9 +138,7 @@ def _node(expression: Expression, scope: tuple[str, ...]) -> Expression:
 
 
 def without_paths(select: Select, name: str = ".path") -> Select:
-    """The query with its paths spelled out, nested queries as well; new variables are called `name` and a
-    number.
-    """
+    """The query with its paths expanded, including nested queries; new variables are `name` and a number."""
     made = count()
 
     def fresh() -> Var:
@@ -155,7 +153,7 @@ def without_paths(select: Select, name: str = ".path") -> Select:
 
 
 def _triples(triples: Triples, fresh: Callable[[], Var]) -> list[Element]:
-    """Paths spelled out; patterns first, what became of alternatives behind them."""
+    """Paths expanded: patterns first, unions of alternatives after them."""
     plain: list[TriplePattern] = []
     others: list[Element] = []
     for pattern in triples.patterns:
@@ -168,7 +166,7 @@ def _triples(triples: Triples, fresh: Callable[[], Var]) -> list[Element]:
 
 
 class _Nodes:
-    """Owns new names for nodes of a query's patterns; knows which variables its expressions mention."""
+    """Owns new names for nodes of a query's patterns, and the variables that its expressions mention."""
 
     def __init__(self, select: Select) -> None:
         self._blank = _unused(select, "blank")
@@ -184,10 +182,10 @@ class _Nodes:
         return expression
 
     def completed(self, triples: Triples) -> list[Element]:
-        """Blank nodes as variables (one label may not stand in two blocks), paths of length zero completed.
+        """Blank nodes as variables (one label may not occur in two blocks), paths of length zero completed.
 
         pyoxigraph finds a path of length zero from or to a constant only if a triple has that constant. So
-        `?x :p* :c` becomes the solution ?x = :c, and every other one.
+        `?x :p* :c` becomes the solution ?x = :c, and all others.
         """
         plain: list[TriplePattern] = []
         others: list[Element] = []
@@ -208,8 +206,8 @@ class _Nodes:
         return [*([Triples(tuple(plain))] if plain else []), *others]
 
     def _of_any_kind(self, subject: Var, object_: Node, pattern: TriplePattern) -> SubSelect:
-        """A path whose subject may be a literal, which pyoxigraph takes to be none, so that it would compare
-        it by identity.
+        """A path whose subject may be a literal; pyoxigraph assumes that it is not, and would compare it by
+        identity.
         """
         end = Var(f"{self._end}{next(self._made)}")
         known = Bind(Call(_SAME, (end,)), subject)
@@ -235,7 +233,7 @@ def _zero_length(subject: Node, object_: Node, element: Element) -> list[Element
     else:
         return [element]
     differs = Filter(Call("!", (Call("SAMETERM", (variable, Const(constant))),)))
-    zero = Values((variable,), ((constant,),))  # joins, where BIND inside of EXISTS would overwrite
+    zero = Values((variable,), ((constant,),))  # joins, whereas BIND inside EXISTS would overwrite
     return [Union((GroupPattern((zero,)), GroupPattern((element, differs))))]
 
 
@@ -298,7 +296,7 @@ CUSTOM_AGGREGATES: Mapping[ox.NamedNode, Callable[[], _Accumulator]] = {
 
 
 def _same(term: OxTerm) -> OxTerm:
-    """The term; pyoxigraph does not know of what kind it is."""
+    """The term unchanged; the call hides its kind from pyoxigraph."""
     return term
 
 

@@ -1,11 +1,11 @@
-"""Property paths spelled out: sequences as joins, inverses turned round, alternatives as unions.
+"""Expansion of property paths: sequences as joins, inverses swapped, alternatives as unions.
 
 Place:   first pass over a query, for both engines.
-Method:  SPARQL 1.1, sec. 18.2.2.4 and 18.4; a sequence of n steps gets n − 1 variables of its own, whose
-         names start with a dot as those of blank nodes do. `!( )` outside of a repetition is a pattern and a
-         filter, a solution a triple. `*`, `+` and `?` stay.
-Why not: leave it to pyoxigraph: it finds each pair of ends of an alternative once, the standard once a
-         branch; and those of `!( )` once or once a triple, as it happens to join.
+Method:  SPARQL 1.1, sec. 18.2.2.4 and 18.4; a sequence of n steps gets n − 1 new variables, whose names start
+         with a dot like those of blank nodes. `!( )` outside a repetition is a pattern and a filter, one
+         solution per triple. `*`, `+` and `?` stay.
+Why not: leave it to pyoxigraph: it finds each pair of ends of an alternative once, the standard once per
+         branch; and those of `!( )` once or once per triple, depending on its joins.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from dotr.late import replace
 
 
 def spelled_out(pattern: TriplePattern, fresh: Callable[[], Var]) -> list[Element]:
-    """The elements that mean the same as one pattern; `fresh` makes variables."""
+    """The elements equivalent to one pattern; `fresh` makes variables."""
     match pattern.predicate:
         case str() | Var() | Repeat():
             return [Triples((pattern,))]

@@ -1,8 +1,8 @@
 """Query trees as SPARQL text: for `dotr fmt`, and for the full engine.
 
 Place:   the inverse of lang's parser; lang/printer.py prints rules around it.
-Method:  SPARQL 1.1, sec. 19.8, with brackets only where the grammar needs them: reading the text again gives
-         an equal tree. One element a line, nested groups indented; `;` joins patterns of one subject.
+Method:  SPARQL 1.1, sec. 19.8, with brackets only where the grammar needs them: parsing the text yields an
+         equal tree. One element per line, nested groups indented; `;` joins patterns of one subject.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from dotr.late import dataclass, regex
 from dotr.rdf.terms import RDF_TYPE, XSD_BOOLEAN, XSD_DECIMAL, XSD_DOUBLE, XSD_INTEGER, Term, escape
 
 NOW_MARK = "\0"
-"""Stands where the instant's time goes in text for the full engine; no text of a user can hold it."""
+"""The placeholder for the instant's time in text for the full engine; no user text can contain it."""
 
 _LOCAL = regex(r"(?:[A-Za-z_0-9](?:[A-Za-z_0-9.-]*[A-Za-z_0-9-])?)?\Z")
 _TYPED = regex(r'"([^"\\]*)"\^\^<([^>]*)>\Z')
@@ -64,15 +64,15 @@ _UNARY_LEVEL, _PRIMARY = 6, 7
 def query_text(select: Select, prefixes: Mapping[str, str] | None = None) -> str:
     """The text of a query, several lines, no newline at the end; absolute IRIs are shortened with `prefixes`.
 
-    The prefixes themselves are not declared in it. Without prefixes the text holds for any SPARQL engine;
-    literals then keep their full form.
+    The text does not declare the prefixes. Without prefixes it is valid for any SPARQL engine; literals then
+    keep their full form.
     """
     return "\n".join(Writer(prefixes).select(select))
 
 
 @dataclass(slots=True)
 class Writer:
-    """Owns the prefixes, longest namespace first. All methods give text that needs no more context."""
+    """Owns the prefixes, longest namespace first. All methods return self-contained text."""
 
     prefixes: Mapping[str, str] | None = None
     _known: dict[Term, str] = field(default_factory=dict, init=False, repr=False)
@@ -87,7 +87,7 @@ class Writer:
     # terms and paths
 
     def term(self, term: Term) -> str:
-        """A constant: short where the prefixes and SPARQL's number syntax allow, if prefixes were given."""
+        """A constant: short if prefixes are passed and they, or SPARQL's number syntax, allow it."""
         if self.prefixes is None or term == NOW_MARK:
             return term
         text = self._known.get(term)
@@ -190,7 +190,7 @@ class Writer:
         return f"{aggregate.function}({inner})"
 
     def constraint(self, expression: Expression) -> str:
-        """An expression where the grammar wants brackets or EXISTS."""
+        """An expression where the grammar requires brackets or EXISTS."""
         text = self.expression(expression)
         return text if isinstance(expression, Exists) else f"({text})"
 
@@ -265,7 +265,7 @@ class Writer:
     # queries
 
     def select(self, select: Select) -> list[str]:
-        """The lines of a query or subquery, braces of its pattern included."""
+        """The lines of a query or subquery, including the braces of its pattern."""
         lines = _joined([self._head(select)], " ", self.group(select.where))
         if select.group_by:
             lines.append("GROUP BY " + " ".join(map(self._group_key, select.group_by)))
@@ -317,5 +317,5 @@ def _indented(lines: list[str]) -> list[str]:
 
 
 def _joined(before: list[str], glue: str, after: list[str]) -> list[str]:
-    """Two blocks, the last line of one and the first of the other made one line."""
+    """Two blocks, with the last line of one and the first of the other joined."""
     return [*before[:-1], before[-1] + glue + after[0], *after[1:]]

@@ -1,7 +1,7 @@
-"""Which relations a query looks at.
+"""Which relations a query reads.
 
-Place:   what no query reaches is pruned from rules and background; what is interpreted is asked again only
-         when an instant touched one of its relations.
+Place:   what no query reaches is pruned from rules and background; an interpreted query is evaluated again
+         only when an instant touched one of its relations.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dotr.sparql.rewriting import Rewriter
 
 
 def relations_of(select: Select) -> frozenset[Relation]:
-    """The relations of all patterns, nested queries and EXISTS included; `ALL` if any triple may matter."""
+    """The relations of all patterns, including nested queries and EXISTS; `ALL` if any triple may matter."""
     found: set[Relation] = set()
 
     def look(triples: Triples) -> list[Element]:
@@ -47,7 +47,7 @@ def relations_of(select: Select) -> frozenset[Relation]:
 
 
 def read_by(pattern: TriplePattern | Pattern) -> Iterator[Relation]:
-    """The relations that one pattern looks at."""
+    """The relations that one pattern reads."""
     predicate = pattern.predicate
     if isinstance(predicate, (str, Var)):
         yield relation_of(pattern.subject, predicate, pattern.object)
@@ -68,7 +68,7 @@ def _of_path(path: Path) -> Iterator[Relation]:
             for step in paths:
                 yield from _of_path(step)
                 if len(paths) > 1 and may_be_empty(step):
-                    yield ALL  # its ends are variables of its own
+                    yield ALL  # its ends are new variables
         case Repeat(inner):
             yield from _of_path(inner)
         case NegatedSet():

@@ -1,6 +1,6 @@
 """Rewrite trees: one function over every expression, one over every subquery.
 
-Place:   what the passes of this package are written with; values in, values out.
+Place:   the passes of this package use it; values in, values out.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def _same(triples: Triples) -> tuple[Element, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Rewriter:
-    """`node` gets every expression, its parts already rewritten; `subquery` every nested query, untouched;
-    `triples` every block of patterns, for which it may put several elements; `variable` every variable that
-    is set or selected (patterns and expressions have theirs)."""
+    """`node` gets every expression, its parts already rewritten; `subquery` every nested query, unchanged;
+    `triples` every block of patterns, which it may replace by several elements; `variable` every variable
+    that is set or selected (others are in patterns and expressions)."""
 
     node: Callable[[Expression], Expression]
     subquery: Callable[[Select], Select]
@@ -125,7 +125,7 @@ class Rewriter:
 
 
 def spell_out(select: Select) -> Select:
-    """Aliases used in later SELECT expressions, HAVING and ORDER BY, replaced by what they stand for."""
+    """Aliases used in later SELECT expressions, HAVING and ORDER BY, replaced by their expressions."""
     known: dict[str, Expression] = {}
     swap = Rewriter(lambda e: known.get(e.name, e) if isinstance(e, Var) else e, lambda nested: nested)
     projection: list[Projection] = []
@@ -148,7 +148,7 @@ def spell_out(select: Select) -> Select:
 
 
 def with_known_functions(select: Select) -> Select:
-    """Calls of functions that nobody knows as what they are, an error; nested queries as well."""
+    """Calls of unknown functions replaced by an error, including nested queries."""
 
     def node(expression: Expression) -> Expression:
         if (

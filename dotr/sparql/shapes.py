@@ -1,10 +1,10 @@
-"""Shapes: what queries share that differ in names and in constants they compare with.
+"""Shapes: what queries share that differ only in names and in compared constants.
 
 Place:   before compilation; one shape is compiled and evaluated once for all its members.
 Method:  variables are renamed in order of first appearance. A top-level filter that compares a variable with
-         a constant (`?v > 60`) is taken out: the shape selects `?v` as well, and an index of the members'
-         constants (filters.py) says who gets a row, as publish/subscribe systems do.
-Why not: sharing of parts of queries: rules written by people repeat whole queries, or change a threshold.
+         a constant (`?v > 60`) is extracted: the shape also selects `?v`, and an index of the members'
+         constants (comparison_index.py) decides who gets a row, as in publish/subscribe systems.
+Why not: sharing parts of queries: hand-written rules repeat whole queries, or change a threshold.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A query without its comparisons; `query` selects the `width` variables asked for, then the compared."""
+    """A query without its comparisons; `query` selects `width` projected variables, then the compared
+    ones."""
 
     query: Select
     width: int
@@ -51,7 +52,7 @@ class Shape:
 
 
 def shape_of(select: Select) -> tuple[Shape, tuple[Term, ...]]:
-    """The shape of a query and its constants, one a comparison."""
+    """The shape of a query and its constants, one per comparison."""
     comparisons: list[Comparison] = []
     constants: list[Term] = []
     elements: list[Element] = []

@@ -1,4 +1,4 @@
-"""Aggregates as SPARQL 1.1 has them, over the exact sums and the order of the contract.
+"""Aggregates of SPARQL 1.1, over the exact sums and the order of the contract.
 
 Place:   used by the compiled groups and, inside custom aggregate functions, by the full engine.
 """

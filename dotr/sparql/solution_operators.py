@@ -1,17 +1,17 @@
-"""Operators that look things up, joins, OPTIONAL, MINUS, EXISTS: solutions of a view, or their change.
+"""Operators with look-ups (joins, OPTIONAL, MINUS, EXISTS): solutions of a view, or their change.
 
-Place:   made from algebra.py for everything that is not one conjunction; conjunctions are the leaves
-         (leaves.py), operators of one input are in unary_operators.py.
-Method:  every operator can list its solutions over a view that agree with a `seed`, and give the signed
+Place:   made from algebra.py for everything except conjunctions, which are the leaves (leaves.py); operators
+         of one input are in unary_operators.py.
+Method:  every operator can list its solutions over a view that agree with a `seed`, and return the signed
          change of its solutions from the background to the instant. With S the old and N the new state:
              Δ(A ⋈ B) = ΔA ⋈ B(N) + A(S) ⋈ ΔB
-         and what is not monotone (OPTIONAL, MINUS, EXISTS) looks again at the old solutions that agree with a
-         change on its right, f being what becomes of one solution:
+         and non-monotone operators (OPTIONAL, MINUS, EXISTS) evaluate again the old solutions that agree with
+         a change on their right, f mapping one solution to the result:
              Δ = Σ over ΔA of ± f(N)  +  Σ over touched A(S) of f(N) − f(S)
          (differential: McSherry et al. 2013, with the old state at hand instead of a trace). Multisets are
-         exact. Where the background alone has no A, the second sums vanish and nobody watches B.
-Why not: bindings pushed into everything: variables have bottom-up scope in SPARQL, so a seed may only
-         restrict a leaf, never be seen by a filter or reach the right side of an OPTIONAL.
+         exact. If the background alone has no A, the second sums vanish and B is not watched.
+Why not: bindings pushed everywhere: variables have bottom-up scope in SPARQL, so a seed may only restrict a
+         leaf, and must not be visible to a filter or reach the right side of an OPTIONAL.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ C = TypeVar("C")
 Test: TypeAlias = Callable[[Row], bool]
 Compute: TypeAlias = Callable[[Row], Term | None]
 Lookup: TypeAlias = Callable[[View, Sequence[Term]], Iterable[Row]]
-"""The rows of a view in which certain variables, agreed on before, have these values."""
+"""The rows of a view in which variables fixed beforehand have these values."""
 
 
 class Watched(Protocol):
@@ -44,7 +44,7 @@ class Watched(Protocol):
 
 
 class SolutionOperator(Protocol):
-    """`schema`: its variables, the columns of its rows; None where a row does not bind one.
+    """`schema`: its variables, the columns of its rows; None in a row if unbound.
 
     `certain`: the variables that every row binds. `statically_empty`: the background alone has no solution.
     """
@@ -57,19 +57,19 @@ class SolutionOperator(Protocol):
     def statically_empty(self) -> bool: ...
 
     def rows(self, view: View, seed: Seed) -> Iterable[Row]:
-        """The solutions over a view that agree with the seed; each as often as it is one."""
+        """The solutions over a view that agree with the seed, with multiplicity."""
 
     def lookup(self, names: Sequence[str]) -> Lookup:
-        """`rows` for seeds of just these variables, which are certain. Before the first instant."""
+        """`rows` for seeds of exactly these variables, which are certain. Before the first instant."""
 
     def changes(self) -> list[Change]:
         """(row, how many more or fewer) from the background to the instant.
 
-        Not consolidated: a row may occur several times, and be taken back where the background has none.
+        Not consolidated: a row may occur several times, and be removed although the background lacks it.
         """
 
     def watch(self) -> list[Watched]:
-        """Before the first instant: `changes` will be asked. Says what can change anything."""
+        """Prepare for `changes`, before the first instant. Returns what can change anything."""
 
 
 def seeded(operator: SolutionOperator, names: Sequence[str]) -> Lookup:
@@ -78,7 +78,7 @@ def seeded(operator: SolutionOperator, names: Sequence[str]) -> Lookup:
 
 
 def consolidated(changes: Iterable[Change]) -> list[Change]:
-    """The same change, each row once and none without effect; in order of first appearance."""
+    """The same change, each row once and without zero changes; in order of first appearance."""
     total: dict[Row, int] = {}
     for row, count in changes:
         total[row] = total.get(row, 0) + count
@@ -86,9 +86,9 @@ def consolidated(changes: Iterable[Change]) -> list[Change]:
 
 
 def gained(changes: Iterable[Change]) -> list[Row]:
-    """The rows there are after the changes if there were none before, each as often as it is one.
+    """The rows after the changes, starting from none, with multiplicity.
 
-    `changes` is consolidated: a list as `SolutionOperator.changes` gives it may take a row back that it adds.
+    `changes` is consolidated: a raw list of `SolutionOperator.changes` may remove a row that it adds.
     """
     found: list[Row] = []
     for row, count in changes:
@@ -98,7 +98,7 @@ def gained(changes: Iterable[Change]) -> list[Row]:
 
 
 def agrees(row: Row, columns: Sequence[tuple[int, str]], seed: Seed) -> bool:
-    """Whether the row has no other value than the seed for the variables at `columns`."""
+    """Whether the row's variables at `columns` have no other value than the seed."""
     for column, name in columns:
         value = row[column]
         if value is not None and name in seed and seed[name] != value:
@@ -124,10 +124,10 @@ def counted(rows: Iterable[C], meter: Meter, what: str, units: int = 1) -> list[
 
 
 class Pairing:
-    """Owns how rows of a left and a right operator meet, and how the one is looked up for the other.
+    """Owns how rows of a left and a right operator are joined, and looked up for each other.
 
-    `exact`: the variables they share are certain on both sides, so that a lookup finds just what fits. Rows
-    are charged to `meter`, as the sides of `what`.
+    `exact`: the shared variables are certain on both sides, so that a lookup finds exactly the matching rows.
+    Rows are charged to `meter`, as the sides of `what`.
     """
 
     def __init__(self, left: SolutionOperator, right: SolutionOperator, meter: Meter, what: str) -> None:
@@ -175,7 +175,7 @@ class Pairing:
             self._meter.spent([Factor(f"the {side} side of {self._what}", size) for side, size in sides])
 
     def touched(self, rights: Iterable[Row]) -> Iterator[Change]:
-        """Left rows of the background that agree with one of the right rows, once each, and how often."""
+        """Distinct left rows of the background that agree with one of the right rows, with multiplicity."""
         if self._lefts is not None:
             keys = dict.fromkeys(map(self._right_key, rights))
             for key in keys:
@@ -186,7 +186,7 @@ class Pairing:
         yield from touched(self.left, map(self.back, rights), self._meter)
 
     def back(self, right: Row) -> dict[str, Term]:
-        """What a right row says about variables of the left."""
+        """The values of a right row for variables of the left."""
         return {name: value for _, place, name in self._shared if (value := right[place]) is not None}
 
     def _compatible(self, left: Row, right: Row) -> bool:
@@ -217,7 +217,7 @@ class Pairing:
 
 
 def touched(operator: SolutionOperator, seeds: Iterable[Seed], meter: Meter) -> Iterator[Change]:
-    """Solutions of the background that agree with one of the seeds at least, each once, and how often."""
+    """Distinct solutions of the background that agree with at least one seed, with multiplicity."""
     found: dict[Row, int] = {}
     distinct = {tuple(sorted(seed.items())): seed for seed in seeds}
     for seed in [distinct[()]] if () in distinct else distinct.values():
@@ -228,7 +228,7 @@ def touched(operator: SolutionOperator, seeds: Iterable[Seed], meter: Meter) -> 
 
 
 class JoinOperator:
-    """Join of two operators, by looking up the right side for each row of the left."""
+    """Join of two operators: looks up the right side for each row of the left."""
 
     def __init__(self, left: SolutionOperator, right: SolutionOperator, meter: Meter) -> None:
         self._left, self._right, self._meter = left, right, meter
@@ -361,9 +361,9 @@ class DifferenceOperator:
 
 
 class ExistsOperator:
-    """FILTER with EXISTS. `patterns`: operators without filters, whose changes show what to ask again.
+    """FILTER with EXISTS. `patterns`: operators without filters, whose changes show what to test again.
 
-    `condition` is asked of a view and a row.
+    `condition` is a function of a view and a row.
     """
 
     def __init__(

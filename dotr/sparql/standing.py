@@ -1,10 +1,10 @@
 """Standing queries: how their answers over what lasts change, by signed deltas.
 
-Place:   made over the index of a maintained state (datalog/maintenance.py), asked while a change is open.
-Method:  the answers of a continuous query change by the joins of what came and went with everything else
-         (Gergatsoulis, Damigos 2021; but of bags, consolidated). DISTINCT counts, groups and what
-         is not monotone look again at what the change touched. ORDER BY with a cut keeps the answers.
-Why not: ask again and compare: that costs the answers for every change.
+Place:   made over the index of a maintained state (datalog/maintenance.py), evaluated while a change is open.
+Method:  the answers of a continuous query change by the joins of added and removed triples with everything
+         else (Gergatsoulis, Damigos 2021; here bags, consolidated). DISTINCT counts; groups and non-monotone
+         operators evaluate again what the change touched. ORDER BY with a cut keeps the answers.
+Why not: evaluate again and compare: every change would cost all answers.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ Shown: TypeAlias = Callable[[Row], Row]
 
 
 def as_it_is(row: Row) -> Row:
-    """The answer itself, where `attributes` makes that of a fact."""
+    """The answer itself; `attributes` would make it the attributes of a fact."""
     return row
 
 
 def _nothing() -> None:
-    """No answer has changed that could change back."""
+    """Nothing to undo: no answer has changed."""
 
 
 class MaintainedQuery(Protocol):
@@ -47,16 +47,16 @@ class MaintainedQuery(Protocol):
     def relations(self) -> frozenset[Relation]: ...
 
     def moved(self) -> list[Change]:
-        """How the answers, as `shown` makes them, change by the open change; consolidated."""
+        """How the answers, mapped by `shown`, change by the open change; consolidated."""
 
     def settle(self) -> Callable[[], None]:
-        """The open change is committed. What takes that back."""
+        """The open change is committed. Returns how to undo that."""
 
     def forget(self) -> None:
         """The open change is abandoned."""
 
     def answers(self) -> list[Row]:
-        """All answers over what was committed last, as `shown` makes them."""
+        """All answers over the last committed state, mapped by `shown`."""
 
 
 def standing_query(
@@ -67,8 +67,8 @@ def standing_query(
     *,
     shown: Shown = attributes,
 ) -> MaintainedQuery:
-    """A query without NOW(), by deltas if it is compiled, else asked again. Work is charged to `meter`, which
-    the caller opens, or else to that of the store. `shown`: what is made of an answer.
+    """A query without NOW(), by deltas if it is compiled, else evaluated again. Work is charged to `meter`,
+    which the caller opens, or to the store's. `shown` maps an answer.
     """
     try:
         translated = translate(select)
@@ -78,7 +78,7 @@ def standing_query(
 
 
 class CompiledStanding:
-    """Owns the deltas of one query; its answers only where DISTINCT or an order asks for them."""
+    """Owns the deltas of one query; its answers only if DISTINCT or an order needs them."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class CompiledStanding:
 
 
 class InterpretedStanding:
-    """Owns the answers of a query that is not compiled: it is asked again when it is touched."""
+    """Owns the answers of a query that is not compiled: evaluated again when it is touched."""
 
     def __init__(
         self,

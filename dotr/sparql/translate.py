@@ -1,8 +1,8 @@
 """Trees into algebra.
 
-Place:   first step of compilation; the constructors of algebra.py push together what may be.
+Place:   first step of compilation; the constructors of algebra.py merge conjunctions.
 Method:  SPARQL 1.1, sec. 18.2.2 (groups, paths), 18.2.4 (grouping, HAVING, VALUES, SELECT expressions).
-         What is not translated is named by `Refused`; interpreter.py runs such a query.
+         `Refused` names what is not translated; interpreter.py runs such a query.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Refused(Exception):  # noqa: N818  # not an error: the interpreter takes t
 
 @dataclass(slots=True)
 class Translator:
-    """Owns the names of the variables it makes: `.path0` between steps of a path, `.total0` of aggregates."""
+    """Owns the names of new variables: `.path0` between steps of a path, `.total0` of aggregates."""
 
     _made: int = field(default=0, init=False)
 
@@ -133,7 +133,7 @@ class Translator:
     # triples and paths
 
     def triple(self, pattern: TriplePattern) -> Algebra:
-        """A pattern, its path spelled out."""
+        """A pattern, its path expanded."""
         match pattern.predicate:
             case str() | Var() | Repeat() as predicate:
                 return BasicGraphPattern((Pattern(pattern.subject, predicate, pattern.object),))
@@ -209,7 +209,7 @@ class Translator:
 
 @dataclass(frozen=True, slots=True)
 class Translated:
-    """A query as algebra. `core` has no NOW(); `late` steps, which have, are done at every instant.
+    """A query as algebra. `core` has no NOW(); `late` steps, which have, run at every instant.
 
     `outputs`: the projected variables; `order`: (variable, descending). `kept`: the variables of `core` that
     late steps, outputs and order read.
@@ -265,7 +265,7 @@ def translate(query: Select) -> Translated:
 
 
 def _step(translator: Translator, core: Algebra, late: list[Step], step: Step) -> tuple[Algebra, list[Step]]:
-    """Put a step at the end: into the core, or behind it once something there asks for the time."""
+    """Append a step: to the core, or to the late steps once one of them needs the time."""
     expression = step.expression if isinstance(step, Bind) else step.condition
     made = {s.variable.name for s in late if isinstance(s, Bind)}
     if asks_time(expression) or mentioned(expression) & made:
@@ -282,18 +282,18 @@ def _reads(step: Step) -> frozenset[str]:
 
 
 def _filtered_only(where: GroupPattern, place: int) -> set[str]:
-    """Variables that the elements behind a place read in filters but do not bind."""
+    """Variables that the elements after a place read in filters but do not bind."""
     behind = [e for e in where.elements[place + 1 :] if not isinstance(e, Filter)]
     filters = [e for e in where.elements[place + 1 :] if isinstance(e, Filter)]
     return names_of_group(GroupPattern(tuple(filters))) - names_of_group(GroupPattern(tuple(behind)))
 
 
 def _split_time(where: GroupPattern, grouped: bool) -> tuple[tuple[Element, ...], list[Step]]:
-    """The outermost group without what depends on NOW(): binds that nothing but filters read, and filters."""
+    """The outermost group without what depends on NOW(): binds that only filters read, and filters."""
     binds: list[Step] = []
     rest: list[Element] = []
     made: set[str] = set()
-    sure: set[str] = set()  # bound by patterns before, so that nothing behind can change them
+    sure: set[str] = set()  # bound by patterns before, so that nothing later can change them
     for place, element in enumerate(where.elements):
         if isinstance(element, Bind) and (
             asks_time(element.expression) or mentioned(element.expression) & made

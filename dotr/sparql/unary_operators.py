@@ -1,8 +1,8 @@
 """Operators of one input, and UNION: filters, binds, groups.
 
-Place:   beside solution_operators.py, which has their protocol and those that look things up.
+Place:   beside solution_operators.py, which has their protocol and the operators with look-ups.
 Method:  a change of the input becomes a change of the output, row by row; a group that a change touches is
-         added up again, before and after, unless the background has none of it.
+         aggregated again, before and after, unless the background has none of it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from dotr.sparql.solution_operators import (
 
 
 def columns_for(have: Sequence[str], want: Sequence[str]) -> list[int | None]:
-    """Where each wanted variable stands, None where it does not."""
+    """The place of each wanted variable, None if missing."""
     places = {name: i for i, name in enumerate(have)}
     return [places.get(name) for name in want]
 
@@ -43,7 +43,7 @@ def picked(row: Row, columns: Sequence[int | None]) -> Row:
 
 
 class UnionOperator:
-    """UNION: the rows of every branch, brought to one schema."""
+    """UNION: the rows of every branch, mapped to one schema."""
 
     def __init__(self, branches: Sequence[SolutionOperator], meter: Meter) -> None:
         self._branches = branches
@@ -147,7 +147,7 @@ class ExtendOperator:
 
 @dataclass(frozen=True, slots=True)
 class AggregateState:
-    """One aggregate: `argument` None is `COUNT(*)`; over whole solutions if `distinct` too."""
+    """One aggregate: `argument` None is `COUNT(*)`; with `distinct` over whole solutions."""
 
     function: str
     distinct: bool
@@ -157,7 +157,7 @@ class AggregateState:
 class GroupOperator:
     """Groups and their totals.
 
-    `keys`: (name, the inner variable that it is or None for an expression, how to compute it).
+    `keys`: (name, its inner variable or None for an expression, how to compute it).
     """
 
     def __init__(
@@ -214,7 +214,7 @@ class GroupOperator:
         changes = consolidated(self._inner.changes())
         if not changes:
             return []
-        if self._inner.statically_empty:  # the changes are all there is
+        if self._inner.statically_empty:  # the changes are everything
             found = [(self._row(key, members), 1) for key, members in self._groups(gained(changes)).items()]
             return found if self._empty is None else [*found, (self._empty, -1)]
         return [

@@ -1,9 +1,9 @@
 """Units: the queries of one shape, evaluated together at an instant.
 
-Place:   made and driven by extract.py.
-Method:  a unit says which relations can change its answers and is woken by them. `MonotoneDelta`: unions of
-         conjunctions without answers of the background: the kernel's rows are the answers. `IncrementalView`:
-         static answers and changes, any operators. `Interpreted`: what is not compiled.
+Place:   made and driven by core/extract.py.
+Method:  a unit names the relations that can change its answers and is woken by them. `MonotoneDelta`: unions
+         of conjunctions without answers from the background: the kernel's rows are the answers.
+         `IncrementalView`: static answers and changes, any operators. `Interpreted`: not compiled.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dotr.sparql.solution_operators import Change, Row, consolidated, gained
 
 
 class UnitReader(Protocol):
-    """`run()`: look at what the instant added to a relation."""
+    """`run()` processes what the instant added to a relation."""
 
     @property
     def run(self) -> Callable[[], None]: ...
@@ -46,12 +46,12 @@ Woken: TypeAlias = "list[QueryUnit]"
 
 
 class QueryUnit:
-    """Owns what the members of one shape get at an instant. `select` is what is evaluated for all of them,
-    `relations` are those that it has registered with. Its work is charged to `meter`.
+    """Owns the facts of the members of one shape at an instant. `select` is evaluated for all of them;
+    `relations`: those it is registered with. Its work is charged to `meter`.
     """
 
     always = False
-    """Whether it has facts, or may have, at instants that touch none of its relations."""
+    """Whether it may have facts at instants that touch none of its relations."""
 
     def __init__(self, name: str, select: Select, distribution: Distribution, meter: Meter) -> None:
         self.name = name
@@ -62,11 +62,11 @@ class QueryUnit:
         self.relations: set[Relation] = set()
 
     def readers(self, woken: Woken) -> Iterable[tuple[Relation, UnitReader]]:
-        """What to call when an instant touched a relation; a reader puts its unit on the list, once."""
+        """Readers to call when an instant touched a relation; a reader puts its unit on the list, once."""
         raise NotImplementedError
 
     def facts(self, time: Time, result: dict[str, list[Fact]]) -> None:
-        """Put the facts of every member that has some into `result`, and be asleep again."""
+        """Put the facts of every member into `result`, and sleep again."""
         raise NotImplementedError
 
     def standing(self) -> Iterable[str]:
@@ -74,7 +74,7 @@ class QueryUnit:
         return ()
 
     def rest(self) -> None:
-        """Be asleep, whatever happened."""
+        """Sleep, whatever happened."""
         self.woken = False
 
     def _wake(self, woken: Woken) -> UnitReader:
@@ -87,7 +87,7 @@ class QueryUnit:
 
 
 class OncePerInstant:
-    """A reader of what a path gains and loses, run once an instant, whichever source was touched first."""
+    """A reader of what a path gains and loses, run once per instant, whichever source was touched first."""
 
     def __init__(self, path: PathRelation, reader: UnitReader) -> None:
         self._path = path
@@ -102,7 +102,7 @@ class OncePerInstant:
 
 
 class MonotoneDelta(QueryUnit):
-    """Conjunctions that the background alone does not answer and from which no instant takes anything."""
+    """Conjunctions that the background alone does not answer and that no instant can remove answers from."""
 
     def __init__(
         self,
@@ -128,13 +128,13 @@ class MonotoneDelta(QueryUnit):
                     yield source, reader
 
     def _reader(self, leaf: Leaf, delta: Delta, woken: Woken) -> UnitReader:
-        """The delta's rows appended to ours; its function is made when it is first called."""
+        """Append the delta's rows to this unit's; the function is made on its first call."""
         if leaf.finish is None:
             return Lazy(delta.plan, leaf.store, self.collecting(leaf, woken), self.meter)
         return self._finishing(leaf, delta, woken)
 
     def collecting(self, leaf: Leaf, woken: Woken) -> Collect:
-        """What a plan of a leaf does with its rows: they are ours, and we wake."""
+        """The sink of a leaf's plan: rows are added to this unit, which wakes."""
         most = None if leaf.single else self.limit
         return Collect(self._rows, self, woken, most, self._explode)
 
@@ -164,9 +164,9 @@ class MonotoneDelta(QueryUnit):
         self._take(self._rows, time, result)
 
     def _take(self, rows: list[Row], time: Time, result: dict[str, list[Fact]]) -> None:
-        """The facts of the rows, which are gone then."""
+        """The facts of the rows, which are then dropped."""
         everybody = self.distribution.everybody
-        if len(rows) == 1 and everybody:  # as nearly always
+        if len(rows) == 1 and everybody:  # the common case
             facts: list[Fact] = [(time, attributes(rows.pop()), 0, "")]
             for stream in everybody:
                 result[stream] = facts
@@ -182,7 +182,7 @@ class MonotoneDelta(QueryUnit):
 
 
 class IncrementalView(QueryUnit):
-    """A query with answers of the background, or with operators that are not monotone."""
+    """A query with answers from the background, or with non-monotone operators."""
 
     def __init__(
         self,
@@ -218,7 +218,7 @@ class IncrementalView(QueryUnit):
         query.forget()
 
     def settle(self, changes: Iterable[Change]) -> None:
-        """The background has changed, and by these the answers over it."""
+        """The background has changed, and its answers by these."""
         self.query.settle(changes)
         self.always = bool(self.query.static())
         self._standing = None
@@ -246,7 +246,7 @@ class StaticFacts:
         self._keys: dict[tuple[str, ...], list[tuple[TermKey, ...]]] = {}
 
     def facts(self, time: Time, changes: Iterable[Change], result: dict[str, list[Fact]]) -> None:
-        """The facts at an instant that adds to the rows and takes from them."""
+        """The facts at an instant that adds and removes rows."""
         moved = self._moved(changes) if changes else {}
         for streams, pairs in self._lists.items():
             facts: list[Fact] = [(time, values, ordinal, "") for values, ordinal in pairs]
@@ -274,7 +274,7 @@ class StaticFacts:
     def _merge(
         self, streams: tuple[str, ...], facts: list[Fact], time: Time, counts: Mapping[Row, int]
     ) -> None:
-        """Put the rows that changed where they belong, from the last to the first, so that places stay."""
+        """Put the changed rows where they belong, from the last to the first, so that places stay valid."""
         keys = self._keys.get(streams)
         if keys is None:
             keys = self._keys[streams] = [values_key(values) for values, _ in self._lists[streams]]
@@ -285,8 +285,8 @@ class StaticFacts:
 
 
 class Interpreted(QueryUnit):
-    """A query that is not compiled, for a `reason`. What the background alone answers is asked when it is
-    first needed, within `background` units.
+    """A query that is not compiled, for a `reason`. Its answers over the background alone are computed on
+    demand, within `background` units.
     """
 
     def __init__(
@@ -334,7 +334,7 @@ class Interpreted(QueryUnit):
             return self.distribution.streams
 
     def _alone(self) -> list[Row]:
-        """The answers while no instant touches what it looks at."""
+        """The answers while no instant touches what it reads."""
         limit = self.meter.limit
         self.meter.open(self._background)
         try:
