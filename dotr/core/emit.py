@@ -13,7 +13,7 @@ from itertools import chain, islice
 from operator import itemgetter
 from typing import TypeAlias, overload
 
-from dotr.core.templates import RuleTemplate, Writer, share_writers
+from dotr.core.templates import Constants, RuleTemplate, Writer, share_writers
 from dotr.events import Clock, Composite, Fact, RawMatch, Time, in_order
 from dotr.ir import Program
 from dotr.rdf.memo import Memo
@@ -23,6 +23,12 @@ from dotr.temporal.identity import match_hash, match_hashes
 _RULE, _FACTS, _VALUES = itemgetter(0), itemgetter(2), itemgetter(3)
 
 Rules: TypeAlias = tuple[int, ...]
+
+_Part: TypeAlias = tuple[list[int], list[Constants], Writer]
+"""Rules in output order, the constants of each, and the function that writes their events."""
+
+_Order: TypeAlias = tuple[list[list[_Part]], Callable[[list[str]], tuple[str, ...]]]
+"""The parts of each of several sets of rules, and a function that puts all their texts in output order."""
 
 
 class Emission(Sequence[Composite]):
@@ -79,7 +85,7 @@ class Emitter:
     """Turns the matches of a program's rules into composite events. Stateless."""
 
     def __init__(self, program: Program) -> None:
-        self._templates = tuple(RuleTemplate(rule, index) for index, rule in enumerate(program.rules))
+        self._templates = tuple(RuleTemplate(rule) for rule in program.rules)
         share_writers(self._templates)
         most = max(256, (1 << 21) // max(1, len(program.rules)))
         private = frozenset(index for index, rule in enumerate(program.rules) if rule.private)
@@ -87,10 +93,8 @@ class Emitter:
         self._leaving: Memo[Rules, Rules] = Memo(
             lambda rules: tuple(rule for rule in rules if rule not in private), most
         )
-        self._parts: Memo[Rules, list[tuple[list[int], Writer]]] = Memo(self._parts_of, most)
-        self._orders: Memo[tuple[Rules, ...], Callable[[list[str]], tuple[str, ...]] | None] = Memo(
-            self._order_of, most // 4
-        )
+        self._parts: Memo[Rules, list[_Part]] = Memo(self._parts_of, most)
+        self._orders: Memo[tuple[Rules, ...], _Order | None] = Memo(self._order_of, most // 4)
 
     def public(self, matches: Sequence[RawMatch]) -> list[RawMatch]:
         """The matches whose events leave; those of PRIVATE rules are for other rules only. Called if the
@@ -124,7 +128,7 @@ class Emitter:
             rules, time, chosen, values = matches[0]
             parts = self._parts[rules]
             if len(parts) == 1:
-                own, write = parts[0]
+                _, own, write = parts[0]
                 return write(own, ((match_hash(time, chosen), values),), stamp)
         runs: dict[Rules, list[RawMatch]] = {}
         for match in matches:
@@ -133,7 +137,7 @@ class Emitter:
                 runs[match[0]] = [match]
             else:
                 run.append(match)
-        if len(runs) == len(matches) > 8:
+        if len(runs) == len(matches) > 2:
             together = self._together(matches, stamp)
             if together is not None:
                 return together
@@ -145,9 +149,9 @@ class Emitter:
         names = iter(match_hashes(matches[0][1], list(map(_FACTS, chain.from_iterable(runs.values())))))
         for rules, run in runs.items():
             rows = list(zip(islice(names, len(run)), map(_VALUES, run), strict=True))
-            for own, write in self._parts[rules]:
+            for numbers, own, write in self._parts[rules]:
                 written, width = write(own, rows, stamp), len(own)
-                texts += [(rule, written[place::width]) for place, rule in enumerate(own)]
+                texts += [(rule, written[place::width]) for place, rule in enumerate(numbers)]
         texts.sort(key=_RULE)
         return list(chain.from_iterable([of_rule for _, of_rule in texts]))
 
@@ -158,29 +162,33 @@ class Emitter:
         same: dict[tuple[Time, tuple[Fact, ...], tuple[Term, ...]], list[int]] = {}
         for rules, time, facts, values in matches:
             same.setdefault((time, facts, values), []).extend(rules)
-        in_rule_order = self._orders[tuple([tuple(found) for found in same.values()])]
-        if in_rule_order is None:
+        order = self._orders[tuple(map(tuple, same.values()))]
+        if order is None:
             return None
+        parts, in_rule_order = order
         texts: list[str] = []
-        for (time, facts, values), found in same.items():
-            row = (match_hash(time, facts), values)
-            for own, write in self._parts[tuple(found)]:
-                texts += write(own, (row,), stamp)
+        for (time, facts, values), of_match in zip(same, parts, strict=True):
+            row = ((match_hash(time, facts), values),)
+            for _, own, write in of_match:
+                texts += write(own, row, stamp)
         return list(in_rule_order(texts))
 
-    def _order_of(self, together: tuple[Rules, ...]) -> Callable[[list[str]], tuple[str, ...]] | None:
-        """Puts the texts of rules that are written together in output order; None if a rule occurs twice."""
-        written = [rule for rules in together for own, _ in self._parts[rules] for rule in own]
+    def _order_of(self, together: tuple[Rules, ...]) -> _Order | None:
+        """How rules are written together; None if a rule occurs twice."""
+        parts = [self._parts[rules] for rules in together]
+        written = [rule for of_match in parts for numbers, _, _ in of_match for rule in numbers]
         if len(set(written)) < len(written):
             return None
-        return itemgetter(*sorted(range(len(written)), key=written.__getitem__))
+        return parts, itemgetter(*sorted(range(len(written)), key=written.__getitem__))
 
-    def _parts_of(self, rules: Rules) -> list[tuple[list[int], Writer]]:
+    def _parts_of(self, rules: Rules) -> list[_Part]:
         """Rules in output order, by the function that writes their events."""
-        parts: dict[int, tuple[list[int], Writer]] = {}
+        parts: dict[int, _Part] = {}
         for rule in sorted(rules):
-            write = self._templates[rule].write
-            parts.setdefault(id(write), ([], write))[0].append(rule)
+            template = self._templates[rule]
+            numbers, own, _ = parts.setdefault(id(template.write), ([], [], template.write))
+            numbers.append(rule)
+            own.append(template.constants)
         return list(parts.values())
 
 

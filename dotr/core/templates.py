@@ -8,7 +8,8 @@ Why not: a serializer over term objects: three times the cost of prepared parts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from itertools import groupby
 from typing import TypeAlias
 
@@ -17,6 +18,7 @@ from dotr.ir import Every, Fresh, Rule, TemplateNode, TemplateTriple, TemplateVa
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple
 
 _LONG = 64  # triples of a template
+_MANY = 8  # rules
 
 Build: TypeAlias = tuple[tuple[Term | int, ...], ...]
 """Triples of nodes: a constant, or a place in (name, stamp, bindings…, further fresh names…)."""
@@ -24,7 +26,10 @@ Build: TypeAlias = tuple[tuple[Term | int, ...], ...]
 Row: TypeAlias = tuple[str, tuple[Term, ...]]
 """(hash, values of WITH) of a match."""
 
-Writer: TypeAlias = Callable[[Sequence[int], Sequence[Row], str], list[str]]
+Constants: TypeAlias = tuple[str, ...]
+"""The parts of the text of a rule's events that are its own: how its node begins, constants that differ."""
+
+Writer: TypeAlias = Callable[[Sequence[Constants], Sequence[Row], str], list[str]]
 """(rules of one form, what they matched, stamp) → N-Quads of each event: by match, then by rule."""
 
 
@@ -32,8 +37,8 @@ class RuleTemplate:
     """What one rule makes of its matches; see events.Template."""
 
     __slots__ = (
-        "_index",
         "build",
+        "constants",
         "positions",
         "prefix",
         "repeats",
@@ -43,9 +48,9 @@ class RuleTemplate:
         "write",
     )
 
-    def __init__(self, rule: Rule, index: int) -> None:
-        self._index = index
+    def __init__(self, rule: Rule) -> None:
         self.write: Writer = self._write
+        self.constants: Constants = ()
         trigger = rule.trigger
         first = (trigger.name, ()) if isinstance(trigger, Every) else (trigger.name, trigger.variables)
         self.rule = rule.name
@@ -74,9 +79,9 @@ class RuleTemplate:
 
     def quads(self, id_: str, bindings: tuple[Term, ...], stamp: str) -> str:
         """An event as N-Quads: its stamp in the default graph, then its quads in template order."""
-        return self.write((self._index,), ((id_[len(self.prefix) :], bindings),), stamp)[0]
+        return self.write((self.constants,), ((id_[len(self.prefix) :], bindings),), stamp)[0]
 
-    def _write(self, rules: Sequence[int], rows: Sequence[Row], stamp: str) -> list[str]:
+    def _write(self, rules: Sequence[Constants], rows: Sequence[Row], stamp: str) -> list[str]:
         """For a template in which two triples can become one."""
         texts = []
         for name, bindings in rows:
@@ -113,17 +118,18 @@ def _slots(rule: Rule, fresh: dict[str, str]) -> Callable[[TemplateNode], Term |
 
 
 def share_writers(templates: Sequence[RuleTemplate]) -> None:
-    """Set one function that writes the events of templates that differ in constants alone."""
-    forms: dict[Hashable, dict[int, tuple[RuleTemplate, list[_Piece]]]] = {}
-    for index, template in enumerate(templates):
-        if not template.repeats:
-            pieces = _pieces(template.build, len(template.variables), template.suffixes)
-            form = len(template.variables), tuple(p if isinstance(p, int) else "" for p in pieces)
-            forms.setdefault(form, {})[index] = template, pieces
+    """Give templates that differ only in constants one function that writes their events; where many differ
+    in nothing but names, these have their own.
+    """
+    pieces = [() if t.repeats else tuple(_pieces(t.build, len(t.variables), t.suffixes)) for t in templates]
+    equal = Counter(pieces)
+    forms: dict[Hashable, list[tuple[RuleTemplate, tuple[_Piece, ...]]]] = {}
+    for template, own in zip(templates, pieces, strict=True):
+        if own:
+            form = own if equal[own] >= _MANY else tuple(p if isinstance(p, int) else "" for p in own)
+            forms.setdefault((len(template.variables), form), []).append((template, own))
     for members in forms.values():
-        writer = _quad_writer(members)
-        for template, _ in members.values():
-            template.write = writer
+        _share_writer(members)
 
 
 _Piece: TypeAlias = int | str
@@ -157,27 +163,26 @@ def _pieces(build: Build, values: int, suffixes: Sequence[str]) -> list[_Piece]:
     return pieces
 
 
-def _quad_writer(members: Mapping[int, tuple[RuleTemplate, list[_Piece]]]) -> Writer:
-    """One generated loop over rules of one form. What does not depend on the rule is assembled before it;
-    constants are bound by name.
+def _share_writer(members: Sequence[tuple[RuleTemplate, tuple[_Piece, ...]]]) -> None:
+    """Give rules of one form a generated loop over them. What does not depend on the rule is put together
+    before it.
     """
     names = Names()
-    template, pieces = next(iter(members.values()))
-    columns: list[list[str]] = [[f"<{t.prefix}" for t, _ in members.values()]]
-    parts: list[str] = []  # of the f-string; a part that all rules share begins with `s`
+    template, pieces = members[0]
+    columns: list[list[str]] = [[f"<{t.prefix}" for t, _ in members]]
+    parts: list[str] = []  # of the f-string; a part that is the same for all rules begins with `s`
     for place, piece in enumerate(pieces):
         if isinstance(piece, int):
             parts.append({_NAME: "n", _PREFIX: "i", _STAMP: "st"}.get(piece, f"s{piece}"))
             continue
-        column = [str(other[place]) for _, other in members.values()]
+        column = [str(other[place]) for _, other in members]
         if len(set(column)) == 1:
             parts.append(f"s{names.constant(column[0])}")
             names.namespace[parts[-1]] = column[0]
         else:
             parts.append(f"k{len(columns)}")
             columns.append(column)
-    constants_of = dict(zip(members, zip(*columns, strict=True), strict=True)).__getitem__
-    names.namespace |= {"CONSTANTS": constants_of, "END": _END, "LEN": len, "MAP": map}
+    names.namespace |= {"END": _END, "LEN": len}
     lines = ["def quads(rules, rows, st):", "    out = []"]
     values = "".join(f"s{i}, " for i in range(len(template.variables)))
     unpack = [f"{values}= b"] if values else []
@@ -186,23 +191,37 @@ def _quad_writer(members: Mapping[int, tuple[RuleTemplate, list[_Piece]]]) -> Wr
     named.append("m = f'{n}{END}{n}'")
     fixed, text = _joined(parts, lambda part: part == "st" or part[:2] == "sK", "e")
     lines += [f"    {line}" for line in fixed]
-    # one rule: everything is assembled once
+    # one rule: everything is put together once
     lines += [
         "    if LEN(rules) == 1:",
-        f"        ({constants}), = MAP(CONSTANTS, rules)",
+        f"        ({constants}), = rules",
         "        for h, b in rows:",
     ]
     lines += [f"            {line}" for line in (*unpack, *named, f"out.append(f'{_whole(text, names)}')")]
     lines += ["        return out"]
-    # several: their common parts first
+    # several: what they have in common first
     common, text = _joined(text, lambda part: part[0] in "es", "c")
-    lines += [
-        "    for h, b in rows:",
-        *(f"        {line}" for line in (*unpack, *common)),
-        f"        for {constants}in MAP(CONSTANTS, rules):",
-    ]
-    lines += [f"            {line}" for line in (*named, f"out.append(f'{_whole(text, names)}')")]
-    return make("quads", "\n".join([*lines, "    return out", ""]), names)
+    lines += ["    for h, b in rows:", *(f"        {line}" for line in (*unpack, *common))]
+    if all(part[0] in "nsec" for part in text):  # the names stand between texts that are the same
+        lines += [f"        m, g = ({_between(text)}), h + '>'"]
+        lines += ["        out += [(k0 + g).join(m) for k0, in rules]"]
+    else:
+        lines += [f"        for {constants}in rules:"]
+        lines += [f"            {line}" for line in (*named, f"out.append(f'{_whole(text, names)}')")]
+    write = make("quads", "\n".join([*lines, "    return out", ""]), names)
+    for (member, _), own in zip(members, zip(*columns, strict=True), strict=True):
+        member.write, member.constants = write, own
+
+
+def _between(parts: Sequence[str]) -> str:
+    """Source of the texts before, between and after the names of an event: one part each, or nothing."""
+    texts = ["''"]
+    for part in parts:
+        if part == "n":
+            texts.append("''")
+        else:
+            texts[-1] = part
+    return ", ".join(texts)
 
 
 def _joined(

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from dotr.core.emit import Emission, Emitter
 from dotr.events import Clock, Fact, RawMatch
 from dotr.lang import parse_program
-from dotr.rdf.terms import integer
+from dotr.rdf.terms import PROV_GENERATED_AT_TIME, integer
 
-RULES = 14
-TEMPLATES = ("a :Odd@ ; :v ?v", "a :Even", ":seen ?v , @")
+RULES = 36
+TEMPLATES = ("a :Odd@ ; :v ?v", "a :Even", ":seen ?v , @", "a :Many ; :v ?v")
 RULE = """PRIVATE RULE R@ DEFINE { dotr_id TEMPLATE }
 FROM A := { SELECT ?v WHERE { ?a :a ?v } }
 AND EACH B := { SELECT ?w WHERE { ?b :b ?w } } WITHIN 9 s FROM A
@@ -21,7 +21,7 @@ WITH ?v := A.?v
 
 def _rule(n: int) -> str:
     text = RULE if n == 3 else RULE.removeprefix("PRIVATE ")
-    return text.replace("TEMPLATE", TEMPLATES[n % 3]).replace("@", str(n))
+    return text.replace("TEMPLATE", TEMPLATES[n % len(TEMPLATES)]).replace("@", str(n))
 
 
 TEXT = "PREFIX : <urn:x:>\n" + "".join(_rule(n) for n in range(RULES))
@@ -53,6 +53,10 @@ def test_what_is_written_is_what_the_events_would_write(found: list[RawMatch]) -
     stamp = clock.term(7)
     made = [event.template.quads(event.id, event.bound, stamp) for event in events]
     assert Emission(EMITTER, found).nquads(clock) == made
+    for event, text in zip(events, made, strict=True):
+        node = f"<{event.id}>"
+        graph = [f"{s} {p} {o} {node} .\n" for s, p, o in event.template.graph(event.id, event.bound)]
+        assert text == f"{node} {PROV_GENERATED_AT_TIME} {stamp} .\n{''.join(graph)}"
 
 
 @given(st.permutations(range(RULES)), st.lists(number, min_size=RULES, max_size=RULES))
