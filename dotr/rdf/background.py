@@ -1,16 +1,16 @@
 """The background: the triples that hold beside those of an instant, closed and indexed.
 
-Place:   built by datalog/ when a program is deployed, and changed by its maintenance alone, never by an
-         instant; read by the functions that joins/ compiles; saved in a deployment as bytes under the hash of
-         its content.
+Place:   built by datalog/ when a program is deployed, changed only by its maintenance, never by an instant;
+         read by the functions that joins/ compiles; saved in a deployment as bytes under the hash of its
+         content.
 Method:  vertical partitioning (Abadi et al. 2007): per predicate, subject → object(s) and object →
-         subject(s). A single value stands bare, several are a sorted tuple; many values that change are the
-         keys of a dict, so that one comes or goes in O(1). There is no set per key. Equal terms of what is
-         loaded are one string. Which predicates a subject or object has is indexed only when somebody asks.
-         A large one is saved as a file to be mapped, and its columns read that (mapped_columns.py): a process
-         that loads it takes no memory for it.
-Why not: a dict of sets (five times the memory), or integers (strings hash once and need no dictionary). The
-         file for all: a lookup of something new takes ten times that of a dict.
+         subject(s). A single value is stored bare, several as a sorted tuple; many values that change are the
+         keys of a dict, so that one is added or removed in O(1). There is no set per key. Equal terms of
+         loaded data are one string. The predicates of a subject or object are indexed on demand. A large
+         background is saved as a file to be mapped, and its columns read that (mapped_columns.py): a process
+         that loads it needs no memory for it.
+Why not: a dict of sets (five times the memory), or integers (strings hash once and need no dictionary). A
+         mapped file for all: a first lookup takes ten times that of a dict.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ Many: TypeAlias = Term | tuple[Term, ...] | MappedValues | dict[Term, None]
 Column: TypeAlias = dict[Term, Many]
 
 LARGE = 200_000
-"""Triples from which on an index is saved as a file to be mapped."""
+"""The number of triples from which on an index is saved as a file to be mapped."""
 
-_SCAN = 8  # up to here a look along a tuple beats bisection
-_MOST = 16  # a tuple that would get more values becomes a dict
-_LEAST = 8  # a dict that has no more values becomes a tuple
+_SCAN = 8  # up to here a linear search in a tuple beats bisection
+_MOST = 16  # a tuple with more values becomes a dict
+_LEAST = 8  # a dict with no more values becomes a tuple
 
 
 def many(values: Many | None) -> Collection[Term]:
-    """The terms, to be looked along. Of many that change, the very dict: copy it to keep it."""
+    """The terms, to be iterated. For many that change, the dict itself: copy it to keep it."""
     if values is None:
         return ()
     return (values,) if values.__class__ is str else values
@@ -55,7 +55,7 @@ def has(values: tuple[Term, ...] | MappedValues | dict[Term, None], term: Term) 
 class Background:
     """Owns the indexes. `forward`: predicate → subject → objects, `backward`: with objects first.
 
-    Readers may hold on to the inner dicts: they change in place, in `extend`, `insert` and `remove`.
+    Readers may keep the inner dicts: `extend`, `insert` and `remove` change them in place.
     """
 
     __slots__ = (
@@ -83,12 +83,12 @@ class Background:
         self.extend(triples)
 
     def extend(self, triples: Iterable[Triple]) -> None:
-        """Add triples (repeats are fine). O(triples), and sorting where a key has several values."""
+        """Add triples (repeats are allowed). O(triples), plus sorting if a key has several values."""
         terms = self._terms()
         one = terms.setdefault
         forward: dict[Term, Any] = self.forward
         backward: dict[Term, Any] = self.backward
-        open_forward: list[tuple[Term, Term]] = []  # (predicate, key) whose values are a list meanwhile
+        open_forward: list[tuple[Term, Term]] = []  # (predicate, key) whose values are a list for now
         open_backward: list[tuple[Term, Term]] = []
         try:
             for subject, predicate, object_ in triples:
@@ -123,7 +123,7 @@ class Background:
         self.count = sum(map(self.size, forward))
 
     def insert(self, subject: Term, predicate: Term, object_: Term) -> bool:
-        """Add a triple; whether it is new. O(1)."""
+        """Add a triple; returns whether it is new. O(1)."""
         size = self.size(predicate)
         column = self.column(predicate)
         values = column.get(subject)
@@ -150,7 +150,7 @@ class Background:
         return True
 
     def remove(self, subject: Term, predicate: Term, object_: Term) -> bool:
-        """Take a triple out; whether it was there. O(1), and once the number of values of a key."""
+        """Remove a triple; returns whether it existed. O(1), plus once the number of values of a key."""
         if (subject, predicate, object_) not in self:
             return False
         self._sizes[predicate] = self.size(predicate) - 1
@@ -177,9 +177,9 @@ class Background:
         by_subject: Mapping[Term, Sequence[Term]] | None = None,
         by_object: Mapping[Term, Sequence[Term]] | None = None,
     ) -> None:
-        """Add rows (subject, object) of a predicate, each once and none of them there. O(rows).
+        """Add distinct new rows (subject, object) of a predicate. O(rows).
 
-        `by_subject`, `by_object`: just these rows, where somebody has them by one of their columns.
+        `by_subject`, `by_object`: the same rows by one of their columns, if the caller has them.
         """
         if self._from is not None or self._into is not None:
             for subject, object_ in rows:
@@ -197,7 +197,7 @@ class Background:
             self.several_backward.add(predicate)
 
     def remove_all(self, predicate: Term, rows: Collection[tuple[Term, Term]]) -> None:
-        """Take rows (subject, object) of a predicate out, each once and all of them there. O(rows)."""
+        """Remove distinct existing rows (subject, object) of a predicate. O(rows)."""
         if self._from is not None or self._into is not None:
             for subject, object_ in rows:
                 self.remove(subject, predicate, object_)
@@ -211,7 +211,7 @@ class Background:
                 del forward[subject]
             elif values.__class__ is dict and len(values) > _LEAST + 1:
                 del values[object_]
-            elif values.__class__ is tuple and 2 < len(values) <= _MOST:  # as `_without` does, without a call
+            elif values.__class__ is tuple and 2 < len(values) <= _MOST:  # like `_without`, without a call
                 at = values.index(object_)
                 forward[subject] = values[:at] + values[at + 1 :]
             else:
@@ -228,7 +228,7 @@ class Background:
                 backward[object_] = _without(values, subject)
 
     def column(self, predicate: Term) -> Column:
-        """subject → objects of a predicate, which is made if it is not there. `backward` has it too then."""
+        """subject → objects of a predicate, which is created if missing, also in `backward`."""
         found = self.forward.get(predicate)
         if found is None:
             found = self.forward[predicate] = {}
@@ -236,7 +236,7 @@ class Background:
         return found
 
     def _terms(self) -> dict[Term, Term]:
-        """Every term there is, as the one string that stands for it."""
+        """Every term → the one string that represents it."""
         terms: dict[Term, Term] = {}
         for predicate, column in self.forward.items():
             terms[predicate] = predicate
@@ -264,7 +264,7 @@ class Background:
                     yield subject, predicate, object_
 
     def size(self, predicate: Term) -> int:
-        """How many triples have the predicate."""
+        """The number of triples with the predicate."""
         found = self._sizes.get(predicate)
         if found is None:
             column = self.forward.get(predicate)
@@ -277,7 +277,7 @@ class Background:
         return found
 
     def predicates_from(self, subject: Term) -> tuple[Term, ...]:
-        """The predicates of a subject. The first call indexes all subjects, but those of a mapped file."""
+        """The predicates of a subject. The first call indexes all subjects, except those of a mapped file."""
         if self.mapped:
             return tuple(predicate for predicate, column in self.forward.items() if subject in column)
         if self._from is None:
@@ -285,9 +285,7 @@ class Background:
         return self._from.get(subject, ())
 
     def predicates_into(self, object_: Term) -> tuple[Term, ...]:
-        """The predicates that lead to an object. The first call indexes all objects, but those of a mapped
-        file.
-        """
+        """The predicates of an object. The first call indexes all objects, except those of a mapped file."""
         if self.mapped:
             return tuple(predicate for predicate, column in self.backward.items() if object_ in column)
         if self._into is None:
@@ -296,11 +294,11 @@ class Background:
 
     @property
     def mapped(self) -> bool:
-        """Whether it was opened from a file and goes on reading that."""
+        """Whether it was opened from a file and keeps reading it."""
         return self._file is not None
 
     def reopened(self) -> Background:
-        """The same triples as who loads what is saved now will have them, in that order. Small: this one."""
+        """The same triples in the order that loading the saved bytes would yield. If small: this object."""
         return Background.load(self.save()) if self.large else self
 
     @property
@@ -313,8 +311,8 @@ class Background:
         return b"".join(self.contents())
 
     def contents(self) -> list[Any]:
-        """The parts of `save`, one after the other. A large index is to be mapped. One that was, and has not
-        changed, is the bytes of its file: raises EngineError D5101 where these were damaged.
+        """The parts of `save`, in order. A large index is written to be mapped. One that is mapped and
+        unchanged is the bytes of its file: raises EngineError D5101 if these are damaged.
         """
         if self._file is not None and (content := self._file.content(self.forward)) is not None:
             return [content]
@@ -324,8 +322,8 @@ class Background:
 
     @classmethod
     def load(cls, data: Content, start: int = 0, end: int | None = None) -> Background:
-        """The index that `save` wrote, in `data[start:end]`. Raises EngineError D5101 when the bytes are not
-        it. A large one goes on reading `data`.
+        """The index that `save` wrote, in `data[start:end]`. Raises EngineError D5101 for other bytes. A
+        large one keeps reading `data`.
         """
         if data[start : start + len(MAGIC)] == MAGIC:
             return cls._opened(data, start, end)
@@ -359,7 +357,7 @@ _EMPTY: Column = {}
 
 
 def content_hash(triples: Collection[Triple]) -> str:
-    """A name for a set of triples: 32 hexadecimal digits, whatever their order and repeats."""
+    """A name for a set of triples: 32 hexadecimal digits, independent of order and repeats."""
     total = 0
     for triple in set(triples):
         total += int.from_bytes(blake2b("\n".join(triple).encode(), digest_size=16).digest(), "little")
@@ -374,7 +372,7 @@ def _values_by_key(rows: Iterable[tuple[Term, Term]], key: int) -> dict[Term, li
 
 
 def _insert_by_key(column: Column, new: Mapping[Term, Sequence[Term]]) -> bool:
-    """Add to each key's values others, of which it has none; whether a key may have several now."""
+    """Add new values to those of each key; returns whether a key may have several now."""
     several = False
     for key, added in new.items():
         values = column.get(key)
@@ -395,8 +393,8 @@ def _insert_by_key(column: Column, new: Mapping[Term, Sequence[Term]]) -> bool:
 
 
 def _with(values: Any, value: Term) -> Many:
-    """Many values, one of them of whatever kind, and one more, which is not among them. A dict is changed in
-    place. (`__class__`: this runs for every row that comes and goes, and isinstance takes a third of it.)
+    """The values, of any kind, with a new one. A dict is changed in place. (`__class__`: this runs for every
+    changed row, and isinstance would take a third of it.)
     """
     kind = values.__class__
     if kind is str:
@@ -413,7 +411,7 @@ def _with(values: Any, value: Term) -> Many:
 
 
 def _without(values: Any, value: Term) -> Many:
-    """Several values but one. A dict is changed in place."""
+    """The values without one. A dict is changed in place."""
     left: Many
     if values.__class__ is tuple and len(values) <= _MOST:
         at = values.index(value)
@@ -427,7 +425,7 @@ def _without(values: Any, value: Term) -> Many:
 
 
 def _settle(index: dict[Term, Any], opened: Iterable[tuple[Term, Term]], several: set[Term]) -> None:
-    """Several values that are still a list are sorted."""
+    """Sort values that are still a list."""
     for predicate, key in opened:
         column = index[predicate]
         several.add(predicate)

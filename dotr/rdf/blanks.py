@@ -1,16 +1,16 @@
 """Labels of blank nodes that depend on content, not on a parser's counter.
 
-Place:   pipeline.py labels the graphs of an instant, connectors/ the background; all above join by text.
-Method:  colour refinement: nodes start in cells by what they say about named things, and a cell is split by
-         how often its nodes point, over each predicate and direction, into another cell, until nothing
-         splits. Cells are worked through and numbered in an order that only the graph's structure decides,
-         and of the parts of a cell the largest is not taken up again (Hopcroft 1971; Cardon and Crochemore
-         1982), which makes it O(m log n) for m triples and n blank nodes. The graph's content hash, its
-         time and its ordinal among equal graphs make the labels: runs agree, and two graphs never join. In a
-         background, which is changed by editing it, blank nodes that no triple joins are graphs of their own.
-Why not: full canonicalisation (RDFC-1.0) is exponential in the worst case. Nodes that refinement cannot tell
-         apart are numbered in document order instead: nearly always they are interchangeable.
-         Rounds of re-hashing every node: a list of n cells takes n rounds.
+Place:   core/pipeline.py labels the graphs of an instant, io/ the background; all rooms above join by text.
+Method:  colour refinement: nodes start in cells by their triples with named terms, and a cell is split by how
+         often its nodes point, over each predicate and direction, into another cell, until nothing splits.
+         Cells are processed and numbered in an order determined by the graph's structure alone, and the
+         largest part of a split cell is not processed again (Hopcroft 1971; Cardon and Crochemore 1982),
+         which makes it O(m log n) for m triples and n blank nodes. The graph's content hash, its time and its
+         ordinal among equal graphs make the labels: runs agree, and two graphs never join. In a background,
+         which is edited as text, blank nodes that no triple connects are labelled as separate graphs.
+Why not: full canonicalisation (RDFC-1.0) is exponential in the worst case. Nodes that refinement cannot
+         distinguish are numbered in document order instead: they are nearly always interchangeable. Rounds of
+         re-hashing every node: a list of n cells takes n rounds.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from dotr.rdf.terms import Term, Triple
 def label_stream(graphs: Sequence[Sequence[Triple]], time: int, kind: str = "") -> list[list[Triple]]:
     """The graphs of one instant with their blank nodes labelled; order and repeats of triples stay.
 
-    `graphs` are all graphs stamped `time` (µs), with canonical terms; each is a scope of its own. A label
+    `graphs` are all graphs stamped `time` (µs), with canonical terms; each is a separate scope. A label
     depends on the graph's set of triples up to renaming, on `time`, and on how many equal graphs came before
-    it; never on labels or, but for nodes that refinement cannot tell apart, on the order of triples. `kind`
-    parts what has the same triples and is not a graph.
+    it; never on labels or (except for nodes that refinement cannot distinguish) on the order of triples.
+    `kind` separates messages with the same triples that are not graphs.
     """
     seen: dict[str, int] = {}
     return [_label(graph, f"{kind}{time}", seen) for graph in graphs]
@@ -37,9 +37,9 @@ def label_stream(graphs: Sequence[Sequence[Triple]], time: int, kind: str = "") 
 def label_background(triples: Sequence[Triple], seen: dict[str, int]) -> list[Triple]:
     """The triples of one document with its blank nodes labelled; order and repeats stay.
 
-    Blank nodes that triples join are labelled together, by the triples that name one of them, up to renaming:
-    what is said elsewhere in a document changes no label of theirs. `seen`: how often what was said of such
-    nodes before, in this document and in those that come before it; two documents never join.
+    Connected blank nodes are labelled together, by the triples that mention one of them, up to renaming:
+    other triples of the document do not change their labels. `seen`: how often equal triples occurred before,
+    in this document and earlier ones; two documents never join.
     """
     parts = _joined_by_blank_nodes(triples)
     names: dict[Term, Term] = {}
@@ -53,7 +53,7 @@ def label_background(triples: Sequence[Triple], seen: dict[str, int]) -> list[Tr
 
 
 def _joined_by_blank_nodes(triples: Sequence[Triple]) -> list[list[Triple]]:
-    """The triples with blank nodes, those together that share some, in order of appearance."""
+    """The triples with blank nodes, grouped by shared ones, in order of appearance."""
     leader: dict[Term, Term] = {}
 
     def find(name: Term) -> Term:
@@ -84,7 +84,7 @@ def _label(graph: Sequence[Triple], time: str, seen: dict[str, int]) -> list[Tri
 
 
 def _ordered(graph: Sequence[Triple], names: list[Term]) -> tuple[list[Term], str]:
-    """The blank nodes of a graph in an order that its structure decides, and its content up to renaming."""
+    """The blank nodes of a graph in an order given by its structure, and its content up to renaming."""
     order = _refined_order(list(dict.fromkeys(graph)), names) if len(names) > 1 else names
     texts = {" ".join(triple) for triple in _renamed(graph, _numbered(order, "_:"))}
     return order, "\n".join(sorted(texts))
@@ -142,7 +142,7 @@ def _refined_order(triples: Sequence[Triple], names: list[Term]) -> list[Term]:
 
 
 def _refine(cells: list[dict[int, None]], edges: list[list[tuple[int, int]]]) -> list[dict[int, None]]:
-    """Split `cells` (in place, more are appended) until in each all nodes see each cell alike."""
+    """Split `cells` (in place, more are appended) until all nodes of each see every cell equally often."""
     cell_of = [0] * len(edges)
     for index, cell in enumerate(cells):
         for node in cell:
@@ -169,7 +169,7 @@ def _split(
     cells: list[dict[int, None]],
     cell_of: list[int],
 ) -> range:
-    """Split one cell by how its nodes are seen; the largest part keeps its number. Returns the new ones."""
+    """Split a cell by how its nodes are reached; the largest part keeps its number. Returns new ones."""
     first = len(cells)
     cell = cells[index]
     if len(cell) == 1:

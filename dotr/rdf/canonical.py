@@ -1,11 +1,11 @@
 """Canonical form: a literal of an XSD value type becomes its value's one text.
 
 Place:   applied where terms enter: background, stream, constants of programs (language.md, sec. 1).
-Method:  the form is what a pyoxigraph Store gives back for the literal, so that a query answered by
-         the store and one answered here see the same terms. Frequent shapes (plain integers, decimals,
-         doubles, booleans, dateTimes) are rewritten here; every other literal of an XSD value type makes
-         the round trip through a store. Ill-typed literals stay as they are; language tags become lower-case.
-Why not: a store for everything: 10 µs a literal; our own parser for everything: two dialects to keep equal.
+Method:  the form is what a pyoxigraph Store returns for the literal, so that a query answered by the store
+         and one answered here see the same terms. Frequent shapes (plain integers, decimals, doubles,
+         booleans, dateTimes) are rewritten here; every other literal of an XSD value type makes the round
+         trip through a store. Ill-typed literals stay as they are; language tags become lower-case.
+Why not: a store for everything: 10 µs per literal; our own parser for everything: two dialects to keep equal.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ USUAL_DATETIME = (
     r"[0-9]{4}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)"
     r"|(?:0[13578]|1[02])-31)T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
 )
-"""dateTimes up to the second, but for the 29th of February, which some years do not have."""
+"""dateTimes up to the second, except the 29th of February, which some years lack."""
 
 _DATETIME = regex(rf"({USUAL_DATETIME})(\.[0-9]{{1,18}})?(Z|[+-](?:0[0-9]|1[0-3]):[0-5][0-9])?")
 
@@ -44,9 +44,9 @@ _PLACE = ox.NamedNode("urn:dotr:canonical")
 
 
 def canonical(term: Term) -> Term:
-    """The canonical form of a term: IRIs, blank nodes and strings are their own. Idempotent; never raises.
+    """The canonical form of a term; IRIs, blank nodes and strings stay. Idempotent; never raises.
 
-    Cost: nothing for IRIs and strings, one table look-up for a literal seen before, at most 10 µs otherwise.
+    Cost: nothing for IRIs and strings, one table look-up for a known literal, otherwise at most 10 µs.
     """
     if term[0] != '"' or term[-1] == '"':
         return term
@@ -66,7 +66,7 @@ def double_text(value: float) -> str:
 
 
 def _tie_upwards(value: float, text: str) -> str:
-    """Of two shortest texts equally near to a value the engine takes the greater, Python the even one.
+    """Of two equally near shortest texts the engine takes the greater, Python the even one.
 
     Only a value of few binary places and many digits lies half-way: 562949953421312.25 is ….3, not ….2.
     """
@@ -82,7 +82,7 @@ _NOT_FINITE = {"inf": "INF", "-inf": "-INF", "nan": "NaN"}
 
 def canonical_literal(term: Term) -> Term:
     """`canonical` for a literal with a language or datatype, recomputed."""
-    if term.endswith(_INTEGER_TAIL):  # what streams have most of
+    if term.endswith(_INTEGER_TAIL):  # the most frequent in streams
         digits = term[1 : -len(_INTEGER_TAIL)]
         if digits.isdigit() and digits[0] != "0" and len(digits) < 19 and digits.isascii():
             return term
@@ -135,14 +135,14 @@ _FREQUENT: dict[str, Callable[[str], Term | None]] = {
 _REWRITERS: dict[str, Callable[[str], Term | None]] = {
     f"{_SUFFIX}{name}>": _FREQUENT.get(name, lambda _lexical: None) for name in sorted(_VALUE_TYPES)
 }
-"""What follows the lexical form → the canonical form of a frequent shape, None for all others."""
+"""Suffix of the lexical form → the canonical form of a frequent shape, None for all others."""
 
 
 def _round_trip(term: Term) -> Term:
-    store = ox.Store()  # a new one is cheaper than taking the quad out again, and threads share nothing
+    store = ox.Store()  # a new one is cheaper than removing the quad, and threads share nothing
     store.add(ox.Quad(_PLACE, _PLACE, to_oxigraph(term)))
     return str(next(iter(store)).object)
 
 
 canonical_literals: Memo[Term, Term] = Memo(canonical_literal)
-"""`canonical` for a literal with a language or datatype, at the price of a subscription."""
+"""`canonical` for a literal with a language or datatype, at the cost of a subscription."""

@@ -1,19 +1,18 @@
-"""A large background as one file of sorted arrays: read where it lies, shared by all processes of a machine.
+"""A large background as one file of sorted arrays: memory-mapped, shared by all processes of a machine.
 
-Place:   written and opened by background.py, whose columns are then of this kind instead of dicts. Who has
-         the file maps it (io/files/mapped.py); the page cache holds it once, however many read it.
-Method:  a dictionary of terms in code point order; per predicate and direction the rows of a sparse matrix,
-         compressed, in the order of a hash of their keys, with where each bucket of it begins: a key is found
-         by one hash and a comparison or two. What was looked up, absence too, is remembered in the dict that
-         a column is, and found again at the price of a dict; all columns together remember so much and no
-         more. Values that change are in that dict for good, and hide those of the file.
-Why not: bisection: twenty comparisons for a million keys. Arrow or numpy: they are good at whole columns, and
-         a number out of a memoryview takes a fraction of one out of theirs.
+Place:   written and opened by background.py, whose columns are then of this kind instead of dicts. The owner
+         of the file maps it (io/files/mapped.py); the page cache holds it once for all readers.
+Method:  a dictionary of terms in code point order; per predicate and direction a compressed sparse matrix
+         with rows in hash order of their keys, and the start of each bucket: a key is found by one hash and
+         one or two comparisons. Look-ups, misses included, are cached in the column, which is a dict, within
+         a limit for all columns together. Changed values stay in that dict and hide those of the file.
+Why not: bisection: twenty comparisons for a million keys. Arrow or numpy: they are good at whole columns, but
+         reading one number from a memoryview takes a fraction of the time.
 File:    `MAGIC`, a hash of the rest, a hash of the head, head, body. The head is `_HEAD` and, for each
-         predicate, five numbers: of its term, keys and values forward, keys and values backward. The body:
-         where the terms begin, their text, and for each column where its buckets begin, the keys, where the
-         values of each begin (if a key has several), the values. Numbers are as the machine has them, which
-         the head says.
+         predicate, five numbers: its term, keys and values forward, keys and values backward. The body:
+         offsets of the terms, their text, and for each column offsets of its buckets, the keys, offsets of
+         their values (if a key has several), the values. Numbers have the machine's format, which the head
+         records.
 """
 
 from __future__ import annotations
@@ -46,10 +45,10 @@ _PREDICATE: Final = 5  # numbers in the head for each
 _MOST: Final = 2**32
 
 REMEMBERED: Final = 100_000
-"""Terms that lookups of one file remember at most: 35 MB, about."""
+"""The limit of terms that lookups of one file cache: about 35 MB."""
 
 _SPREAD: Final = 1_000
-"""Values of a key beyond which they are read when they are looked at, and not remembered."""
+"""More values of a key are read on demand, and not cached."""
 
 
 def damaged() -> EngineError:
@@ -59,7 +58,7 @@ def damaged() -> EngineError:
 
 
 class MappedValues(Sequence[Term]):
-    """Many values of one key, in code point order, read from the file as they are looked at."""
+    """Many values of one key, in code point order, read from the file on demand."""
 
     __slots__ = ("_file", "_first", "_last")
 
@@ -82,14 +81,14 @@ class MappedValues(Sequence[Term]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and tuple(self) == tuple(other)
 
-    __hash__ = None  # type: ignore[assignment]  # as the mutable kind of values
+    __hash__ = None  # type: ignore[assignment]  # like the mutable kind of values
 
 
 class _File:
-    """Owns what is open of one file, and how much its lookups may still remember.
+    """Owns the open parts of one file, and how much its lookups may still cache.
 
-    `numbers`: those of all columns. `text`: where in `data` the text of the terms is; `begins`: where each of
-    them begins in it. `room`: so many terms more.
+    `numbers`: of all columns. `text`: the place of the terms' text in `data`; `begins`: the offset of each
+    term in it. `room`: how many more terms may be cached.
     """
 
     __slots__ = ("begins", "columns", "data", "numbers", "room", "text")
@@ -110,16 +109,16 @@ class _File:
             raise damaged() from None
 
     def forget(self) -> None:
-        """What all lookups remember, but for the one that found no room."""
+        """Drop what all lookups cache, except the one that found no room."""
         self.room = REMEMBERED - 1
         for column in self.columns:
             column.forget()
 
 
 class MappedColumn(dict[Term, Any]):
-    """A column in a file: a dict of what was looked up, None for what is not there, and of what has changed.
+    """A column in a file: a dict of look-ups (None for a miss) and of changes.
 
-    Reads as the dict of a column does, except that `column[key]` is None where there is none.
+    Reads like the dict of a column, except that `column[key]` is None for a missing key.
     """
 
     __slots__ = ("_bounds", "_file", "_keys", "_length", "_mask", "_rows", "_starts", "_values", "changed")
@@ -139,7 +138,7 @@ class MappedColumn(dict[Term, Any]):
         file.columns.append(self)
 
     def __missing__(self, key: Term) -> Any:
-        """What the file has. (All in one function: six calls would be a third of what it takes.)"""
+        """The value in the file. (All in one function: six calls would take a third of its time.)"""
         file = self._file
         data, text, begins, numbers = file.data, file.text, file.begins, file.numbers
         found: Any = None
@@ -159,7 +158,7 @@ class MappedColumn(dict[Term, Any]):
                         number = numbers[self._values + row]
                         found = data[text + begins[number] : text + begins[number + 1] - 1].decode()
                     break
-        except UnicodeEncodeError:  # half a surrogate pair: in no file
+        except UnicodeEncodeError:  # half a surrogate pair: not in any file
             return None
         except (IndexError, UnicodeDecodeError):
             raise damaged() from None
@@ -179,7 +178,7 @@ class MappedColumn(dict[Term, Any]):
         return MappedValues(file, self._values + first, self._values + last)
 
     def forget(self) -> None:
-        """What was looked up; what has changed stays."""
+        """Drop cached look-ups; changes stay."""
         changed = self.changed
         if not changed:
             dict.clear(self)
@@ -256,13 +255,13 @@ class MappedColumn(dict[Term, Any]):
 
 
 def buckets_for(keys: int) -> int:
-    """A power of two, about as many as keys."""
+    """A power of two, about the number of keys."""
     return 1 << max(0, keys - 1).bit_length()
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What a file has: per predicate a column forward and one backward, and how many triples.
+    """The content of a file: per predicate a column forward and one backward, and the number of triples.
 
     `columns`: all of them; `whole`: the bytes.
     """
@@ -274,8 +273,8 @@ class Opened:
     whole: memoryview
 
     def content(self, forward: Mapping[Term, Column]) -> memoryview | None:
-        """The bytes, where nothing has changed: no value, and no predicate came to those of `forward`. Raises
-        EngineError D5101 where they are not what was written.
+        """The bytes, if nothing has changed: no value, and no new predicate in `forward`. Raises EngineError
+        D5101 if they differ from what was written.
         """
         if any(column.changed for column in self.columns) or 2 * len(forward) != len(self.columns):
             return None
@@ -287,8 +286,8 @@ class Opened:
 def opened(data: Content, start: int = 0, end: int | None = None) -> Opened:
     """The columns in a file that `contents` wrote into `data[start:end]`. O(predicates).
 
-    Raises EngineError D5101 for what is no such file, is cut off, or was written on another kind of machine.
-    What lies between is not looked at: see `is_whole`.
+    Raises EngineError D5101 for bytes that are not such a file, are truncated, or were written on another
+    kind of machine. The body is not checked: see `is_whole`.
     """
     end = len(data) if end is None else end
     at = start + len(MAGIC) + 2 * DIGEST
@@ -331,7 +330,7 @@ def opened(data: Content, start: int = 0, end: int | None = None) -> Opened:
 
 
 def is_whole(data: bytes | memoryview) -> bool:
-    """Whether a file has all that was written, byte for byte. Reads all of it."""
+    """Whether a file is intact, byte for byte. Reads all of it."""
     view = memoryview(data)
     at = len(MAGIC) + DIGEST
     return _hash([view[at:]]) == view[len(MAGIC) : at]
@@ -349,7 +348,7 @@ def _width(text: int) -> int:
 
 
 def _numbers(keys: int, values: int) -> int:
-    """How many numbers a column takes."""
+    """The size of a column in numbers."""
     return buckets_for(keys) + 1 + keys + (keys + 1 if values != keys else 0) + values
 
 
@@ -359,9 +358,9 @@ def _numbers(keys: int, values: int) -> int:
 def contents(
     forward: Mapping[Term, Column], backward: Mapping[Term, Column], size: Callable[[Term], int]
 ) -> list[Any]:
-    """The parts of a file, one after the other: the same for the same triples, whatever their order.
+    """The parts of a file, in order; equal for equal sets of triples.
 
-    `size`: how many triples a predicate has.
+    `size`: the number of triples of a predicate.
     """
     predicates = sorted(predicate for predicate, column in forward.items() if column)
     every: set[Term] = set(predicates)

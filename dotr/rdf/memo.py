@@ -1,8 +1,8 @@
 """A bounded table of a pure function's results.
 
-Place:   used by the modules of rdf/ and expressions/ that look at the same terms again and again.
-Method:  a dict that fills itself (`__missing__`), so a hit is one C-level subscription (30 ns); when it is
-         full it is emptied, which costs one recomputation per live key and no bookkeeping per hit.
+Place:   used by the modules of rdf/ and expressions/ that process the same terms repeatedly.
+Method:  a self-filling dict (`__missing__`), so a hit is one C-level subscription (30 ns); when full it is
+         emptied, which costs one recomputation per live key and no bookkeeping per hit.
 Why not: functools.lru_cache costs twice as much per hit and keeps literals of any length alive.
 """
 
@@ -16,10 +16,10 @@ V = TypeVar("V")
 
 
 class Memo(dict[K, V]):
-    """Owns at most `limit` results of `function`; `memo[key]` computes what is missing.
+    """Owns at most `limit` results of `function`; `memo[key]` computes a missing one.
 
-    Keys longer than `longest` characters (terms), or, for other keys, results of more bytes are recomputed
-    each time and not kept, so that the table is bounded in bytes, too.
+    Keys longer than `longest` characters (terms) or, for other keys, results of more bytes are recomputed
+    each time and not kept, so that the table is also bounded in bytes.
     """
 
     __slots__ = ("_function", "_limit", "_longest")

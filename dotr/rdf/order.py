@@ -24,14 +24,14 @@ def term_key(term: Term | None) -> TermKey:
     """The place of a term in the canonical order; None is an unbound value. Compare keys with `<` and `==`.
 
     Unbound < blank nodes < IRIs by code points < numbers by exact value, NaN last < strings by code points <
-    false < true < dateTimes by instant (no zone = UTC) < all other literals; what is still equal, and the
-    last class, by N-Triples text. Equal keys mean equal terms. Cost: one table look-up when seen before.
+    false < true < dateTimes by instant (no zone = UTC) < all other literals; remaining ties, and the last
+    class, by N-Triples text. Equal keys mean equal terms. Cost: one table look-up for a known term.
     """
     return _UNBOUND if term is None else _keys[term]
 
 
 def values_key(row: tuple[Term | None, ...]) -> tuple[TermKey, ...]:
-    """The place of a row among rows of the same width: by its values from left to right."""
+    """The key of a row among rows of the same width: by its values from left to right."""
     keys = _keys
     return tuple([_UNBOUND if term is None else keys[term] for term in row])
 

@@ -1,9 +1,9 @@
-"""The overlay: what one instant adds to the background and takes from it, thrown away afterwards.
+"""The overlay: what one instant adds to the background and removes from it, dropped afterwards.
 
-Place:   filled by the functions that joins/ compiles, read by theirs and by queries; emptied by `forget`.
-Method:  per relation the rows that are new, the rows of the background that do not hold now, and hash indexes
-         for those columns that a plan asks for. Forgetting empties what was touched and nothing else, so an
-         instant costs what its own triples cost, and the background needs no deletion.
+Place:   filled and read by the functions that joins/ compiles, read by queries; emptied by `forget`.
+Method:  per relation the new rows, the rows of the background that do not hold now, and hash indexes for the
+         columns that plans need. Forgetting empties only what was touched, so an instant costs as much as its
+         own triples, and the background needs no deletion.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ class Changes:
     """Owns what changes in one relation at one instant.
 
     `added` maps new rows to their annotation (None in the plain case), `removed` holds rows of the background
-    that do not hold. Readers may keep the dicts: `forget` empties them in place. `readers` are called by
-    nobody here; whoever runs queries finds in it what this relation wakes. `idle`: not touched
-    yet.
+    that do not hold. Readers may keep the dicts: `forget` empties them in place. `readers` are not called
+    here; the code that runs queries finds in it what this relation wakes. `idle`: not touched yet.
     """
 
     __slots__ = ("_clear", "added", "arity", "extended", "idle", "indexes", "readers", "relation", "removed")
@@ -43,7 +42,7 @@ class Changes:
     def index(self, columns: tuple[int, ...]) -> Index:
         """The index on these columns, ascending and not all of them; made on the first call.
 
-        Rows there are already are entered, and `extended` is called: code that adds rows must know of it.
+        Existing rows are entered, and `extended` is called: code that adds rows must know of the index.
         """
         found = self.indexes.get(columns)
         if found is None:
@@ -67,7 +66,7 @@ class Changes:
             _enter(index, columns, self.arity, row)
 
     def forget(self) -> None:
-        """Empty. Who removes rows clears `idle`; generated code that only adds leaves it alone."""
+        """Empty it. Code that removes rows clears `idle`; generated code that only adds does not."""
         for clear in self._clear:
             clear()
         if not self.idle:
@@ -90,14 +89,14 @@ class Overlay:
         self.touched: list[Changes] = []
 
     def changes(self, relation: str, arity: int) -> Changes:
-        """The changes of a relation, the same object for ever."""
+        """The changes of a relation, always the same object."""
         found = self.relations.get(relation)
         if found is None:
             found = self.relations[relation] = Changes(relation, arity)
         return found
 
     def add(self, relation: str, row: tuple[str, ...], annotation: object = None) -> None:
-        """Add a row by hand (tests, small tables); it must be neither here nor in the background."""
+        """Add a row directly (tests, small tables); it must be neither here nor in the background."""
         changes = self.changes(relation, len(row))
         if changes.idle:
             changes.idle = False
@@ -106,7 +105,7 @@ class Overlay:
         changes.enter(row)
 
     def remove(self, relation: str, row: Sequence[str]) -> None:
-        """Take a row of the background out of this instant."""
+        """Remove a row of the background from this instant."""
         changes = self.changes(relation, len(row))
         if changes.idle:
             changes.idle = False

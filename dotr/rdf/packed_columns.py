@@ -1,8 +1,8 @@
 """A small background as bytes: loaded at once, into dicts.
 
-Place:   background.py saves and loads it so up to a size; a large one is mapped (mapped_columns.py).
-Method:  a hash, the terms, and per predicate both columns as positions of terms: keys with one value and
-         these, then keys with several, how many, and these.
+Place:   background.py uses this format up to a size; a large one is mapped (mapped_columns.py).
+Method:  a hash, the terms, and per predicate both columns as positions of terms: keys with one value and the
+         values, then keys with several, their counts, and the values.
 Bad input: D5101 damaged, or of another version.
 """
 
@@ -29,7 +29,7 @@ _MAGIC = b"dotr background 1\n"
 def contents(
     forward: Mapping[Term, Column], backward: Mapping[Term, Column], terms: Iterable[Term]
 ) -> list[bytes]:
-    """What is to be written, one after the other."""
+    """The parts to write, in order."""
     numbers: dict[Term, int] = {term: i for i, term in enumerate(terms)}
     parts = [array("I", [len(forward)]).tobytes()]
     for predicate, column in forward.items():
@@ -76,7 +76,7 @@ def _save_column(column: Column, numbers: Mapping[Term, int]) -> list[bytes]:
 
 
 class _SavedReader:
-    """Owns a place in the saved bytes."""
+    """Owns a position in the saved bytes."""
 
     def __init__(self, data: memoryview, terms: list[Term]) -> None:
         self._data = data

@@ -1,12 +1,12 @@
-"""Exact sums: totals that depend on no order and no slicing.
+"""Exact sums: totals that do not depend on order or slicing.
 
-Place:   behind SUM and AVG wherever they stand: TESLA scopes, Datalog aggregates, embedded queries.
+Place:   behind every SUM and AVG: TESLA scopes, Datalog aggregates, embedded queries.
 Method:  decimals are added as integers of 10⁻¹⁸, doubles as integers of 2⁻¹⁰⁷⁴, the least positive double
          (Kulisch's long accumulator with Python's integers for a register): both are exact, so `remove` is
-         the inverse of `add`, and a total is rounded once, when asked for (language.md, sec. 1). A mixture
-         with doubles is a sum of doubles: beside the exact total stands that of the terms as doubles.
-Why not: adding doubles as they come, or Neumaier's compensation: the result depends on the order; fractions:
-         a gcd with every step.
+         the inverse of `add`, and a total is rounded once, when read (language.md, sec. 1). A mixture with
+         doubles is a sum of doubles: beside the exact total there is that of the terms as doubles.
+Why not: adding doubles directly, or Neumaier's compensation: the result depends on the order; fractions: a
+         gcd in every step.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ULP = 1074
 
 
 class ExactSum:
-    """Owns a multiset of terms as far as its sum and mean can tell. Add and remove are O(1)."""
+    """Owns what determines sum and mean of a multiset of terms. Add and remove are O(1)."""
 
     __slots__ = (
         "_as_doubles",
@@ -54,30 +54,28 @@ class ExactSum:
     def __init__(self) -> None:
         self._integer = 0  # of integers
         self._decimal = 0  # of decimals, in 10⁻¹⁸
-        self._as_doubles = 0  # of all but the integers, each as a double, in 2⁻¹⁰⁷⁴
-        self._drift = 0  # what the integers gain where each is taken as a double
+        self._as_doubles = 0  # of all except the integers, each as a double, in 2⁻¹⁰⁷⁴
+        self._drift = 0  # what integers gain when each is taken as a double
         self._counts: dict[type, int] = {}
         self._plus_inf = self._minus_inf = self._nan = 0
 
     def add(self, term: Term | None, times: int = 1) -> None:
-        """Count a term in, so many times; None is an error of its expression, which like a non-number leaves
-        no total.
-        """
+        """Add a term `times` times; after None (an error) or a non-number there is no total."""
         self._change(term, times)
 
     def remove(self, term: Term | None) -> None:
-        """Take out a term that was added before."""
+        """Remove a term that was added before."""
         self._change(term, -1)
 
     def total(self) -> Term | None:
-        """The sum: 0 of nothing, None where a term is not a number or the total leaves its type."""
+        """The sum: 0 of no terms, None if a term is not a number or the total exceeds its type."""
         total = self._total()
         return None if total is None else encode(total)
 
     def mean(self, count: int) -> Term | None:
         """The exact total over `count`: a decimal cut at 18 fractional digits, or a double rounded once.
 
-        None of nothing, and where there is no total.
+        None of no terms, and without a total.
         """
         total = self._total()
         if total is None or count == 0:
@@ -120,7 +118,7 @@ class ExactSum:
         return self._integer if INTEGER_MIN <= self._integer <= INTEGER_MAX else None
 
     def _floating(self, count: int) -> float:
-        """The total over `count`, rounded once: a double, or a Single where all terms are."""
+        """The total over `count`, rounded once: a double, or a Single if all terms are."""
         only_singles = not any(self._has(kind) for kind in (int, Decimal, float))
         if self._nan or (self._plus_inf and self._minus_inf):
             value = nan
@@ -139,9 +137,9 @@ _NO_NUMBER: tuple[type, int, int] = (NoneType, 0, 0)
 
 
 def _summands(term: Term) -> tuple[type, int, int]:
-    """What a term adds: its type; an integer, decimals in 10⁻¹⁸, for doubles their class; itself as a double.
+    """What a term adds: its type; an integer, decimals in 10⁻¹⁸, for doubles their class; its double.
 
-    The last is in 2⁻¹⁰⁷⁴, but for an integer it is what it gains when taken as a double (0 up to 2⁵³).
+    The last is in 2⁻¹⁰⁷⁴; for an integer, what it gains when taken as a double (0 up to 2⁵³).
     """
     value: Any = values[term]
     kind = type(value)
@@ -174,7 +172,7 @@ def _ratio(numerator: int, denominator: int) -> float:
 
 
 def _nearest_single(rounded: float, numerator: int, denominator: int) -> Single:
-    """The xsd:float nearest to a fraction, given the nearest double (rounded again it may be off)."""
+    """The xsd:float nearest to a fraction, from the nearest double (rounding that again may be wrong)."""
     below, above = single(nextafter(rounded, -inf)), single(nextafter(rounded, inf))
     if below == above or not isfinite(rounded):
         return single(rounded)

@@ -1,12 +1,12 @@
-"""Terms: an RDF term is the text N-Triples gives it, in canonical form.
+"""Terms: an RDF term is its N-Triples text, in canonical form.
 
 Place:   the one representation of terms inside dotr; parsers and writers convert at the boundary.
-Method:  `<iri>`, `_:label`, `"lexical"`, `"lexical"@lang`, `"lexical"^^<datatype>`, escaped exactly as
-         pyoxigraph's N-Triples writer does. Two terms are the same iff the texts are equal, so joins compare
+Method:  `<iri>`, `_:label`, `"lexical"`, `"lexical"@lang`, `"lexical"^^<datatype>`, escaped exactly like by
+         pyoxigraph's N-Triples writer. Two terms are the same iff the texts are equal, so joins compare
          strings, output is concatenation, and a snapshot stores text. An unbound value is None.
 Why not: classes for terms. A str hashes once, compares by pointer when interned, and costs nothing to
-         serialise; `pyoxigraph.serialize(parse(document))` yields a document's terms in this very form for
-         less than the price of reading them one by one.
+         serialise; `pyoxigraph.serialize(parse(document))` yields a document's terms in this form for less
+         than the cost of reading them one by one.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def is_literal(term: Term) -> bool:
 
 
 def iri(value: str) -> Term:
-    """The term of an IRI without its brackets. The IRI must be valid (no spaces, no `<>`)."""
+    """The term of an IRI without brackets. The IRI must be valid (no spaces, no `<>`)."""
     return f"<{value}>"
 
 
@@ -117,7 +117,7 @@ def _unescape(text: str) -> str:
 
 
 def to_oxigraph(term: Term) -> ox.NamedNode | ox.BlankNode | ox.Literal:
-    """Our term as pyoxigraph's."""
+    """A term as a pyoxigraph term."""
     if term[0] == "<":
         return ox.NamedNode(term[1:-1])
     if term[0] == "_":

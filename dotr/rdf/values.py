@@ -1,11 +1,11 @@
-"""Values of terms: what a literal means, as a Python value.
+"""Values of terms: the meaning of a literal, as a Python value.
 
 Place:   below order.py (comparison), sums.py (totals) and expressions/ (operators); above canonical.py.
 Method:  an xsd:integer is an int, a decimal a Decimal, a double a float, an xsd:float a `Single`, a boolean a
-         bool, a plain string a str; every other term is an object that remembers its text. The type of the
-         Python value is the type of the RDF value, so operators dispatch on `type(value)`.
-         Ranges are those of the full engine: integers of 64 bits, decimals of 128 bits with 18 fractional
-         digits; a literal outside them is ill-typed, hence no number.
+         bool, a plain string a str; every other term is an object that keeps its text. The type of the Python
+         value is the type of the RDF value, so operators dispatch on `type(value)`. Ranges are those of the
+         full engine: integers of 64 bits, decimals of 128 bits with 18 fractional digits; a literal outside
+         them is ill-typed, hence not a number.
 Why not: rdflib's or pyoxigraph's literal classes: neither decodes decimals and instants exactly.
 """
 
@@ -36,10 +36,10 @@ from dotr.rdf.terms import (
 
 INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
 EXACT = Context(prec=120, Emin=-999, Emax=999, traps=[])
-"""Decimal arithmetic that never rounds a sum or product of two decimals (39 digits each) and never raises."""
+"""Decimal arithmetic that never raises, nor rounds a sum or product of two decimals of 39 digits."""
 DECIMAL_MIN, DECIMAL_MAX = EXACT.scaleb(Decimal(-(2**127)), -18), EXACT.scaleb(Decimal(2**127 - 1), -18)
 TICKS = 10**18
-"""Ticks of an instant in a second: as fine as a decimal."""
+"""Ticks of an instant per second: as fine as a decimal."""
 
 
 class Single(float):
@@ -69,7 +69,7 @@ class LanguageString:
 
 @dataclass(frozen=True, slots=True)
 class DateTime:
-    """A well-typed xsd:dateTime: `ticks` of 10⁻¹⁸ s since 1970 (as if UTC where it has no zone)."""
+    """A well-typed xsd:dateTime: `ticks` of 10⁻¹⁸ s since 1970 (UTC if it has no zone)."""
 
     ticks: int
     zoned: bool
@@ -87,11 +87,11 @@ class Opaque:
 
 Number: TypeAlias = int | Decimal | float
 Value: TypeAlias = int | Decimal | float | bool | str | Resource | LanguageString | DateTime | Opaque
-"""`float` is an xsd:double unless it is a `Single`; `bool` is never meant by `int`."""
+"""`float` is an xsd:double unless it is a `Single`; `int` never means `bool`."""
 
 
 def decode(term: Term) -> Value:
-    """The value of a term, canonical or not. Never raises. Cost: one table look-up when seen before."""
+    """The value of a term, canonical or not. Never raises. Cost: one table look-up for a known term."""
     return values[term]
 
 
@@ -104,7 +104,7 @@ def number(term: Term) -> Number | None:
 def instant(term: Term) -> int | None:
     """Microseconds since 1970 of a well-typed xsd:dateTime, None for every other term.
 
-    A missing zone counts as UTC; what is finer than a microsecond is cut towards the past.
+    A missing zone counts as UTC; fractions of a microsecond are cut towards the past.
     """
     value = values[term]
     return value.ticks // (TICKS // 1_000_000) if isinstance(value, DateTime) else None
@@ -158,7 +158,7 @@ def _double(lexical: str) -> float | None:
 
 
 def _single(lexical: str) -> Single | None:
-    """By the engine's own reading of a decimal text as a 32-bit float, which is rounded once."""
+    """The engine's reading of a decimal text as a 32-bit float, rounded once."""
     term = f'"{lexical}"^^<{XSD_FLOAT}>'
     return single(float(lexical)) if _FLOATING.fullmatch(lexical) and canonical(term) == term else None
 
@@ -173,7 +173,7 @@ _READERS: dict[str, Callable[[str], Value | None]] = {
 
 
 def _datetime(lexical: str, term: Term) -> DateTime | None:
-    """An instant by the proleptic Gregorian calendar, year 0 included (XSD 1.1), None where ill-typed."""
+    """An instant by the proleptic Gregorian calendar, with year 0 (XSD 1.1), None if ill-typed."""
     found = _DATETIME.fullmatch(lexical)
     if not found:
         return None
@@ -213,7 +213,7 @@ values: Memo[Term, Value] = Memo(_decode)
 
 
 def to_double(value: Number) -> float:
-    """A number as xsd:double, rounded as the engine does: a decimal is its digits over a power of ten."""
+    """A number as xsd:double, rounded like the engine: a decimal is its digits over a power of ten."""
     if isinstance(value, Decimal):
         if len(str(value)) <= 16:  # 15 digits at most: both are exact, and one division rounds once
             return float(value) or 0.0

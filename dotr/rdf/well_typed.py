@@ -1,9 +1,9 @@
-"""Whether a literal's text is one of its datatype.
+"""Whether a literal's text is valid for its datatype.
 
-Place:   asked by whoever checks datatypes (OWL 2 RL, dt-not-type); to SPARQL an ill-typed literal is
-         a term like any other.
-Method:  XSD 1.1, part 2: patterns and ranges; what has a calendar in it is asked of the SPARQL engine, which
-         casts no other text.
+Place:   used by checks of datatypes (OWL 2 RL, dt-not-type); to SPARQL an ill-typed literal is a term like
+         any other.
+Method:  XSD 1.1, part 2: patterns and ranges; calendar types are checked by the SPARQL engine, which casts
+         valid texts only.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _STORE = ox.Store()
 
 
 def is_well_typed(term: Term) -> bool:
-    """Whether the lexical form of a literal is one of its datatype; true of unknown datatypes."""
+    """Whether the lexical form of a literal is valid for its datatype; true for unknown datatypes."""
     lexical, datatype, _ = literal_parts(term)
     test = _TESTS.get(datatype)
     return test is None or test(lexical)
@@ -62,7 +62,7 @@ def _in_range(least: int | None, most: int | None) -> Callable[[str], bool]:
     def test(lexical: str) -> bool:
         if not _INTEGER.fullmatch(lexical):
             return False
-        if len(lexical) > 40:  # no value of a bounded type has so many digits, but for leading zeros
+        if len(lexical) > 40:  # no value of a bounded type has so many digits, except leading zeros
             sign, digits = ("-" if lexical[0] == "-" else ""), lexical.lstrip("+-").lstrip("0") or "0"
             lexical = sign + digits[:40]
         value = int(lexical)
