@@ -1,7 +1,7 @@
 """dotr for programs that use rdflib: `rdflib.Graph(store="dotr")` reasons. See rdflib_store.py.
 
-rdflib finds the store through an entry point of the installed package; where dotr runs without having been
-installed, importing this makes it known.
+rdflib finds the store through an entry point of the installed package; if dotr is not installed, importing
+this module registers it.
 """
 
 from rdflib import plugin

@@ -1,11 +1,11 @@
 """A store for rdflib that reasons: `Graph(store="dotr")`.
 
-Place:   found by rdflib through the entry point `rdf.plugins.store`; everything is a KnowledgeBase's.
-Method:  what a program adds and removes waits, and is one transaction when the program next looks at the
+Place:   found by rdflib through the entry point `rdf.plugins.store`; a KnowledgeBase does the work.
+Method:  additions and removals are buffered, and become one transaction when the program next reads the
          graph, or commits: a document that rdflib parses triple by triple costs one. Queries go to the
-         knowledge base; what its SPARQL has not (CONSTRUCT, DESCRIBE, updates) rdflib evaluates over the
-         same triples. Literals come back as they were written, though the index has their canonical form;
-         two spellings of one value are one triple.
+         knowledge base; rdflib evaluates what its SPARQL lacks (CONSTRUCT, DESCRIBE, updates) over the same
+         triples. Literals are returned as they were written, although the index has their canonical form; two
+         spellings of one value are one triple.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _OPTIONS: Mapping[str, Any] = {"entailment": "owl2rl", "contradictions": "keep"}
 
 
 class Store(RdflibStore):
-    """Owns a knowledge base, and the changes that are not in it yet.
+    """Owns a knowledge base and its buffered changes.
 
     `configuration`, here or in `Graph.open`: options of KnowledgeBase as a dict, or the path of a saved one.
-    By default OWL 2 RL is entailed, and contradictions are kept (`store.knowledge_base.contradictions()`).
-    A triple that only follows cannot be removed: it goes when what it follows from goes. `commit` makes a
-    transaction of what waits, `rollback` forgets it; both are those of Graph. What a transaction raises
-    (ContradictionError, where they are refused) leaves the graph as it was.
+    By default OWL 2 RL is entailed, and contradictions are kept (`store.knowledge_base.contradictions()`). A
+    derived triple cannot be removed: it disappears with its premises. `commit` makes a transaction of the
+    buffered changes, `rollback` drops them; both are called through Graph. If a transaction raises
+    (ContradictionError, if contradictions are refused), the graph is unchanged.
     """
 
     context_aware = False
@@ -54,19 +54,19 @@ class Store(RdflibStore):
 
     @classmethod
     def over(cls, knowledge_base: KnowledgeBase) -> Store:
-        """A store over a knowledge base that is there; the program that has both sees the same triples."""
+        """A store over an existing knowledge base; both show the same triples."""
         store = cls()
         store._kb = knowledge_base
         return store
 
     @property
     def knowledge_base(self) -> KnowledgeBase:
-        """Everything that rdflib has no words for: rules, proofs, watches, time."""
+        """Everything that rdflib's interface lacks: rules, proofs, watches, time."""
         self.commit()
         return self._kb
 
     def open(self, configuration: Any, create: bool = False) -> int | None:
-        """Begin with options (a dict) or a saved knowledge base (a path); with `create` it may be new."""
+        """Open with options (a dict) or a saved knowledge base (a path); with `create` it may be new."""
         if isinstance(configuration, Mapping):
             self._kb = _fresh(configuration)
             return VALID_STORE
@@ -82,7 +82,7 @@ class Store(RdflibStore):
         return VALID_STORE
 
     def close(self, commit_pending_transaction: bool = False) -> None:
-        """End; where it was opened at a path, what was committed is saved there."""
+        """Close; if it was opened at a path, save there what was committed."""
         if commit_pending_transaction:
             self.commit()
         else:
@@ -91,14 +91,14 @@ class Store(RdflibStore):
             self._kb.save(self._path)
 
     def destroy(self, configuration: str) -> None:
-        """Forget everything."""
+        """Drop everything."""
         self._waiting.clear()
         self._kb = _fresh({})
 
     # -- changes
 
     def commit(self) -> None:
-        """Make one transaction of what waits."""
+        """Make one transaction of the buffered changes."""
         if not self._waiting:
             return
         waiting, self._waiting = self._waiting, {}
@@ -108,22 +108,22 @@ class Store(RdflibStore):
         )
 
     def rollback(self) -> None:
-        """Forget what waits."""
+        """Drop the buffered changes."""
         self._waiting.clear()
 
     def add(self, triple: tuple[Node, Node, Node], context: Any = None, quoted: bool = False) -> None:
-        """State a triple, when the graph is next looked at."""
+        """State a triple, when the graph is next read."""
         own = self._own(triple)
-        super().add(triple, context, quoted)  # notifies whoever listens
+        super().add(triple, context, quoted)  # notifies listeners
         self._waiting[own] = True
 
     def addN(self, quads: Iterable[tuple[Node, Node, Node, Any]]) -> None:  # noqa: N802  # rdflib's name
-        """State many."""
+        """State several triples."""
         for subject, predicate, object_, context in quads:
             self.add((subject, predicate, object_), context)
 
     def remove(self, triple: tuple[Node | None, Node | None, Node | None], context: Any = None) -> None:
-        """Take back every statement that matches."""
+        """Delete every matching statement."""
         super().remove(triple, context)
         if None not in triple:
             self._waiting[self._own(triple)] = False
@@ -139,25 +139,25 @@ class Store(RdflibStore):
                 self._spelled[term] = self._nodes[term] = node
         return own
 
-    # -- looking
+    # -- reading
 
     def triples(
         self, triple_pattern: tuple[Node | None, Node | None, Node | None], context: Any = None
     ) -> Iterator[tuple[tuple[Node, Node, Node], Iterator[Any]]]:
-        """The triples that hold and match, stated or derived; of one state."""
+        """The matching triples that hold, stated or derived; of one state."""
         self.commit()
         if any(isinstance(node, Literal) for node in triple_pattern[:2]):
             return
         try:
             found = self._kb.triples(*triple_pattern)
         except (UsageError, DataError):
-            return  # what is not a term of RDF is in no triple
+            return  # no triple contains a term outside RDF
         node = self._node
         for subject, predicate, object_ in found:
             yield (node(subject), node(predicate), node(object_)), iter((context,))
 
     def __len__(self, context: Any = None) -> int:
-        """How many triples hold, stated or derived."""
+        """The number of triples that hold, stated or derived."""
         self.commit()
         return len(self._kb)
 
@@ -169,7 +169,7 @@ class Store(RdflibStore):
         queryGraph: Any,  # noqa: N803
         **kwargs: Any,
     ) -> Result:
-        """A SELECT or ASK, by the knowledge base. Raises NotImplementedError for what rdflib evaluates."""
+        """A SELECT or ASK, by the knowledge base. Raises NotImplementedError for what is left to rdflib."""
         if not isinstance(query, str):
             raise NotImplementedError
         self.commit()
@@ -197,7 +197,7 @@ class Store(RdflibStore):
         return result
 
     def _node(self, term: Term) -> Any:
-        """A term as rdflib has it, as it was first written."""
+        """A term as an rdflib term, as first written."""
         found = self._nodes.get(term)
         if found is None:
             found = rdflib_term(term)
@@ -207,13 +207,13 @@ class Store(RdflibStore):
         return found
 
     def contexts(self, triple: Any = None) -> Generator[Any, None, None]:
-        """There is one graph."""
+        """Contexts: there is only one graph."""
         yield from ()
 
     # -- prefixes
 
     def bind(self, prefix: str, namespace: URIRef, override: bool = True) -> None:
-        """Name a namespace."""
+        """Bind a prefix to a namespace."""
         if not override and (prefix in self._prefixes or namespace in self._namespaces):
             return
         old = self._prefixes.pop(prefix, None)
@@ -230,7 +230,7 @@ class Store(RdflibStore):
         return self._prefixes.get(prefix)
 
     def prefix(self, namespace: URIRef) -> str | None:
-        """The prefix that is bound to a namespace; None if none is."""
+        """The prefix that is bound to a namespace, or None."""
         return self._namespaces.get(namespace)
 
     def namespaces(self) -> Iterator[tuple[str, URIRef]]:
