@@ -1,8 +1,8 @@
-"""Aggregates: COUNT, SUM, AVG, MIN, MAX of the values an expression takes; a new one is a row of AGGREGATES.
+"""Aggregates: COUNT, SUM, AVG, MIN, MAX of the values of an expression; a new one is a row of AGGREGATES.
 
-Place:   TESLA scopes, Datalog AGGREGATE, LARS windows and embedded queries read the table, their grammars and
-         checks too. What can be kept up while values come and go has a faster form in
-         tesla/running_aggregates.py and lars/totals.py; all else is computed there from its values.
+Place:   TESLA scopes, Datalog AGGREGATE, LARS windows and embedded queries read the table, as do their
+         grammars and checks. Aggregates that can be maintained have a faster form in
+         tesla/running_aggregates.py and lars/totals.py; others are computed there from their values.
 Method:  language.md, sec. 3: sums are exact (rdf/sums.py), MIN and MAX use the canonical order.
 Why not: SPARQL's own `<` for MIN and MAX: it is not a total order, so the result would depend on arrival.
 """
@@ -20,8 +20,8 @@ from dotr.rdf.terms import Term, integer
 
 @dataclass(frozen=True, slots=True)
 class Aggregator:
-    """What is known of an aggregate. `of`: its value, of the candidates' values in any order, None among them
-    is an error or unbound there; None where it has no value. `number`: whether its value is one.
+    """An aggregate. `of`: its value from the candidates' values in any order, where None is an error or
+    unbound; None if it has no value. `number`: whether its value is a number.
     """
 
     of: Callable[[Sequence[Term | None]], Term | None]
@@ -62,7 +62,7 @@ AGGREGATES: Final[dict[str, Aggregator]] = {
     "MIN": Aggregator(_least),
     "MAX": Aggregator(_greatest),
 }
-"""By keyword. `COUNT` alone may have `*` for its argument."""
+"""By keyword. Only `COUNT` may have `*` as its argument."""
 
 
 def listed() -> str:
@@ -74,11 +74,11 @@ def listed() -> str:
 def summarise(
     function: str, distinct: bool, values: Iterable[Term | None], *, star: bool = False
 ) -> Term | None:
-    """The aggregate of one value a candidate; None among `values` is an error or unbound there.
+    """The aggregate of one value per candidate; None among `values` is an error or unbound.
 
-    COUNT counts the values that are there, with `star` all candidates. SUM of nothing is 0; AVG, MIN, MAX of
-    nothing are None (SPARQL's AVG of nothing is 0: the caller of an embedded query says so). A None leaves
-    SUM and AVG without a value and is skipped by MIN and MAX. `distinct` takes each term, and None, once.
+    COUNT counts the values other than None, with `star` all candidates. SUM of no values is 0; AVG, MIN, MAX
+    are None (in SPARQL AVG is 0: the caller for embedded queries handles that). A None leaves SUM and AVG
+    without a value; MIN and MAX skip it. `distinct` takes each term, and None, once.
     """
     taken = list(dict.fromkeys(values)) if distinct else list(values)
     return integer(len(taken)) if star else AGGREGATES[function].of(taken)

@@ -1,10 +1,10 @@
 """Arithmetic and comparison of numbers as the full engine does them.
 
 Place:   below value_operators.py and functions.py; works on decoded values (rdf/values.py) of any kind, and
-         gives None where one is not a number.
+         returns None if one is not a number.
 Method:  SPARQL 1.1, sec. 17.3: operands are promoted to the wider type, integer < decimal < float < double.
-         Integers have 64 bits and decimals 128 bits with 18 fractional digits: an operation whose result does
-         not fit, or a division by an exact zero, is an error (None). A quotient of integers is a decimal.
+         Integers have 64 bits and decimals 128 bits with 18 fractional digits: a result that does not fit, or
+         a division by an exact zero, is an error (None). A quotient of integers is a decimal.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from dotr.rdf.values import (
 )
 
 Operation: TypeAlias = Callable[[Any, Any], Number | None]
-"""Of two values: the number, None where one is not a number or the result has no place in its type."""
+"""Two values → the number, None if one is not a number or the result does not fit its type."""
 
 _I128_MIN, _I128_MAX = -(2**127), 2**127 - 1
 
@@ -51,7 +51,7 @@ def _operation(
     decimals: Callable[[Decimal, Decimal], Decimal | None],
     doubles: Callable[[float, float], float],
 ) -> Operation:
-    """An operation on two values of any kind from what it does to integers, decimals and doubles."""
+    """An operation on two values of any kind, from its forms for integers, decimals and doubles."""
 
     def apply(a: Any, b: Any) -> Number | None:
         kind = type(a)
@@ -120,7 +120,7 @@ def floor(value: Any) -> Number | None:
 
 
 def rounded(value: Any) -> Number | None:
-    """To the nearest integer, a half towards +INF."""
+    """Round to the nearest integer, a half towards +INF."""
     if type(value) is Decimal:
         return _decimal(EXACT.add(value, _HALF).to_integral_value(ROUND_FLOOR))
     return _integral(value, _round_half_up)
@@ -146,9 +146,9 @@ def promoted(a: Any, b: Any) -> tuple[Any, Any, type] | None:
 def quotient(numerator: int, denominator: int) -> Decimal | None:
     """The decimal quotient of two numbers of 10⁻¹⁸, cut (towards zero) after 18 fractional digits.
 
-    None for a zero denominator, and where the engine's 128 bits end: it shifts the numerator left
-    as far as it goes (a zero not at all), drops the denominator's zeros, and can correct a shift of 18 to 56
-    digits in all. So 0 / 0.5 is an error, against SPARQL 1.1.
+    None for a zero denominator, and beyond the engine's 128 bits: it shifts the numerator left as far as
+    possible (a zero not at all), drops the denominator's zeros, and can correct a shift of 18 to 56 digits in
+    total. So 0 / 0.5 is an error, against SPARQL 1.1.
     """
     if denominator == 0:
         return None

@@ -2,8 +2,8 @@
 
 Place:   one table, `CASTS`, from the IRI term of a datatype to a strict function; read by
          evaluate.py and lang/.
-Method:  SPARQL 1.1, sec. 17.5. A plain string is cast as the literal of that text would be read; numbers to
-         numbers by value; the rest is asked of the full engine.
+Method:  SPARQL 1.1, sec. 17.5. A plain string is cast like the literal of that text; numbers to numbers by
+         value; the rest by the full engine.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _cast(name: str) -> Cast:
 
 
 def _numeric(value: Number, kind: type) -> Value | None:
-    """A number as another number where that is plain; None leaves it to the engine."""
+    """A number as another number in simple cases; None leaves it to the engine."""
     if kind is float:
         return to_double(value)
     if kind is Single:
@@ -74,7 +74,7 @@ def _numeric(value: Number, kind: type) -> Value | None:
 
 
 def _cut(value: float, kind: type) -> int | Decimal | None:
-    """A double as a decimal or integer, cut as the engine cuts: by way of `value * 1e18`, itself a double."""
+    """A double as a decimal or integer, cut like by the engine: through `value * 1e18`, itself a double."""
     scaled = value * 1e18
     if not -(2.0**127) <= scaled < 2.0**127:
         return None

@@ -1,8 +1,8 @@
-"""The closures that compiled expressions are made of: one row in, a term, a value or a truth out.
+"""The closures of compiled expressions: a row in, a term, a value or a truth value out.
 
-Place:   evaluate.py puts them together; operators and functions come from their own modules.
-Method:  each takes the closures of its operands and treats None, an error or an unbound value, as SPARQL 1.1,
-         sec. 17.2, says: `&&`, `||`, IF, COALESCE and IN in their own ways, everything else by passing it on.
+Place:   evaluate.py combines them; operators and functions have their own modules.
+Method:  each takes the closures of its operands and treats None (an error or an unbound value) by SPARQL 1.1,
+         sec. 17.2: `&&`, `||`, IF, COALESCE and IN by their own rules, all others by propagation.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def choice(condition: Tester, then: Getter, otherwise: Getter) -> Getter:
 
 
 def both(a: Tester, b: Tester) -> Tester:
-    """`&&`: false if one side is, whatever the other."""
+    """`&&`: false if one side is false, whatever the other."""
 
     def conjunction(row: Row) -> Truth:
         left = a(row)
@@ -107,7 +107,7 @@ def both(a: Tester, b: Tester) -> Tester:
 
 
 def either(a: Tester, b: Tester) -> Tester:
-    """`||`: true if one side is, whatever the other."""
+    """`||`: true if one side is true, whatever the other."""
 
     def disjunction(row: Row) -> Truth:
         left = a(row)
@@ -147,7 +147,7 @@ def comparison(holds: Callable[[Value, Value], Truth], a: Valuer, b: Valuer) -> 
 
 
 def same_resource(get: Getter, constant: Term, wanted: bool) -> Condition:
-    """`term = <iri>` or, where not `wanted`, `term != <iri>`: between two IRIs no value need be looked at."""
+    """`term = <iri>` or, if not `wanted`, `term != <iri>`: two IRIs are compared without decoding."""
     table, exact = values, values[constant]
 
     def holds(row: Row) -> bool:
@@ -162,12 +162,12 @@ def same_resource(get: Getter, constant: Term, wanted: bool) -> Condition:
 
 
 def none_of_nothing(test: Tester) -> Tester:
-    """`x IN ()`: false, but, against SPARQL 1.1 and with the full engine, an error where x has no truth."""
+    """`x IN ()`: false, but (like the full engine, against SPARQL 1.1) an error if x has no truth value."""
     return lambda row: None if test(row) is None else False
 
 
 def threshold(comparison: str, get: Getter, constant: Term) -> Condition:
-    """`term < number` and its like, the hot condition of rules: the constant is promoted beforehand."""
+    """`term < number` and similar, the hot condition of rules: the constant is promoted beforehand."""
     passes, table = passing(comparison, constant), values
 
     def holds(row: Row) -> bool:
@@ -178,7 +178,7 @@ def threshold(comparison: str, get: Getter, constant: Term) -> Condition:
 
 
 def computed_threshold(comparison: str, valuer: Valuer, constant: Term) -> Condition:
-    """The same for what is computed and has no term yet."""
+    """The same for a computed value without a term."""
     passes = passing(comparison, constant)
 
     def holds(row: Row) -> bool:
@@ -189,7 +189,7 @@ def computed_threshold(comparison: str, valuer: Valuer, constant: Term) -> Condi
 
 
 def promoted(constant: Term) -> tuple[Any, frozenset[type]]:
-    """A number, and the types of the values that it is compared with as it stands."""
+    """A number, and the types of the values with which it is compared directly."""
     exact: Any = values[constant]
     if isinstance(exact, (int, Decimal)):
         return exact, _EXACT
@@ -201,7 +201,7 @@ _DOUBLE: Final = frozenset((float,))
 
 
 def passing(comparison: str, constant: Term) -> Callable[[Any], bool]:
-    """Whether a value compares so with a number."""
+    """Whether a value compares with a number by the operator."""
     order, general = ORDERS[comparison], COMPARISONS[comparison]
     exact: Any = values[constant]
     double = to_double(exact)
@@ -222,7 +222,7 @@ def passing(comparison: str, constant: Term) -> Callable[[Any], bool]:
 def with_constant(
     apply: Callable[..., Value | None], other: Valuer, constant: Term, *, first: bool
 ) -> Valuer:
-    """Arithmetic with a constant number, which is promoted beforehand for where the other is a double."""
+    """Arithmetic with a constant number, which is promoted beforehand for double operands."""
     exact: Any = values[constant]
     double = to_double(exact)
 

@@ -1,12 +1,12 @@
-"""The full engine's answer to one function of constants, for what is rare or has a dialect of its own.
+"""The full engine's answer for a function of constants that is rare or engine-specific.
 
-Place:   below functions.py and value_operators.py; the only module of expressions/ that asks pyoxigraph.
-Method:  REGEX and REPLACE mean what the full engine says (language.md, sec. 1), and so do casts, comparison
-         and arithmetic of dates and durations. A fixed query text is asked with the arguments in its VALUES;
-         they are written from their parts, so no text of a user can become query text.
+Place:   below functions.py and value_operators.py; the only module of expressions/ that calls pyoxigraph.
+Method:  the full engine defines REGEX and REPLACE (language.md, sec. 1), and casts, comparison and arithmetic
+         of dates and durations. A fixed query text runs with the arguments in its VALUES; they are written
+         from their parts, so that no user text can become query text.
 Why not: variable substitution: pyoxigraph 0.5 then answers `=` by identity
          ("00:00:00Z" = "14:00:00+14:00" is false by substitution, true by VALUES).
-Cost:    40 µs for a new question, one table look-up for one asked before.
+Cost:    40 µs for a new call, one table look-up for a repeated one.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _IRI = regex(r"<[^\x00-\x20<>\"{}|^`\\]*>")
 
 
 def ask(expression: str, *terms: Term, base: Term = "") -> Term | None:
-    """The term of `expression` over ?a, ?b, ?c, ?d bound to the given terms; None where it is an error.
+    """The term of `expression` over ?a, ?b, ?c, ?d bound to the given terms; None for an error.
 
-    `expression` is a text of ours, never a user's. Blank nodes have no place in VALUES: None. `base`:
-    what IRI() resolves against, an IRI of a program.
+    `expression` is a text of this package, never a user's. Blank nodes cannot be in VALUES: None. `base`: for
+    IRI(), an IRI of a program.
     """
     if base:
         return _answer((expression, *terms), base)
@@ -52,7 +52,7 @@ def _answer(question: tuple[str, ...], base: Term = "") -> Term | None:
 
 
 def _written(term: Term) -> str | None:
-    """The term as SPARQL text, built from its parts; None where it cannot be written."""
+    """The term as SPARQL text, built from its parts; None if it cannot be written."""
     if term[0] != '"':
         return term if _IRI.fullmatch(term) else None
     lexical, datatype, language = literal_parts(term)

@@ -1,12 +1,12 @@
 """Compile an expression into nested closures.
 
-Place:   queries, Datalog filters, ON, WHERE and WITH all use it; what a variable means the caller says.
-Method:  three closures an expression can become, each built from whichever its operator gives natively: its
-         term, its value, its truth (SPARQL 1.1, sec. 17.2: errors propagate, `||` and `&&` recover from
-         them). An error is None in all three, as an unbound variable is. Intermediate results stay Python
-         values; text is made once, at the top.
-Why not: generated Python source: closures cost a call per node, and conditions of rules have few nodes; the
-         kernel in joins/ generates source where it pays.
+Place:   queries, Datalog filters, ON, WHERE and WITH all use it; the caller defines how variables are read.
+Method:  an expression compiles to one of three closures, each built from the form that its operator has
+         natively: its term, its value, its truth value (SPARQL 1.1, sec. 17.2: errors propagate, `||` and
+         `&&` recover from them). Errors and unbound variables are None in all three. Intermediate results
+         stay Python values; text is made once, at the top.
+Why not: generated Python source: closures cost a call per node, and conditions of rules have few nodes;
+         joins/ generates source where that is worth it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = [
 
 Leaf: TypeAlias = Callable[[Var | Attribute | TimeOf], Getter]
 
-# name: least and most arguments of what is not strict, or is an operator
+# name: least and most arguments of non-strict functions and operators
 _FORMS: dict[str, tuple[int, int | None]] = {
     **dict.fromkeys(("||", "&&", "=", "!=", "<", ">", "<=", ">=", "+", "-", "*", "/", "SAMETERM"), (2, 2)),
     **dict.fromkeys(("!", "u-", "u+", "BOUND"), (1, 1)),
@@ -51,7 +51,7 @@ _FORMS: dict[str, tuple[int, int | None]] = {
 
 
 def check_call(function: str, arguments: int) -> str | None:
-    """What is wrong with calling `function` (as in `Call`) with so many arguments; None if nothing."""
+    """The error in calling `function` (as in `Call`) with so many arguments, or None."""
     if function in FUNCTIONS:
         least, most = FUNCTIONS[function].least, FUNCTIONS[function].most
     elif function in _FORMS:
@@ -67,7 +67,7 @@ def check_call(function: str, arguments: int) -> str | None:
 
 
 def threshold_of(condition: Expression) -> tuple[str, Var, Term] | None:
-    """(comparison, variable, number) of a condition that compares a variable with a number, else None."""
+    """(comparison, variable, number) if a condition compares a variable with a number, else None."""
     match condition:
         case Call("=" | "<" | ">" | "<=" | ">=" as operator, (Var() as variable, Const(term))) if _is_number(
             term
@@ -90,12 +90,11 @@ def compile_expression(
     exists: Callable[[Exists], Condition] | None = None,
     dates: bool = True,
 ) -> Getter:
-    """A function from a row to the expression's term, None for unbound or an error. It raises
-    nothing but Overlong.
+    """A function from a row to the expression's term, None for unbound or an error. It raises only Overlong.
 
-    `leaf` says how a variable is read from a row; its terms are canonical. `clock` says what an integer
-    time counts. `dates` False (ON, WHERE, WITH): arithmetic on dateTimes is an error, but for a difference of
-    two `Name.time`. Raises ProgramError for a function that does not exist.
+    `leaf` reads a variable from a row, as a canonical term. `clock` defines what an integer time counts.
+    `dates` False (ON, WHERE, WITH): arithmetic on dateTimes is an error, except the difference of two
+    `Name.time`. Raises ProgramError for a function that does not exist.
     """
     return _Compiler(leaf, clock, now, exists, dates).term(expression)
 
@@ -109,12 +108,12 @@ def compile_condition(
     exists: Callable[[Exists], Condition] | None = None,
     dates: bool = True,
 ) -> Condition:
-    """A function from a row to whether the expression's effective boolean value is true; an error is not."""
+    """A function from a row to whether the expression's effective boolean value is true; errors: False."""
     return _Compiler(leaf, clock, now, exists, dates).condition(expression)
 
 
 class _Compiler:
-    """Owns nothing but the meaning of leaves; one per compiled expression."""
+    """Owns only the meaning of leaves; one per compiled expression."""
 
     def __init__(
         self,
@@ -152,7 +151,7 @@ class _Compiler:
         return make.truth_of_value(self.value(expression))
 
     def condition(self, expression: Expression) -> Condition:
-        """Like truth with an error taken for false, which needs no third value outside of `!`."""
+        """Like truth with errors as false, which needs no third value outside `!`."""
         match expression:
             case Call("&&", (a, b)):
                 left, right = self.condition(a), self.condition(b)
@@ -177,7 +176,7 @@ class _Compiler:
         return make.computed_threshold(operator, self.value(compared), number)
 
     def _term(self, expression: Expression) -> Getter | None:
-        """For leaves and for forms that hand a term through; None for all others."""
+        """For leaves and for forms that pass a term through; None for all others."""
         match expression:
             case Const(term):
                 return lambda row: term

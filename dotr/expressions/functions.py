@@ -1,8 +1,8 @@
-"""The functions of SPARQL 1.1 that are strict: every argument is a value, any error makes an error.
+"""The functions of SPARQL 1.1 that are strict: arguments are values, errors propagate.
 
 Place:   one table, `FUNCTIONS`, read by evaluate.py and, for names and numbers of arguments, by lang/.
-Method:  SPARQL 1.1, sec. 17.4.2 to 17.4.6, with the full engine's answers. What is frequent in rules is done
-         here; what is rare, or has a dialect (REGEX, REPLACE, odd Unicode), is asked of it (dialect.py).
+Method:  SPARQL 1.1, sec. 17.4.2 to 17.4.6, with the full engine's answers. Frequent functions are implemented
+         here; rare or engine-specific ones (REGEX, REPLACE, odd Unicode) are passed to it (dialect.py).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Function: TypeAlias = Callable[..., Value | None]
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """A strict function and how many arguments it takes; `most` None: any number."""
+    """A strict function and its number of arguments; `most` None: any number."""
 
     least: int
     most: int | None
@@ -39,7 +39,7 @@ class Signature:
 
 
 def text_of(value: Value) -> Value | None:
-    """STR: an IRI's text, a literal's lexical form; None of a blank node."""
+    """STR: an IRI's text, a literal's lexical form; None for a blank node."""
     if type(value) is str:
         return value
     term = encode(value)
@@ -202,7 +202,7 @@ def _for_uri(value: Value) -> Value | None:
 
 
 def _language_matches(tag: Value, wanted: Value) -> Value | None:
-    """Basic filtering of RFC 4647, sec. 3.3.1; `*` matches any tag but none."""
+    """Basic filtering of RFC 4647, sec. 3.3.1; `*` matches any tag, but not a missing one."""
     if type(tag) is not str or type(wanted) is not str:
         return None
     if wanted == "*":
@@ -222,7 +222,7 @@ def _matches(text: Value, pattern: Value, flags: Value = "") -> Value | None:
 
 
 TEXT_MAKERS = frozenset(("CONCAT", "REPLACE", "ENCODE_FOR_URI"))
-"""Functions whose text may be longer than what they are given; past TEXT characters they raise Overlong."""
+"""Functions whose text may be longer than their arguments; past TEXT characters they raise Overlong."""
 
 
 def makes_text(expression: Expression | None) -> bool:
@@ -236,7 +236,7 @@ def _replaced(text: Value, pattern: Value, replacement: Value, flags: Value = ""
     arguments = (encode(text), encode(pattern), encode(replacement), encode(flags))
     whole, put = _string(text), _string(replacement)
     if whole is not None and put is not None:
-        groups = put.count("$") * len(whole)  # what a group found is part of the text, once a place
+        groups = put.count("$") * len(whole)  # a group's text may be inserted once per reference
         if len(whole) + (len(whole) + 1) * len(put) + groups > TEXT:
             rest, marked = (_replacing(*arguments[:2], encode(by), arguments[3]) for by in ("", "x"))
             if rest is None or marked is None:
@@ -264,7 +264,7 @@ _PARTS = regex(
 
 
 def _part(name: str) -> Function:
-    """YEAR, MONTH, DAY, HOURS, MINUTES, SECONDS, TZ as written; of dates and times by the engine."""
+    """YEAR, MONTH, DAY, HOURS, MINUTES, SECONDS, TZ as written; for dates and times by the engine."""
     convert: Callable[[str], Value] = {"SECONDS": Decimal, "TZ": str}.get(name, int)
     question = f"{name}(?a)"
 

@@ -1,9 +1,9 @@
-"""Operators on values: equality, order, effective boolean value, the sums of dates.
+"""Operators on values: equality, order, effective boolean value, date arithmetic.
 
-Place:   between arithmetic.py and evaluate.py. Truth has three values: True, False, and None for an error.
-Method:  SPARQL 1.1, sec. 17.2 to 17.4, with the answers of the full engine where it is free, or on its own:
-         `=` of an ill-typed or unknown literal with another literal is an error, so are `<` of booleans and
-         of a number with NaN, but of any term with itself `<` is false and `<=` true.
+Place:   between arithmetic.py and evaluate.py. Truth values are True, False, and None for an error.
+Method:  SPARQL 1.1, sec. 17.2 to 17.4, with the answers of the full engine where the standard leaves a choice
+         or the engine differs: `=` of an ill-typed or unknown literal with another literal is an error, as is
+         `<` of booleans and of a number with NaN; for any term and itself `<` is false and `<=` true.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Truth = bool | None
 
 
 def effective(value: Value | None) -> Truth:
-    """The effective boolean value (sec. 17.2.2): of booleans, numbers, plain strings; else None."""
+    """The effective boolean value (sec. 17.2.2) of booleans, numbers, plain strings; else None."""
     kind = type(value)
     if kind is bool:
         return value  # type: ignore[return-value]  # a bool
@@ -91,7 +91,7 @@ def at_most(a: Value, b: Value) -> Truth:
 
 
 def _compared(question: str, a: Value, b: Value, same: bool) -> Truth:
-    """The order of what is neither number nor string nor instant; `same` is the answer for one term."""
+    """The order of other values than numbers, strings and instants; `same`: the answer for equal terms."""
     if type(a) is type(b) and a == b:
         return same
     if type(a) in _ORDERED_ELSEWHERE and type(b) in _ORDERED_ELSEWHERE:
@@ -104,10 +104,10 @@ _DATED = frozenset({DateTime, Opaque, int, Decimal, float, Single})
 
 
 def add(a: Value, b: Value) -> Value | None:
-    """`a + b`, of dates and durations too, in either order.
+    """`a + b`, also of dates and durations, in either order.
 
-    (The full engine adds a duration to a dateTime but no dateTime to a duration, and sorts operands by the
-    names of variables before it looks.)
+    (The full engine adds a duration to a dateTime but not a dateTime to a duration, and first sorts operands
+    by the names of variables.)
     """
     result: Value | None = arithmetic.add(a, b)
     if result is None:
@@ -116,13 +116,13 @@ def add(a: Value, b: Value) -> Value | None:
 
 
 def subtract(a: Value, b: Value) -> Value | None:
-    """`a - b`, of dates and durations too."""
+    """`a - b`, also of dates and durations."""
     result = arithmetic.subtract(a, b)
     return result if result is not None else _dated("?a - ?b", a, b)
 
 
 def negate(value: Value) -> Value | None:
-    """`-value`, of durations too."""
+    """`-value`, also of durations."""
     result = arithmetic.negate(value)
     if result is None and isinstance(value, Opaque):
         return value_of(ask("-(?a)", value.term))
@@ -130,7 +130,7 @@ def negate(value: Value) -> Value | None:
 
 
 def plus(value: Value) -> Value | None:
-    """`+value`: the value itself where it is a number or a duration."""
+    """`+value`: the value itself if it is a number or a duration."""
     if is_number(value):
         return value
     return value_of(ask("+(?a)", value.term)) if isinstance(value, Opaque) else None
