@@ -1,4 +1,4 @@
-"""The checked program and its parts. Values only; spans ride along and never take part in equality."""
+"""The checked program and its parts. Values only; spans do not count in equality."""
 
 from dotr.ir.datalog import (
     AggregateAtom,

@@ -54,9 +54,9 @@ class AggregateTerm:
 
 @dataclass(frozen=True, slots=True)
 class AggregateAtom:
-    """`AGGREGATE(atoms ON ?g … BIND total AS ?n …)`: one row a group; no group, no row.
+    """`AGGREGATE(atoms ON ?g … BIND total AS ?n …)`: one row per group; no group, no row.
 
-    `body` may hold atoms, filters and binds; its variables other than `group` and the totals' are local.
+    `body` may hold atoms, filters and binds; variables other than those of `group` and the totals are local.
     """
 
     body: tuple[Atom | FilterAtom | BindAtom | NotAtom, ...]
@@ -70,7 +70,7 @@ BodyAtom: TypeAlias = Atom | NotAtom | FilterAtom | BindAtom | AggregateAtom
 
 @dataclass(frozen=True, slots=True)
 class DatalogRule:
-    """`heads :- body.`; an empty body is a fact. Atoms stand in the order written."""
+    """`heads :- body.`; an empty body is a fact. Atoms are in the order written."""
 
     heads: tuple[Atom, ...]
     body: tuple[BodyAtom, ...]

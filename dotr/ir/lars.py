@@ -1,7 +1,7 @@
-"""LARS rules as checked: what holds over windows, beside what happens.
+"""LARS rules as checked: what holds over windows.
 
-Plain LARS with stratified negation (Beck, Dao-Tran, Eiter, 2018; Bazoobandi, Beck, Urbani: Laser, 2017), each
-rule read at every point of the timeline; tuple windows and aggregates are here, too.
+Plain LARS with stratified negation (Beck, Dao-Tran, Eiter, 2018; Bazoobandi, Beck, Urbani: Laser, 2017), with
+tuple windows and aggregates; each rule is evaluated at every point of the timeline.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Argument: TypeAlias = Term | Var
 
 
 class Modality(StrEnum):
-    """When an atom must hold among the points of its window."""
+    """At which points of its window an atom must hold."""
 
     SOMETIME = "SOMETIME"
     ALWAYS = "ALWAYS"
@@ -51,8 +51,8 @@ class TimeWindow:
 class FactWindow:
     """`WITHIN count FACTS [OF (stream, …)]`: the `count` last distinct atoms of `streams`.
 
-    `streams` are queries or composite event rules; never empty in a checked program (without OF, the atom's
-    own).
+    `streams` are queries or composite event rules; never empty in a checked program (without OF: the atom's
+    own stream).
     """
 
     count: int
@@ -83,8 +83,8 @@ class WindowAtom:
 class WindowAggregate:
     """`function([DISTINCT] argument) AS ?variable OVER atom window [PER ?v, …]`.
 
-    One row a group; no group, no row. It ranges over pairs of an atom and a point of the window. `function`:
-    COUNT SUM AVG MIN MAX; argument None is `*`.
+    One row per group; no group, no row. It ranges over pairs of an atom and a point of the window.
+    `function`: COUNT SUM AVG MIN MAX; argument None is `*`.
     """
 
     function: str
@@ -112,7 +112,7 @@ class LarsHead:
 
 @dataclass(frozen=True, slots=True)
 class LarsRule:
-    """`head :- body.`; an empty body holds at every point. Literals stand in the order written."""
+    """`head :- body.`; an empty body holds at every point. Literals are in the order written."""
 
     head: LarsHead
     body: tuple[LarsLiteral, ...] = ()
@@ -128,7 +128,7 @@ class LarsRule:
 
 @dataclass(frozen=True, slots=True)
 class LarsLayer:
-    """Heads that are evaluated together: nothing that one of them negates or aggregates is among them.
+    """Heads that are evaluated together: none of them negates or aggregates another.
 
     `rules`: indices into `LarsProgram.rules`, in program order. `before`: how many of the composite event
     rules, in the order of `Program.dependencies`, come before it.
@@ -144,9 +144,9 @@ class LarsProgram:
     """All LARS rules of a deployment, in the order of the files and within them.
 
     `step`: the timeline's, in µs; None where no file states it (one unit of integer time). `attributes`: name
-    of a head → the attributes that its facts have for composite event rules: the variables of the first rule
-    for the name; `_k` for a constant or a repeated variable at place k, from 1. `layers`: in the order in
-    which they are evaluated at a point.
+    of a head → the attributes of its facts for composite event rules: the variables of the first rule for the
+    name; `_k` for a constant or a repeated variable at place k, from 1. `layers`: in order of evaluation at a
+    point.
     """
 
     rules: tuple[LarsRule, ...] = ()

@@ -20,11 +20,11 @@ class RelationToStream(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """How long a triple lasts that a stream's graph states: those of one predicate, members of one class, or
-    (both None) whatever has no line of its own.
+    """How long a triple of a stream's graph lasts: triples of one predicate, members of one class, or (both
+    None) those without their own line.
 
-    `latest`: until the same subject gets other values of the predicate. `duration`: at most so many
-    microseconds, 0 for not at all; None for until it is deleted.
+    `latest`: until the same subject gets other values of the predicate. `duration`: the limit in
+    microseconds, 0 for not at all; None: until it is deleted.
     """
 
     predicate: Term | None = None
@@ -38,7 +38,7 @@ class Hold:
 class StandingQuery:
     """`ISTREAM q` or `DSTREAM q`: the answers that a query over what lasts gains or loses.
 
-    `query`: the stream of the QUERY that it names, "" where its query is written in place.
+    `query`: the stream of the QUERY that it names, "" for an inline query.
     """
 
     operator: RelationToStream

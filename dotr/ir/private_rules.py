@@ -1,8 +1,8 @@
-"""Whose events leave: PRIVATE rules, and those that a run leaves out.
+"""Rules whose events do not leave: PRIVATE ones, and those that a run excludes.
 
-Place:   between a checked program and who runs it (`--only`, `--except`); core/emit.py drops the events.
-Method:  a rule that is not asked for becomes private, and what no other rule then needs is taken out, with
-         its queries. What is left finds the same events: a rule sees nothing of those that it does not read.
+Place:   between a checked program and its runner (`--only`, `--except`); core/emit.py drops the events.
+Method:  an excluded rule becomes private, and rules that no other rule then needs are removed, with their
+         queries. The rest finds the same events: a rule does not depend on rules that it does not read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dotr.late import replace
 
 
 def only(program: Program, names: Collection[str]) -> Program:
-    """The program with every rule private that is not among `names`."""
+    """The program with every rule private except `names`."""
     rules = (rule if rule.name in names else replace(rule, private=True) for rule in program.rules)
     return replace(program, rules=tuple(rules))
 

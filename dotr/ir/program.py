@@ -1,4 +1,4 @@
-"""A checked program: what `lang` delivers and everything below executes."""
+"""A checked program: `lang` delivers it, everything below executes it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dotr.late import dataclass, replace
 from dotr.source import Span
 
 SHOWN: Final = 20
-"""Rules that a notebook shows."""
+"""How many rules a notebook shows."""
 
 
 class Entailment(StrEnum):
@@ -32,12 +32,11 @@ class Program:
 
     `background`: paths of RDF files or folders, resolved against the file that names them, in order.
     `datalog`: rules of all .dlog files and imports, in order. `prefixes` are for printing and `dotr query`.
-    `named`: where the paths of `background` are written.
-    `dependencies`: rules in an order in which every non-strict reference comes first (indices into `rules`).
-    `holds`: what the stream says that lasts, one line for each predicate and class. `standing`: stream name →
-    its ISTREAM or DSTREAM ("ISTREAM Jam" where it is of a QUERY, whatever it is called where it is written).
-    `lars`: what holds, over windows.
-    `warnings`: what the checks found that need not be an error; who deploys the program shows them.
+    `named`: where the paths of `background` are written. `dependencies`: rules in an order in which every
+    non-strict reference comes first (indices into `rules`). `holds`: HOLD lines, one for each predicate and
+    class. `standing`: stream name → its ISTREAM or DSTREAM (for a QUERY always "ISTREAM Jam", whatever its
+    position is called). `lars`: what holds, over windows. `warnings`: findings of the checks that are not
+    errors; the runner shows them.
     """
 
     queries: Mapping[str, Select] = field(default_factory=dict)
@@ -54,11 +53,11 @@ class Program:
     warnings: tuple[Diagnostic, ...] = field(default=(), compare=False, repr=False)
 
     def __repr__(self) -> str:
-        """What it is made of, in a line; all of it is in `fingerprint`."""
+        """A summary in one line; `fingerprint` has everything."""
         return f"<dotr program: {', '.join(self._contents()) or 'empty'}>"
 
     def _repr_html_(self) -> str:
-        """What it is made of and a table of the rules, for notebooks."""
+        """The summary and a table of the rules, for notebooks."""
         from html import escape  # noqa: PLC0415  # start-up: only notebooks ask
 
         rows = [
@@ -82,7 +81,7 @@ class Program:
         )
 
     def _contents(self) -> list[str]:
-        """What there is of each kind, where there is any."""
+        """The number of parts of each kind, without zeros."""
         counts = (
             (len(self.rules), "rule"),
             (len(self.queries), "query"),
@@ -96,18 +95,18 @@ class Program:
 
     @property
     def fingerprint(self) -> str:
-        """All that it does, as text: equal for programs that do the same."""
+        """Its semantics as text: equal for programs that do the same."""
         return repr([getattr(self, one.name) for one in fields(self) if one.repr])
 
     @property
     def selects(self) -> dict[str, Select]:
-        """Stream name → the query that its facts are answers of, or changes of answers."""
+        """Stream name → the query whose answers, or changes of answers, are its facts."""
         return {**self.queries, **{name: standing.select for name, standing in self.standing.items()}}
 
     @property
     def asked(self) -> dict[str, Select]:
-        """Stream name → query, of those asked at every instant a rule sees: without the queries whose changes
-        alone matter to rules.
+        """Stream name → query, for queries evaluated at every instant that a rule sees: without those of
+        which rules use only the changes.
         """
         read = {position.stream for rule in self.rules for position in rule.positions}
         read.update(self.lars.reads)
@@ -116,12 +115,12 @@ class Program:
 
     @property
     def lasting(self) -> bool:
-        """Whether it says that anything lasts, or asks for changes of what does."""
+        """Whether it declares that anything lasts, or uses changes of what does."""
         return bool(self.holds or self.standing)
 
     @property
     def written(self) -> dict[str, Select]:
-        """As `selects`, every query once, under the stream that it was written for."""
+        """Like `selects`, every query once, under the stream it was written for."""
         changes = {name: standing.select for name, standing in self.standing.items() if not standing.query}
         return {**self.queries, **changes}
 
@@ -142,8 +141,8 @@ class Program:
         )
 
     def only(self, indices: Iterable[int]) -> Program:
-        """The program with some of its rules, which refer to no others; without LARS rules if none of them
-        has to do with those.
+        """The program with some of its rules, which refer to no others; without LARS rules if unrelated to
+        them.
         """
         kept = sorted(indices)
         place = {old: new for new, old in enumerate(kept)}
@@ -155,7 +154,7 @@ class Program:
         )
 
     def _lars_of(self, kept: Sequence[int]) -> LarsProgram:
-        """The LARS program where only these rules are left."""
+        """The LARS program if only these rules remain."""
         layers = [
             replace(layer, before=sum(i in kept for i in self.dependencies[: layer.before]))
             for layer in self.lars.layers

@@ -11,8 +11,8 @@ from dotr.rdf.terms import Term
 from dotr.source import Span
 
 Node: TypeAlias = Term | Var
-"""A place of a triple pattern: a constant term (str) or a variable. A blank node written in a query is a
-`Var` whose name starts with a dot (".b0"): it joins as a variable and can never be projected."""
+"""A node of a triple pattern: a constant term (str) or a variable. A blank node written in a query is a `Var`
+whose name starts with a dot (".b0"): it joins as a variable and can never be projected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True)
 class NegatedSet:
-    """`!(a|^b)`: any predicate but `forward`, or backwards any but `inverse` (each only if not empty)."""
+    """`!(a|^b)`: any predicate except `forward`, or backwards except `inverse` (each only if not empty)."""
 
     forward: tuple[Term, ...]
     inverse: tuple[Term, ...]
@@ -62,7 +62,7 @@ class TriplePattern:
 
 @dataclass(frozen=True, slots=True)
 class Triples:
-    """Adjacent triple patterns; a FILTER between two blocks does not part them in the meaning."""
+    """Adjacent triple patterns; semantically, a FILTER between two blocks does not separate them."""
 
     patterns: tuple[TriplePattern, ...]
 
@@ -148,8 +148,8 @@ class GroupKey:
 class Select:
     """One SELECT or ASK (`ask` True: no projection).
 
-    `projection` has `SELECT *` already spelled out, in order of first appearance; `star` remembers it was
-    written so. IRIs are absolute, prefixes gone, constants canonical.
+    `projection` has `SELECT *` expanded, in order of first appearance; `star`: it was written so. IRIs are
+    absolute, prefixes resolved, constants canonical.
     """
 
     projection: tuple[Projection, ...]

@@ -71,8 +71,8 @@ Window: TypeAlias = Within | Between
 
 
 class Operator(StrEnum):
-    """What a conjunct asks of the facts in its window. Each has a file in lang/operators/ (how it is written
-    and checked), tesla/operators/ (how it is detected) and reference/operators/ (what it means).
+    """The operator of a conjunct on the facts in its window. Each has a file in lang/operators/ (syntax and
+    checks), tesla/operators/ (detection) and reference/operators/ (semantics).
     """
 
     EACH = "EACH"
@@ -172,7 +172,7 @@ class TemplateVar:
 
 @dataclass(frozen=True, slots=True)
 class Fresh:
-    """A fresh name `dotr_x`. The first of a template is the event's id, another is id + "-x"."""
+    """A fresh name `dotr_x`. The first of a template is the event's id, others are id + "-x"."""
 
     name: str
 
@@ -192,8 +192,8 @@ class TemplateTriple:
 class Rule:
     """One composite event rule. `bindings` are its attributes under chaining, in WITH order.
 
-    `private`: its events are facts of other rules and never leave. That is not part of what its state belongs
-    to (tesla/digest.py), so it is not printed.
+    `private`: its events are facts of other rules and never leave. That does not change its state's digest
+    (tesla/digest.py), so it is not printed.
     """
 
     name: str
@@ -212,7 +212,7 @@ class Rule:
 
     @property
     def positions(self) -> tuple[Position, ...]:
-        """Every position but an EVERY trigger, as written (NOT and aggregates included)."""
+        """Every position except an EVERY trigger, as written (including NOT and aggregates)."""
         first = (self.trigger,) if isinstance(self.trigger, Position) else ()
         return first + tuple(c.position for c in self.conjuncts)
 
