@@ -1,7 +1,7 @@
-"""What a temporal engine takes and gives, whichever it is.
+"""The interface of temporal engines.
 
-Place:   below tesla/ and core/. core/detect.py has the engines by name; who runs detection, counts it, cuts
-         it or names what it found knows these modules and no engine.
+Place:   below tesla/ and core/. core/detect.py has the engines by name; the code that runs, counts, cuts or
+         names detection depends on these modules and on no engine.
 
 engine_record.py   what a deployment takes from an engine, and asks of its detectors
 stages.py          how far facts came

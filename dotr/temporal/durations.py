@@ -1,7 +1,7 @@
 """Lengths of time as rules write them: a number and a unit.
 
-Place:   used by the parsers of windows, whoever shows them, and `--lateness 5 min` and its like.
-Method:  language.md, sec. 2. A day is 24 hours; a month has no fixed length and is not a unit.
+Place:   used by the parsers and printers of windows, and by options like `--lateness 5 min`.
+Method:  language.md, sec. 2. A day is 24 hours; a month has no fixed length, so it is not a unit.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ UNITS: Final[Mapping[str, int]] = {
 """Microseconds of each unit."""
 
 LONGEST: Final = 366_000 * 86_400_000_000
-"""A thousand years; longer is a mistake, and times of the data must stay far from 64 bit."""
+"""A thousand years; longer ones are mistakes, and times must stay far below 64 bits."""
 
 _TEXT: Final = regex(r"\s*([0-9]{1,30}(?:\.[0-9]{1,30})?|\.[0-9]{1,30})\s*([A-Za-z]+)\s*\Z")
 _ISO: Final = regex(r"P(?:(\d{1,9})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,12}(?:\.\d{1,12})?)S)?)?\Z")
@@ -42,7 +42,7 @@ _NAMES: Final = ("d", "h", "min", "s", "ms", "us")
 
 
 def duration_text(micros: int) -> str:
-    """`5 min`: a duration in the largest unit that has a whole number of it."""
+    """`5 min`: a duration in the largest unit with a whole number."""
     if micros == 0:
         return "0 s"
     unit = next(unit for unit in _NAMES if micros % UNITS[unit] == 0)
@@ -50,13 +50,13 @@ def duration_text(micros: int) -> str:
 
 
 def micros(number: str, unit: str) -> int | None:
-    """`("1.5", "min")` in microseconds; None when it is not a whole number. `unit` is one of UNITS."""
+    """`("1.5", "min")` in microseconds; None if that is not a whole number. `unit` is one of UNITS."""
     value = Decimal(number) * UNITS[unit.lower()]
     return int(value) if value == value.to_integral_value() else None
 
 
 def duration(text: str) -> int:
-    """`5 min`, `250ms` or `PT5M` in microseconds. Raises ValueError, whose text says what would be right."""
+    """`5 min`, `250ms` or `PT5M` in microseconds. Raises ValueError, whose text says how to fix it."""
     iso = _ISO.match(text)
     if iso is not None and any(iso.groups()):
         days, hours, minutes, seconds = (Decimal(part or 0) for part in iso.groups())

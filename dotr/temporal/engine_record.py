@@ -1,7 +1,7 @@
-"""What a deployment takes from a temporal engine, and what is asked of its detectors.
+"""What a deployment takes from a temporal engine, and the interface of its detectors.
 
-Place:   core/detect.py has the engines by name; a deployment (core/deployment.py) holds one, and runners
-         ask the deployment.
+Place:   core/detect.py has the engines by name; a deployment (core/deployment.py) holds one, and runners use
+         the deployment.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from dotr.temporal.stages import Passed
 
 @dataclass(frozen=True, slots=True)
 class RuleReach:
-    """How far back a rule looks, and how far back what it finds can depend on.
+    """How far back a rule looks, and how far back its events can depend on the past.
 
-    `kept`: how long any fact is remembered for it (its horizon): the deepest of its windows. `influence`: how
-    far back what its events depend on can lie, through the rules that it reads; None: the whole past, `why`;
+    `kept`: how long facts are stored for it (its horizon): the deepest of its windows. `influence`: how far
+    back its events can depend on the past, through the rules that it reads; None: on all of it, `why`;
     `root`: because of the rule itself, not of one that it reads.
     """
 
@@ -36,7 +36,7 @@ class RuleReach:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What a snapshot gave: rules that kept their state, rules that start empty, rules no longer there."""
+    """The result of a restore: rules that kept their state, that start empty, that no longer exist."""
 
     kept: tuple[str, ...]
     empty: tuple[str, ...]
@@ -44,7 +44,7 @@ class Restored:
 
 
 class Detector(Protocol):
-    """What the pipeline asks of a temporal engine. Times strictly increase from call to call."""
+    """What the pipeline requires of a detector. Times strictly increase from call to call."""
 
     @property
     def dropped(self) -> int:
@@ -54,7 +54,7 @@ class Detector(Protocol):
         self, time: Time, facts: Mapping[str, Sequence[Fact]], graph: bool = True
     ) -> Sequence[RawMatch]:
         """The matches triggered at `time`, which `in_order` puts into output order; `graph` False marks an
-        instant of ticks alone.
+        instant without a graph.
         """
 
     def detected(
@@ -65,9 +65,9 @@ class Detector(Protocol):
         *,
         every: bool = False,
     ) -> Iterator[tuple[int, Sequence[RawMatch]]]:
-        """`detect` for instant after instant, (time, anything, facts, graph): the place and the matches of
-        those that have some, or a trigger fact that took too much; with `every`, of all. `seen` and `quiet`
-        count the facts of streams, where a graph came and where none did.
+        """`detect` for a sequence of (time, anything, facts, graph): yields place and matches of those that
+        have any, or a trigger fact that took too much; with `every`, of all. `seen` and `quiet` count the
+        facts of streams with and without a graph.
         """
 
     @property
@@ -75,30 +75,30 @@ class Detector(Protocol):
         """The last instant that was detected; None before the first."""
 
     def due(self, bound: Time) -> Time | None:
-        """The next time before `bound`, which is that of the next instant, that has to be detected at though
-        no graph comes; None if there is none.
+        """The next time before `bound` (the next instant) at which to detect although no graph comes, or
+        None.
         """
 
     def pass_over(self, bound: Time) -> None:
-        """There is no further instant before `bound`, nor is one due."""
+        """Called if there is no further instant before `bound` and none is due."""
 
     def covering(self, time: Time) -> Time:
-        """Up to when detection has to go on for all that happened by `time` to be seen; not before it."""
+        """The time (at least `time`) up to which to detect, so that all that happened by `time` is seen."""
 
     def sizes(self) -> dict[str, int]:
-        """Rule → how many facts are remembered for it."""
+        """Rule → how many facts are stored for it."""
 
     def passed(self) -> dict[str, Passed]:
-        """Rule → how many partial matches each step of it left since this detector was made."""
+        """Rule → the number of partial matches after each of its steps, since this detector was made."""
 
     def forget_passed(self) -> None:
         """Count from 0 again."""
 
     def snapshot(self) -> dict[str, Any]:
-        """State by rule digest, as a JSON-able value that shares nothing with the detector."""
+        """State by rule digest, as a JSON value that shares nothing with the detector."""
 
     def restore(self, state: Mapping[str, Any]) -> Restored:
-        """Take over the parts of unchanged rules; says which kept their state, start empty, are gone."""
+        """Restore the parts of unchanged rules; returns which kept their state, start empty, are gone."""
 
 
 Open: TypeAlias = Callable[
@@ -113,13 +113,13 @@ Open: TypeAlias = Callable[
     ],
     Detector,
 ]
-"""(program, clock, stream → the one whose facts it has, stream → its base, operator and constant, units
-of work of a rule at one trigger fact, who gets facts that take more, (units of work of what holds at
-one point, among how many parts of keys they are shared, of what holds at all points))."""
+"""(program, clock, stream → the one whose facts it has, stream → its base, operator and constant, units of
+work of a rule at one trigger fact, handler of facts that take more, (units of work of what holds at one
+point, the number of parts of keys that share them, of what holds at all points))."""
 
 
 class LiteralDetector(Protocol):
-    """The literal reading beside a detector: all that was ever seen, by enumeration."""
+    """The literal reading beside a detector: by enumeration of the whole past."""
 
     def at(
         self,
@@ -135,11 +135,11 @@ class LiteralDetector(Protocol):
 class TemporalEngine:
     """What a deployment takes from a temporal engine, by its name.
 
-    `shares`: which comparisons with constants it makes itself, so that queries need not be distinguished by
-    them. `plans`: how a detector of this engine detects each rule, as the engine shows it. `literal`: what
-    `--verify` compares it with. `reaches`: horizons of rules. `partitioning`: (program, by, whether what
-    holds is found out in one task) → how it can be cut. `silence`: (program, queries that may have facts
-    without a graph) → which ticks matter. `digests`: what the state of each rule belongs to.
+    `shares`: which comparisons with constants it makes itself, so that queries need not differ in them.
+    `plans`: how a detector of this engine detects each rule, as text. `literal`: what `--verify` compares
+    with. `reaches`: horizons of rules. `partitioning`: (program, by, whether one task computes what holds) →
+    how it can be cut. `silence`: (program, queries that may have facts without a graph) → which ticks matter.
+    `digests`: identify the state of each rule.
     """
 
     open: Open

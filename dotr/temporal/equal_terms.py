@@ -1,12 +1,12 @@
 """Keys of columns: which terms `=` can equate, and how to find them.
 
-Place:   columns.py, for keys that are typed literals; all others are their own key.
-Method:  `=` is not an identity (1 = 1.0, and times with different zones) and across numeric types not even
-         transitive: two decimals can each equal the same double and not each other (language.md, section 1).
-         So facts are kept under their exact terms, exact terms under a class that whatever is equal shares
-         (for numbers the nearest double), and `=` itself has the last word.
-Why not: the class as key. A column that keeps one fact per key would let the last of 2^53 + 1 hide that
-         of 2^53.
+Place:   used by tesla/columns.py for keys that are typed literals; other terms are their own key.
+Method:  `=` is not identity (1 = 1.0, and times with different zones) and across numeric types not even
+         transitive: two different decimals can equal the same double (language.md, section 1). So facts are
+         kept under their exact terms, exact terms under a class that equal terms share (for numbers the
+         nearest double), and `=` itself decides.
+Why not: the class as key: in a column that keeps one fact per key, the last of 2^53 + 1 would hide that of
+         2^53.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Key: TypeAlias = Term | tuple[Term, ...]
 """One key is its term, several are a tuple; no key is ()."""
 
 PartialKey: TypeAlias = Term | tuple[Term | None, ...] | None
-"""A key as it is computed: parts may be unbound."""
+"""A computed key: parts may be unbound."""
 
 B = TypeVar("B")
 
@@ -37,14 +37,14 @@ _DURATIONS = frozenset(XSD + name for name in ("duration", "dayTimeDuration", "y
 
 
 def has_peers(term: Term) -> bool:
-    """Whether `=` may equate the term with a different one: IRIs, blank nodes and plain strings have none."""
+    """Whether `=` may equate the term with a different one: not for IRIs, blank nodes and plain strings."""
     return term[0] == '"' and term[-1] == ">"
 
 
 def equality_class(term: Term, floats: bool = False) -> object:
-    """Something that all terms share that `=` may equate with this one.
+    """A class shared by all terms that `=` may equate with this one.
 
-    `floats`: where xsd:floats are about, which equal many doubles each, numbers are one class.
+    `floats`: if xsd:floats occur, which equal many doubles each, numbers are one class.
     """
     if not has_peers(term):
         return term
@@ -64,7 +64,7 @@ def equality_class(term: Term, floats: bool = False) -> object:
         if value.datatype in _DURATIONS:
             return "duration"
         if value.datatype == _DATE and not _OFFSET.search(value.lexical):
-            return term  # a day of UTC or of no zone starts when no day of another zone does
+            return term  # days of UTC or without a zone start at other times than those of other zones
         if value.datatype in _TIMES:
             return value.datatype
     return term
@@ -98,15 +98,15 @@ def equal_keys(one: Key, other: Key) -> bool:
 class KeyIndex(Generic[B]):
     """Owns the buckets of a column by key.
 
-    `table` holds every key whose class has no second one, so that a hit there is the whole answer; a miss of
-    a key without peers is one too. Everything else is `find`.
+    `table` holds every key whose class has no second one, so that a hit is the whole answer, as is a miss of
+    a key without peers. Everything else needs `find`.
     """
 
     __slots__ = ("_floats", "_odd", "_single", "table")
 
     def __init__(self) -> None:
         self.table: dict[Key, B] = {}
-        self._single: dict[object, Key] = {}  # class → its only key, for keys with peers
+        self._single: dict[object, Key] = {}  # class → its only key, for keys that may have peers
         self._odd: dict[object, dict[Key, B]] = {}  # class → several keys, which are not in `table`
         self._floats = False
 
@@ -114,13 +114,13 @@ class KeyIndex(Generic[B]):
         return len(self.table) + sum(map(len, self._odd.values()))
 
     def items(self) -> Collection[tuple[Key, B]]:
-        """All keys and buckets, not to be kept while they change."""
+        """All keys and buckets; do not keep it across changes."""
         if not self._odd:
             return self.table.items()
         return [*self.table.items(), *(item for bucket in self._odd.values() for item in bucket.items())]
 
     def exact(self, key: Key | PartialKey) -> B | None:
-        """The bucket of just this key."""
+        """The bucket of exactly this key."""
         if not _complete(key):
             return None
         found = self.table.get(key)
@@ -142,7 +142,7 @@ class KeyIndex(Generic[B]):
         return [self.table[only]] if only is not None and equal_keys(only, key) else []
 
     def put(self, key: Key | PartialKey, bucket: B) -> bool:
-        """Set the bucket of a key, new or not. False: the key equals nothing (unbound, NaN), not stored."""
+        """Set the bucket of a key, new or not. Returns False for a key that equals nothing (unbound, NaN)."""
         if not _complete(key):
             return False
         if not _peers(key):
@@ -165,7 +165,7 @@ class KeyIndex(Generic[B]):
         return True
 
     def remove(self, key: Key) -> None:
-        """Forget a key that is there."""
+        """Remove an existing key."""
         if not _peers(key):
             del self.table[key]
             return
@@ -180,7 +180,7 @@ class KeyIndex(Generic[B]):
             self.put(*several.popitem())
 
     def _meet_floats(self) -> None:
-        """From now on numbers are one class."""
+        """Treat numbers as one class from now on."""
         if self._floats:
             return
         self._floats = True

@@ -1,7 +1,7 @@
 """Names of composite events: equal matches get equal names, wherever and whenever they are found.
 
-Place:   tesla/ names the composites that rules chain on, core/emit.py those that leave.
-Method:  BLAKE2b over an injective text of what was matched; 15 bytes are 24 base32 letters without padding.
+Place:   tesla/ names the composites that rules chain on, core/emit.py those that are emitted.
+Method:  BLAKE2b over an injective text of the match; 15 bytes are 24 base32 letters without padding.
 Why not: random names (the paper's). A replay, a restart and a Spark worker would each name the same event
          differently, and no sink could be idempotent.
 """
@@ -29,10 +29,9 @@ _HALVES = (1 << 30) - 1  # small ints: two table look-ups of 15 bits each
 def match_hash(time: Time, facts: tuple[Fact, ...]) -> str:
     """24 lower-case base32 letters (RFC 4648) for a trigger time and the facts of all positive positions.
 
-    `facts` stand in match order, the trigger first (a tick is a fact without values). The rule takes no
-    part: rules that match the same facts share the hash.
-    Injective before hashing: one line a number pair or term; no N-Triples term holds a raw newline, starts
-    with a digit or sign, or is empty (which stands for unbound).
+    `facts` are in match order, the trigger first (a tick is a fact without values). The rule is not hashed:
+    rules that match the same facts share the hash. The text is injective: one line per number pair or term;
+    no N-Triples term holds a raw newline, starts with a digit or sign, or is empty (which means unbound).
     """
     try:
         text = f"{time}"
@@ -62,13 +61,13 @@ _LINES: Memo[Fact, bytes] = Memo(_lines_of, limit=1 << 13, longest=1 << 11)
 
 
 def match_hashes(time: Time, several: Sequence[tuple[Fact, ...]]) -> list[str]:
-    """`match_hash` of each, for a fraction where there are many: a trigger is hashed once, a fact's lines are
-    kept, and the letters of sixty-four hashes, or of eight, are made by shifting all their bits at once.
+    """`match_hash` of each, cheaper for many: a trigger is hashed once, a fact's lines are kept, and the
+    letters of sixty-four hashes, or of eight, are made by shifting all their bits at once.
     """
     head, lines, digests = str(time).encode(), _LINES, []
     trigger: Fact | None = None
     for facts in several:
-        if facts[0] is not trigger:  # those of one trigger stand together
+        if facts[0] is not trigger:  # those of one trigger are adjacent
             trigger = facts[0]
             begun = blake2b(head + lines[trigger], digest_size=15).copy
         hash_ = begun()
@@ -82,7 +81,7 @@ def match_hashes(time: Time, several: Sequence[tuple[Fact, ...]]) -> list[str]:
 
 
 def _letters(digests: Sequence[bytes]) -> list[str]:
-    """Base32 of each: five bits a byte, by halving groups of bits and moving the halves apart."""
+    """Base32 of each: five bits per byte, by halving groups of bits and moving the halves apart."""
     if len(digests) < 3:
         return [_text(int.from_bytes(digest, "big")) for digest in digests]
     if len(digests) <= _SOME:
@@ -101,7 +100,7 @@ def _letters(digests: Sequence[bytes]) -> list[str]:
 def _masks(many: int) -> tuple[list[tuple[int, int, int]], tuple[int, int, int]]:
     """(low half, high half, how far the high one moves) of groups of 24, 12 and 6 letters, then thirds of 3.
 
-    A letter takes five bits at first and eight in the end; a hash has room for 24 times eight.
+    A letter takes five bits at first and eight at the end; a hash has room for 24 times eight.
     """
     every = sum(1 << 192 * place for place in range(many))
     halvings, groups = [], [(0, 24)]  # (where a group begins, its letters)

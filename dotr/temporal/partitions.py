@@ -1,4 +1,4 @@
-"""How detection is cut, by key and by time: the plan as values, in words, and the part that a fact lies in.
+"""How detection is cut, by key and by time: the plan as values and text, and the part of a fact.
 
 Place:   an engine makes the plan (tesla/partitioning.py); a deployment holds it, `dotr plan` prints it,
          batch/ executes it.
@@ -17,13 +17,13 @@ from dotr.temporal.durations import duration_text
 from dotr.temporal.equal_terms import equality_class
 
 StreamKeys = Mapping[str, tuple[int, ...]]
-"""Stream → the attributes (places in a fact's values) that make its key, one for each part of the key; none
-where all of its facts go to every part.
+"""Stream → the attributes (places in a fact's values) of its key, one for each part of the key; empty if all
+of its facts go to every part.
 """
 
 
 class By(StrEnum):
-    """What the user asks for: `--by`."""
+    """The user's choice: `--by`."""
 
     AUTO = "auto"
     KEY = "key"
@@ -32,10 +32,10 @@ class By(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RuleComponent:
-    """Rules connected by chaining, in program order, and how they may be parted.
+    """Rules connected by chaining, in program order, and how they may be partitioned.
 
-    `keys` None: not by key. `horizon` None: not by time. `gap`: where neither is possible, it is cut at gaps
-    wider than that, in µs; None: not there either. `reasons` say why, one sentence each.
+    `keys` None: not by key. `horizon` None: not by time. `gap`: if neither is possible, the width in µs of
+    gaps beyond which it is cut; None: not there either. `reasons`: why, one sentence each.
     """
 
     rules: tuple[int, ...]
@@ -47,9 +47,9 @@ class RuleComponent:
 
 @dataclass(frozen=True, slots=True)
 class RuleComponentGroup:
-    """Components that travel together; `streams` are the queries whose facts they need.
+    """Components that share their input; `streams` are the queries whose facts they need.
 
-    `ticks` are the EVERY durations of its rules. `holds`: the LARS rules are with it.
+    `ticks` are the EVERY durations of its rules. `holds`: it includes the LARS rules.
     """
 
     number: int
@@ -83,7 +83,7 @@ class Partitioning:
 
 
 def describe(program: Program, plan: Partitioning) -> list[str]:
-    """The choice and its reasons, for people: one line a component, its reasons indented below."""
+    """The choice and its reasons as text: one line per component, its reasons indented below."""
     lines: list[str] = []
     for component in plan.components:
         names = ", ".join(f"`{program.rules[i].name}`" for i in component.rules)
@@ -110,13 +110,12 @@ def strategy(program: Program, component: RuleComponent) -> str:
 
 
 def sequential(program: Program, plan: Partitioning) -> list[str]:
-    """Names of the rules that run in one task each group, for a loud warning; empty is well."""
+    """Names of the rules that run in a single task per group, for a warning."""
     return [program.rules[i].name for group in plan.groups if not group.parallel for i in group.rules]
 
 
 def bucket(values: Values, places: Sequence[int], buckets: int) -> int:
-    """In which of `buckets` parts a fact lies: the same for facts whose keys `=` equates; any for unbound
-    keys.
+    """The part, of `buckets`, to which a fact belongs: equal for keys that `=` equates; any for unbound keys.
 
     A function of the values alone: it agrees between processes and machines.
     """

@@ -1,6 +1,6 @@
 """Trigger facts that take a rule too much work: D4010, or make a text that is too long: D4133.
 
-Place:   network.py makes the error; who drives the detector decides what happens then.
+Place:   tesla/network.py makes the error; the runner of the detector decides what happens.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ RefusedTrigger: TypeAlias = Callable[[int, Fact, ProgramError], None]
 
 
 def fail(rule: int, fact: Fact, error: ProgramError) -> NoReturn:
-    """Nobody else says what happens."""
+    """The default handler: raise it."""
     raise error
 
 

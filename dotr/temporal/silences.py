@@ -1,7 +1,7 @@
-"""When ticks matter while no graph comes, for runners to step through: as values.
+"""When ticks matter while no graph comes, as values for runners.
 
-Place:   an engine finds them out (tesla/silence.py); the pipeline and the batch ask for the ticks between two
-         graphs, and refuse a graph before which too many lie.
+Place:   computed by an engine (tesla/silence.py); the pipeline and the batch get the ticks between two graphs
+         from it, and refuse a graph before which too many lie.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ENDLESS: Time = 2**127
 class Ticking:
     """One EVERY duration, and when its ticks matter in a silence.
 
-    `reach`: up to so long after the last graph, both ends inclusive. `memory`: so long before the next one.
+    `reach`: how long after the last graph, both ends inclusive. `memory`: how long before the next one.
     `rules`: names of those that may match for longest.
     """
 
@@ -27,14 +27,14 @@ class Ticking:
     rules: tuple[str, ...]
 
     def next(self, after: Time, graph: Time | None, bound: Time) -> Time:
-        """The earliest tick > `after` that matters; not less than `bound` if there is none."""
+        """The earliest tick > `after` that matters; at least `bound` if there is none."""
         tick = (after // self.every + 1) * self.every
         if self.reach < ENDLESS and (graph is None or tick > graph + self.reach):
             tick = max(tick, -((self.memory - bound) // self.every) * self.every)
         return tick
 
     def count(self, after: Time, graph: Time, bound: Time) -> int:
-        """How many ticks in (after, bound) matter, or one more; never less for a later `bound`."""
+        """The number of ticks in (after, bound) that matter, or one more; monotone in `bound`."""
         every = self.every
         reached = max(after, min(bound - 1, graph + self.reach))
         kept = min((bound - 1) // every - reached // every, -(-self.memory // every))
@@ -43,23 +43,23 @@ class Ticking:
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """Owns nothing: how a program ticks while no graph comes. `ticking` has the durations that can matter."""
+    """How a program ticks while no graph comes. `ticking` has the durations that can matter."""
 
     ticking: tuple[Ticking, ...]
 
     def next(self, after: Time, graph: Time | None, bound: Time) -> Time | None:
-        """The earliest tick in (after, bound) that can matter; None if there is none.
+        """The earliest tick in (after, bound) that can matter, or None.
 
-        `graph`: when the last graph came, at or before `after`; None: none whose facts can be looked back to.
-        `bound`: when the next one comes, or up to where time is closed. (Ticks begin with the first instant:
+        `graph`: the time of the last graph, at or before `after`; None: none whose facts are within reach.
+        `bound`: the time of the next one, or up to which time is closed. (Ticks begin with the first instant:
         the caller's `after` is not before it.)
         """
         found = min((ticking.next(after, graph, bound) for ticking in self.ticking), default=bound)
         return found if found < bound else None
 
     def count(self, after: Time, graph: Time, bound: Time) -> int:
-        """How many ticks in (after, bound) can matter, up to one more for each EVERY; never less for a later
-        `bound`. Where several EVERY tick at once, each counts.
+        """The number of ticks in (after, bound) that can matter, up to one more for each EVERY; monotone in
+        `bound`. If several EVERY tick at once, each counts.
         """
         return sum(ticking.count(after, graph, bound) for ticking in self.ticking)
 
@@ -73,5 +73,5 @@ class Silence:
         return max(0, int((limit - 2 * len(self.ticking)) / rate))
 
     def worst(self, after: Time, graph: Time, bound: Time) -> Ticking:
-        """The duration with most ticks in (after, bound) that can matter."""
+        """The duration with the most ticks in (after, bound) that can matter."""
         return max(self.ticking, key=lambda ticking: ticking.count(after, graph, bound))

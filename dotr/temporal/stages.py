@@ -1,6 +1,6 @@
-"""How far the trigger facts of a rule came: what is left after each step, as counts that add up.
+"""How far the trigger facts of a rule got: what is left after each step, as counts that can be added.
 
-Place:   engines count (tesla/detection_stages.py), core/funnel.py makes a funnel of it, batch/ sums it.
+Place:   engines count (tesla/detection_stages.py), core/funnel.py makes a funnel from it, batch/ sums it.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from typing import Final, TypeAlias
 from dotr.ir.rules import Choose, Conjunct, Rule, Summarise
 
 TRIGGER: Final = ""
-"""The name of the first step of a rule whose trigger facts are some of those that it is given."""
+"""The name of the first step of a rule that is triggered by some of the facts passed to it."""
 
 Passed: TypeAlias = list[tuple[str, int | None]]
 """(step, partial matches left after it) in order of evaluation. None: as many as before it."""
 
 
 def label(conjunct: Conjunct) -> str:
-    """What a conjunct is called in a funnel: `LAST Spike`, `NOT Later`, `AVG`."""
+    """The name of a conjunct in a funnel: `LAST Spike`, `NOT Later`, `AVG`."""
     name = conjunct.position.name
     if isinstance(conjunct, Choose):
         return f"{conjunct.selection} {name}"
@@ -26,18 +26,18 @@ def label(conjunct: Conjunct) -> str:
 
 
 def unreached(rule: Rule) -> Passed:
-    """What there is to say of a rule that was never looked at: a stream it must choose from had nothing."""
+    """The text for a rule that was never evaluated: a stream it must choose from was empty."""
     chosen = [label(conjunct) for conjunct in rule.conjuncts if isinstance(conjunct, Choose)]
     return [(", ".join(chosen), 0)] if chosen else []
 
 
 def added(one: Passed, other: Passed) -> Passed:
-    """Two counts of one rule, summed. Where one has further steps at its end, the other passed them all."""
+    """The sum of two counts of one rule. If one has further steps at its end, the other passed them all."""
     if not one or not other:
         return one or other
     longer, shorter = (one, other) if len(one) >= len(other) else (other, one)
     if any(a[0] != b[0] for a, b in zip(longer, shorter, strict=False)):
-        return other  # other rules changed in what order this one is evaluated
+        return other  # other rules changed the order in which this one is evaluated
     found: Passed = []
     last: int | None = None
     for place, (name, count) in enumerate(longer):
@@ -47,12 +47,12 @@ def added(one: Passed, other: Passed) -> Passed:
 
 
 def subtracted(all_: Mapping[str, Passed], before: Mapping[str, Passed]) -> dict[str, Passed]:
-    """What was counted since `before`, of the same detector, rule by rule. Counts only grow."""
+    """What the same detector counted since `before`, per rule. Counts only grow."""
     return {rule: _since(passed, before.get(rule, [])) for rule, passed in all_.items()}
 
 
 def _since(passed: Passed, before: Passed) -> Passed:
-    """`passed` less `before`, which may lack steps at its end: it passed them all, as in `added`."""
+    """`passed` minus `before`, which may lack steps at its end: it passed them all, as in `added`."""
     if not before:
         return passed
     found: Passed = []
@@ -64,5 +64,5 @@ def _since(passed: Passed, before: Passed) -> Passed:
 
 
 def summed(one: Mapping[str, Passed], other: Mapping[str, Passed]) -> dict[str, Passed]:
-    """As `added`, rule by rule."""
+    """`added` for each rule."""
     return {**one, **{rule: added(one.get(rule, []), passed) for rule, passed in other.items()}}
