@@ -182,46 +182,44 @@ def _share_writer(members: Sequence[tuple[RuleTemplate, tuple[_Piece, ...]]]) ->
         else:
             parts.append(f"k{len(columns)}")
             columns.append(column)
-    names.namespace |= {"END": _END, "LEN": len}
+    names.namespace["LEN"] = len
     lines = ["def quads(rules, rows, st):", "    out = []"]
     values = "".join(f"s{i}, " for i in range(len(template.variables)))
     unpack = [f"{values}= b"] if values else []
     constants = "".join(f"k{i}, " for i in range(len(columns)))
-    named = ["i = k0 + h", "n = i + '>'"] if "i" in parts else ["n = f'{k0}{h}>'"]
-    named.append("m = f'{n}{END}{n}'")
+    named, name = ["i = k0 + h"], "(i + '>')"
+    if "i" not in parts:
+        named, name = [], "(k0 + g)"
+        unpack.append("g = h + '>'")
     fixed, text = _joined(parts, lambda part: part == "st" or part[:2] == "sK", "e")
     lines += [f"    {line}" for line in fixed]
     # one rule: everything is put together once
-    lines += [
-        "    if LEN(rules) == 1:",
-        f"        ({constants}), = rules",
-        "        for h, b in rows:",
-    ]
-    lines += [f"            {line}" for line in (*unpack, *named, f"out.append(f'{_whole(text, names)}')")]
+    put = f"out.append({name}.join(({_between(text)})))"
+    lines += ["    if LEN(rules) == 1:", f"        ({constants}), = rules", "        for h, b in rows:"]
+    lines += [f"            {line}" for line in (*unpack, *named, put)]
     lines += ["        return out"]
     # several: what they have in common first
     common, text = _joined(text, lambda part: part[0] in "es", "c")
     lines += ["    for h, b in rows:", *(f"        {line}" for line in (*unpack, *common))]
     if all(part[0] in "nsec" for part in text):  # the names stand between texts that are the same
-        lines += [f"        m, g = ({_between(text)}), h + '>'"]
-        lines += ["        out += [(k0 + g).join(m) for k0, in rules]"]
+        lines += [f"        m = {_between(text)}", "        out += [(k0 + g).join(m) for k0, in rules]"]
     else:
-        lines += [f"        for {constants}in rules:"]
-        lines += [f"            {line}" for line in (*named, f"out.append(f'{_whole(text, names)}')")]
+        put = f"out.append({name}.join(({_between(text)})))"
+        lines += [f"        for {constants}in rules:", *(f"            {line}" for line in (*named, put))]
     write = make("quads", "\n".join([*lines, "    return out", ""]), names)
     for (member, _), own in zip(members, zip(*columns, strict=True), strict=True):
         member.write, member.constants = write, own
 
 
 def _between(parts: Sequence[str]) -> str:
-    """Source of the texts before, between and after the names of an event: one part each, or nothing."""
-    texts = ["''"]
+    """Source of the texts before, between and after the names of an event."""
+    texts: list[list[str]] = [[]]
     for part in parts:
         if part == "n":
-            texts.append("''")
+            texts.append([])
         else:
-            texts[-1] = part
-    return ", ".join(texts)
+            texts[-1].append(part)
+    return ", ".join([text[0] if len(text) == 1 else f"f'{_fields(text)}'" for text in texts])
 
 
 def _joined(
@@ -238,11 +236,6 @@ def _joined(
             found = [local]
         left += found
     return lines, left
-
-
-def _whole(parts: Sequence[str], names: Names) -> str:
-    """The text of one event; `m` is a node, the end of a line, and the node again."""
-    return _fields(parts).replace(f"{{n}}{{s{names.constant(_END)}}}{{n}}", "{m}")
 
 
 def _fields(names: Iterable[str]) -> str:
