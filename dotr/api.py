@@ -42,8 +42,7 @@ from dotr.io.python_arguments import (
 )
 from dotr.io.python_events import NO_EVENTS, Event, Events, frame_of, keeps
 from dotr.io.python_graphs import GraphLike, triples_of
-from dotr.io.python_html import engine_table
-from dotr.io.python_plan import Plan
+from dotr.io.python_plan import Plan, engine_table
 from dotr.io.python_runs import PairReader
 from dotr.io.tables.mapping import read_mapping
 from dotr.io.term_reading import read_term

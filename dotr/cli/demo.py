@@ -13,7 +13,7 @@ import click
 from dotr.cli.options import file_name
 from dotr.cli.run import command as run
 from dotr.errors import Diagnostic, EngineError, RefusedError
-from dotr.io.files.shipped import shipped
+from dotr.io.files.rule_texts import shipped
 
 _EXAMPLE = "examples/building"
 _RULES, _STREAM = "building.dotr", "morning.ttl"

@@ -21,7 +21,7 @@ import click
 from dotr.cli.help import pages
 from dotr.cli.options import file_name
 from dotr.errors import Diagnostic, EngineError, RefusedError
-from dotr.io.files.shipped import shipped
+from dotr.io.files.rule_texts import shipped
 from dotr.lang.explain import PAGES
 
 _HOME = Path(__file__).resolve().parents[1] / "docs"

@@ -23,7 +23,7 @@ import click
 from dotr import __version__
 from dotr.batch.spark.java import find_java
 from dotr.errors import EngineError
-from dotr.io.files.shipped import KINDS, shipped
+from dotr.io.files.rule_texts import KINDS, shipped
 from dotr.late import dataclass
 
 _LIBRARIES = ("pyoxigraph", "rdflib", "click", "pyarrow", "pandas", "pyspark", "rich", "pyyaml")

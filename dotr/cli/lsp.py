@@ -17,8 +17,7 @@ import click
 from dotr import __version__
 from dotr.cli.editing import Analysis, analyse, completions, definition, hover
 from dotr.errors import Diagnostic, DotrError, EngineError, Severity
-from dotr.io.files.rule_texts import read_rules_text
-from dotr.io.files.shipped import SCHEME, shipped
+from dotr.io.files.rule_texts import SCHEME, read_rules_text, shipped
 from dotr.lang.printer import format_text
 from dotr.source import Source, Span
 

@@ -10,8 +10,7 @@ import sys
 import click
 
 from dotr.errors import Diagnostic, UsageError
-from dotr.io.files.rule_texts import read_rules_text
-from dotr.io.files.shipped import shipped
+from dotr.io.files.rule_texts import read_rules_text, shipped
 from dotr.lang.grammar.base import nearest
 
 _ENDING = ".dotr"

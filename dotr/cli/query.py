@@ -29,7 +29,7 @@ from dotr.errors import DataError, Diagnostic, DotrError, EngineError, UsageErro
 from dotr.events import Clock, Message, Time, Values
 from dotr.io.decode.documents import format_of, unreadable
 from dotr.io.error_policy import ErrorPolicy
-from dotr.io.event_rows import csv_solutions
+from dotr.io.event_formats import csv_solutions
 from dotr.io.files.background_documents import read_background
 from dotr.io.files.outputs import FileOutput, open_output, unwritable
 from dotr.io.files.rule_texts import RuleTexts, read_rules_text, read_standard_input

@@ -4,7 +4,7 @@ Place:   every proof that a test or `--verify` makes goes through it.
 Method:  each step is checked against its own claim, by the literal readings: leaves against the graphs and
          the background, a rule's instance against its body, a solution by asking the full engine over K(t)
          and over the premises alone, a choice by enumerating the window. It shares terms and the evaluator of
-         expressions with the engines, and nothing else.
+         expressions with the engines, and nothing else. What can be read off a query comes first.
 Why not: trusting the search that made the proof: a proof is worth what can be checked without it.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field
+from typing import Final
 
 from dotr import ir
 from dotr.events import Clock, Fact, Time
@@ -31,14 +32,57 @@ from dotr.explain.proofs import (
     SolutionProof,
     TripleProof,
 )
-from dotr.explain.query_shapes import excluded, is_aggregate, row_count, with_rows
 from dotr.explain.triple_checker import TripleChecker
 from dotr.late import dataclass, replace
-from dotr.rdf.terms import Triple
-from dotr.reference.operators import LITERAL
-from dotr.reference.operators.literal import Row
+from dotr.rdf.terms import Term, Triple
+from dotr.rdf.values import decode
+from dotr.reference.operators import LITERAL, Row
 from dotr.reference.tesla import LiteralRule, fact_key
 from dotr.temporal.identity import match_hash
+
+_ROWS: Final = ir.Var("dotr_rows")
+
+
+def is_aggregate(select: ir.Select) -> bool:
+    """Whether it groups its solutions."""
+    values = [one.expression for one in select.projection]
+    return bool(select.group_by) or any(map(_aggregates, [*values, *select.having]))
+
+
+def _aggregates(expression: ir.Expression | None) -> bool:
+    match expression:
+        case ir.Aggregate():
+            return True
+        case ir.Call(arguments=arguments):
+            return any(map(_aggregates, arguments))
+        case _:
+            return False
+
+
+def with_rows(select: ir.Select) -> ir.Select:
+    """The query of groups, with the number of solutions in each as one column more, the last."""
+    counted = ir.Projection(_ROWS, ir.Aggregate("COUNT", None))
+    return replace(select, projection=(*select.projection, counted), order_by=())
+
+
+def row_count(term: Term | None) -> int:
+    """The number that such a column has."""
+    value = None if term is None else decode(term)
+    assert isinstance(value, int), "a count is an integer"
+    return value
+
+
+def excluded(select: ir.Select) -> int:
+    """How many MINUS and NOT EXISTS every solution of a query must pass."""
+    found = 0
+    for element in select.where.elements:
+        if isinstance(element, ir.Minus):
+            found += 1
+        elif isinstance(element, ir.Filter):
+            condition = element.condition
+            found += isinstance(condition, ir.Exists) and condition.negated
+    return found
+
 
 SHOWN = 10
 """Rows of an aggregate whose triples are premises."""

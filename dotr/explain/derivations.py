@@ -16,8 +16,17 @@ from heapq import heappop, heappush
 
 from dotr import ir
 from dotr.datalog.clauses import Clause, Head
-from dotr.explain.equal_proofs import Sharing, parts_of
-from dotr.explain.proofs import Attempt, Derived, Missing, Origin, Totalled, TripleProof, Unopened
+from dotr.explain.proofs import (
+    Attempt,
+    Derived,
+    Missing,
+    Origin,
+    Sharing,
+    Totalled,
+    TripleProof,
+    Unopened,
+    parts_of,
+)
 from dotr.expressions.evaluate import compile_condition, compile_expression
 from dotr.joins.body import AbsentPattern, BodyPattern, View, bound_by, triple_pattern
 from dotr.joins.graph_relations import ALL, Relation, holding, is_aggregate, is_class

@@ -13,9 +13,9 @@ from typing import Any, assert_never
 from dotr.events import Clock, Fact
 from dotr.explain import proofs
 from dotr.explain.clause_text import window_text
-from dotr.explain.equal_proofs import Sharing
 from dotr.explain.held_proofs import Holding
 from dotr.explain.held_text import HeldValues
+from dotr.explain.proofs import Sharing
 from dotr.explain.text import Places
 from dotr.explain.tree import Node
 from dotr.ir import Node as IrNode

@@ -15,15 +15,14 @@ from dotr import ir
 from dotr.events import Fact, Time, Values
 from dotr.explain import proofs
 from dotr.explain.derivations import Derivations
-from dotr.explain.equal_proofs import parts_of
 from dotr.explain.holding import HeldExplainer
 from dotr.explain.instants import KeptInstants
+from dotr.explain.proofs import parts_of
 from dotr.explain.record import KeptEvent, Record
 from dotr.explain.solutions import Text, alternatives, count, longest_prefix, solution
 from dotr.explain.windows import Shown, bounds
 from dotr.rdf.terms import Term
-from dotr.reference.operators import LITERAL
-from dotr.reference.operators.literal import Row
+from dotr.reference.operators import LITERAL, Row
 from dotr.reference.tesla import LiteralRule, fact_key
 from dotr.tesla.conditions import parts
 from dotr.tesla.references import ticks_seen

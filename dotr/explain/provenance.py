@@ -15,9 +15,9 @@ from rdflib.util import from_n3
 
 from dotr.events import Clock
 from dotr.explain import proofs
-from dotr.explain.equal_proofs import Sharing, parts_of
 from dotr.explain.held_checker import facts_below
 from dotr.explain.held_proofs import Holding
+from dotr.explain.proofs import Sharing, parts_of
 from dotr.rdf.terms import Term
 
 DOTR = rdflib.Namespace("urn:dotr:explain:")

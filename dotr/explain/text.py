@@ -21,9 +21,9 @@ from dotr.explain.clause_text import (
     outside_text,
     window_text,
 )
-from dotr.explain.equal_proofs import Sharing
 from dotr.explain.held_proofs import Holding
 from dotr.explain.held_text import HeldRenderer
+from dotr.explain.proofs import Sharing
 from dotr.explain.tree import Node
 from dotr.lang.printer import datalog_rule_text
 from dotr.rdf.terms import OWL, RDF, RDF_TYPE, RDFS, XSD, Term, Triple

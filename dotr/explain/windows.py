@@ -10,8 +10,7 @@ from typing import assert_never
 from dotr.events import Fact, Time
 from dotr.ir import Between, Conjunct, Rule, Within
 from dotr.late import dataclass
-from dotr.reference.operators import LITERAL
-from dotr.reference.operators.literal import Row
+from dotr.reference.operators import LITERAL, Row
 
 
 @dataclass(frozen=True, slots=True)

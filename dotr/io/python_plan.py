@@ -1,4 +1,4 @@
-"""How the rules of an engine are detected, for people to look at.
+"""How the rules of an engine are detected, for people to look at, and what notebooks show of an engine.
 
 Place:   under api.py; `dotr plan` shows more, from the same plans.
 """
@@ -8,12 +8,28 @@ from __future__ import annotations
 from html import escape
 from typing import Final, assert_never
 
+from dotr.core.counters import Counters
 from dotr.core.deployment import Deployment
-from dotr.ir import Every
+from dotr.core.funnel import shown
+from dotr.ir import Every, Program
 from dotr.temporal.durations import duration_text
 from dotr.tesla.column_spec import FactLog, LastValue, MonotonicStack, Ranked, RunningTotal
 from dotr.tesla.plan import RulePlan
 from dotr.tesla.plan_step import PlanStep
+
+
+def engine_table(title: str, program: Program, counters: Counters) -> str:
+    """A table of the rules, with how many events each had and how far it came, under a title."""
+    rows = [
+        (rule.name, f"{counters.events.get(rule.name, 0):,}", shown(counters.funnel.get(rule.name, ())))
+        for rule in program.rules
+    ]
+    cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
+    return (
+        f"<p>{escape(title)}</p><table><thead><tr><th>rule</th><th>events</th><th>how far</th></tr></thead>"
+        f"<tbody>{''.join(f'<tr>{row}</tr>' for row in cells)}</tbody></table>"
+    )
+
 
 SHOWN: Final = 20
 """Rules that are shown."""

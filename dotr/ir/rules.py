@@ -71,8 +71,8 @@ Window: TypeAlias = Within | Between
 
 
 class Operator(StrEnum):
-    """The operator of a conjunct on the facts in its window. Each has a file in lang/operators/ (syntax and
-    checks), tesla/operators/ (detection) and reference/operators/ (semantics).
+    """The operator of a conjunct on the facts in its window. Each has a row in lang/operators/ (syntax and
+    checks), in tesla/operators/ (detection) and in reference/operators.py (semantics).
     """
 
     EACH = "EACH"

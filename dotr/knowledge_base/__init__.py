@@ -3,8 +3,7 @@
 from dotr.knowledge_base.changes import Change, Watch
 from dotr.knowledge_base.contradictions import Contradiction, ContradictionError
 from dotr.knowledge_base.knowledge_base import KnowledgeBase
-from dotr.knowledge_base.prepared import PreparedQuery
-from dotr.knowledge_base.prepared_queries import Answers, Solution
+from dotr.knowledge_base.prepared_queries import Answers, PreparedQuery, Solution
 from dotr.knowledge_base.triple_proofs import Proof
 
 __all__ = [

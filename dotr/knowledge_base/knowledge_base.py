@@ -36,17 +36,17 @@ from dotr.knowledge_base.caller_input import (
     entailment_of,
     part_of,
     read_text,
+    read_time,
     rules_of_files,
     rules_of_text,
+    same_kind,
 )
-from dotr.knowledge_base.caller_times import read_time, same_kind
 from dotr.knowledge_base.changes import Change, Watch, as_user_has
 from dotr.knowledge_base.contradictions import Contradiction
 from dotr.knowledge_base.expiry import Expiry
 from dotr.knowledge_base.locks import ReadWriteLock
 from dotr.knowledge_base.model import Model
-from dotr.knowledge_base.prepared import PreparedQuery
-from dotr.knowledge_base.prepared_queries import Answers, Query, as_select
+from dotr.knowledge_base.prepared_queries import Answers, PreparedQuery, Query, as_select
 from dotr.knowledge_base.rule_sets import RuleSet
 from dotr.knowledge_base.triple_proofs import Proof
 from dotr.lang import parse_datalog, parse_query

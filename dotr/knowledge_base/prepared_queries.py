@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import Lock
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from dotr.budget import Exhausted, Meter, at_deployment
 from dotr.core.query_units import much_work_of
@@ -28,6 +28,35 @@ from dotr.sparql.interpreter import InterpretedQuery, asks_time
 from dotr.sparql.operator_building import Builder
 from dotr.sparql.solution_operators import Row
 from dotr.sparql.translate import Refused, translate
+
+if TYPE_CHECKING:
+    from dotr.knowledge_base.knowledge_base import KnowledgeBase
+
+
+class PreparedQuery:
+    """A query of one knowledge base, to be asked again and again: `prepared()`, `prepared(room=term)`."""
+
+    def __init__(self, owner: KnowledgeBase, query: Query) -> None:
+        self._owner, self._query = owner, query
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        return self._query.variables
+
+    @property
+    def is_ask(self) -> bool:
+        return self._query.select.ask
+
+    def __call__(self, **values: Any) -> Answers:
+        """The answers of now. Raises UsageError: D4180 no such variable, D4186 an ASK."""
+        if self._query.select.ask:
+            raise UsageError(Diagnostic("D4186", "an ASK has no rows", hint="call ask(…)"))
+        return self._owner.answers(self._query, values)
+
+    def ask(self, **values: Any) -> bool:
+        """Whether there is an answer now."""
+        return bool(self._owner.answers(self._query, values).rows)
+
 
 _GROWTH = 4
 _LEAST = 1000

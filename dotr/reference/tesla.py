@@ -30,8 +30,7 @@ from dotr.ir.rules import (
 from dotr.rdf.order import values_key
 from dotr.rdf.terms import Term, is_iri, is_literal
 from dotr.reference.lars import LiteralLars
-from dotr.reference.operators import LITERAL
-from dotr.reference.operators.literal import Row
+from dotr.reference.operators import LITERAL, Row
 from dotr.temporal.identity import match_id
 from dotr.tesla.digest import rule_digests
 from dotr.tesla.references import Occasion, evaluation_order, next_tick, occasions_seen

@@ -15,7 +15,7 @@ from dotr.core.instant import Facts
 from dotr.events import Clock, Match, Time
 from dotr.ir import Choose, Conjunct, Expression, Program, Rule
 from dotr.late import dataclass
-from dotr.reference.operators.literal import Row
+from dotr.reference.operators import Row
 from dotr.reference.tesla import LiteralRule, LiteralTesla
 
 ON, WHERE = "ON", "WHERE"

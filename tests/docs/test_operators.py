@@ -1,4 +1,4 @@
-"""Operators of rules are found by tables: one file each in three rooms; nobody else asks which one it is."""
+"""Operators of rules are found by tables in three rooms; nobody else asks which one it is."""
 
 import ast
 from pathlib import Path
@@ -26,27 +26,21 @@ def test_every_operator_has_a_row(table: dict[Operator, object]) -> None:
     assert {Selection(s).value for s in Selection} < {o.value for o in Operator}
 
 
-@pytest.mark.parametrize("room", ["reference", "lang", "tesla"])
-def test_every_operator_has_a_file(room: str) -> None:
-    there = {path.stem for path in (CODE / room / "operators").glob("*.py")}
+def test_every_operator_has_a_file_of_its_detection() -> None:
+    there = {path.stem for path in (CODE / "tesla" / "operators").glob("*.py")}
     assert set(FILES.values()) <= there
 
 
 def test_nobody_else_asks_which_selection_it_is() -> None:
     asking = set()
     for path in sorted(CODE.rglob("*.py")):
-        if path.parent.name == "operators":
+        if "operators" in (path.parent.name, path.stem):
             continue
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if (
-                isinstance(node, ast.Attribute)
-                and isinstance(node.value, ast.Name)
-                and node.value.id == "Selection"
-            ):
+            if isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("Selection", "ir.Selection"):
                 asking.add(str(path.relative_to(CODE)))
     assert asking == set(ASKING)
 
 
 def test_the_literal_meaning_knows_no_engine() -> None:
-    for path in (CODE / "reference" / "operators").glob("*.py"):
-        assert "dotr.tesla" not in path.read_text("utf-8")
+    assert "dotr.tesla" not in (CODE / "reference" / "operators.py").read_text("utf-8")

@@ -10,7 +10,7 @@ import pytest
 from dotr.errors import DataError, DotrError
 from dotr.events import Clock
 from dotr.knowledge_base.blank_scopes import Scopes
-from dotr.knowledge_base.caller_times import read_time, same_kind
+from dotr.knowledge_base.caller_input import read_time, same_kind
 from dotr.knowledge_base.expiry import Expiry
 from dotr.knowledge_base.locks import ReadWriteLock
 

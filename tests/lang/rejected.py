@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from dotr.io.files.rule_texts import read_rules_text
-from dotr.io.files.shipped import SCHEME
+from dotr.io.files.rule_texts import SCHEME, read_rules_text
 from dotr.lang import check_program
 
 FOLDER = Path(__file__).parent.parent / "golden" / "rejected"

@@ -1,14 +1,33 @@
-"""The text of rule files: what `lang` reads programs and their imports through.
+"""The text of rule files: what `lang` reads programs and their imports through; files that travel with dotr.
 
-Place:   handed to lang as its Reader; nothing else opens a rule file.
+Place:   handed to lang as its Reader; nothing else opens a rule file. `<dotr:rules/…>` and
+         `<dotr:patterns/…>` of programs, and `dotr demo`, are found by `shipped`.
+Method:  an installed wheel has such files in `dotr/_shipped`, a checkout at its top level.
 """
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 from dotr.io.decode.documents import decode, read_some
-from dotr.io.files.shipped import SCHEME, shipped
+
+_PACKAGE = Path(__file__).resolve().parents[2]
+SCHEME = "dotr:"
+KINDS = ("rules", "patterns", "examples")
+
+
+def shipped(path: str) -> Path:
+    """The file or folder of `rules/rdfs.dlog`, `patterns/…`, `examples/…`. Raises FileNotFoundError.
+
+    A path that leads out of these folders is not found.
+    """
+    for top in (_PACKAGE / "_shipped", _PACKAGE.parent):
+        found = (top / path).resolve()
+        if any(found.is_relative_to(top / kind) for kind in KINDS) and found.exists():
+            return found
+    raise FileNotFoundError(2, "dotr ships no such file", path)
+
 
 _LARGEST = 64 * 1024 * 1024
 

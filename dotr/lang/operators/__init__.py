@@ -1,4 +1,4 @@
-"""How each operator of a rule is written, checked and printed: one file each, found by `WRITTEN`.
+"""How each operator of a rule is written, checked and printed: found by `WRITTEN`.
 
 Place:   grammar/clauses.py reads conjuncts by it, checks/rule_names.py builds them, printer.py prints them.
          every.py and consuming.py are what else a rule may say of events; they are called by name.
@@ -12,9 +12,7 @@ from typing import Final
 from dotr.ir.rules import Operator
 from dotr.lang.operators.absent import ABSENT
 from dotr.lang.operators.aggregate import AGGREGATE
-from dotr.lang.operators.each import EACH
-from dotr.lang.operators.first import FIRST
-from dotr.lang.operators.last import LAST
+from dotr.lang.operators.choosing import EACH, FIRST, LAST
 from dotr.lang.operators.written import WrittenOperator
 
 WRITTEN: Final[Mapping[Operator, WrittenOperator]] = {

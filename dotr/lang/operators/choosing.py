@@ -1,4 +1,7 @@
-"""What EACH, LAST and FIRST have in common: they put one event, or several in turn, into a match."""
+"""EACH, LAST and FIRST: they put one event of a window, or several in turn, into a match.
+
+checks/single_choices.py warns of LAST and FIRST where EACH is meant.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
 ROLE = "chosen"
 
 
-def choosing(selection: Selection, effect: Callable[[Choose], str]) -> WrittenOperator:
+def _choosing(selection: Selection) -> WrittenOperator:
     """`selection [k] event WITHIN … [ON condition]`."""
 
     def parse(clauses: ClauseParser, start: Token) -> ChooseSyntax:
@@ -35,7 +38,7 @@ def choosing(selection: Selection, effect: Callable[[Choose], str]) -> WrittenOp
             raise Skip
         return ChooseSyntax(selection, k, k_name, event, window, on, clauses.cursor.since(start))
 
-    return WrittenOperator((selection.value,), parse, _build, _text, effect, role=ROLE)
+    return WrittenOperator((selection.value,), parse, _build, _text, _effect, role=ROLE)
 
 
 def _build(
@@ -47,6 +50,18 @@ def _build(
     return Choose(written.selection, position, window, written.on, written.k, written.span)
 
 
+def _effect(conjunct: Choose) -> str:
+    name = conjunct.position.name
+    if conjunct.selection is Selection.EACH:
+        return f"every `{name}` matches"
+    return f"{conjunct.selection} chooses among all `{name}`"
+
+
 def _text(written: ChooseSyntax, _expression: Callable[[Expression], str]) -> str:
     k = f" ?{written.k_name}" if written.k_name else f" {written.k}" if written.k != 1 else ""
     return f"{written.selection}{k}"
+
+
+EACH = _choosing(Selection.EACH)
+LAST = _choosing(Selection.LAST)
+FIRST = _choosing(Selection.FIRST)
