@@ -1,8 +1,8 @@
-"""Instants straight out of the row groups of Parquet archives, for tasks that need not meet others for them.
+"""Instants read directly from the row groups of Parquet archives, without exchange between tasks.
 
-Place:   local.py and spark/archives.py extract these where archive_times.py, or a look at the times, says
-         which instants are whole in one task.
-Method:  an instant is given as soon as all its graphs are read; the column of times says how many there are.
+Place:   local.py and spark/archives.py extract these if archive_times.py, or a scan of the times, shows which
+         instants are whole in one task.
+Method:  an instant is yielded as soon as all its graphs are read; the column of times gives their number.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def opened(log: LogListing, path: str) -> ArchiveFile:
 def whole_instants(
     log: LogListing, pieces: Sequence[Piece], again: Collection[Time] = ()
 ) -> Iterator[Instant]:
-    """The instants of the pieces but those of `again`. Raises DataError."""
+    """The instants of the pieces except `again`. Raises DataError."""
     counts = pc.value_counts(times_of(log, pieces))
     found = zip(counts.field("values").to_pylist(), counts.field("counts").to_pylist(), strict=True)
     several = {time: count for time, count in found if count > 1}

@@ -1,10 +1,10 @@
-"""Slices of time straight out of Parquet archives: whoever detects a slice reads what it is shown.
+"""Slices of time read directly from Parquet archives, each by the task that detects it.
 
-Place:   local.py and spark/archives.py run a task a slice, where all rules are cut by time and the statistics
-         of row groups say which of them a slice touches.
+Place:   local.py and spark/archives.py run a task per slice, if all rules are cut by time and the statistics
+         of row groups show which of them a slice touches.
 Method:  a task does what `dotr run` does, from the horizon before its slice on: instants in order, all rules
-         in one detector, the events that the slice owns. No fact leaves its process. What two slices are
-         shown is extracted twice, so they are as many as there are hands for, or fewer if that is much.
+         in one detector, the events that the slice owns. No fact leaves its process. What two slices read is
+         extracted twice, so there are as many slices as workers, or fewer if that is much.
 Why not: always. Rules that consume, or look back further than a slice is long, are cut by key, and facts
          travel (arrow_batches.py).
 """
@@ -36,22 +36,22 @@ from dotr.rdf.terms import Triple
 from dotr.temporal.partitions import Partitioning
 
 _LITTLE, _MUCH = 20, 4
-"""At most this part of the graphs is extracted twice, if that lets each hand have a slice; if not, this."""
+"""The most of the graphs to extract twice, if that lets each worker have a slice; and otherwise."""
 
 _TOUCHED = 16
-"""Rows whose times are looked at, at most so many times those of the log."""
+"""The limit of rows whose times are read, as a multiple of the log's."""
 
 _SIDE_BY_SIDE = 64 * 1024 * 1024
-"""Bytes of row groups that have to be in memory together, since their times overlap."""
+"""Bytes of row groups that must be in memory together, since their times overlap."""
 
 _TOGETHER = 256
-"""Instants whose facts are in memory."""
+"""How many instants have their facts in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveSlice:
-    """What a task detects: the slice of this number, out of row groups by time; the log's first and last time
-    are `span`. `lead`: from when to when it is shown what another slice owns.
+    """What a task detects: the slice of this number, read from row groups in order of time; `span`: the log's
+    first and last time. `lead`: the interval it reads that another slice owns.
     """
 
     number: int
@@ -67,15 +67,15 @@ class ArchiveSlice:
 
 
 def slice_of(text: str) -> ArchiveSlice:
-    """What `ArchiveSlice.text` gave."""
+    """The inverse of `ArchiveSlice.text`."""
     number, span, lead, end, pieces = json.loads(text)
     found = tuple(replace(Piece(*piece[:5]), span=tuple(piece[5])) for piece in pieces)
     return ArchiveSlice(number, tuple(span), tuple(lead), end, found)
 
 
 def sliced(request: Request, known: KnownTimes, hands: int) -> tuple[Layout, list[ArchiveSlice]] | None:
-    """The layout for slices that tasks read themselves, as many as `hands` can share, and the slices; None
-    where rules are cut otherwise, or too much would be read twice.
+    """The layout for slices that tasks read themselves, for up to `hands` workers, and the slices; None if
+    rules are cut differently, or too much would be read twice.
     """
     groups = request.plan().groups
     horizons = [group.horizon for group in groups if group.horizon is not None]
@@ -102,7 +102,7 @@ def sliced(request: Request, known: KnownTimes, hands: int) -> tuple[Layout, lis
 
 
 def _choices(length: Time | None, known: KnownTimes, hands: int, horizon: Time) -> Iterator[Slices]:
-    """Slices that see little twice, the most first."""
+    """Numbers of slices with little read twice, descending."""
 
     def twice(slices: Slices) -> float:
         numbers = range(slices.seen_by(known.first, 0).start, slices.seen_by(known.last, 0).start + 1)
@@ -121,7 +121,7 @@ def _choices(length: Time | None, known: KnownTimes, hands: int, horizon: Time) 
 
 
 def _side_by_side(pieces: Sequence[Piece]) -> int:
-    """Bytes of row groups that share times, or follow each other, at most."""
+    """The most bytes of row groups that share times, or follow each other."""
     ends = [(span[0], piece.size) for piece in pieces if (span := piece.span) is not None]
     ends += [(span[1] + 1, -piece.size) for piece in pieces if (span := piece.span) is not None]
     return max(accumulate(size for _, size in sorted(ends)), default=0)
@@ -171,10 +171,10 @@ def slice_events(
 def instants_between(
     log: LogListing, pieces: Sequence[Piece], since: Time, until: Time
 ) -> Iterator[list[Instant]]:
-    """The instants in `[since, until)` in order, some at a time; `pieces` are row groups with their spans.
+    """The instants in `[since, until)` in order, in groups; `pieces` are row groups with their spans.
 
     Raises DataError, UnsupportedError D4160 for messages that insert or delete. Memory: some instants, and
-    row groups without order, or that lie side by side.
+    row groups that are unordered or overlap.
     """
     found = [(span, piece) for piece in pieces if (span := piece.span) is not None]
     chosen = sorted((one for one in found if one[0][0] < until and since <= one[0][1]), key=itemgetter(0))
@@ -204,7 +204,7 @@ def instants_between(
 def _closed(
     times: list[Time], graphs: list[list[Triple]], bound: Time
 ) -> tuple[list[Time], list[list[Triple]], list[Instant]]:
-    """What came before `bound` as instants in order, behind what is left."""
+    """What came before `bound` as instants in order, and the rest."""
     if not all(map(le, times, times[1:])):
         order = sorted(range(len(times)), key=times.__getitem__)
         times, graphs = [times[i] for i in order], [graphs[i] for i in order]

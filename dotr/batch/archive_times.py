@@ -1,8 +1,8 @@
-"""What the statistics of row groups say of a log's times, so that nobody has to read them first.
+"""A log's times by the statistics of row groups, without reading the times.
 
 Place:   local.py and spark/cluster.py, for logs that are all Parquet.
-Method:  where no two tasks' row groups can share a time, every instant is whole in one task. First, last and
-         count stand in the footers; quantiles are taken as if the times of a row group were evenly spread.
+Method:  if no two tasks' row groups can share a time, every instant is whole in one task. First, last and
+         count are in the footers; quantiles assume that the times of a row group are evenly spread.
 """
 
 from __future__ import annotations
@@ -19,9 +19,7 @@ Spread = tuple[Time, Time, int]
 
 @dataclass(frozen=True, slots=True)
 class KnownTimes:
-    """Of a log: graphs, the first and the last time, and (least time, greatest, graphs) of its row groups, by
-    time.
-    """
+    """A log's graphs, first and last time, and (least time, greatest, graphs) of row groups, by time."""
 
     graphs: int
     first: Time
@@ -29,7 +27,7 @@ class KnownTimes:
     spans: tuple[Spread, ...]
 
     def quantiles(self, count: int) -> tuple[Time, ...]:
-        """At most so many, ascending."""
+        """At most `count` quantiles, ascending."""
         found: set[Time] = set()
         behind = place = 0
         for low, high, graphs in self.spans:
@@ -40,7 +38,7 @@ class KnownTimes:
         return tuple(sorted(found))
 
     def between(self, since: Time, until: Time) -> float:
-        """How many graphs there are in `[since, until)`, about."""
+        """The approximate number of graphs in `[since, until)`."""
         found = 0.0
         for low, high, graphs in self.spans:
             inside = min(until, high + 1) - max(since, low)
@@ -50,7 +48,7 @@ class KnownTimes:
 
 
 def known_times(log: Sequence[Split]) -> KnownTimes | None:
-    """What the footers of a log say; None where some do not say."""
+    """The times by the footers of a log; None if some footers lack them."""
     pieces = [piece for split in log for piece in split.pieces if piece.graphs]
     if not pieces or None in [piece.span for piece in pieces]:
         return None
@@ -61,7 +59,7 @@ def known_times(log: Sequence[Split]) -> KnownTimes | None:
 
 
 def share_times(tasks: Sequence[Split]) -> bool:
-    """Whether two of the tasks, to which row groups are dealt out, might share a time."""
+    """Whether two of the tasks, by their row groups, might share a time."""
     spans = sorted(span for split in tasks if (span := _span(split.pieces)) is not None)
     return any(before[1] >= after[0] for before, after in pairwise(spans))
 

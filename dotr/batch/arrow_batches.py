@@ -1,6 +1,6 @@
 """The two halves of the work as functions over Arrow batches: graphs to facts, facts to events.
 
-Place:   what Spark's mapInArrow calls and what local.py's processes call: the same code for both.
+Place:   called by Spark's mapInArrow and by the processes of local.py alike.
 Method:  plain columns in, plain columns out; a batch of rows amortises the crossing between JVM and Python.
 """
 
@@ -33,12 +33,12 @@ FACTS = pa.schema([("part", pa.int64()), ("time", pa.int64()), ("facts", pa.bina
 
 
 def extract(worker: Worker, instants: Iterable[Instant]) -> Iterator[FactRow]:
-    """Instants, in any order, each once, to rows of facts; where that is asked for, those in error to rows of
-    dead letters. The last row says how many facts there were.
+    """Distinct instants, in any order, to rows of facts; on request, those in error to rows of dead letters.
+    The last row has the number of facts.
     """
     facts, route = worker.extracting.facts, worker.router.rows
     findings = worker.extracting.findings
-    worker.extracting.counts = FactCounts()  # whatever an attempt that broke off has left there
+    worker.extracting.counts = FactCounts()  # left by an aborted attempt
     forgiving = worker.job.treatment.forgiving
     for time, graphs in instants:
         try:
@@ -58,7 +58,7 @@ def extract(worker: Worker, instants: Iterable[Instant]) -> Iterator[FactRow]:
 
 
 def _letters(time: Time, graphs: Sequence[list[Triple]], error: DotrError, clock: Clock) -> Iterator[FactRow]:
-    """A dead letter a graph; it says the time and the graph as a line of a source does."""
+    """A dead letter per graph, with time and graph like a line of a source."""
     for graph in graphs:
         yield REFUSED, time, dead_letter(error, None, "", json.loads(late_line(time, graph, clock)))
 
@@ -82,7 +82,7 @@ def _bundle_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[BundleRow]:
 
 
 def graph_text(triples: Part) -> str:
-    """A graph as the `graphs` column has it. Raises UnsupportedError D4160 for a message with other parts."""
+    """A graph as in the column `graphs`. Raises UnsupportedError D4160 for a message with other parts."""
     if isinstance(triples, Message):
         raise UnsupportedError(
             Diagnostic(
@@ -95,7 +95,7 @@ def graph_text(triples: Part) -> str:
 
 
 def message_text(part: Part) -> str:
-    """A message as a row has it: a graph as N-Triples, other messages as JSON of their parts."""
+    """A message in a row: a graph as N-Triples, other messages as JSON of their parts."""
     if not isinstance(part, Message):
         return _lines(part)
     parts = part._asdict().items()
@@ -103,7 +103,7 @@ def message_text(part: Part) -> str:
 
 
 def message_of(text: str) -> Part:
-    """What `message_text` was given; lists are new ones."""
+    """The inverse of `message_text`, with new lists."""
     if not text.startswith("{"):
         return split_lines(text)
     return Message(**{name: split_lines(lines) for name, lines in json.loads(text).items()})
@@ -114,7 +114,7 @@ def _lines(triples: Iterable[Triple]) -> str:
 
 
 def instants(rows: Iterable[tuple[Time, str]]) -> Iterator[Instant]:
-    """Instants from graphs sorted by time, as `graph_text` wrote them."""
+    """Instants from graphs sorted by time, in the form of `graph_text`."""
     for time, graphs in groupby(rows, key=itemgetter(0)):
         yield time, [split_lines(graph) for _time, graph in graphs]
 

@@ -1,12 +1,12 @@
-"""Graphs of many instants as one value of bytes: what a distributed stream sends and keeps of them.
+"""Graphs of many instants as one bytes value, which a distributed stream sends and keeps.
 
-Place:   spark/distributed.py makes bundles of what comes, spark/instant_processor.py keeps those of instants
-         that are open, and sends facts on, a bundle a part.
-Method:  Spark's cost is by row: 3 µs to shuffle one, more to put it into a state and take it out again. So a
-         task deals its graphs out to as many bundles as there are tasks behind it, by a hash of their time:
-         graphs of one instant meet in one place. A bundle of graphs is a table of Arrow; one of facts is
+Place:   spark/bundling.py makes bundles of arriving graphs, spark/instant_processor.py keeps those of open
+         instants, and sends facts on, one bundle per part.
+Method:  Spark's cost is per row: 3 µs to shuffle one, more to store it in a state and read it again. So a
+         task distributes its graphs over as many bundles as there are downstream tasks, by a hash of their
+         time: graphs of one instant meet in one place. A bundle of graphs is an Arrow table; one of facts is
          Python's marshal of plain values, as in live_parts.py.
-Why not: a row of state for every instant. 100,000 graphs cost the JVM 3.3 s of CPU so, and 1.1 s as bundles.
+Why not: a row of state for every instant: 100,000 graphs cost the JVM 3.3 s of CPU, and 1.1 s as bundles.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dotr.events import Time
 from dotr.late import dataclass
 
 GRAPHS = pa.schema([("time", pa.int64()), ("graph", pa.string())])
-"""Times as the stream writes them; graphs may be null where those in error are left out."""
+"""Times as the stream writes them; graphs may be null if those in error are skipped."""
 
 Row = tuple[Time, str]
 
@@ -38,7 +38,7 @@ _LZ4 = pa.ipc.IpcWriteOptions(compression="lz4")
 
 
 def dealt(table: pa.Table, slots: int) -> list[pa.Table]:
-    """Graphs by slot; those of one time are in one slot, whichever task deals."""
+    """Graphs by slot; those of one time are in one slot, in every task."""
     if slots == 1:
         return [table]
     times = table.column(0).combine_chunks().to_numpy(zero_copy_only=False)
@@ -58,14 +58,14 @@ def packed(table: pa.Table) -> bytes:
 
 
 def unpacked(content: bytes) -> pa.Table:
-    """What `packed` was given."""
+    """The inverse of `packed`."""
     return pa.ipc.open_stream(content).read_all() if content else GRAPHS.empty_table()
 
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """`instants`: those that are closed, in order; `open`: graphs of all others; `late`: how many graphs came
-    for an instant that was closed before.
+    """`instants`: the closed ones, in order; `open`: graphs of all others; `late`: how many graphs came for
+    an instant closed before.
     """
 
     instants: Sequence[tuple[int, list[str | None]]]
@@ -74,7 +74,7 @@ class Drained:
 
 
 def drained(bundles: Iterable[bytes], before: int | None, closed: int) -> Drained:
-    """What a time comes to that has closed all instants up to `closed`, those up to `before` earlier."""
+    """The result of closing all instants up to `closed`, those up to `before` having been closed earlier."""
     table = pa.concat_tables([GRAPHS.empty_table(), *map(unpacked, bundles)])
     late = 0
     if before is not None and table.num_rows:
@@ -88,7 +88,7 @@ def drained(bundles: Iterable[bytes], before: int | None, closed: int) -> Draine
 
 
 def packed_facts(rows: Iterable[FactRow]) -> dict[int, bytes]:
-    """Part → its rows as bytes."""
+    """Part → its rows, as bytes."""
     parts: dict[int, tuple[list[Time], list[str]]] = defaultdict(lambda: ([], []))
     for part, time, text in rows:
         times, texts = parts[part]
@@ -98,6 +98,6 @@ def packed_facts(rows: Iterable[FactRow]) -> dict[int, bytes]:
 
 
 def unpacked_facts(content: bytes) -> Iterable[Row]:
-    """The rows of a part that `packed_facts` was given."""
-    times, texts = marshal.loads(content)  # noqa: S302  # plain values of our own; nothing is run
+    """The rows of a part, the inverse of `packed_facts`."""
+    times, texts = marshal.loads(content)  # noqa: S302  # our own plain values; nothing is executed
     return zip(times, texts, strict=True)

@@ -1,9 +1,9 @@
-"""Detect one part after the other: rows of facts, sorted by part and time, become composite events.
+"""Detection part by part: rows of facts, sorted by part and time, become composite events.
 
-Place:   the function of a Spark task or of a local process; rows come from fact_rows.py by way of a shuffle.
-Method:  a part has a detector of its own group's rules, fed as the pipeline would feed it: instants in time
-         order, between them the ticks that are due, from the horizon before the slice on. It keeps the
-         matches whose trigger its slice owns.
+Place:   the function of a Spark task or of a local process; rows come from fact_rows.py through a shuffle.
+Method:  a part has a detector of its group's rules, fed like by the pipeline: instants in time order, between
+         them due ticks, from the horizon before the slice on. It keeps the matches whose trigger its slice
+         owns.
 Memory:  one part's detector at a time.
 """
 
@@ -38,9 +38,9 @@ TickFacts = Callable[[Time], Mapping[str, Sequence[Fact]]]
 
 @dataclass(slots=True)
 class Detected:
-    """What one task did, and what was sent to it: findings, dead letters of the instants `refused`, and how
-    many facts there were by query. `passed`: how far trigger facts that the task owns came, by rule.
-    `left_out`: rule → trigger facts that took it too much work.
+    """The result of one task, and what was sent to it: findings, dead letters of the instants `refused`, and
+    the number of facts by query. `passed`: how far trigger facts that the task owns got, by rule. `left_out`:
+    rule → trigger facts that took it too much work.
     """
 
     events: int = 0
@@ -55,15 +55,15 @@ class Detected:
     passed: dict[str, Passed] = field(default_factory=dict)
 
     def counted(self) -> str:
-        """What funnels are made of, as JSON; `Counted` takes it."""
+        """The counts for funnels, as JSON."""
         return json.dumps([self.streams, self.passed])
 
 
 class Detecting:
-    """Owns the compiled rules of every group of a layout; runs parts, one at a time. (Parts that go on from
-    batch to batch: live_parts.py, which uses what belongs to a group.)
+    """Owns the compiled rules of every group of a layout; runs parts, one at a time. (Parts that continue
+    from batch to batch: live_parts.py, which uses what belongs to a group.)
 
-    `whole`: there is one group, of all rules, and facts come as `deployment` finds them.
+    `whole`: there is one group, of all rules, and facts are those of `deployment`.
     """
 
     def __init__(
@@ -127,8 +127,8 @@ class Detecting:
                 self.done.weights.append(weighing.weight)
 
     def slice(self, number: int, span: Span, known: Iterable[Known]) -> Iterator[Composite]:
-        """The composite events of a slice of `whole`; `known`: the instants that it is shown, in order,
-        `span`: the first and the last of the log. Facts are counted.
+        """The composite events of a slice of `whole`; `known`: its instants, in order; `span`: the first and
+        the last of the log. Facts are counted.
         """
         self.done.parts += 1
         group = self._layout.plan.groups[0]
@@ -150,7 +150,7 @@ class Detecting:
                 yield from emitter.composites(matches)
 
     def _read(self, rows: Iterator[FactRow]) -> tuple[Span | None, Iterator[Known]]:
-        """A part's facts by instant, and what the row says that stands before those with facts."""
+        """A part's facts by instant, and the content of the row before those with facts."""
         read, first = self.reader.read, next(rows)
         if first[1] == MARK:
             begun, ended = map(int, first[2].split(" "))
@@ -161,8 +161,8 @@ class Detecting:
     def _matches(
         self, number: int, span: Span | None, known: Iterable[Known], counts: FactCounts | None = None
     ) -> Iterator[Sequence[RawMatch]]:
-        """The matches that a part owns, those triggered inside its slice, instant by instant. `counts` gets
-        the facts of the instants it owns.
+        """The matches that a part owns (triggered inside its slice), instant by instant. `counts` gets the
+        facts of the instants it owns.
         """
         of, bucket_, slice_ = self._layout.owner(number)
         group = self._layout.plan.groups[of]
@@ -233,8 +233,8 @@ class Detecting:
         span: Span,
         tick_facts: TickFacts,
     ) -> Iterator[Known]:
-        """The instants of a part, and the ticks and points between and after them; the log's are in `span`.
-        The first instant is there for a timeline, which begins with it, whatever keys it has.
+        """The instants of a part, and the ticks and points between and after them; `span` is the log's. The
+        first instant is included for a timeline, which begins with it, whatever its keys.
         """
         (first, last), (start, end) = span, bounds
         done = (first if start is None else max(first, start - (group.horizon or 0))) - 1
@@ -256,7 +256,7 @@ class Detecting:
         yield from self.silent(group, detector, done, heard, detector.covering(stop) + 1, tick_facts)
 
     def tick_facts_of(self, group: RuleComponentGroup, bucket_: int) -> TickFacts:
-        """What the background answers alone, as far as it is of a part's keys."""
+        """The background's own facts, of a part's keys."""
         keys, buckets = group.keys, self._layout.cuts[group.number].buckets
         if keys is None or buckets == 1:
             return self._tick_facts

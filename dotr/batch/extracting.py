@@ -1,7 +1,7 @@
-"""Enrich and extract one instant: its graphs become rows of facts for the parts that must see them.
+"""Enrich and extract one instant: its graphs become rows of facts for the parts that need them.
 
-Place:   the function of a Spark task or of a local process; what it writes, detecting.py reads.
-Method:  the first half of pipeline.py's instant. It looks at no other time, so instants may come in any
+Place:   the function of a Spark task or of a local process; detecting.py reads what it writes.
+Method:  the first half of an instant in core/pipeline.py. It sees no other time, so instants may come in any
          order and anywhere; only the graphs of *one* instant must come together.
 """
 
@@ -23,11 +23,11 @@ from dotr.rdf.terms import Triple
 
 @dataclass(frozen=True, slots=True)
 class Treatment:
-    """What is done beside the work: `--verify`, `--on-error`.
+    """Options of the work: `--verify`, `--on-error`.
 
-    `forgiving`: an instant that is in error is set aside, as `Pipeline` does it, instead of ending the run.
-    `shared`: parts of keys share the budget of what holds, and who runs them begins again in one task where a
-    part needs more than its share; otherwise each part has all of it.
+    `forgiving`: an instant in error is skipped, as by `Pipeline`, instead of ending the run. `shared`: parts
+    of keys share the budget of what holds, and the runner restarts in one task if a part needs more than its
+    share; otherwise each part has all of it.
     """
 
     verify: bool = False
@@ -38,11 +38,11 @@ class Treatment:
 PLAIN = Treatment()
 
 Instant: TypeAlias = tuple[Time, Graphs]
-"""A time, and the graphs that came."""
+"""A time and its graphs."""
 
 
 class Extracting:
-    """Owns the half of a deployment that finds facts, in one process. Graphs behind `cutoff` are refused.
+    """Owns the half of a deployment that finds facts, in one process. Graphs after `cutoff` are refused.
 
     Raises ProgramError as `Extractor` does.
     """
@@ -55,9 +55,9 @@ class Extracting:
         cutoff: Cutoff | None = None,
     ) -> None:
         self.findings: list[Diagnostic] = []
-        """What is to be said of instants that are not in error; who passes it on empties it."""
+        """Warnings about instants that are not in error; the caller that passes them on empties it."""
         self.counts = FactCounts()
-        """The facts of instants at which graphs came; who passes them on begins again."""
+        """The number of facts at instants with graphs; the caller that passes them on resets it."""
         self._instants = deployment.instants
         self._instants.begin(clock, self.findings.append)
         self._clock, self._cutoff = clock, cutoff
@@ -66,13 +66,13 @@ class Extracting:
             self._oracle = FactOracle(deployment.program, deployment.background, clock)
 
     def report_states(self, on_state: OnState | None) -> None:
-        """From now on every instant that is not in error is reported with what holds at it."""
+        """Report every instant that is not in error with what holds at it."""
         self._instants.on_state = on_state
 
     def facts(self, time: Time, graphs: Sequence[list[Triple]] | None) -> Mapping[str, Sequence[Fact]]:
         """Stream name → facts of the instant at which `graphs` came, in canonical order; None is a tick.
 
-        Raises DataError, ProgramError for an instant in error; the next one is not touched by it.
+        Raises DataError, ProgramError for an instant in error; the next one is not affected.
         """
         if self._cutoff is not None and time >= self._cutoff.since:
             raise self._cutoff.error(time, self._clock)
@@ -84,8 +84,8 @@ class Extracting:
         return facts
 
     def several(self, due: Sequence[Instant], known: list[Known]) -> int:
-        """Put on `known` the facts of instants at which graphs came, in order, up to one of which there is
-        something to be said; how many were taken. Neither counted nor cut off. Raises as `facts`.
+        """Append to `known` the facts of instants with graphs, in order, up to the first with a finding;
+        returns how many were taken. Neither counted nor cut off. Raises as `facts`.
         """
         place, had = 0, len(self.findings)
         while place < len(due) and len(self.findings) == had:
@@ -106,5 +106,5 @@ class Extracting:
         return facts
 
     def tick_facts(self, time: Time) -> Mapping[str, Sequence[Fact]]:
-        """What the background alone answers at a tick at which no graph came."""
+        """The background's own facts at a tick without a graph."""
         return self.facts(time, None)

@@ -1,14 +1,14 @@
-"""Facts of many instants of one part as one value of bytes: what a shuffle moves and sorts.
+"""Facts of many instants of one part as one bytes value, which a shuffle moves and sorts.
 
-Place:   arrow_batches.py, between fact_rows.py on either side: rows of an extracting task become bundles, and
-         the task that detects gets rows back, in order.
-Method:  a shuffle's cost is by row, and facts repeat: rooms, kinds, states. So the rows of a task are
-         gathered, some ten thousand at a time; those of one part become one bundle: the different texts once,
-         and of each row its time and the number of its text. Bundles of a part are sorted by their first
-         time. Where a log is in order they follow each other; where it is not, those that overlap are open
-         together, by 12 bytes a row and their texts.
-Why not: a dictionary of terms instead of whole texts. Every value would be looked up and put together again,
-         for what Spark's own compression of a shuffle finds, too.
+Place:   used by arrow_batches.py on both sides of a shuffle: rows of an extracting task become bundles, which
+         the detecting task turns into rows again, in order.
+Method:  a shuffle's cost is per row, and facts repeat: rooms, kinds, states. So the rows of a task are
+         collected, some ten thousand at a time; those of one part become one bundle: the distinct texts, and
+         for each row its time and the number of its text. Bundles of a part are sorted by their first time.
+         In an ordered log they follow each other; otherwise those that overlap are open together, at 12 bytes
+         per row and their texts.
+Why not: a dictionary of terms instead of whole texts: every value would be looked up and assembled again, and
+         Spark's compression of a shuffle gains as much.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ BundleRow: TypeAlias = tuple[int, Time, bytes]
 Timed: TypeAlias = tuple[Time, str]
 
 GATHERED = 65_536
-"""Rows that are gathered, at most."""
+"""The limit of collected rows."""
 
 CHARACTERS = 8_000_000
-"""Characters in them, about, at most."""
+"""The approximate limit of their characters."""
 
 _FORMAT = 4
 _PART = _TIME = itemgetter(0)
 
 
 def bundled(rows: Iterable[FactRow]) -> Iterator[list[BundleRow]]:
-    """Rows in any order as bundles, some of each part; each list is what was gathered."""
+    """Rows in any order as bundles, several per part; each list is one collection."""
     parts: dict[int, list[Timed]] = {}
     apart: list[BundleRow] = []
     count = size = 0
@@ -64,7 +64,7 @@ def bundled(rows: Iterable[FactRow]) -> Iterator[list[BundleRow]]:
 
 
 def bundle(part: int, rows: list[Timed]) -> BundleRow:
-    """Rows of one part, of which there are some; sorts them."""
+    """Rows of one part, at least one; sorts them."""
     rows.sort(key=_TIME)
     texts: dict[str, int] = {}
     numbers = array("I", [texts.setdefault(text, len(texts)) for _, text in rows])
@@ -85,7 +85,7 @@ def unbundled(rows: Iterable[BundleRow]) -> Iterator[FactRow]:
 
 @dataclass(slots=True)
 class _Open:
-    """Owns the rows of a bundle from `place` on, in order."""
+    """Owns the remaining rows of a bundle, from `place` on, in order."""
 
     texts: list[str]
     times: array[int]
@@ -93,7 +93,7 @@ class _Open:
     place: int = 0
 
     def upto(self, bound: Time) -> Iterator[Timed]:
-        """The rows before `bound`, which leave it."""
+        """Remove and return the rows before `bound`."""
         start, self.place = self.place, bisect_left(self.times, bound, self.place)
         return zip(
             self.times[start : self.place],
@@ -115,7 +115,7 @@ _Heap: TypeAlias = list[tuple[Time, int, _Open]]
 
 
 def _in_order(bundles: Iterable[BundleRow]) -> Iterator[Timed]:
-    """The rows of one part. Holds the bundles that begin before the next row and have not ended."""
+    """The rows of one part. Holds the unfinished bundles that begin before the next row."""
     heap: _Heap = []
     for number, (_part, first, content) in enumerate(bundles):
         yield from _before(heap, first)
@@ -124,7 +124,7 @@ def _in_order(bundles: Iterable[BundleRow]) -> Iterator[Timed]:
 
 
 def _before(heap: _Heap, bound: Time) -> Iterator[Timed]:
-    """The rows before `bound`, which leave the heap; about GATHERED at a time are put in order."""
+    """Remove and return the rows before `bound`; about GATHERED at a time are sorted."""
     while heap and heap[0][0] < bound:
         first = heap[0][2]
         some = max(1, GATHERED // len(heap))

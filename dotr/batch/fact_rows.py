@@ -1,15 +1,14 @@
-"""Facts as rows: what one part of one group must see of one instant.
+"""Facts as rows: what one part of one group needs of one instant.
 
-Place:   extracting.py writes rows, fact_bundles.py brings them in order through a shuffle (Spark's or
+Place:   extracting.py writes rows, fact_bundles.py passes them in order through a shuffle (Spark's or
          local.py's), detecting.py reads them.
-Method:  a row is (part, time, text). The text has a line a stream: its number, then the values of all its
-         facts, parted by tabs, unbound as nothing; no N-Triples term holds a raw tab or newline, or is
-         empty. Facts have as many values as their stream has variables; where an ordinal is not 0, or there
-         are not variables, the ordinal comes before the values of each, and `!` behind the number says so.
-         All facts that a part must see of an instant are one row, since a row costs the shuffle more
-         than its facts do. A part is one number for (group, bucket of keys, slice of time), so that one
-         column is shuffled on. Time needs sorting within a part only; facts stand in canonical order
-         already, part by part.
+Method:  a row is (part, time, text). The text has a line per stream: its number, then the values of all its
+         facts, separated by tabs, unbound ones empty; no N-Triples term holds a raw tab or newline, or is
+         empty. Facts have as many values as their stream has variables; if an ordinal is not 0, or there are
+         no variables, ordinals precede the values of each, marked by `!` after the number. All facts that a
+         part needs of an instant are one row, since a row costs the shuffle more than its facts do. A part is
+         one number for (group, bucket of keys, slice of time), so that the shuffle uses one column. Time
+         needs sorting only within a part; facts are already in canonical order, part by part.
 Why not: pickle (a row outlives the process that wrote it), or a column per attribute (streams differ in
          width).
 """
@@ -27,34 +26,34 @@ from dotr.late import dataclass
 from dotr.temporal.partitions import Partitioning, RuleComponentGroup, StreamKeys, bucket
 
 VERSION = 2
-"""Of the text's form; part of a job's key, so that workers of different releases never meet."""
+"""The version of the text's form; part of a job's key, so that workers of different releases never mix."""
 
 FactRow: TypeAlias = tuple[int, Time, str]
 
 MARK: Time = -(2**63)
-"""The time of a row that carries no facts but "first last", the first and last instant of the whole log. It
-sorts before everything. Parts of groups with EVERY have one, even where nothing else comes."""
+"""The time of a row that carries "first last", the first and last instant of the whole log, instead of facts.
+It sorts before everything. Parts of groups with EVERY have one, even without other rows."""
 
 
 _ORDINAL = itemgetter(2)
 
 
 REFUSED = -(2**63)
-"""The part of rows that carry no facts but the dead letter of a graph whose instant is in error. It sorts
-before everything.
+"""The part of rows that carry the dead letter of a graph whose instant is in error. It sorts before
+everything.
 """
 
 LETTER = REFUSED + 3
 """The part of rows that carry the dead letter of a graph that could not be read, at an instant of others."""
 
 FINDING = REFUSED + 1
-"""The part of rows that carry no facts but what is to be said of an instant (findings_as_json.py)."""
+"""The part of rows that carry warnings about an instant (findings_as_json.py)."""
 
 COUNTED = REFUSED + 2
-"""The part of rows that carry no facts but how many a task found, by query (JSON)."""
+"""The part of rows that carry a task's number of facts by query (JSON)."""
 
 INSTANTS = ""
-"""Where a row of COUNTED counts instants, instead of the name of a query."""
+"""The key under which a row of COUNTED counts instants, instead of the name of a query."""
 
 
 APART = REFUSED + 1023
@@ -63,7 +62,7 @@ APART = REFUSED + 1023
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """How one group is parted: into so many buckets of keys (1: not by key), and by time or not."""
+    """How one group is partitioned: into buckets of keys (1: not by key), and by time or not."""
 
     buckets: int = 1
     slices: Slices | None = None
@@ -73,7 +72,7 @@ class Cut:
 class Layout:
     """Owns the numbering of parts: one `Cut` for each group of the plan.
 
-    `last`: the last instant of the log; slices behind it own nothing and are shown nothing.
+    `last`: the last instant of the log; slices after it own and read nothing.
     """
 
     plan: Partitioning
@@ -90,8 +89,8 @@ class Layout:
         return group, bucket, slice_
 
     def numbered(self, first: Time) -> tuple[int, list[int]]:
-        """How many parts a log from `first` to `last` has, and per group what is added to a part's number
-        without its group (`part // groups`) so that all parts are numbered from 0 on.
+        """The number of parts of a log from `first` to `last`, and per group the offset to a part's number
+        without its group (`part // groups`) that numbers all parts from 0 on.
         """
         total = 0
         added: list[int] = []
@@ -106,11 +105,11 @@ class Layout:
     def parts_of_instant(
         self, group: RuleComponentGroup, buckets: Sequence[int], time: Time
     ) -> Iterator[tuple[int, int]]:
-        """(part, bucket) for every part that looks at `time` in one of `buckets`."""
+        """(part, bucket) for every part that reads `time` in one of `buckets`."""
         slices = self.cuts[group.number].slices
         seen = range(1)
         if slices is not None:
-            # what is beyond the last instant owns nothing
+            # slices beyond the last instant own nothing
             seen = slices.seen_by(time, min(group.horizon or 0, self.last - time))
         for slice_ in seen:
             for number in buckets:
@@ -118,7 +117,7 @@ class Layout:
 
 
 class Router:
-    """Sends the facts of an instant to the parts that must see them. Stateless after construction."""
+    """Sends the facts of an instant to the parts that need them. Stateless after construction."""
 
     def __init__(self, program: Program, layout: Layout) -> None:
         self._layout = layout
@@ -126,11 +125,11 @@ class Router:
         self._groups = [(group, _needs(program, group)) for group in layout.plan.groups]
 
     def rows(self, time: Time, facts: Mapping[str, Sequence[Fact]]) -> list[FactRow]:
-        """The rows of one instant, at most one a part.
+        """The rows of one instant, at most one per part.
 
-        An instant without facts for a group matters to it only where a tick falls on it, or for the beginning
-        of a timeline: then the row says
-        that a graph came, so that the tick does not take the background's own facts for the instant's.
+        An instant without facts for a group matters to it only on a tick, or at the beginning of a timeline:
+        then the row records that a graph came, so that the tick does not take the background's own facts for
+        the instant's.
         """
         rows: list[FactRow] = []
         layout = self._layout
@@ -193,9 +192,9 @@ class _Need:
 def _needs(program: Program, group: RuleComponentGroup) -> dict[str, _Need]:
     """Per stream of a group, when its facts can matter.
 
-    A position `WITHIN 0 s FROM` the trigger only looks at the trigger's own instant. What the background
-    answers at every instant is mostly used that way (`EACH Sensor WITHIN 0 s FROM Tick`), and would be most
-    of what is sent.
+    A position `WITHIN 0 s FROM` the trigger only reads the trigger's own instant. Facts of the background at
+    every instant are mostly used that way (`EACH Sensor WITHIN 0 s FROM Tick`), and would be most of what is
+    sent.
     """
     found: dict[str, _Need] = {}
     for rule in (program.rules[i] for i in group.rules):
@@ -230,9 +229,7 @@ def _momentary(window: Window, trigger: str) -> bool:
 
 
 def fact_line(stream: int, facts: Sequence[Fact]) -> str:
-    """Facts of one stream as text, without their time and without an end of line. Facts of queries have no
-    id.
-    """
+    """Facts of one stream as text, without time and end of line. Facts of queries have no id."""
     if any(map(_ORDINAL, facts)) or not facts[0][1]:
         marked = [f"{stream}!"]
         for fact in facts:
@@ -243,7 +240,7 @@ def fact_line(stream: int, facts: Sequence[Fact]) -> str:
 
 
 class FactReader:
-    """Reads rows of facts again. `names` and widths are those of the program's queries in order."""
+    """Parses rows of facts. `names` and widths are those of the program's queries in order."""
 
     def __init__(self, program: Program) -> None:
         self._streams = {
@@ -273,8 +270,8 @@ class FactReader:
 
 
 def marks(layout: Layout, first: Time) -> list[FactRow]:
-    """The rows without which ticks in empty parts would vanish: one for every part of a group with EVERY or
-    LARS rules.
+    """One row for every part of a group with EVERY or LARS rules, without which ticks in empty parts would be
+    lost.
     """
     rows: list[FactRow] = []
     text = f"{first} {layout.last}"

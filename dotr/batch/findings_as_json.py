@@ -1,6 +1,6 @@
-"""Diagnostics on their way from a worker to the driver: as JSON, without the text that they are about.
+"""Diagnostics between worker and driver: as JSON, without the text they point at.
 
-Place:   rows of facts carry what is said of instants, and exceptions of Spark's what ended a task.
+Place:   rows of facts carry warnings about instants, and Spark's exceptions the error of a task.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dotr.events import Time
 
 
 def packed(found: Diagnostic) -> dict[str, Any]:
-    """All but the span, JSON-able."""
+    """Everything except the span, as a JSON value."""
     return {
         "code": found.code,
         "message": found.message,
@@ -27,12 +27,12 @@ def packed(found: Diagnostic) -> dict[str, Any]:
 
 
 def unpacked(found: Mapping[str, Any]) -> Diagnostic:
-    """What `packed` was given."""
+    """The inverse of `packed`."""
     return Diagnostic(**{**found, "notes": tuple(found["notes"]), "severity": Severity(found["severity"])})
 
 
 def first_of_each(found: Iterable[tuple[Time, str]]) -> list[Diagnostic]:
-    """From (time, JSON of `packed`) of several workers: each once, of its earliest instant, by time."""
+    """Merge (time, JSON of `packed`) of workers: each finding once, at its earliest instant, by time."""
     first: dict[tuple[str, str], tuple[Time, Diagnostic]] = {}
     for time, text in found:
         one = unpacked(json.loads(text))

@@ -2,11 +2,11 @@
 
 Place:   the driver makes a Job and ships it as bytes; spark/frame_stages.py runs it inside Spark's Python
          workers and local.py's processes.
-Method:  a job is known by the hash of its content (program, background, clock, layout). A process keeps the
-         worker of the last few jobs it met, so that tasks, which come by the thousand, find the closed
-         background and the compiled queries ready. A large background goes into a file, which the processes
-         of a machine map: it is in memory once.
-Why not: a closure over the compiled program. It is unpickled again for every task.
+Method:  a job is identified by the hash of its content (program, background, clock, layout). A process keeps
+         the workers of its last few jobs, so that its thousands of tasks find the closed background and the
+         compiled queries ready. A large background goes into a file, which the processes of a machine map: it
+         is in memory once.
+Why not: a closure over the compiled program: it is unpickled for every task.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _KEPT = 2
 
 
 class Placed(Protocol):
-    """A file that the driver wrote, to be found by a worker."""
+    """A file that the driver wrote for workers."""
 
     def path(self) -> str:
-        """Where it is on this machine."""
+        """Its path on this machine."""
 
 
 Place: TypeAlias = Callable[[str, Sequence[Any]], Placed]
-"""Makes a file of this name with these contents, which every worker can find."""
+"""Writes a file of this name with these contents, which every worker can find."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class InFolder:
 
 
 def into_folder(folder: str, name: str, parts: Sequence[Any]) -> InFolder:
-    """A `Place`, once the folder is given. Raises EngineError where the disk does not take it."""
+    """A `Place`, once the folder is bound. Raises EngineError if the disk refuses it."""
     path = os.path.join(folder, name)
     write_whole(path, parts)
     return InFolder(path)
@@ -65,10 +65,10 @@ def into_folder(folder: str, name: str, parts: Sequence[Any]) -> InFolder:
 class Job:
     """One batch run, as shipped; `key` is the hash of everything.
 
-    `whole`: each slice has all rules, and is read by the task that detects (archive_slices.py).
-    `closed` is the closed and indexed background, compressed, or the file with it; `background` its explicit
-    triples as compressed N-Triples, empty where nobody verifies. `standing`: the queries that it answers
-    alone. `cutoff`: where the log goes too far ahead.
+    `whole`: each slice has all rules, and the detecting task reads it (archive_slices.py). `closed` is the
+    closed and indexed background, compressed, or the file with it; `background` its explicit triples as
+    compressed N-Triples, empty unless verifying. `standing`: the queries that it alone answers. `cutoff`: the
+    time from which the log is too far ahead.
     """
 
     program: Program
@@ -84,7 +84,7 @@ class Job:
     key: str
 
     def deployment(self) -> Deployment:
-        """What the driver compiled, taken over: nothing is closed again."""
+        """Load what the driver compiled: nothing is closed again."""
         explicit = split_lines(zlib.decompress(self.background).decode())
         kept = self.closed
         closed = zlib.decompress(kept) if isinstance(kept, bytes) else mapped(kept.path())
@@ -136,7 +136,7 @@ def make_job(
 
 
 def split_lines(text: str) -> list[Triple]:
-    """The triples of N-Triples text that dotr wrote: one a line, single blanks."""
+    """The triples of N-Triples text written by dotr: one per line, single blanks."""
     triples: list[Triple] = []
     for line in text.split("\n"):
         if line:
@@ -146,7 +146,7 @@ def split_lines(text: str) -> list[Triple]:
 
 
 class Worker:
-    """Owns what a process builds once for a job."""
+    """Owns what a process builds once per job."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -165,13 +165,13 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class Shipped:
-    """A job on its way: small to name, opened only by a process that does not know it yet."""
+    """A shipped job: opened only by a process that does not have it yet."""
 
     key: str
     content: bytes = field(repr=False)
 
     def worker(self) -> Worker:
-        """The worker of this process for the job; built at the first call."""
+        """The worker of this process for the job; built on the first call."""
         found = _WORKERS.pop(self.key, None)
         if found is None:
             while len(_WORKERS) >= _KEPT:

@@ -1,12 +1,12 @@
-"""Batch over what lasts: slices of time that begin with the statements that hold just before their overlap.
+"""Batch over what lasts: slices of time that begin with the statements that hold before their overlap.
 
 Place:   local.py calls `slices`, `states` in its driver and `run_slice` in its processes.
-Method:  what is stated is cheap to follow and what follows from it is not: one pass of core/periods.py over
-         what the log says of it gives the statements, with their terms, before every slice; a slice is then a
-         run of its own that begins with them, and yields the events triggered inside it. Rules that depend
-         on the whole past run over the whole log. Where instants are set aside, what they would have
-         stated never was: slices whose beginning that changes run again.
-Why not: enrichment of each instant by itself, as where nothing lasts: M is what came before.
+Method:  what is stated is cheap to maintain, what follows from it is not: one pass of core/periods.py over
+         the log's declared triples yields the statements, with their lifetimes, before every slice; a slice
+         is then a separate run that begins with them, and yields the events triggered inside it. Rules that
+         depend on the whole past run over the whole log. Refused instants state nothing: slices whose
+         beginning that changes run again.
+Why not: enriching each instant separately, as if nothing lasted: M depends on earlier instants.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ Row = tuple[Time, str]
 
 
 class Slice(NamedTuple):
-    """`[start, end)` owns the events triggered in it, None where it is open; messages are read from `begin`
-    on, None from the first one on. `rules`: places of the rules that run.
+    """`[start, end)` owns the events triggered in it, None if open; messages are read from `begin` on, None:
+    from the first. `rules`: numbers of the rules that run.
     """
 
     rules: tuple[int, ...]
@@ -69,7 +69,7 @@ State = list[list[Any]]
 
 @dataclass(frozen=True, slots=True)
 class LastingJob:
-    """What every slice needs, as bytes of a LastingContent; `key` names it."""
+    """What every slice needs, as bytes of a LastingContent; `key` identifies it."""
 
     key: str
     content: bytes = field(repr=False)
@@ -87,9 +87,9 @@ class LastingContent(NamedTuple):
 
 @dataclass(slots=True)
 class SliceDone:
-    """What came of a slice beside its events. `inconsistent`: what it begins with contradicts itself, and
-    nothing was run. `streams`, `passed`: facts by query, and how far trigger facts came by rule, both of what
-    the slice owns alone. `states`: the name of the file of enriched graphs, of those that the slice owns.
+    """The result of a slice beside its events. `inconsistent`: its beginning contradicts itself, and nothing
+    ran. `streams`, `passed`: facts by query, and how far trigger facts got by rule, for the instants it owns.
+    `states`: the name of the file of its enriched graphs.
     """
 
     dropped: int = 0
@@ -122,8 +122,8 @@ def make_lasting_job(
 def slices(
     plan: Partitioning, quantiles: Sequence[Time], last: Time, length: int | None, whole: bool = False
 ) -> list[Slice]:
-    """How a log is cut: rules that a horizon bounds by time, the others not at all. `length` replaces what
-    the quantiles suggest, within LEAST and MOST; `whole`: nothing is cut.
+    """How a log is cut: rules with a horizon by time, the others not. `length` overrides the quantiles,
+    within LEAST and MOST; `whole`: nothing is cut.
     """
     bounded = [] if whole else [group for group in plan.groups if group.horizon is not None]
     others = tuple(rule for group in plan.groups if group not in bounded for rule in group.rules)
@@ -141,17 +141,17 @@ def slices(
 
 
 def joined(before: Slice, after: Slice) -> Slice:
-    """Two slices that follow each other as one."""
+    """Two consecutive slices as one."""
     return before._replace(end=after.end)
 
 
 def states(
     content: LastingContent, rows: Iterable[Row], cut: Sequence[Slice], refused: Collection[Time]
 ) -> list[State | None]:
-    """What each slice begins with, None where that is the beginning. `rows`, sorted by time, have of every
-    message what is declared, blank nodes labelled; `refused`: instants that are set aside.
+    """What each slice begins with, None at the start of the log. `rows`, sorted by time, have the declared
+    triples of every message, blank nodes labelled; `refused`: refused instants.
 
-    Cost: that of the statements that come and go; nothing is derived.
+    Cost: the statements that begin and end; nothing is derived.
     """
     periods = Periods(content.background, content.program.holds)
     found: dict[Time, State] = {}
@@ -209,7 +209,7 @@ def _deployment(key: str, content: bytes, rules: tuple[int, ...]) -> Deployment:
 
 
 class SliceRun:
-    """Owns the run of one slice: `events` has them, and when it has ended `done` the rest."""
+    """Owns the run of one slice: `events` yields them, then `done` has the rest."""
 
     def __init__(
         self, job: LastingJob, slice_: Slice, state: State | None, on_state: OnState | None = None
@@ -221,7 +221,7 @@ class SliceRun:
         self.program, self.clock = self._content.program, self._content.clock
 
     def events(self, rows: Sequence[Row]) -> Iterator[Composite]:
-        """The events that the slice owns; `rows`: the messages that it sees, sorted by time."""
+        """The events that the slice owns; `rows`: the messages it reads, sorted by time."""
         content, cut, done = self._content, self._slice, self.done
         deployment = _deployment(self._job.key, self._job.content, cut.rules)
         if self._begins_inconsistent(deployment):
@@ -259,7 +259,7 @@ class SliceRun:
         done.useless = total.useless_deletes - counted.useless_deletes
 
     def _begin(self, pipeline: Pipeline) -> None:
-        """Let a pipeline go on from the state before the slice."""
+        """Let a pipeline continue from the state before the slice."""
         state = pipeline.snapshot()
         stated: dict[str, Any] = {"stated": [], "consistent": True, "useless": 0, "knowledge": None}
         if self._state is not None:
@@ -271,7 +271,7 @@ class SliceRun:
         pipeline.restore(state)
 
     def _begins_inconsistent(self, deployment: Deployment) -> bool:
-        """Whether M just before the slice contradicts itself, so that answers are those of an earlier one."""
+        """Whether M just before the slice contradicts itself, so that the kept answers are earlier ones."""
         content = self._content
         if self._state is None or deployment.program.entailment is Entailment.NONE:
             return False

@@ -1,11 +1,11 @@
-"""Where a large file of lines can be cut, so that tasks share it.
+"""Where a large file of lines can be split for several tasks.
 
-Place:   log_splits.py, on the driver; tasks read between the cuts with the usual readers.
-Method:  JSON lines are cut at any line. N-Quads are cut where one graph ends and the next begins:
-         neighbouring lines belong together when they are about one graph, as its quads or, in the default
-         graph, as its stamp. Only a file whose beginning has its graphs in one piece each is cut at all. A
-         table is cut at any line if every line is a row: cells with line ends are looked for in all of it.
-Why not: cut at any line and repair in a shuffle. Graphs would be the largest thing shuffled.
+Place:   used by log_splits.py, on the driver; tasks read between the cuts with the usual readers.
+Method:  JSON lines are cut at any line. N-Quads are cut between graphs: adjacent lines belong together if
+         they are quads of one graph or, in the default graph, its stamp. A file is cut only if each graph at
+         its beginning is contiguous. A table is cut at any line if every line is a row: the whole table is
+         searched for cells with line ends.
+Why not: cut at any line and repair in a shuffle: that would shuffle graphs, the largest data.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dotr.io.tables.mapping import TableMapping
 
 SHAPE = 1 << 20
-"""Bytes at the beginning of a file that show how it is written."""
+"""How many bytes at the beginning of a file are inspected."""
 
 _REACH = 1 << 24
 _BLOCK = 1 << 22
@@ -42,8 +42,8 @@ _SCATTERED = "quads of one graph stand in several places of it"
 
 @dataclass(frozen=True, slots=True)
 class Cuts:
-    """Byte offsets, ascending, between 0 and a file's size. `why`: why a file that is large enough to be cut
-    is read by one task; "" where it is cut, is small, or cannot be read.
+    """Byte offsets, ascending, between 0 and a file's size. `why`: why one task reads a file that is large
+    enough to be cut; "" if it is cut, small, or unreadable.
     """
 
     at: tuple[int, ...] = ()
@@ -72,12 +72,12 @@ def cuts(path: str, size: int, piece: int) -> Cuts:
                     found.append(cut)
             return Cuts(tuple(found))
     except (OSError, DataError):
-        return Cuts()  # whoever reads it reports what is wrong
+        return Cuts()  # the reader reports the error
 
 
 def table_cuts(path: str, size: int, piece: int, mapping: TableMapping) -> Cuts:
-    """As `cuts`, of a table; none of Parquet and Arrow, and of CSV in which a cell has a line end, since only
-    who read all before it can say then where a row begins. Reads the file, as rows where it has quotes.
+    """`cuts` for a table; none for Parquet and Arrow, nor for CSV in which a cell has a line end, since row
+    starts then depend on everything before. Reads the file, as rows if it has quotes.
     """
     form = mapping.format_of(path)
     if size < 2 * piece:
@@ -93,11 +93,11 @@ def table_cuts(path: str, size: int, piece: int, mapping: TableMapping) -> Cuts:
             found = [_next_cut(file, number * piece, quads=False) for number in range(1, size // piece)]
         return Cuts(tuple(sorted({cut for cut in found if cut is not None and cut < size})))
     except (OSError, DataError):
-        return Cuts()  # whoever reads it reports what is wrong
+        return Cuts()  # the reader reports the error
 
 
 def table_header(path: str, mapping: TableMapping) -> str:
-    """What a bookmark carries behind the header of a CSV file: its columns. "" where none is needed."""
+    """What a bookmark after the header of a CSV file carries: its columns. "" if not needed."""
     if mapping.columns or mapping.format_of(path) == "jsonl":
         return ""
     rows = CsvRows(_dialect(path, mapping))
@@ -114,7 +114,7 @@ def _dialect(path: str, mapping: TableMapping) -> Dialect:
 
 
 def _rows_are_lines(file: IO[bytes], dialect: Dialect) -> bool:
-    """Whether no cell has a line end. Ends at the first that has one."""
+    """Whether no cell has a line end. Stops at the first that has one."""
     left = b""
     while block := file.read(_BLOCK):
         block = left + block
@@ -128,15 +128,13 @@ def _rows_are_lines(file: IO[bytes], dialect: Dialect) -> bool:
 
 
 def graph_of(line: bytes) -> bytes | None:
-    """Which graph a line of N-Quads is about: its name or, in the default graph, its subject. None: no
-    quad.
-    """
+    """The graph of a line of N-Quads: its name or, in the default graph, its subject. None: no quad."""
     quad = _QUAD.match(line)
     return None if quad is None else quad[2] or quad[1]
 
 
 def _in_one_piece(head: bytes) -> bool:
-    """Whether no graph of these lines stands in two places. An excerpt's last line does not count."""
+    """Whether every graph of these lines is contiguous. An excerpt's last line does not count."""
     seen: set[bytes] = set()
     last: bytes | None = None
     for line in head.split(b"\n")[:-1]:
@@ -151,7 +149,7 @@ def _in_one_piece(head: bytes) -> bool:
 
 
 def _next_cut(file: IO[bytes], offset: int, quads: bool) -> int | None:
-    """The first place behind `offset` where a line begins and, of quads, a graph; None within reach."""
+    """The first place after `offset` where a line (for quads: a graph) begins; None if none is near."""
     file.seek(offset)
     file.readline()
     if not quads:
@@ -171,7 +169,7 @@ def _next_cut(file: IO[bytes], offset: int, quads: bool) -> int | None:
 
 
 def file_size(path: str) -> int:
-    """Bytes of a file, 0 where it is not known."""
+    """Bytes of a file, 0 if unknown."""
     try:
         return os.path.getsize(path)
     except OSError:

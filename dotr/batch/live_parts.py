@@ -1,12 +1,12 @@
-"""Parts that go on from batch to batch: detectors that stay alive, and what they are restored from.
+"""Parts that continue from batch to batch: detectors that stay alive, and their saved states.
 
-Place:   spark/part_processor.py, the stateful operator of a distributed stream; nothing here knows Spark.
-Method:  a part has a detector of its own group's rules, as in detecting.py, fed with all rows of an instant
-         when the instant is closed. After a batch its state is written as one value of bytes, with a token;
-         a process that holds the part alive with the same token need not read it. Python's marshal is the
-         codec: it holds plain values only and runs nothing, and is some times as quick as JSON; its version
-         is fixed and stands in the head.
-Why not: a row of state for every fact. Spark's state protocol does 10,000 of them a second.
+Place:   used by spark/part_processor.py, the stateful operator of a distributed stream; independent of Spark.
+Method:  a part has a detector of its group's rules, as in detecting.py, fed with all rows of an instant when
+         the instant is closed. After a batch its state is written as one bytes value, with a token; a process
+         that holds the live part with the same token need not read it. Python's marshal is the codec: it
+         holds plain values only, executes nothing, and is several times as fast as JSON; its version is fixed
+         and recorded in the head.
+Why not: a row of state for every fact: Spark's state protocol handles 10,000 of them per second.
 Bad input: D5221 a state of another version.
 """
 
@@ -28,20 +28,20 @@ from dotr.late import dataclass
 
 _HEAD = b"dotr part 1\n"
 _MARSHAL = 4
-"""Of the codec: every Python since 3.4 reads it."""
+"""The codec's version: every Python since 3.4 reads it."""
 
 _NEVER: Time = 2**61
 """From here on there are no ticks."""
 
 KEPT = 256
-"""Parts that a process keeps alive, at most."""
+"""The limit of parts that a process keeps alive."""
 
 Row = tuple[Time, str]
 
 
 class LivePart:
-    """Owns the detector of one part, and how far its time has come. Rows of a time come once, in any order
-    within a batch; batches come in time order.
+    """Owns the detector of one part, and its current time. Rows of a time come once, in any order within a
+    batch; batches come in time order.
     """
 
     def __init__(self, detecting: Detecting, layout: Layout, clock: Clock, number: int) -> None:
@@ -57,13 +57,13 @@ class LivePart:
         self._tick_facts = detecting.tick_facts_of(self._group, self._bucket)
         self._done: Time | None = None  # ticks and instants up to here have run; None before the first
         self._heard: Time | None = None  # the last instant with a row
-        self._seen: Time | None = None  # the last instant of the stream that is known of
+        self._seen: Time | None = None  # the last known instant of the stream
 
     def take(self, rows: Iterable[Row], bound: Time | None) -> list[Composite]:
         """The events of a batch's rows, in order; then of the ticks up to and including `bound`, None: up to
-        the last instant that the rows speak of.
+        the last instant that the rows mention.
 
-        Raises ProgramError D4010, DataError D2107; the part is not to be used again then.
+        Raises ProgramError D4010, DataError D2107; then the part must not be used again.
         """
         events: list[Composite] = []
         plain: list[Row] = []
@@ -115,14 +115,14 @@ class LivePart:
             events += self._emitter.composites(matches)
 
     def due(self) -> Time | None:
-        """The next tick that matters though no graph comes; None if there is none."""
+        """The next tick that matters although no graph comes, or None."""
         if self._done is None or not self._group.ticks:
             return None
         found = self._silence.next(self._done, self._heard, _NEVER)
         return None if found is None or found >= _NEVER // 2 else found
 
     def sizes(self) -> dict[str, int]:
-        """Rule → how many facts are remembered for it."""
+        """Rule → how many facts are stored for it."""
         return self._detector.sizes()
 
     def snapshot(self) -> bytes:
@@ -131,7 +131,7 @@ class LivePart:
         return _HEAD + marshal.dumps([times, self._detector.snapshot()], _MARSHAL)
 
     def restore(self, content: bytes) -> None:
-        """Go on where a snapshot was taken; the part is a new one. Raises EngineError D5221."""
+        """Continue where a snapshot was taken; the part is new. Raises EngineError D5221."""
         if not content.startswith(_HEAD):
             raise damaged("", f"a part begins with {content[: len(_HEAD)]!r}, not with {_HEAD!r}")
         try:
@@ -143,12 +143,12 @@ class LivePart:
 
 
 def _unsaid(_finding: Diagnostic) -> None:
-    """What the engine would warn of is not reported here."""
+    """The engine's warnings are not reported here."""
 
 
 @dataclass(slots=True)
 class _Held:
-    """A live part, and the token of the state that it is in."""
+    """A live part, and the token of its state."""
 
     token: int
     part: LivePart
@@ -164,8 +164,8 @@ class LiveParts:
         self._held: dict[int, _Held] = {}
 
     def taken(self, number: int, token: int | None) -> LivePart | None:
-        """A part in the state of `token`, which is not held any longer: who uses it gives it back when all
-        went well. A new one where there is no state; None where the state has to be restored first.
+        """Take out the part with the state of `token`; the caller returns it on success. A new part if there
+        is no state; None if the state must be restored first.
         """
         held = self._held.pop(number, None)
         if token is None:
@@ -186,7 +186,7 @@ _STREAMS_KEPT = 2
 
 
 def live_parts(stream: str, shipped: Shipped) -> LiveParts:
-    """Those of this process for a stream, which a name of its own distinguishes from all others."""
+    """The live parts of this process for a stream, which has a unique name."""
     name = f"{stream} {shipped.key}"
     found = _STREAMS.pop(name, None)
     if found is None:
@@ -198,15 +198,15 @@ def live_parts(stream: str, shipped: Shipped) -> LiveParts:
 
 
 def marks_of(parts: Iterable[int], first: Time, last: Time) -> list[FactRow]:
-    """A row for every part, which says between which instants a task's graphs lie: so every part is called
-    with every batch, ticks where nothing else comes, and reports how much it remembers.
+    """A row for every part with the first and last instant of a task's graphs, so that every part is called
+    with every batch, runs ticks without other rows, and reports the size of its state.
     """
     text = f"{first} {last}"
     return [(part, MARK, text) for part in parts]
 
 
 def merged(sizes: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Rule → how many facts all parts remember for it."""
+    """Rule → how many facts all parts store for it."""
     total: dict[str, int] = {}
     for found in sizes:
         for rule, count in found.items():

@@ -1,12 +1,12 @@
 """`--engine local`: the batch in processes of this machine, without Spark and without Java.
 
-Place:   beside cluster.py, which does the same on Spark; both call extracting.py and detecting.py.
-Method:  three rounds over files in a scratch folder: read the log and send graphs to buckets by time, so
-         that those of one instant meet; extract bucket by bucket and send facts to tasks by part; detect
-         task by task. Every round sorts what it holds, so order in the log does not matter. Memory: one
-         bucket, or one task's facts. Of Parquet whose statistics say that no two tasks share a time
-         (archive_times.py) nothing is sent in the first round: it is extracted out of its row groups.
-Why not: extract where the graphs are read. Two files can have graphs of one instant.
+Place:   beside spark/cluster.py, which does the same on Spark; both call extracting.py and detecting.py.
+Method:  three rounds over files in a scratch folder: read the log and send graphs to buckets by time, so that
+         those of one instant meet; extract bucket by bucket and send facts to tasks by part; detect task by
+         task. Every round sorts its input, so order in the log does not matter. Memory: one bucket, or one
+         task's facts. Parquet whose statistics show that no two tasks share a time (archive_times.py) skips
+         the first round: it is extracted from its row groups.
+Why not: extract where the graphs are read: two files can have graphs of one instant.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ from dotr.io.files.outputs import unwritable
 from dotr.late import dataclass, replace
 
 BUCKET = 64 * 1024 * 1024
-"""Bytes of graphs that one task extracts, about."""
+"""Approximate bytes of graphs that one task extracts."""
 
 ALONE = 2 * 1024 * 1024
-"""Bytes of graphs for which it is not worth while to start one more process."""
+"""Bytes of graphs for which another process is not worth starting."""
 
 _SAMPLE = 2_000
 
@@ -73,8 +73,8 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class _Read:
-    """What a reading task found. `sample`: times evenly picked from it. Between `spans` lies what may be too
-    far ahead, between `cells` are gaps that rules can be cut at.
+    """What a reading task found. `sample`: evenly picked times. Gaps between `spans` may be too wide; rules
+    can be cut at gaps between `cells`.
     """
 
     counts: ReadCounts = field(default_factory=ReadCounts)
@@ -87,8 +87,8 @@ class _Read:
 
 @dataclass(frozen=True, slots=True)
 class _Extracted:
-    """What an extracting task did: its instants that are not in error, and dead letters of those that are;
-    findings by time; facts by query; the name of the file of enriched graphs.
+    """The result of an extracting task: its instants not in error, and dead letters of the others; findings
+    by time; facts by query; the name of the file of enriched graphs.
     """
 
     instants: int
@@ -114,7 +114,7 @@ class LocalRunner:
         """Nothing outlives a run."""
 
     def run(self, request: Request, folder: str, on_progress: OnProgress) -> Report:
-        """As `Runner.run`. Uses scratch space beside the output, about the size of the uncompressed log."""
+        """See `Runner.run`. Uses scratch space beside the output, about the size of the uncompressed log."""
         return run_again(request, lambda request: self._once(request, folder, on_progress))
 
     def _once(self, request: Request, folder: str, on_progress: OnProgress) -> Report:
@@ -199,8 +199,8 @@ class _LocalRun:
         self._extract_and_detect(list(range(buckets)), _Bucket, quantiles, cut, found_gaps)
 
     def _archives(self) -> bool:
-        """Run a log of row groups whose statistics say that no two tasks share a time: none is read first,
-        and no graph is written down in between. False: it is another log.
+        """Run a log of row groups whose statistics show that no two tasks share a time: without a reading
+        round and without intermediate files of graphs. Returns False for other logs.
         """
         request, report, log = self.request, self.report, self.request.log
         if not log.fail or not all(is_archive(p.file, log.options) for s in log.splits for p in s.pieces):
@@ -246,7 +246,7 @@ class _LocalRun:
         cut: Cutoff | None,
         gaps: Sequence[Gap],
     ) -> None:
-        """Rounds 2 and 3; `opened` makes of a source of instants what a task reads. `gaps`: as `lay_out`."""
+        """Rounds 2 and 3; `opened` maps a source of instants to what a task reads. `gaps`: see `lay_out`."""
         request, report, clock = self.request, self.report, self.request.log.clock
         plan = request.plan()
         assert clock is not None
@@ -274,7 +274,7 @@ class _LocalRun:
     def _sum_up_written(
         self, done: Sequence[Written], findings: Sequence[tuple[Time, str]], layout: Layout
     ) -> None:
-        """Add what tasks wrote to the report; `findings`: what there is to be said beside."""
+        """Add what tasks wrote to the report; `findings`: further findings."""
         report = self.report
         for written in done:
             report.parts += written.parts
@@ -306,7 +306,7 @@ class _LocalRun:
         return sorted(sample)
 
     def _round(self, stage: str, function: Callable[[Any], T], tasks: Sequence[Any]) -> list[T]:
-        """Run a function over all tasks; results in the order of the tasks. The first error ends the run."""
+        """Run a function over all tasks; results are in the tasks' order. The first error ends the run."""
         start = monotonic()
         self.on_progress(stage, 0, len(tasks), 0)
         futures = {self.pool.submit(function, task): number for number, task in enumerate(tasks)}
@@ -318,14 +318,14 @@ class _LocalRun:
         return [results[number] for number in range(len(tasks))]
 
     def _graphs_done(self, results: Collection[object], of: int) -> int:
-        """How many graphs a round has behind it: counted while they are read, by share of tasks later."""
+        """The number of graphs a round has processed: counted while reading, later by share of tasks."""
         if self.report.graphs:
             return self.report.graphs * len(results) // of
         return sum(result.counts.graphs for result in results if isinstance(result, _Read))
 
 
 def _weight(split: Split) -> int:
-    """Bytes of graphs that a split holds, about."""
+    """Approximate bytes of graphs in a split."""
     total = 0
     for piece in split.pieces:
         size = file_size(piece.file)
@@ -351,8 +351,8 @@ def _read(
     gap: Time | None,
     task: tuple[int, Split],
 ) -> _Read:
-    """Round 1, one task: graphs, or messages where something lasts, to files by bucket of time. `gap`: what
-    cuts rules, if some are cut at gaps.
+    """Round 1, one task: graphs, or messages where something lasts, to files by bucket of time. `gap`: the
+    gap at which rules are cut, if any.
     """
     number, split = task
     found = _Read()
@@ -390,7 +390,7 @@ def _cells(log: LogListing, gap: Time, split: Split) -> list[Span]:
 
 
 def _bucket(time: Time, buckets: int) -> int:
-    """Equal times meet, neighbours part: a busy hour is everybody's."""
+    """Equal times get one bucket, neighbours different ones: a busy hour is spread over all."""
     return (time * 0x9E3779B97F4A7C15 >> 20) % buckets
 
 
@@ -461,7 +461,7 @@ def _extract(
 
 
 def _spill(scratch: str, tasks: int, name: str, rows: Iterable[tuple[int, Time, str]]) -> None:
-    """Rows of facts to files by task, as bundles; all of a part go to the same task."""
+    """Write rows of facts to files by task, as bundles; all of a part go to the same task."""
     files = Files(scratch, f"facts-{{}}-{name}", FACTS)
     for bundles in bundled(rows):
         for row in bundles:

@@ -1,10 +1,10 @@
-"""`--engine local` where something lasts: slices of time, each a run that begins with what was stated before.
+"""`--engine local` where something lasts: slices of time, each a run from what was stated before.
 
-Place:   called by local.py, whose processes and rounds it uses; lasting_slices.py says what a slice is.
+Place:   called by local.py, whose processes and rounds it uses; lasting_slices.py defines slices.
 Method:  the log is read and sent to buckets, so that the messages of one instant meet and their blank nodes
-         get labels; bucket by bucket its messages go to the slices that see them, and what they say of
-         statements to the driver, which follows these. Memory: one slice's messages, and in the driver what
-         is declared, inserted and deleted.
+         get labels; bucket by bucket its messages go to the slices that read them, and the statements in them
+         to the driver, which maintains these. Memory: one slice's messages, and in the driver what is
+         declared, inserted and deleted.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Round = Callable[[str, Callable[[Any], T], Sequence[Any]], list[T]]
 
 @dataclass(slots=True)
 class _SlicePart:
-    """A slice with the numbers of the slices of the first cut that it is made of, and how it ran last."""
+    """A slice with the numbers of the original slices that it merges, and its last run."""
 
     slice: Slice
     numbers: list[int]
@@ -67,7 +67,7 @@ def run_slices(
     quantiles: Sequence[Time],
     round_: Round[Any],
 ) -> None:
-    """Everything behind the reading of the log, whose rows are in `buckets`."""
+    """Everything after reading the log, whose rows are in `buckets`."""
     log, treatment = request.log, request.treatment
     assert log.clock is not None
     assert report.first is not None
@@ -108,7 +108,7 @@ def run_slices(
 
 
 def _is_stale(parts: Sequence[_SlicePart], content: LastingContent, said: Sequence[tuple[Time, str]]) -> bool:
-    """Whether instants that were set aside change what some slice begins with."""
+    """Whether refused instants change what some slice begins with."""
     refused = {time for part in parts if part.done is not None for time in part.done.refused}
     if not refused:
         return False
@@ -117,7 +117,7 @@ def _is_stale(parts: Sequence[_SlicePart], content: LastingContent, said: Sequen
 
 
 def _merged(parts: Sequence[_SlicePart]) -> list[_SlicePart]:
-    """Slices that begin with a contradiction joined to the one before them, to run again."""
+    """Join slices that begin with a contradiction to the ones before them, to run again."""
     found: list[_SlicePart] = []
     for part in parts:
         if part.done is not None and part.done.inconsistent and found:
@@ -154,8 +154,8 @@ def _sum_up(report: Report, parts: Sequence[_SlicePart]) -> None:
 
 
 def _count(report: Report, parts: Sequence[_SlicePart]) -> None:
-    """How far rules came. Every group of rules asks the queries that it shares with others: each is counted
-    in the slices of one group.
+    """How far rules got. Groups of rules that share queries each evaluate them: every query is counted in the
+    slices of one group.
     """
     group: dict[str, tuple[int, ...]] = {}
     for part in parts:
@@ -170,7 +170,7 @@ def _count(report: Report, parts: Sequence[_SlicePart]) -> None:
 
 
 def _sort(scratch: str, cut: Sequence[Slice], holds: Sequence[Hold], bucket: int) -> None:
-    """One bucket of instants: rows to the slices that see them, and what they say of statements."""
+    """One bucket of instants: rows to the slices that read them, and the statements in them."""
     table = load(scratch, f"graphs-{bucket}-", GRAPHS)
     times, texts = table.column("time").to_pylist(), table.column("graph").to_pylist()
     order = sorted(range(len(times)), key=times.__getitem__)

@@ -1,8 +1,8 @@
-"""Where logs and outputs are: a path of this machine, or a URI that only Spark can follow.
+"""Where logs and outputs are: a path of this machine, or a URI that only Spark can open.
 
-Place:   pure; the command line and log_splits.py ask before anything is opened.
-Method:  `file:` URIs are paths. A URI has a scheme of two letters or more (`C:/log` is a path of some
-         machines), and no file of that name is here.
+Place:   pure; used by the command line and log_splits.py before anything is opened.
+Method:  `file:` URIs are paths. A URI has a scheme of two letters or more (`C:/log` is a path on some
+         machines), and no file of that name exists.
 """
 
 from __future__ import annotations
@@ -27,6 +27,6 @@ def is_remote(place: str) -> bool:
 
 
 def as_path(uri: str) -> str:
-    """A path as the column `path` has it, from one of `inputFiles`: `file:/a b` from `file:///a%20b`."""
+    """A path in the form of the column `path`, from one of `inputFiles`: `file:/a b` from `file:///a%20b`."""
     scheme, rest = unquote(uri).split(":", 1)
     return f"{scheme}:{rest[2:] if rest.startswith('///') else rest}"

@@ -1,10 +1,9 @@
-"""Logs as rows of (time, graph): what is read by which task, and what a task reads.
+"""Logs as rows of (time, graph): which task reads what.
 
-Place:   the driver lists splits; tasks of local.py and of the Spark data source read them through
-         connectors/.
-Method:  small files go together into one split, large ones are cut (line_splits.py), Parquet is split by row
-         groups. All files of a run must write time in one way: the driver looks at the first graph, tasks
-         hold the others to it.
+Place:   the driver lists splits; tasks of local.py and of the Spark data source read them through io/.
+Method:  small files are combined into one split, large ones are cut (line_splits.py), Parquet is split by row
+         groups. All files of a run must write time in one way: the driver reads the first graph, tasks check
+         the others against it.
 """
 
 from __future__ import annotations
@@ -30,21 +29,21 @@ from dotr.late import dataclass, replace
 ARCHIVE_RUNG = "the archive's own time"
 
 SPLIT = 32 * 1024 * 1024
-"""Bytes of documents that one task reads, about."""
+"""Approximate bytes of documents that one task reads."""
 
 PACK = 128 * 1024 * 1024
-"""Bytes of row groups, unpacked, that one task reads at most, if none is larger."""
+"""The limit of uncompressed bytes of row groups that one task reads, unless one is larger."""
 
 _FOOTERS = 16
-"""Files of an archive that are looked at together."""
+"""Files of an archive that are inspected together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part `[first, end)` of a file: bytes, or row groups where it is Parquet; `end` 0 is all of it.
+    """A part `[first, end)` of a file: bytes, or row groups of Parquet; `end` 0 is all of it.
 
-    `graphs`: how many there are in it, where a file says that; `size`: bytes, unpacked; 0 is unknown. `span`:
-    its least and its greatest time, where a file says that.
+    `graphs`: their number, if the file states it; `size`: uncompressed bytes; 0 is unknown. `span`: its least
+    and greatest time, if the file states them.
     """
 
     file: str
@@ -72,7 +71,7 @@ class RemoteFile:
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """Files that only Spark can reach, and the URIs that were asked for: files, folders and globs."""
+    """Files that only Spark can reach, and the requested URIs: files, folders and globs."""
 
     places: tuple[str, ...]
     files: tuple[RemoteFile, ...]
@@ -80,27 +79,27 @@ class Remote:
 
 @dataclass(frozen=True, slots=True)
 class LogListing:
-    """A log as the driver sees it before anything runs."""
+    """A log as the driver knows it before anything runs."""
 
     splits: tuple[Split, ...]
     clock: Clock | None
-    """None: there is no graph at all."""
+    """None: there is no graph."""
     options: SourceOptions
     fail: bool = True
     remote: Remote | None = None
-    """What only Spark can reach, beside the splits."""
+    """What only Spark can reach, in addition to the splits."""
     whole: tuple[tuple[str, str], ...] = ()
     """(file, why) of large ones that one task reads."""
 
     @property
     def known(self) -> int:
-        """Graphs in it, as far as its files say so before they are read."""
+        """The number of graphs, as far as its files state it."""
         return sum(piece.graphs for split in self.splits for piece in split.pieces)
 
 
 @dataclass(slots=True)
 class ReadCounts:
-    """What one task read: graphs, refused documents with their dead letters, how times were found."""
+    """What a task read: graphs, refused documents with their dead letters, how times were found."""
 
     graphs: int = 0
     letters: list[str] = field(default_factory=list)
@@ -109,7 +108,7 @@ class ReadCounts:
 
 
 def open_log(paths: Sequence[str], options: SourceOptions, fail: bool = True) -> LogListing:
-    """List a log and find out how it writes time. Reads one graph. Raises DataError."""
+    """List a log and determine how it writes time. Reads one graph. Raises DataError."""
     files = resolve(paths, options.mappings)
     clock = next((found for file in files if (found := clock_of(file, options, fail)) is not None), None)
     whole: list[tuple[str, str]] = []
@@ -118,7 +117,7 @@ def open_log(paths: Sequence[str], options: SourceOptions, fail: bool = True) ->
 
 
 def absolute(log: LogListing) -> LogListing:
-    """The log with full paths, for tasks in processes that were started elsewhere."""
+    """The log with full paths, for processes with another working directory."""
     splits = (
         Split(tuple(replace(piece, file=os.path.abspath(piece.file)) for piece in split.pieces))
         for split in log.splits
@@ -143,7 +142,7 @@ def clock_of(file: str, options: SourceOptions, fail: bool, content: bytes | Non
 def _splits(
     files: Sequence[str], options: SourceOptions, fail: bool, whole: list[tuple[str, str]]
 ) -> Iterator[Split]:
-    """What each task reads; large files that are not cut are added to `whole`, with the reason."""
+    """The splits; large files that are not cut are added to `whole`, with the reason."""
     together: list[Piece] = []
     size = 0
     archives = [file for file in files if is_archive(file, options)]
@@ -182,7 +181,7 @@ def _cuts(file: str, size: int, options: SourceOptions) -> Cuts:
 
 
 def is_archive(file: str, options: SourceOptions) -> bool:
-    """Whether a file is an archive of graphs, and no table."""
+    """Whether a file is an archive of graphs, not a table."""
     return file.lower().endswith(SUFFIX) and options.mapping_for(file) is None
 
 
@@ -201,8 +200,8 @@ def _row_groups(file: str, options: SourceOptions, fail: bool) -> list[Piece]:
 
 
 def packed(splits: Sequence[Split], tasks: int) -> tuple[Split, ...]:
-    """Splits of row groups, neighbours put together to about half of PACK to PACK bytes; to less where not
-    as many as `tasks` would be left. Row groups of one file that follow each other are one piece.
+    """Splits of row groups, neighbours combined to about half of PACK to PACK bytes; to less if there would
+    be fewer than `tasks`. Consecutive row groups of one file are one piece.
     """
     pieces = [piece for split in splits for piece in split.pieces]
     goal = min(PACK, -(-sum(piece.size for piece in pieces) // max(1, tasks)))
@@ -228,7 +227,7 @@ def packed(splits: Sequence[Split], tasks: int) -> tuple[Split, ...]:
 
 
 def spread(splits: Sequence[Split], tasks: int) -> tuple[Split, ...]:
-    """The splits again, the small files parted into at least `tasks` where there are so many."""
+    """The splits with the small files divided into at least `tasks`, if there are enough."""
     found: list[Split] = []
     for split in splits:
         pieces = split.pieces
@@ -238,11 +237,11 @@ def spread(splits: Sequence[Split], tasks: int) -> tuple[Split, ...]:
 
 
 class Reading:
-    """Owns what one task reads of a log: how it found times, and what it refused.
+    """Owns the counts of one reading task: how it found times, and what it refused.
 
-    Its methods give (time in µs, graph as dotr's own N-Triples) and count in `counts`, which is complete
-    when they have ended. They raise DataError under the policy `fail`. `messages`: rows are what
-    `message_text` makes of messages, which may insert and delete.
+    Its methods yield (time in µs, graph as dotr's N-Triples) and count in `counts`, which is complete when
+    they have ended. They raise DataError under the policy `fail`. `messages`: rows are in the form of
+    `message_text`, and may insert and delete.
     """
 
     def __init__(self, log: LogListing, counts: ReadCounts, messages: bool = False) -> None:
@@ -255,7 +254,7 @@ class Reading:
         self.extractor = log.options.extractor(log.clock)
 
     def rows(self, piece: Piece, content: bytes | None = None) -> Iterator[tuple[Time, str]]:
-        """The graphs of a piece of a file; `content` is all of the file where it was fetched already."""
+        """The graphs of a piece of a file; `content` is the whole file if already fetched."""
         if is_archive(piece.file, self.log.options):
             rows = self._archive(piece, content)
         else:
@@ -288,7 +287,7 @@ class Reading:
             self.refusals.take(error, b"")
 
     def graph(self, time: Time, graph: str, place: str) -> Iterator[tuple[Time, str]]:
-        """One row of an archive; nothing if its graph was refused."""
+        """One row of an archive; empty if its graph was refused."""
         try:
             triples = parse_triples(graph, Format.NTRIPLES, place, self.log.options.base)
         except DataError as error:
@@ -301,8 +300,8 @@ class Reading:
 def read_split(
     log: LogListing, split: Split, counts: ReadCounts, messages: bool = False
 ) -> Iterator[tuple[Time, str]]:
-    """(time in µs, graph as dotr's own N-Triples) of one split. Raises DataError under the policy `fail`, and
-    UnsupportedError D4160 for what inserts or deletes, unless rows may be `messages`.
+    """(time in µs, graph as dotr's N-Triples) of one split. Raises DataError under the policy `fail`, and
+    UnsupportedError D4160 for insertions and deletions, unless rows may be `messages`.
     """
     reading = Reading(log, counts, messages)
     for piece in split.pieces:
@@ -310,7 +309,7 @@ def read_split(
 
 
 def other_time(place: str) -> DataError:
-    """An archive whose times are not written as those of the log's first graph."""
+    """An archive whose times are written differently from those of the log's first graph."""
     return DataError(
         Diagnostic(
             "D2102",

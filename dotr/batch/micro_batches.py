@@ -1,14 +1,13 @@
-"""A stream that comes in numbered batches, each maybe more than once: events in order, exactly once.
+"""A stream in numbered batches, each delivered at least once: events in order, exactly once.
 
-Place:   spark/streams.py calls it with every micro-batch, on the driver; nothing here knows Spark.
+Place:   spark/streams.py calls it with every micro-batch, on the driver; independent of Spark.
          stream_folder.py owns the files.
-Method:  the engine of `dotr run` takes the batches one after the other. Of batch n first the events are
-         written, to a file named by n, then the state behind it; each is complete or not there. A batch that
-         comes again, since whoever counts batches was killed before the end was noted, starts from the
-         state before it and writes the same bytes. The files, in the order of their names, are one after
-         the other what `dotr run` prints.
-Why not: append to one file. What a killed attempt appended would have to be found and cut off.
-Bad input: D5220 a checkpoint of other rules or options · D5221 a state that is damaged or gone.
+Method:  the engine of `dotr run` takes the batches in order. For batch n the events are written first, to a
+         file named by n, then the state after it; each is complete or absent. A batch that is repeated, after
+         a kill before its end was recorded, starts from the state before it and writes the same bytes. The
+         files, in the order of their names, concatenate to what `dotr run` prints.
+Why not: append to one file: what a killed attempt appended would have to be found and cut off.
+Bad input: D5220 a checkpoint of other rules or options · D5221 a damaged or missing state.
 """
 
 from __future__ import annotations
@@ -35,14 +34,14 @@ from dotr.rdf.terms import Triple
 _KEPT = 3
 _STATE = ".state"
 _LAST = ".last"
-"""Behind the number of the batch after which the last instant was closed; its files sort behind those of the
-batch itself.
+"""Suffix of the number of the batch after which the last instant was closed; its files sort after those of
+the batch itself.
 """
 
 
 @dataclass(slots=True)
 class _Written:
-    """Lines of one batch, by the folder that they go to."""
+    """Lines of one batch, by folder."""
 
     events: list[str] = field(default_factory=list)
     late: list[str] = field(default_factory=list)
@@ -71,7 +70,7 @@ class MicroBatches:
         )
         assert not head, "formats with a head cannot be concatenated"
         self._folder = StreamFolder(deployment, out, checkpoint, self._options, send=send)
-        self._at: str | None = None  # the state that the engine is in; None: whatever an error left
+        self._at: str | None = None  # the engine's state; None: undefined after an error
         self._lines = _Written()
         self._taken = Taken(-1)
         self.pipeline = self._fresh()
@@ -80,7 +79,7 @@ class MicroBatches:
 
     @property
     def clock(self) -> Clock | None:
-        """How the stream writes time, as far as it is known; restores the last state if need be."""
+        """How the stream writes time, as far as known; restores the last state if needed."""
         if self._at is None:
             self._go_behind(None)
         return self.pipeline.clock
@@ -92,14 +91,14 @@ class MicroBatches:
         rows: Iterable[tuple[Time, list[Triple]]],
         letters: Sequence[str] = (),
     ) -> Taken:
-        """Batch `number`: graphs in any order, times in µs; dead letters of documents that were refused.
-        Writes its events, then its state. Without graphs `clock` may be None.
+        """Batch `number`: graphs in any order, times in µs; dead letters of refused documents. Writes its
+        events, then its state. Without graphs `clock` may be None.
 
-        Raises DataError for graphs in error under the policy `fail`, D2102 for another kind of time; then the
-        batch has written nothing.
+        Raises DataError for graphs in error under the policy `fail`, D2102 for another kind of time; then
+        nothing of the batch is written.
         """
         self._go_behind(number)
-        self._at = None  # until all is done
+        self._at = None  # until everything is done
         known = self.pipeline.clock
         if known is None and clock is not None:
             self.pipeline.begin(clock)
@@ -117,7 +116,7 @@ class MicroBatches:
         return self._taken
 
     def close(self) -> Taken | None:
-        """The end of the stream for now: close its last instant. None where there is nothing to close."""
+        """The end of the stream for now: close its last instant. None if there is nothing to close."""
         self._go_behind(None)
         at = self._at
         if not at or at.endswith(_LAST) or self.pipeline.clock is None:
@@ -147,14 +146,14 @@ class MicroBatches:
     # -- states
 
     def _names(self) -> list[str]:
-        """The states that are there, in order."""
+        """The existing states, in order."""
         if not self._states.is_dir():
             return []
         found = [path.name.removesuffix(_STATE) for path in self._states.glob(f"*{_STATE}")]
         return sorted(found, key=lambda name: (_number(name), name.endswith(_LAST)))
 
     def _go_behind(self, number: int | None) -> None:
-        """Bring the engine into the last state before batch `number`, the very last for None."""
+        """Restore the last state before batch `number`; None: the last of all."""
         names = [name for name in self._names() if number is None or _number(name) < number]
         last = names[-1] if names else ""
         if self._at == last:

@@ -1,10 +1,10 @@
-"""Output of a batch: files `part-*`, complete or not there.
+"""Output of a batch: files `part-*`, complete or absent.
 
 Place:   a task writes its own file into the folder of an unfinished run and reports its name; the driver
-         gives the folder its name when everything is done.
-Method:  a run grows in `DIR.part`; every task attempt has a file name of its own, and only the reported ones
-         get their final name, so that an attempt that died or was run twice leaves nothing.
-Why not: the engine's own text writer. It knows neither these formats nor what counts as an event's line.
+         renames the folder when everything is done.
+Method:  a run is written to `DIR.part`; every task attempt has a unique file name, and only the reported
+         files get their final names, so that failed or repeated attempts leave nothing.
+Why not: Spark's text writer: it supports neither these formats nor lines as events.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from dotr.ir import Program
 from dotr.late import dataclass
 
 FORMATS = tuple(format_ for format_ in EVENT_FORMATS if format_ != "text")
-"""Those of `--format`."""
+"""The values of `--format`."""
 
 RUN_FILE = "_dotr_run.json"
-"""Says what ran, when, and how much came out; it is in every finished folder."""
+"""Describes what ran, when, and how much came out; it is in every finished folder."""
 
 UNFINISHED = "_dotr_unfinished"
-"""Marks the folder of a run that has not ended, so that only our own leavings are ever removed."""
+"""Marks the folder of an unfinished run, so that only dotr's own leftovers are ever removed."""
 
 
 @dataclass(slots=True)
 class Written:
-    """What one task wrote. `file` is "" where it had no event. `counted`: see `Detected.counted`."""
+    """What one task wrote. `file` is "" without events. `counted`: see `Detected.counted`."""
 
     file: str
     counts: dict[str, int] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class Written:
 def write_events(
     folder: str, format_: str, program: Program, clock: Clock, events: Iterable[Composite]
 ) -> Written:
-    """Write a task's events to a file of its own in `folder`; no file without events. Raises EngineError."""
+    """Write a task's events to its own file in `folder`; no file without events. Raises EngineError."""
     written = Written("")
     name = f"{uuid4().hex}.{ENDINGS[format_]}"
     path = os.path.join(folder, name)
@@ -80,7 +80,7 @@ def write_events(
 def write_detected(
     folder: str, format_: str, worker: Worker, detecting: Detecting, events: Iterable[Composite]
 ) -> Written:
-    """As `write_events`, with what else `detecting`, whose events they are, did."""
+    """Like `write_events`, with the other results of `detecting`, the source of the events."""
     written = write_events(folder, format_, worker.job.program, worker.job.clock, events)
     done = detecting.done
     written.dropped, written.parts, written.counted = done.dropped, done.parts, done.counted()
@@ -97,7 +97,7 @@ def batched(events: Iterable[Composite]) -> Iterator[list[Composite]]:
 
 
 class _EventFile(Protocol):
-    """A file that takes events in order and is complete when it is closed."""
+    """A file that takes events in order and is complete once closed."""
 
     def add(self, events: Sequence[Composite]) -> None: ...
 
@@ -140,7 +140,7 @@ def part_name(number: int, of: int, suffix: str) -> str:
 
 
 class Folder(Protocol):
-    """Where a run's output grows and, when it is complete, gets its name."""
+    """Where a run's output is written and, when complete, renamed."""
 
     def open(self) -> str: ...
 
@@ -150,10 +150,10 @@ class Folder(Protocol):
 
 
 class OutputFolder:
-    """Owns `DIR.part` from the start of a run to `finish`, when it takes the name `DIR`. A finished folder
-    is known by its `run_file`.
+    """Owns `DIR.part` from the start of a run to `finish`, when it is renamed to `DIR`. A finished folder is
+    recognised by its `run_file`.
 
-    Raises RefusedError D5001 at once when DIR or DIR.part has something in it and `overwrite` is not set.
+    Raises RefusedError D5001 at once if DIR or DIR.part is not empty and `overwrite` is not set.
     """
 
     def __init__(
@@ -188,7 +188,7 @@ class OutputFolder:
     def finish(self, files: Sequence[str], run: str) -> None:
         """Name the reported files, write the run file, and give the folder its name.
 
-        What stands at the old name is removed only now.
+        What has that name is removed only now.
         """
         try:
             for number, file in enumerate(files):

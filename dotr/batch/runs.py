@@ -1,6 +1,6 @@
-"""A batch run: what is asked for, what came of it, and how its time is cut once the log is known.
+"""A batch run: the request, the report, and how time is cut once the log is known.
 
-Place:   cli/batch.py asks; local.py and cluster.py (Spark) do the work; both report in the same words.
+Place:   requested by cli/batch.py; local.py and spark/cluster.py do the work, and report in the same form.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from dotr.temporal.partitions import By, Partitioning, RuleComponentGroup, descr
 from dotr.temporal.stages import Passed, summed
 
 PARTS = 6
-"""Parts for each core: enough to even out parts of different weight, few enough to be cheap."""
+"""Parts per core: enough to balance parts of different weight, few enough to be cheap."""
 
 LEAST = 16
-"""A slice that is asked for is made at least this part of its horizon long: of shorter ones every fact would
-be sent to so many that nothing else would be done.
+"""A requested slice is at least this part of its horizon long: with shorter ones every fact would be sent to
+too many.
 """
 
 MOST = 10_000
-"""Slices of a log, at most."""
+"""The limit of slices of a log."""
 
 COPIES = 32
-"""Parts of a group that copies facts to every part, at most: a fact is sent and looked at so many times."""
+"""The limit of parts of a group that copies facts to every part: a fact is sent and read that often."""
 
 OnProgress = Callable[[str, int, int, int], None]
 """Progress: (stage, tasks done, of, graphs done). 0: unknown."""
@@ -46,11 +46,11 @@ OnProgress = Callable[[str, int, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One run. `slice_length` in µs, None to choose.
+    """One run. `slice_length` in µs, None: automatic.
 
-    `max_jump`: how far ahead of the one before it an instant may lie, in µs; None: anywhere. `states`: the
-    folder of enriched graphs, None where they are not asked for; everything must be materialised.
-    `together`: what holds is found out in one task.
+    `max_jump`: how far ahead of the one before it an instant may lie, in µs; None: no limit. `states`: the
+    folder of enriched graphs, None if not requested; everything must be materialised. `together`: one task
+    computes what holds.
     """
 
     deployment: Deployment
@@ -73,10 +73,10 @@ class Request:
 
 @dataclass(slots=True)
 class Report:
-    """What came of a run; `files` are the names of output files in the unfinished folder, in order.
+    """The result of a run; `files`: the names of output files in the unfinished folder, in order.
 
-    `states`: those of enriched graphs. `streams`: facts by query, but those `uncounted`; `passed`: how far
-    trigger facts came, by rule; `ticking`: the first and the last instant that was run.
+    `states`: those of enriched graphs. `streams`: facts by query, except those `uncounted`; `passed`: how far
+    trigger facts got, by rule; `ticking`: the first and the last instant that ran.
     """
 
     graphs: int = 0
@@ -110,19 +110,19 @@ class Report:
         self.passed = summed(self.passed, added)
 
     def facts(self, program: Program) -> dict[str, int]:
-        """Facts by query, of all that are counted."""
+        """Facts by query, for all counted queries."""
         names = (name for name in program.queries if name not in self.uncounted)
         return {name: self.streams.get(name, 0) for name in names}
 
     def funnel(self, program: Program) -> dict[str, Funnel]:
-        """Rule → how far it came; the same as that of `dotr run`."""
+        """Rule → how far it got; the same as in `dotr run`."""
         first, last = self.ticking or (None, None)
         return joined(program, {}, funnels(program, self.streams, self.passed, first, last), self.events)
 
 
 def run_again(request: Request, once: Callable[[Request], Report]) -> Report:
-    """`once` for a request; again with what holds in one task, where a part of its keys needed more than its
-    share of the budget: all of them together may need more than there is, or not (D4011).
+    """`once` for a request; again with what holds in one task, if a part of its keys needed more than its
+    share of the budget: all of them together may or may not exceed it (D4011).
     """
     try:
         return once(request)
@@ -155,8 +155,8 @@ class Runner(Protocol):
 
 
 def check_program(program: Program, clock: Clock) -> None:
-    """Raise ProgramError D1409 for lengths of time that do not fit the stream's, UnsupportedError D4160 where
-    something lasts and no folder is shared: instants are enriched apart from each other there.
+    """Raise ProgramError D1409 for lengths of time that do not fit the stream's, UnsupportedError D4160 if
+    something lasts and no folder is shared: instants are then enriched separately.
     """
     check_units(program, clock)
     if program.lasting:
@@ -180,8 +180,8 @@ def lay_out(
     slice_length: int | None,
     gaps: Sequence[Gap] = (),
 ) -> Layout:
-    """The cuts of every group, from quantiles of the log's times; `slice_length` replaces what they suggest,
-    within LEAST and MOST. `gaps`: some of those wider than `plan.gap`, in time order.
+    """The cuts of every group, from quantiles of the log's times; `slice_length` overrides them, within LEAST
+    and MOST. `gaps`: some of those wider than `plan.gap`, in time order.
     """
     span = max(last - quantiles[0], 0)
     found = [(before, first) for before, first in gaps if first <= last]
@@ -213,7 +213,7 @@ def _cut(
 
 
 def _buckets(group: RuleComponentGroup, cores: int, pieces: int) -> int:
-    """Into how many parts keys go; where facts are copied to each, no more than there are hands."""
+    """The number of parts of keys; if facts are copied to each, no more than workers."""
     if group.keys is None:
         return 1
     if group.copies:
@@ -222,7 +222,7 @@ def _buckets(group: RuleComponentGroup, cores: int, pieces: int) -> int:
 
 
 def warnings(program: Program, plan: Partitioning) -> list[Diagnostic]:
-    """What a user should know before a job starts: rules that will run in one task."""
+    """Warnings before a job starts: rules that will run in one task."""
     slow = sequential(program, plan)
     if not slow:
         return []

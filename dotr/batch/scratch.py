@@ -1,4 +1,4 @@
-"""Rows on their way between the rounds of a local batch: Arrow streams in a scratch folder.
+"""Rows between the rounds of a local batch: Arrow streams in a scratch folder.
 
 Place:   under local.py and local_lasting.py.
 """

@@ -1,8 +1,8 @@
-"""Keys with so many facts that one task has most of the work, and the others wait for it.
+"""Keys with so many facts that one task has most of the work while the others wait.
 
 Place:   detecting.py weighs the parts of groups that are cut by key; the driver of either engine judges.
-Method:  rows of a part are counted, and every so many of them looked at for their key. Nothing else is done
-         about it: a key is one detector's, in order; what helps is another equation, or time.
+Method:  rows of a part are counted, and the keys of some of them sampled. There is no automatic remedy: a key
+         belongs to one detector, in order; another equation, or cutting by time, helps.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from dotr.ir import Program
 from dotr.temporal.partitions import StreamKeys
 
 Weight: TypeAlias = tuple[int, int, str, float]
-"""(part, rows, the key that most of them have, its share), JSON-able."""
+"""(part, rows, their most frequent key, its share), a JSON value."""
 
 LEAST = 5_000
-"""Rows of one part below which nobody waits."""
+"""Rows of one part below which skew does not matter."""
 
 HEAVY = 4
-"""A part is reported that has so many times the rows of the others on average."""
+"""A part is reported if it has this multiple of the others' average rows."""
 
 _EVERY = 16
 _KEYS = 1_000
 
 
 class Weighing:
-    """Owns the count of one part's rows, which go through it."""
+    """Owns the count of one part's rows, which pass through it."""
 
     def __init__(self, part: int, keys: StreamKeys, reader: FactReader, program: Program) -> None:
         self._part, self._keys, self._reader, self._program = part, keys, reader, program
@@ -61,7 +61,7 @@ class Weighing:
 
 
 def skewed(program: Program, layout: Layout, weights: Iterable[Weight]) -> list[Diagnostic]:
-    """What is to be said of the parts of a run: the heaviest of each group, where it is heavy."""
+    """The warnings about parts of a run: the heaviest of each group, if too heavy."""
     groups: dict[int, list[Weight]] = {}
     for weight in weights:
         groups.setdefault(layout.owner(weight[0])[0], []).append(weight)

@@ -1,9 +1,9 @@
-"""Where a stream's events and state go: whose folders they are, and files that are whole or not there.
+"""Where a stream's events and state go: ownership of folders, and files that are complete or absent.
 
-Place:   micro_batches.py (one engine, in order) and spark/distributed.py (many detectors) write by way of it.
-Method:  files are named by the number of their batch; a batch that comes again writes the same files again.
-Bad input: D5001 a folder of other events · D5220 a checkpoint of other rules or options · D5221 one that is
-         damaged or gone.
+Place:   micro_batches.py (one engine, in order) and spark/distributed.py (many detectors) write through it.
+Method:  files are named by the number of their batch; a repeated batch writes the same files again.
+Bad input: D5001 a folder of other events · D5220 a checkpoint of other rules or options · D5221 a damaged or
+         missing one.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from dotr.io.output_formats import ENDINGS
 from dotr.late import dataclass
 
 VERSION = 1
-"""Of what a checkpoint holds."""
+"""The version of a checkpoint's content."""
 
 META = "dotr-stream.json"
 FORMATS = ("jsonl", "nquads")
-"""Those whose files can be concatenated."""
+"""Formats whose files can be concatenated."""
 
 ORDERED = "ordered"
 DISTRIBUTED = "distributed"
@@ -36,7 +36,7 @@ MODES = (ORDERED, DISTRIBUTED)
 
 @dataclass(frozen=True, slots=True)
 class StreamOptions:
-    """How a stream is read and written; all of it stays as it is for as long as a checkpoint lasts.
+    """How a stream is read and written; fixed for the lifetime of a checkpoint.
 
     `late`: "drop", "keep" (in `_late`) or "fail"; `on_error`: "fail", "skip" or "keep" (in `_letters`).
     """
@@ -50,7 +50,7 @@ class StreamOptions:
 
 @dataclass(slots=True)
 class Taken:
-    """What one batch came to."""
+    """The result of one batch."""
 
     number: int
     graphs: int = 0
@@ -62,9 +62,9 @@ class Taken:
 class StreamFolder:
     """Owns the folder of a stream's events, and `states`, that of its state.
 
-    `more`: what belongs to the checkpoint beside rules and options; what an earlier one noted of it stands.
-    `send`: takes the events of a batch, as text, where they do not go to files.
-    Raises RefusedError D5001 for a folder of events that is not this checkpoint's, D5220; EngineError D5221.
+    `more`: content of the checkpoint beside rules and options; earlier values take precedence. `send`: takes
+    the events of a batch, as text, if they do not go to files. Raises RefusedError D5001 for a folder of
+    events that is not this checkpoint's, D5220; EngineError D5221.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class StreamFolder:
         self._ending = ENDINGS[options.format_]
         meta = {**_meta(deployment, options), "mode": mode}
         self.noted: dict[str, Any] = dict(more or {})
-        """What the checkpoint says beside rules and options."""
+        """The checkpoint's content beside rules and options."""
         self._claim(meta)
 
     def _claim(self, meta: dict[str, Any]) -> None:
@@ -117,7 +117,7 @@ class StreamFolder:
     def write_batch(
         self, name: str, events: str, late: Sequence[str] = (), letters: Sequence[str] = ()
     ) -> None:
-        """The files of a batch; none where there is nothing to write."""
+        """The files of a batch; none if there is nothing to write."""
         if self._send is None:
             _put(self.out / f"{name}.{self._ending}", events)
         else:
@@ -130,18 +130,18 @@ class StreamFolder:
 
 
 def batch_name(number: int) -> str:
-    """How the files of a batch are named; in the order of names they are in that of batches."""
+    """The name of a batch's files; they sort in the order of batches."""
     return f"{number:012}"
 
 
 def known_mode(states: str) -> str | None:
-    """The mode of the checkpoint that is there; None without one. Raises EngineError D5221."""
+    """The mode of an existing checkpoint, or None. Raises EngineError D5221."""
     known = _read_json(Path(states) / META)
     return None if known is None else known.get("mode", ORDERED)
 
 
 def known_notes(states: str) -> Mapping[str, Any]:
-    """What the checkpoint that is there says beside rules and options; nothing without one."""
+    """An existing checkpoint's content beside rules and options; empty without one."""
     known = _read_json(Path(states) / META)
     return {} if known is None else known.get("noted", {})
 
@@ -177,7 +177,7 @@ def _put(path: Path, text: str) -> None:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """A file, complete or not there."""
+    """A file, complete or absent."""
     part = path.with_name(f".{path.name}.part")
     try:
         with open(part, "wb") as file:
@@ -199,7 +199,7 @@ def _read_json(path: Path) -> Any:
 
 
 def _compare(known: dict[str, Any], meta: dict[str, Any], place: str) -> None:
-    """Raise RefusedError D5220 unless a checkpoint is of the same rules and options."""
+    """Raise RefusedError D5220 unless a checkpoint has the same rules and options."""
     if known.get("version") != VERSION:
         raise damaged(place, f"version {known.get('version')!r}")
     rules, before = meta["rules"], known["rules"]

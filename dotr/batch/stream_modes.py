@@ -1,11 +1,11 @@
-"""Whether a stream runs in order in one engine, or as parts on all workers; chosen, and said why.
+"""Whether a stream runs in order in one engine, or as parts on all workers: the choice and its reasons.
 
-Place:   spark/streams.py and spark/distributed.py start what is chosen; `dotr stream` and `dotr.spark.stream`
-         say it.
-Method:  what needs all of an instant, in order, is ordered: what lasts, LARS rules, graphs kept or refused
-         for being late, dead letters. All else can be distributed. It pays where the workers are more than
-         the engine's one core can use: each graph goes through Spark twice more.
-Bad input: D4311 what cannot be distributed · D4123 a mode that there is not.
+Place:   spark/streams.py and spark/distributed.py start the chosen mode; `dotr stream` and
+         `dotr.spark.stream` report it.
+Method:  features that need all of an instant, in order, are ordered: what lasts, LARS rules, late graphs that
+         are kept or refused, dead letters. Everything else can be distributed. That pays with enough cores:
+         each graph goes through Spark twice more.
+Bad input: D4311 what cannot be distributed · D4123 an unknown mode.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ AUTO = "auto"
 CHOICES = (AUTO, *MODES)
 
 MANY_CORES = 4
-"""From so many on a stream is distributed without being asked: on fewer one engine is as quick."""
+"""Cores from which a stream is distributed by default: on fewer one engine is as fast."""
 
 PARTS = 4
-"""Parts of keys for each core."""
+"""Parts of keys per core."""
 
 _END: Time = 2**62
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A mode, and why: sentences."""
+    """A mode, and its reasons as sentences."""
 
     mode: str
     reasons: tuple[str, ...]
@@ -45,7 +45,7 @@ class Choice:
 def choose(
     asked: str, known: str | None, deployment: Deployment, options: StreamOptions, cores: int
 ) -> Choice:
-    """The mode of a stream: that of its checkpoint (`known`), else what was asked for, else what pays.
+    """The mode of a stream: that of its checkpoint (`known`), else the requested one, else the faster one.
 
     Raises UsageError D4123, D4311.
     """
@@ -73,7 +73,7 @@ def choose(
 
 
 def no_clock(asked: str) -> Choice:
-    """In order, for a source that has nothing yet. Raises UsageError D4311 where that was not wanted."""
+    """In order, for a source without data yet. Raises UsageError D4311 if the other mode was requested."""
     why = "nothing is there yet that says how times are written"
     if asked == DISTRIBUTED:
         raise _cannot([why])
@@ -112,7 +112,7 @@ def obstacles(program: Program, options: StreamOptions) -> list[str]:
 
 
 def stream_layout(deployment: Deployment, cores: int) -> Layout:
-    """The parts of a stream: buckets of keys where there are any, never slices of time."""
+    """The parts of a stream: buckets of keys if any, never slices of time."""
     plan = deployment.partitioning(By.KEY)
     cuts = (Cut(max(1, PARTS * cores) if group.keys is not None else 1) for group in plan.groups)
     return Layout(plan, tuple(cuts), _END)
@@ -127,7 +127,7 @@ def parts_of(layout: Layout) -> list[int]:
 
 
 def slots(parts: Iterable[int], partitions: int) -> dict[int, int]:
-    """Part → the number that Spark groups it by, so that its hash deals parts out to partitions in turn."""
+    """Part → the number that Spark groups it by, so that its hash distributes parts evenly."""
     found: dict[int, int] = {}
     number = 0
     for place, part in enumerate(parts):

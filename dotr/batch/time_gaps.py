@@ -1,14 +1,13 @@
-"""Gaps in the times of a log, whatever the order of reading: from which instant on it lies too far ahead, and
-where rules may be cut that nothing else cuts.
+"""Gaps in the times of a log, read in any order: from which instant on it lies too far ahead, and where rules
+without another cut may be cut.
 
-Place:   local.py and the Spark runner feed it the times that their readers saw; core/ahead.py judges a gap;
+Place:   local.py and spark/cluster.py feed it the times that their readers saw; core/ahead.py judges gaps;
          time_slices.py cuts at some.
-Method:  the pipeline compares a graph with the last one that it took. In time order all graphs behind the
-         first gap that is too wide are refused, so one cut describes it. Readers keep, of times that come in
-         any order, spans without wide gaps: cells no wider than what needs no closer look, joined. Where
-         gaps are only wanted to cut at, it is enough to know MANY_GAPS of them: those between others are
-         forgotten, which joins spans.
-Why not: sorting all times: a span is two numbers, however many graphs it has.
+Method:  the pipeline compares a graph with the last one it took. In time order all graphs after the first too
+         wide gap are refused, so one cut describes it. From unordered times, readers keep spans without wide
+         gaps: joined cells, narrow enough to need no check. For cutting only, MANY_GAPS gaps are enough:
+         others are dropped, which joins spans.
+Why not: sort all times: a span is two numbers, however many graphs it has.
 """
 
 from __future__ import annotations
@@ -29,17 +28,17 @@ Span: TypeAlias = tuple[Time, Time]
 """First and last of times between which no gap is wider than a stride."""
 
 Gap: TypeAlias = tuple[Time, Time]
-"""The last time before it and the first one behind it."""
+"""The last time before it and the first one after it."""
 
 _MANY = 100_000
 
 MANY_GAPS = 4096
-"""Gaps to cut at that a reader tells of, at most."""
+"""The limit of gaps to cut at that a reader reports."""
 
 
 @dataclass(slots=True)
 class Spans:
-    """Owns the spans of the times seen so far; `most`: gaps that it may name, None: all."""
+    """Owns the spans of the times seen so far; `most`: the limit of gaps that it reports, None: all."""
 
     stride: Time
     most: int | None = None
@@ -67,12 +66,12 @@ class Spans:
 
 
 def spans_for(ahead: Ahead) -> Spans | None:
-    """What a reader notes times in; None where no time is too far ahead of another."""
+    """The record of a reader's times; None if no time can be too far ahead of another."""
     return None if ahead.stride >= ENDLESS else Spans(ahead.stride)
 
 
 def joined(spans: Iterable[Span], stride: Time) -> list[Span]:
-    """Spans in time order, those joined that no gap wider than `stride` parts."""
+    """Spans in time order, joined across gaps of at most `stride`."""
     found: list[Span] = []
     for first, last in sorted(spans):
         if found and first - found[-1][1] <= stride:
@@ -83,8 +82,8 @@ def joined(spans: Iterable[Span], stride: Time) -> list[Span]:
 
 
 def with_fewer_gaps(spans: Sequence[Span], most: int) -> list[Span]:
-    """Spans in time order, joined so that at most so many gaps are left: the widest; of those equally wide
-    any, but the same for whoever sees them.
+    """Spans in time order, joined so that at most `most` gaps remain: the widest; ties are broken
+    deterministically.
     """
     if len(spans) - 1 <= most:
         return list(spans)
@@ -105,14 +104,14 @@ def _mixed(time: Time) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Cutoff:
-    """Graphs from `since` on lie too far ahead of `last`, the last instant that is taken."""
+    """Graphs from `since` on lie too far ahead of `last`, the last instant taken."""
 
     ahead: Ahead
     last: Time
     since: Time
 
     def error(self, time: Time, clock: Clock) -> DataError:
-        """What is said of a graph at `time` ≥ `since`."""
+        """The error of a graph at `time` ≥ `since`."""
         error = self.ahead.refused(self.last, self.last, time, clock)
         assert error is not None, "what is further ahead is refused, too"
         return error
@@ -124,9 +123,9 @@ def gaps(spans: Iterable[Span], stride: Time) -> Iterator[Gap]:
 
 
 def cutoff(ahead: Ahead, gaps: Iterable[Gap], clock: Clock, forgiving: bool) -> Cutoff | None:
-    """The first gap that is too wide; None if there is none. `gaps`: those wider than `ahead.stride`.
+    """The first gap that is too wide, or None. `gaps`: those wider than `ahead.stride`.
 
-    Raises DataError D2106, D2107 where it is not `forgiving`.
+    Raises DataError D2106, D2107 unless `forgiving`.
     """
     for last, first in gaps:
         error = ahead.refused(last, last, first, clock)

@@ -1,8 +1,8 @@
-"""Cutting time: a slice `[start, end)` owns the triggers in it and is shown the horizon before it, or begins
-behind a gap so wide that it needs to be shown nothing.
+"""Cutting time: a slice `[start, end)` owns the triggers in it and also reads the horizon before it, or
+begins after a gap so wide that it needs nothing before it.
 
-Place:   plan.py says whether a group of rules may be cut and how far its horizon reaches; fact_rows.py sends
-         every instant to the slices that look at it.
+Place:   tesla/partitioning.py decides whether a group of rules may be cut, and its horizon; fact_rows.py
+         sends every instant to the slices that read it.
 Method:  exact by ownership: a match belongs to the slice of its trigger, so nothing is found twice, and a
          fact can matter to a trigger only from its horizon back, so nothing is missed. Intervals are closed
          towards the past (language.md, section 3: `R.t − w ≤ time`).
@@ -18,39 +18,39 @@ from dotr.events import Time
 from dotr.late import dataclass
 
 OVERLAP = 20
-"""A slice is at least so many horizons long, which keeps what is seen twice under 5 %."""
+"""A slice is at least this many horizons long, so that less than 5 % is read twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Even:
-    """Slices of one length, at its multiples: what `--slice` asks for."""
+    """Slices of one length, at its multiples: `--slice`."""
 
     length: int
 
     def seen_by(self, time: Time, horizon: int) -> range:
-        """The numbers of the slices that look at `time`, its owner first."""
+        """The numbers of the slices that read `time`, its owner first."""
         return range(time // self.length, (time + horizon) // self.length + 1)
 
     def bounds(self, number: int) -> tuple[Time | None, Time | None]:
-        """`[start, end)` of a slice; None where it is open."""
+        """`[start, end)` of a slice; None if open."""
         return number * self.length, (number + 1) * self.length
 
 
 @dataclass(frozen=True, slots=True)
 class Uneven:
-    """Slices between given times, so that each has about as many graphs, whatever hour was busy.
+    """Slices between given times, so that each has about as many graphs despite busy hours.
 
-    `starts` ascend strictly; slice 0 is all that is before the first of them.
+    `starts` ascend strictly; slice 0 is everything before the first.
     """
 
     starts: tuple[Time, ...]
 
     def seen_by(self, time: Time, horizon: int) -> range:
-        """As `Even.seen_by`."""
+        """See `Even.seen_by`."""
         return range(bisect_right(self.starts, time), bisect_right(self.starts, time + horizon) + 1)
 
     def bounds(self, number: int) -> tuple[Time | None, Time | None]:
-        """As `Even.bounds`."""
+        """See `Even.bounds`."""
         starts = self.starts
         return (
             starts[number - 1] if number else None,
@@ -62,10 +62,10 @@ Slices = Even | Uneven
 
 
 def balanced_slices(quantiles: Sequence[Time], horizon: int) -> Uneven:
-    """Slices that start at quantiles of the log's times, but at least OVERLAP horizons apart.
+    """Slices that start at quantiles of the log's times, at least OVERLAP horizons apart.
 
-    Where the log is too short for that (a month's horizon over a quarter), four horizons must do: a fifth of
-    the work is done twice then, which still is quicker than one task.
+    If the log is too short for that (a month's horizon over a quarter), four horizons suffice: a fifth of the
+    work is then done twice, which is still faster than one task.
     """
     for overlap in (OVERLAP, 4):
         starts: list[Time] = []
@@ -78,7 +78,7 @@ def balanced_slices(quantiles: Sequence[Time], horizon: int) -> Uneven:
 
 
 def slices_at_gaps(quantiles: Sequence[Time], gaps: Sequence[Gap], wider_than: Time) -> Uneven:
-    """Slices that start behind gaps: behind each quantile of the log's times the next that is wide enough.
+    """Slices that start after gaps: after each quantile of the log's times, at the next gap wide enough.
 
     `quantiles` and `gaps` ascend.
     """

@@ -1,9 +1,8 @@
 """`--verify` in a batch: each half of the work beside its literal reading.
 
-Place:   extracting.py and detecting.py hold one each where it was asked for.
-Method:  what reference/oracle.py does for a run, halved where a batch is: facts against the full SPARQL
-         engine over
-         the naive closure, instant by instant; matches against enumeration over all that a part was shown.
+Place:   extracting.py and detecting.py hold one each on request.
+Method:  what reference/oracle.py does for a run, split like a batch: facts against the full SPARQL engine
+         over the naive closure, instant by instant; matches against enumeration over the input of a part.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Tasks over Parquet archives: a row of the task's frame names the row groups that it reads.
 
-Place:   cluster.py, for logs that are all Parquet.
-Method:  where the statistics of row groups do not say that no two tasks share a time (archive_times.py), a
-         first task reads the times alone. A second extracts the instants that are whole in its row groups.
-         Only graphs of times that several tasks have are handed on to meet each other in a shuffle.
-Why not: let the engine read the files. Graphs are by far the largest thing in a log, and would cross from
-         JVM to Python only to become a few facts.
+Place:   used by cluster.py, for logs that are all Parquet.
+Method:  unless the statistics of row groups show that no two tasks share a time (archive_times.py), a first
+         task reads only the times. A second extracts the instants that are whole in its row groups. Only
+         graphs of times that several tasks have are shuffled.
+Why not: let Spark read the files: graphs are by far the largest data of a log, and would cross from JVM to
+         Python only to become a few facts.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ROWS = 8192
 
 @dataclass(frozen=True, slots=True)
 class ReadTimes:
-    """The times of a task's row groups, and how many graphs there are at each."""
+    """The times of a task's row groups, each with its number of graphs."""
 
     log: LogListing
 
@@ -53,8 +53,8 @@ class ReadTimes:
 
 @dataclass(frozen=True, slots=True)
 class ExtractArchives:
-    """The facts of every instant that is not `again`, those of which several tasks have graphs.
-    `counted`: the last row says how many instants there were, under no query's name.
+    """The facts of every instant except `again`, those of which several tasks have graphs. `counted`: the
+    last row has the number of instants (INSTANTS).
     """
 
     log: LogListing
@@ -94,7 +94,7 @@ class ReadSlices:
 
 @dataclass(frozen=True, slots=True)
 class ReadGraphs:
-    """The graphs of the instants `again`; all graphs where it is empty."""
+    """The graphs of the instants `again`; all graphs if it is empty."""
 
     log: LogListing
     again: frozenset[Time]

@@ -1,10 +1,10 @@
-"""The first stage of a distributed stream: graphs, as they come, to a bundle for every slot of instants.
+"""The first stage of a distributed stream: arriving graphs to a bundle for every slot of instants.
 
 Place:   distributed.py maps it over the source's frame; instant_processor.py takes the bundles.
-Method:  a task deals out what it has (bundles.py) when it is much, and at its end. It also counts, so that
-         nothing looks at single graphs in the JVM. Every slot gets a row from every task that has graphs: it
-         is called with each batch, and knows when to wake.
-Bad input: D2018 a graph without a time or a text, where such a one ends the stream.
+Method:  a task sends its bundles (bundles.py) when they are large, and at its end. It also counts, so that
+         the JVM does not touch single graphs. Every slot gets a row from every task that has graphs: it is
+         called with each batch, and knows when to wake.
+Bad input: D2018 a graph without a time or a text, if that ends the stream.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _SCHEMA = pa.schema(
     + [(name, pa.int64()) for name in ("last", "graphs", "refused")]
 )
 _MUCH = 32_000_000
-"""Bytes of graphs that wait, about."""
+"""Approximate bytes of buffered graphs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """(time, graph), and maybe note as read_tasks.py has it, to COLUMNS. `slots`: what Spark groups by.
-    `read` makes such rows of what comes, where the source has documents. `forgiving`: a row without a time or
-    a graph is left out and counted.
+    """(time, graph), optionally with a note as in read_tasks.py, to COLUMNS. `slots`: what Spark groups by.
+    `read` makes such rows if the source has documents. `forgiving`: a row without a time or a graph is
+    skipped and counted.
     """
 
     slots: Sequence[int]
@@ -56,7 +56,7 @@ class Bundle:
             if batch.num_columns > 2:
                 notes = batch.column(2).drop_null().to_pylist()
                 refused += sum(len(json.loads(note)["letters"]) for note in notes)
-                batch = batch.filter(batch.column(0).is_valid())  # a note is no graph
+                batch = batch.filter(batch.column(0).is_valid())  # a note is not a graph
             whole = self._whole(batch.select([0, 1]))
             refused += batch.num_rows - whole.num_rows
             waiting.append(whole.cast(GRAPHS))
@@ -68,7 +68,7 @@ class Bundle:
             yield self._dealt(waiting, refused)
 
     def _whole(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Rows that have both a time and a graph. Raises DataError D2018 where all have to."""
+        """Rows with both a time and a graph. Raises DataError D2018 if all must have both."""
         for number, name in enumerate(("time", "graph")):
             if batch.column(number).null_count:
                 if not self.forgiving:

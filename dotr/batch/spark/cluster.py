@@ -1,10 +1,10 @@
 """`--engine spark`: the batch on Spark, here or on a cluster.
 
-Place:   beside local.py; the same functions over batches, run by frames.py's stages.
+Place:   beside batch/local.py; the same functions over batches, run by the stages of frame_stages.py.
 Method:  tasks over Parquet read row groups themselves, so that graphs never cross from JVM to Python: once
          for the times, once to extract. Everything else is read once by tasks over splits of files, held on
-         disk, and looked at twice: for its times, and for its graphs. Workers write the output themselves
-         and report one row a task, so neither facts nor events ever come to the driver.
+         disk, and scanned twice: for its times, and for its graphs. Workers write the output themselves and
+         report one row per task, so neither facts nor events come to the driver.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ if TYPE_CHECKING:
 PLAIN_SPARK = SparkOptions()
 
 MANY = 1024
-"""Quantiles of times that are asked for, at least."""
+"""The minimum of requested quantiles of times."""
 
 
 class SparkRunner:
-    """Owns the session that it starts, until `close`; uses the one that is there if there is one."""
+    """Owns the session that it starts, until `close`; uses an existing one."""
 
     name = "spark"
 
@@ -71,7 +71,7 @@ class SparkRunner:
         self._seconds = 0.0
 
     def session(self) -> SparkSession:
-        """The session; starts it at the first call. Raises EngineError D4301, D4302."""
+        """The session; started on the first call. Raises EngineError D4301, D4302."""
         if self._session is None:
             from pyspark.sql import SparkSession  # noqa: PLC0415  # start-up
 
@@ -88,7 +88,7 @@ class SparkRunner:
         self._session = None
 
     def run(self, request: Request, folder: str, on_progress: OnProgress) -> Report:
-        """As `Runner.run`. `folder` must be one that every worker can write to, or a URI that Spark knows."""
+        """See `Runner.run`. `folder`: one that every worker can write to, or a URI that Spark knows."""
         return run_again(request, lambda request: self._once(request, folder, on_progress))
 
     def _once(self, request: Request, folder: str, on_progress: OnProgress) -> Report:
@@ -116,15 +116,15 @@ class SparkRunner:
             )  # its messages insert or delete
         except DotrError:
             raise
-        except Exception as error:  # Py4J and gRPC raise what they like
+        except Exception as error:  # Py4J and gRPC raise anything
             if _interrupted(error):
                 raise KeyboardInterrupt from None
             raise failures.as_own_error(error) from None
         return report
 
     def _in_slices(self, request: Request, folder: str, on_progress: OnProgress) -> Report:
-        """What lasts: the rounds of local.py as tasks of Spark, the statements before each slice followed in
-        the driver. Workers share the folder, where scratch files are, too.
+        """What lasts: the rounds of batch/local.py as tasks of Spark; the driver maintains the statements
+        before each slice. Workers share the folder, with its scratch files.
         """
         spark, asked = self.session(), self._options.parallelism
         tasks = parallelism(spark, asked)
@@ -145,7 +145,7 @@ class _ClusterRun:
     weights: list[Weight] = field(default_factory=list)
 
     def run(self) -> None:
-        """Everything, and at the end what is to be said of how it was parted."""
+        """The whole run, and then the warnings about its partitioning."""
         layout = self._run()
         if layout is not None:
             self.report.findings += skewed(self.request.program, layout, self.weights)
@@ -186,7 +186,7 @@ class _ClusterRun:
             kept.unpersist()
 
     def _cutoff(self, times: DataFrame, unit: int) -> Cutoff | None:
-        """From where on the log, whose times are in `unit` µs, is refused."""
+        """The time from which the log, with times in `unit` µs, is refused."""
         ahead = self.request.deployment.ahead(self.request.max_jump)
         if ahead.stride >= ENDLESS:
             return None
@@ -196,10 +196,10 @@ class _ClusterRun:
     def _job(
         self, look: frames.Look, cut: Cutoff | None, times: DataFrame, unit: int
     ) -> tuple[Shipped, Layout]:
-        """The job for a log, whose times are looked at again where rules are cut at gaps."""
+        """The job for a log, whose times are scanned again if rules are cut at gaps."""
         assert look.last is not None
         request, last = self.request, look.last if cut is None else cut.last
-        cores = self._cores()  # by now all that come have come
+        cores = self._cores()  # by now all executors have come
         quantiles = frames.thinned(look.quantiles, cores * PARTS)
         plan = request.plan()
         gaps = [] if plan.gap is None else frames.gaps_to_cut_at(times, unit, plan.gap, look)
@@ -208,7 +208,7 @@ class _ClusterRun:
         return ship(make_job(request.deployment, self.clock, layout, request.treatment, cut, place)), layout
 
     def _only_archives(self) -> bool:
-        """Whether tasks can read all of the log by row groups, and nothing in it may be refused."""
+        """Whether tasks can read all of the log by row groups, and nothing of it can be refused."""
         log = self.request.log
         if self.request.states is not None:
             return False  # its instants are written, too
@@ -216,7 +216,7 @@ class _ClusterRun:
         return log.fail and log.remote is None and all(here)
 
     def _write(self, tasks: DataFrame, job: Shipped, detect: frames.Detection = frames.of_facts) -> None:
-        """Detect and write: tasks write files themselves where they can, else Spark does."""
+        """Detect and write: tasks write files themselves if they can, else Spark does."""
         format_ = self.request.format_
         if not is_remote(self.folder):
             self._sum_up(frames.written(tasks, job, self.folder, format_, detect).collect())
@@ -298,7 +298,7 @@ class _ClusterRun:
         return layout
 
     def _known(self) -> KnownTimes | None:
-        """What footers say of the times, where no gap can be too wide."""
+        """The times by the footers, if no gap can be too wide."""
         request = self.request
         found = known_times(request.log.splits)
         if found is None or found.last - found.first > request.deployment.ahead(request.max_jump).stride:
@@ -306,7 +306,7 @@ class _ClusterRun:
         return found
 
     def _slices(self, log: LogListing, layout: Layout, slices: Sequence[ArchiveSlice]) -> Layout:
-        """The run of slices that tasks read themselves."""
+        """The run over slices that tasks read themselves."""
         request, report = self.request, self.report
         report.graphs, (report.first, report.last) = request.log.known, slices[0].span
         report.rungs = {ARCHIVE_RUNG: report.graphs}
@@ -320,15 +320,15 @@ class _ClusterRun:
         return layout
 
     def _cores(self) -> int:
-        """Tasks that can run at once, as far as is known by now."""
+        """Tasks that can run at once, as far as known now."""
         return parallelism(self.spark, self.parallelism)
 
     def _pieces(self) -> int:
-        """Quantiles that are asked for; a cluster's executors may come while they are looked for."""
+        """Quantiles to request; a cluster's executors may come meanwhile."""
         return max(MANY, self._cores() * PARTS)
 
     def _graphs(self) -> tuple[DataFrame, DataFrame]:
-        """(time in the log's unit, graphs), and the frame that is held on disk for it."""
+        """(time in the log's unit, graphs), and its frame held on disk."""
         log = self.request.log
         from pyspark import StorageLevel  # noqa: PLC0415  # start-up
 
@@ -341,7 +341,7 @@ class _ClusterRun:
         return kept.where("time IS NOT NULL").select("time", "graphs"), kept
 
     def _notes(self, kept: DataFrame) -> None:
-        """Dead letters and how times were found, from the rows that are not graphs."""
+        """Dead letters and how times were found, from the rows with notes."""
         for row in kept.where("note IS NOT NULL").select("note").collect():
             note = json.loads(row.note)
             self.report.letters += note["letters"]
@@ -352,7 +352,7 @@ class _ClusterRun:
 
     @contextmanager
     def _stage(self, name: str) -> Iterator[None]:
-        """Time a stage, and report its progress as far as Spark knows it."""
+        """Time a stage, and report its progress as far as Spark knows."""
         start, over = monotonic(), threading.Event()
         watch = threading.Thread(target=self._watch, args=(name, over), daemon=True)
         watch.start()
@@ -371,14 +371,14 @@ class _ClusterRun:
 
 
 def _interrupted(error: BaseException | None) -> bool:
-    """Whether an error came while Ctrl-C was being answered: the talk with the JVM does not outlive it."""
+    """Whether an error came while Ctrl-C was handled, which breaks the connection to the JVM."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__context__
     return error is not None
 
 
 def _tasks(spark: SparkSession) -> tuple[int, int]:
-    """(finished, all) tasks of the stages that run; (0, 0) where Spark does not say (Connect)."""
+    """(finished, all) tasks of the running stages; (0, 0) if unknown (Connect)."""
     try:
         tracker: Any = spark.sparkContext.statusTracker()
         stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]

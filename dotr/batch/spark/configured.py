@@ -1,7 +1,7 @@
-"""How Spark is configured before dotr runs: by spark-submit, by its files of defaults, by the environment.
+"""How Spark is configured before dotr runs: by spark-submit, its defaults files, the environment.
 
-Place:   sessions.py, which sets nothing that is set there already, but for what dotr cannot do without.
-Method:  under spark-submit the JVM runs and knows; else what its launcher will read is read here, since
+Place:   used by sessions.py, which overrides these settings only where dotr requires it.
+Method:  under spark-submit the running JVM knows them; else the launcher's inputs are read here, since
          settings of the JVM itself must be known before it starts.
 """
 
@@ -18,12 +18,12 @@ _LINE = re.compile(r"\s*([^#\s:=][^\s:=]*)\s*(?:[=:]|\s)\s*(.*?)\s*$")
 
 
 def is_submitted(environment: Mapping[str, str] = os.environ) -> bool:
-    """Whether spark-submit started this process, so that the JVM is there already."""
+    """Whether spark-submit started this process, so that the JVM already runs."""
     return "PYSPARK_GATEWAY_PORT" in environment
 
 
 def configured(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The settings that Spark would start with, `spark.master` and `spark.remote` among them."""
+    """The settings that Spark would start with, including `spark.master` and `spark.remote`."""
     if is_submitted(environment):
         return _of_jvm()
     found = _defaults(environment)
@@ -42,7 +42,7 @@ def has_logging() -> bool:
 
 
 def conf_folder(environment: Mapping[str, str]) -> Path | None:
-    """The folder of Spark's configuration; None where neither variable names one."""
+    """The folder of Spark's configuration; None if no variable names one."""
     if environment.get("SPARK_CONF_DIR"):
         return Path(environment["SPARK_CONF_DIR"])
     if environment.get("SPARK_HOME"):

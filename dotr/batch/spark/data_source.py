@@ -1,12 +1,12 @@
-"""`spark.read.format("dotr")`: RDF logs as DataFrames, and back.
+"""`spark.read.format("dotr")`: RDF logs as DataFrames, and DataFrames as RDF logs.
 
-Place:   registered by `dotr.spark.register`; reads with read_tasks.py, as the batch does.
+Place:   registered by `dotr.spark.register`; reads like the batch, by log_splits.py.
 Method:  columns `time` (bigint in the log's unit, or timestamp) and `graph` (N-Triples). Splits are those of
-         a batch. The writer takes the same columns, and `id` where graphs have names (events do); each task
-         writes a file of its own, which gets its name when all are done.
+         a batch. The writer takes the same columns, and `id` if graphs have names (events do); each task
+         writes its own file, which is renamed when all are done.
 Options: path (several: separated by newlines) · timeUnit s|ms|us · timePath · base · onError fail|skip ·
          maxDocument · for writing: as nquads|jsonl.
-Why not: pushed-down filters. A graph's time is known only once the graph is parsed.
+Why not: filter push-down: a graph's time is known only after parsing it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class LogSource(DataSource):
 
     @failures.crossed
     def schema(self) -> StructType:
-        """Looks at the first graph. Integer times know their unit, as those of archives do."""
+        """Reads the first graph. Integer times carry their unit, like those of archives."""
         clock = self._log().clock or Clock()
         made = StructType()
         if clock.integer:
@@ -124,7 +124,7 @@ class LogSource(DataSource):
 
 
 def _here(place: str) -> str:
-    """A place as a path. Raises UsageError D4127 for one that Python cannot open."""
+    """A place as a path. Raises UsageError D4127 if Python cannot open it."""
     if is_remote(place):
         raise UsageError(
             Diagnostic(
@@ -138,7 +138,7 @@ def _here(place: str) -> str:
 
 
 def _refuse_unknown(options: Mapping[str, str]) -> None:
-    """Raise UsageError D4125 for an option that nobody reads: one misspelt would do nothing."""
+    """Raise UsageError D4125 for an unknown option: a misspelt one would have no effect."""
     known = {option.lower(): option for option in _OPTIONS}
     for option in options:
         if option.lower() not in known:
@@ -194,16 +194,16 @@ class LogReader(DataSourceReader):
 
 @dataclass
 class Wrote(WriterCommitMessage):
-    """The files of one task, which do not have their names yet."""
+    """The files of one task, not renamed yet."""
 
     files: tuple[str, ...]
 
 
 class LogWriter(DataSourceArrowWriter):
-    """Writes RDF logs beside what is in the folder already, or (`overwrite`) instead of it: what was there is
-    removed when all that is new has its name.
+    """Writes RDF logs beside the existing files of a folder, or (`overwrite`) instead of them: the old ones
+    are removed once all new ones are renamed.
 
-    Raises RefusedError D5001 for a path that is not a folder, and where files of others would go.
+    Raises RefusedError D5001 for a path that is not a folder, and if foreign files would be removed.
     """
 
     def __init__(
@@ -220,7 +220,7 @@ class LogWriter(DataSourceArrowWriter):
 
     @failures.crossed
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Wrote:
-        """One file of a task; none without rows."""
+        """One file of a task; not created without rows."""
         name = f".{uuid4().hex}.part"
         path = os.path.join(self._path, name)
         file = None
@@ -294,5 +294,5 @@ def _written_before(folder: str) -> list[str]:
 
 
 def _name(stamp: str, graph: str, row: int) -> str:
-    """A name for a graph that has none. `row` tells equal graphs of one file apart."""
+    """A name for a graph without one. `row` distinguishes equal graphs of one file."""
     return f"urn:dotr:graph:{blake2b(f'{stamp} {graph}'.encode(), digest_size=15).hexdigest()}-{row}"

@@ -1,8 +1,8 @@
 """`dotr.spark.detect`: a DataFrame of graphs in, a DataFrame of composite events out.
 
-Place:   for users with their own session, Connect included; the command line goes by way of cluster.py.
-Method:  program and background are read here, by the driver. The time column is looked at once when the
-         function is called (frames.py says why); graphs are only read when the result is.
+Place:   for users with their own session, including Connect; the command line uses cluster.py.
+Method:  program and background are read here, by the driver. The time column is scanned once when the
+         function is called (frame_stages.py explains why); graphs are only read when the result is.
 """
 
 from __future__ import annotations
@@ -54,26 +54,24 @@ def detect(
     on_error: str = "fail",
     persist: bool = False,
 ) -> Found:
-    """The composite events of `log`, as `dotr run` finds them, in no order, and its dead letters.
+    """The composite events of `log`, as by `dotr run`, unordered, and its dead letters.
 
-    `log` has the columns `time` (an integer type, in `time_unit`, or timestamp) and `graph` (N-Triples);
-    rows of one time are one instant, order does not matter. `time_unit` ("s", "ms", "us") need not be given
-    where the column knows it: of archives of `dotr convert` and of the data source `dotr`; elsewhere it is
-    "s". `rules` are paths of .dotr and .dlog files, `text` is rules as text instead,
-    `background` more RDF files, all on the driver. `by`: "auto", "key" or "time". `slice_length` replaces
-    the chosen slices of time. `max_jump`: how far ahead of the time before it a time may lie.
-    `budget`: units of work, as `--budget`; what takes more is an error. `on_error`: "fail", or "skip": graphs
-    that cannot be read, and instants in error, become dead letters. The column `time` is read once, when this
-    is called (again for rules that tick, under `max_jump`, or where rules are cut at gaps), both columns each
-    time that a result is read; `persist` holds them in memory and on disk instead, until the session ends or
-    its cache is cleared.
+    `log` has the columns `time` (an integer type, in `time_unit`, or timestamp) and `graph` (N-Triples); rows
+    of one time are one instant, order does not matter. `time_unit` ("s", "ms", "us") is not needed if the
+    column has it (archives of `dotr convert`, the data source `dotr`); the default is "s". `rules` are paths
+    of .dotr and .dlog files, `text` is rules as text instead, `background` more RDF files, all on the driver.
+    `by`: "auto", "key" or "time". `slice_length` overrides the chosen slices of time. `max_jump`: how far
+    ahead of the time before it a time may lie. `budget`: units of work, like `--budget`; more is an error.
+    `on_error`: "fail", or "skip": unreadable graphs, and instants in error, become dead letters. The column
+    `time` is read once, during this call (again for rules that tick, with `max_jump`, or if rules are cut at
+    gaps), both columns each time that a result is read; `persist` holds them in memory and on disk instead,
+    until the session ends or its cache is cleared.
 
     Events have (time as in `log`, but bigint for every integer type; rule; id; bindings: WITH variable → term
     as N-Triples; match: JSON as in a JSON line; graph: sorted N-Triples), letters (time, letter: a JSON
-    line).
-    Raises ProgramError, DataError (background; D2106 and D2107 for times too far ahead), UsageError D4122
-    (columns), D4123 (arguments). What is wrong with a graph is reported when the result is read, as dotr's
-    own exception, too.
+    line). Raises ProgramError, DataError (background; D2106 and D2107 for times too far ahead), UsageError
+    D4122 (columns), D4123 (arguments). Errors of graphs are raised when the result is read, also as dotr's
+    exceptions.
     """
     failures.install()
     refuse_streaming(log)
@@ -132,7 +130,7 @@ def detect(
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a log came to: two frames that are computed when they are read."""
+    """The result for a log: two frames that are computed when read."""
 
     events: DataFrame
     letters: DataFrame
@@ -175,7 +173,7 @@ def clock_of_frame(log: DataFrame, time_unit: str | None) -> Clock:
 
 
 def graphs_of(log: DataFrame, clock: Clock) -> DataFrame:
-    """The two columns, time as bigint (of microseconds where it is a timestamp)."""
+    """The two columns, time as bigint (of microseconds if it is a timestamp)."""
     from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
 
     time = f.col("time").cast("bigint") if clock.integer else f.unix_micros("time")

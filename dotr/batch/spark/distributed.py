@@ -1,13 +1,13 @@
-"""A distributed stream: instants gathered by Spark, extracted by all workers, detected part by part.
+"""A distributed stream: instants collected by Spark, extracted by all workers, detected part by part.
 
-Place:   `dotr stream` and `dotr.spark.stream`, where stream_modes.py chooses it.
+Place:   runs `dotr stream` and `dotr.spark.stream` if stream_modes.py chooses it.
 Method:  withWatermark → group by instant (append: an instant leaves when it is closed) → extract → by part,
          transformWithState (part_processor.py) → the events of a batch, sorted by (time, rule, id), in a file
-         named by its number. The watermark lies behind the lateness by one more, so that the last instant is
-         open as it is in `dotr run`. The stream is closed by a row of its own behind the last instant, in a
+         named by its number. The watermark's delay is the lateness and one more, so that the last instant
+         stays open as in `dotr run`. The stream is closed by a special row after the last instant, in a
          folder of the checkpoint that is a second source.
-Why not: one state for all. It would be one engine, with Spark around it.
-Bad input: D4311 · D5220 · D5221, and what workers report (failures.py).
+Why not: one state for all: that would be one engine, with Spark around it.
+Bad input: D4311 · D5220 · D5221, and errors of workers (failures.py).
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ _SHIFT: Time = 10**17
 
 _ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _OPERATORS = 2
-"""Of the query that Spark runs: its states belong to it. 1 kept a row of state for every instant."""
+"""The version of Spark's query and its states. Version 1 kept a row of state for every instant."""
 
 
 @dataclass(frozen=True, slots=True)
 class Graphs:
-    """A streaming frame (time: bigint in the clock's unit, or µs; graph; and maybe note, as read_tasks.py has
-    it), or what `read` makes such rows of. `base`: that of N-Triples; None where dotr wrote the graphs.
+    """A streaming frame (time: bigint in the clock's unit, or µs; graph; optionally note, as in
+    read_tasks.py), or the input of `read`, which makes such rows. `base`: None if dotr wrote the graphs.
     """
 
     frame: DataFrame
@@ -97,7 +97,7 @@ def start(
     on_batch: OnBatch = ignore_batch,
     cores: int | None = None,
 ) -> DistributedStream:
-    """Start a query over a streaming frame. `cores`: tasks at once, where Spark does not say.
+    """Start a query over a streaming frame. `cores`: tasks at once, if Spark does not know.
 
     Raises UsageError D4127, D4129, D4309, RefusedError D5001, D5220, DataError D2102.
     """
@@ -111,7 +111,7 @@ def start(
 
 
 class DistributedStream(Running):
-    """Owns a running query, what is written of it, and what is known of its parts."""
+    """Owns a running query, its output, and what is known of its parts."""
 
     mode = DISTRIBUTED
 
@@ -172,7 +172,7 @@ class DistributedStream(Running):
         """Start the query."""
         self.query = self.with_observed(self._started(closing=self._is_closing()))
 
-    # -- what Spark runs
+    # -- the query
 
     def _started(self, closing: bool) -> StreamingQuery:
         spark = self._graphs.frame.sparkSession
@@ -226,7 +226,7 @@ class DistributedStream(Running):
         return graphs.frame.mapInArrow(shipped(work), COLUMNS)
 
     def _observed(self, found: DataFrame) -> DataFrame:
-        """What comes out, with the metrics that Spark shows in its progress: events, and facts by rule."""
+        """The output, with the metrics that Spark shows in its progress: events, and facts by rule."""
         from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
 
         sizes = f.from_json("sizes", "map<string,bigint>")
@@ -237,7 +237,7 @@ class DistributedStream(Running):
         ]
         return found.observe(OUTPUT, *metrics)
 
-    # -- what comes of it
+    # -- its results
 
     def take(self, frame: DataFrame, number: int) -> None:
         """Spark's callback: the events of a batch."""
@@ -256,7 +256,7 @@ class DistributedStream(Running):
         self._add(Taken(number, events=len(events)))
 
     def state(self) -> State:
-        """As the parts reported it."""
+        """As reported by the parts."""
         clock, unit = self._graphs.clock, self._graphs.unit
         closed = self._event_time.closed(self._watermark) // unit * unit
         return State(
@@ -288,7 +288,7 @@ class DistributedStream(Running):
         watermark = self._committed()
         last = watermark + self._delay
         if not watermark or last in self._noted_ends():
-            return  # nothing came, or the end came last
+            return  # no data, or the end was last
         exact = self._graphs.clock.integer and self._graphs.unit % 1000 == 0
         end = last + self._delay + (0 if exact else 1)
         self._folder.write_state(f"ends/{end}.json", json.dumps({"at": end}).encode())
@@ -296,14 +296,14 @@ class DistributedStream(Running):
         self._ended()
 
     def _is_closing(self) -> bool:
-        """Whether an end is written that no batch has passed: the stream was killed while it was closed."""
+        """Whether an end is written that no batch has processed: the stream was killed while closing."""
         return any(end > self._committed() + self._delay for end in self._noted_ends())
 
     def _noted_ends(self) -> set[int]:
         return {int(name.removesuffix(".json")) for name in os.listdir(self._ends) if name.endswith(".json")}
 
     def _committed(self) -> int:
-        """The watermark (ms) behind the last batch that has ended; 0 before there is one."""
+        """The watermark (ms) after the last finished batch; 0 before the first."""
         folder = os.path.join(self._spark_state, "commits")
         names = os.listdir(folder) if os.path.isdir(folder) else []
         last = max((int(name) for name in names if name.isdigit()), default=None)
@@ -333,8 +333,8 @@ def _other_operators(place: str) -> RefusedError:
 
 
 def quiet(spark: SparkSession) -> None:
-    """Keep away what Spark's Python workers print of themselves; what goes wrong in them is an exception, and
-    Spark's own log is written as before.
+    """Suppress the messages that Spark's Python workers print; their errors are exceptions, and Spark's log
+    is written as before.
     """
     java: Any = spark.sparkContext._jvm
     java.java.lang.System.setErr(java.java.io.PrintStream(java.java.io.OutputStream.nullOutputStream()))
@@ -342,7 +342,7 @@ def quiet(spark: SparkSession) -> None:
 
 @contextmanager
 def _settings(spark: SparkSession, cores: int) -> Iterator[None]:
-    """What a query takes over when it starts; the session has its own settings again behind it."""
+    """Settings that a query takes when it starts; the session's own are restored afterwards."""
     wanted = {
         "spark.sql.shuffle.partitions": str(cores),
         "spark.sql.streaming.stateStore.providerClass": _ROCKS,

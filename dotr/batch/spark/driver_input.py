@@ -1,4 +1,4 @@
-"""Rules and background as Python hands them over: paths or text, all on the driver.
+"""Rules and background passed from Python: paths or text, all on the driver.
 
 Place:   under `dotr.spark.detect`, `stream` and `materialize`.
 """
@@ -32,7 +32,7 @@ def deployed(
     base: str | None = None,
     budget: int = BUDGET,
 ) -> Deployment:
-    """The program of some paths, or of a text, over its background and more.
+    """The program of some paths, or of a text, with its background and more.
 
     Raises ProgramError, DataError; UsageError D4123 for both or neither.
     """

@@ -1,8 +1,8 @@
 """Enriched graphs of a log, by Spark: `dotr batch --emit-state`.
 
-Place:   a job of its own beside those of frame_stages.py, over the same instants; only where it is asked for.
-Method:  each task enriches its instants and writes what holds at them to a file of its own; it reports the
-         file's name, so that files of attempts that failed are not taken.
+Place:   a separate job beside those of frame_stages.py, over the same instants; only on request.
+Method:  each task enriches its instants and writes what holds at them to its own file; it reports the file's
+         name, so that files of failed attempts are not used.
 Why not: rows beside those of facts, which are shuffled: enriched graphs are larger than the log.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def write_states(instants: DataFrame, job: Shipped, clock: Clock, folder: str) -> list[str]:
-    """Write what holds at every instant to files in `folder`, which all workers share; their names."""
+    """Write what holds at every instant to files in `folder`, shared by all workers; returns their names."""
     unit = clock.unit if clock.integer else 1
     found = instants.mapInArrow(shipped(_WriteStates(job, unit, folder)), "file string").collect()
     return sorted(row.file for row in found if row.file)
@@ -47,7 +47,7 @@ class _WriteStates:
         worker.extracting.report_states(part.write)
         try:
             for _ in extract(worker, trusted_instants(batches, self.unit)):
-                pass  # facts, and letters, are those of the job beside this one
+                pass  # facts and letters come from the job beside this one
         finally:
             worker.extracting.report_states(None)
         yield pa.RecordBatch.from_arrays([texts([part.close()])], names=["file"])

@@ -1,6 +1,6 @@
-"""How the stream's time is written as Spark's event time.
+"""The stream's time as Spark's event time.
 
-Place:   distributed.py makes it; instant_processor.py and part_processor.py read watermarks by it.
+Place:   made by distributed.py; instant_processor.py and part_processor.py read watermarks with it.
 """
 
 from __future__ import annotations
@@ -11,14 +11,12 @@ from dotr.late import dataclass
 
 @dataclass(frozen=True, slots=True)
 class EventTime:
-    """How the stream's time, in µs, is written as Spark's event time: `shift` µs later, since Spark drops
-    what is not after 1970.
-    """
+    """The stream's time, in µs, as Spark's event time: `shift` µs later, as Spark drops times up to 1970."""
 
     shift: Time
 
     def closed(self, watermark: int) -> Time:
-        """The last of our times that a watermark of Spark's, in ms, closes."""
+        """The last of the stream's times that a watermark of Spark, in ms, closes."""
         return watermark * 1000 - self.shift
 
     def timer(self, time: Time) -> int:

@@ -1,7 +1,7 @@
 """Functions that run in Spark's workers: an Executor of the standard library over a session.
 
-Place:   cluster.py gives it to local.py's runner for what lasts, whose rounds are functions over files that
-         every worker sees.
+Place:   cluster.py passes it to the runner of batch/local.py for what lasts, whose rounds are functions over
+         files that every worker sees.
 Method:  a function with its arguments is a job of one task, a row of bytes in and one out; jobs are submitted
          by threads, so that Spark runs as many at once as there are cores.
 """
@@ -43,14 +43,14 @@ class SparkExecutor(Executor):
         frame = self._spark.createDataFrame([(content,)], "work binary").coalesce(1)
         try:
             [row] = frame.mapInArrow(shipped(called), "result binary").collect()
-        except Exception as error:  # Py4J and gRPC raise what they like
+        except Exception as error:  # Py4J and gRPC raise anything
             raise failures.as_own_error(error) from None
         result: T = pickle.loads(row.result)  # noqa: S301  # our own worker's bytes
         return result
 
 
 def called(batches: Batches) -> Batches:
-    """Batches of functions as batches of what they give."""
+    """Batches of functions as batches of their results."""
     return crossing_to_driver(lambda: _called(batches))
 
 

@@ -1,12 +1,12 @@
-"""What went wrong in a worker, reported to who asked for the result: dotr's own exceptions, with their code.
+"""Errors of workers, reported to the caller of the action: dotr's own exceptions, with their codes.
 
-Place:   every function that Spark runs for dotr goes through `shipped`; `install` is called by all that hand
-         a frame to a user.
-Method:  an error that a user can fix crosses to the driver as text between two marks; `convert_exception`,
-         where PySpark makes exceptions of what the JVM or the Connect server said, makes dotr's error of it.
-         A function is shipped by value: first thing in every task it compares dotr's version there with the
-         driver's, before anything of dotr is imported or unpickled.
-Why not: leave it to the user to take Spark's exception apart. Its text is a traceback of three processes.
+Place:   every function that Spark runs for dotr goes through `shipped`; all functions that return a frame to
+         a user call `install`.
+Method:  an error that a user can fix crosses to the driver as text between two markers; `convert_exception`,
+         where PySpark makes exceptions from errors of the JVM or the Connect server, turns it into dotr's
+         error. A function is shipped by value: at the start of every task it compares the worker's version of
+         dotr with the driver's, before anything of dotr is imported or unpickled.
+Why not: leave Spark's exception to the user: its text is a traceback of three processes.
 Bad input: D4303 a job failed for a reason that is not dotr's · D4307 a worker without this dotr.
 """
 
@@ -49,13 +49,13 @@ _KINDS: dict[str, type[DotrError]] = {
     for kind in (DataError, EngineError, ProgramError, RefusedError, UnsupportedError, UsageError)
 }
 _CONVERTERS = ("pyspark.errors.exceptions.captured", "pyspark.sql.connect.client.core")
-"""Modules whose `convert_exception` is called: with a JVM of one's own, and over Connect."""
+"""Modules whose `convert_exception` is called: with an own JVM, and over Connect."""
 
 
 def crossing_to_driver(work: Callable[[], Batches]) -> Batches:
-    """The batches of `work`; an error a user can correct crosses to the driver as text that `own` reads.
+    """The batches of `work`; an error that a user can fix crosses to the driver as text that `own` reads.
 
-    Meanwhile the worker's collector of cycles looks rarely: facts and events are many, and have none.
+    Meanwhile the worker's garbage collector runs rarely: facts and events are many, without cycles.
     """
     with rarely():
         try:
@@ -65,13 +65,13 @@ def crossing_to_driver(work: Callable[[], Batches]) -> Batches:
 
 
 def crossing(error: DotrError) -> str:
-    """An error as text that `own` finds in whatever Spark makes of it."""
+    """An error as text that `own` finds in Spark's exception."""
     content = json.dumps([type(error).__name__, list(map(packed, error.diagnostics))])
     return f"{error}\n{_MARK}{content}{_MARK}"
 
 
 def crossed(function: Callable[P, T]) -> Callable[P, T]:
-    """A method that Spark calls in a process of its own; its errors cross to the driver as those of tasks."""
+    """A method that Spark calls in another process; its errors cross to the driver like those of tasks."""
 
     @wraps(function)
     def called(*given: P.args, **named: P.kwargs) -> T:
@@ -84,7 +84,7 @@ def crossed(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def shipped(work: Work, version: str = __version__) -> Work:
-    """`work` for Spark's workers, which it reaches only where dotr has the driver's version."""
+    """`work` for Spark's workers, called only if dotr there has the driver's version."""
     content = pickle.dumps(work, pickle.HIGHEST_PROTOCOL)
 
     def checked(batches: Any) -> Any:  # shipped by value: it names nothing of dotr
@@ -106,7 +106,7 @@ def shipped(work: Work, version: str = __version__) -> Work:
 
 
 def own(text: str) -> DotrError | None:
-    """The error that a worker reported, out of the text of an exception of Spark's; None if there is none."""
+    """The error that a worker reported, from the text of an exception of Spark, or None."""
     parts = text.split(_MARK)
     if len(parts) >= 3:
         kind, found = json.loads(parts[1])
@@ -135,7 +135,7 @@ def _other_worker(wanted: str, found: str, host: str, python: str) -> EngineErro
 
 
 def as_own_error(error: Exception) -> DotrError:
-    """What a worker reported, out of the exception that Spark made of it; D4303 for everything else."""
+    """A worker's error, from the exception that Spark made of it; D4303 for everything else."""
     if isinstance(error, DotrError):
         return error
     text = str(error)
@@ -154,10 +154,10 @@ def as_own_error(error: Exception) -> DotrError:
 
 
 def install() -> None:
-    """From now on an action on any frame raises dotr's own error where a worker reported one."""
+    """Let actions on any frame raise dotr's error if a worker reported one."""
     for name in _CONVERTERS:
         if name == _CONVERTERS[1] and name not in sys.modules:
-            continue  # no Connect session, and maybe none of the libraries that it needs
+            continue  # no Connect session, possibly without the libraries that it needs
         module: Any = import_module(name)
         convert = module.convert_exception
         if not getattr(convert, "of_dotr", False):

@@ -1,10 +1,10 @@
 """The stages as DataFrames: instants → facts → events. Nothing here needs a SparkContext.
 
 Place:   `dotr.spark.detect` and cluster.py build their jobs from these.
-Method:  one look at the time column (no graphs) gives first, last, quantiles, and whether any time comes
-         twice. Only if one does are graphs shuffled, and then only those of such times, unless they are
-         most. Facts are few and small; they are shuffled once, by part.
-Why not: group all graphs by time. They are by far the largest thing in the job.
+Method:  one scan of the time column (no graphs) yields first, last, quantiles, and whether any time occurs
+         twice. Only graphs of repeated times are shuffled, unless these are most. Facts are few and small;
+         they are shuffled once, by part.
+Why not: group all graphs by time: they are by far the largest data in the job.
 """
 
 from __future__ import annotations
@@ -41,9 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FEW = 100_000
-"""Times that come more than once, up to which they are sent to every worker instead of shuffling all
-graphs.
-"""
+"""The limit of repeated times that are sent to every worker, instead of shuffling all graphs."""
 
 EVENT_COLUMNS = "rule string, id string, bindings map<string,string>, match string, graph string"
 LINE_COLUMNS = "value string, note string"
@@ -55,7 +53,7 @@ WRITTEN_COLUMNS = (
 )
 
 Stamped: TypeAlias = tuple[int | None, Sequence[str | None]]
-"""A time as the frame has it, and the graphs of that time."""
+"""A time in the frame's unit, and the graphs of that time."""
 
 _WIDEST = 2**62
 _CELLS = 1_000_000
@@ -64,8 +62,8 @@ _EVENTS = 1024
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the time column says. Times are in microseconds; `repeated` counts times of several rows.
-    `instants` None: nobody has counted them yet.
+    """Statistics of the time column. Times are in microseconds; `repeated` counts times of several rows.
+    `instants` None: not counted yet.
     """
 
     graphs: int
@@ -77,8 +75,8 @@ class Look:
 
 
 def look(frame: DataFrame, unit: int, pieces: int) -> Look:
-    """One job over the column `time` (bigint, in `unit` µs) of a frame of graphs, or, with a column `n`, of
-    times of which each row has so many graphs.
+    """One job over the column `time` (bigint, in `unit` µs) of a frame of graphs, or of times with their
+    number of graphs in a column `n`.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
 
@@ -113,14 +111,14 @@ def counted(log: DataFrame) -> DataFrame:
 
 
 def thinned(quantiles: Sequence[Time], pieces: int) -> list[Time]:
-    """So many of the quantiles, evenly."""
+    """An even selection of the quantiles."""
     count = min(pieces, len(quantiles))
     return [quantiles[i * len(quantiles) // count] for i in range(count)]
 
 
 def instants(frame: DataFrame, repeated: int) -> DataFrame:
-    """(time, graph), or (time, graphs) of which an instant may have several rows, as (time, graphs): one row
-    an instant. `repeated` as in Look.
+    """(time, graph), or (time, graphs) with several rows per instant, as (time, graphs) with one row per
+    instant. `repeated` as in Look.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
 
@@ -135,7 +133,7 @@ def instants(frame: DataFrame, repeated: int) -> DataFrame:
 
 
 def gathered(frame: DataFrame) -> DataFrame:
-    """As `instants`, by a shuffle of all graphs."""
+    """`instants` by a shuffle of all graphs."""
     from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
 
     whole = "graphs" in frame.columns
@@ -145,7 +143,7 @@ def gathered(frame: DataFrame) -> DataFrame:
 
 def gaps(times: DataFrame, unit: int, stride: Time, some: int = 0) -> Iterator[Gap]:
     """The gaps wider than `stride` in a column `time` (bigint, in `unit` µs), in time order. `some`: not all
-    need to be found, and cells may be so wide, in `unit` µs.
+    need to be found; the width of cells, in `unit` µs.
     """
     from pyspark.sql import Window  # noqa: PLC0415  # start-up
     from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
@@ -165,8 +163,8 @@ def gaps(times: DataFrame, unit: int, stride: Time, some: int = 0) -> Iterator[G
 
 
 def gaps_to_cut_at(times: DataFrame, unit: int, gap: Time, look: Look) -> list[Gap]:
-    """Some of the gaps wider than `gap`, in time order: at most MANY_GAPS, and those inside a cell of a
-    millionth of the log are passed over, since one task puts all cells in order.
+    """Some of the gaps wider than `gap`, in time order: at most MANY_GAPS, without those inside a cell of a
+    millionth of the log, since one task sorts all cells.
     """
     assert look.first is not None
     assert look.last is not None
@@ -174,7 +172,7 @@ def gaps_to_cut_at(times: DataFrame, unit: int, gap: Time, look: Look) -> list[G
 
 
 def repeated_times(times: DataFrame) -> list[Time]:
-    """The times that come more than once, of which there are FEW."""
+    """The times that occur more than once, at most FEW."""
     from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
 
     found = times.groupBy("time").agg(f.count("*").alias("n")).where("n > 1").select("time").collect()
@@ -189,8 +187,8 @@ def facts(instants: DataFrame, job: Shipped, clock: Clock, base: str | None = No
 def first_accepted(
     instants: DataFrame, job: Shipped, clock: Clock, first: Time, base: str | None = None
 ) -> Time | None:
-    """The first instant not in error, where ticks begin, from `first` on; None where there is none. Extracts
-    it, and those before.
+    """The first instant not in error, where ticks begin, from `first` on, or None. Extracts it and those
+    before it.
     """
     unit = clock.unit if clock.integer else 1
     while True:
@@ -204,7 +202,7 @@ def first_accepted(
 
 
 def letters(facts: DataFrame, clock: Clock) -> DataFrame:
-    """The dead letters among rows of facts: (time as events have it, letter: a JSON line)."""
+    """The dead letters among rows of facts: (time as in events, letter: a JSON line)."""
     from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
 
     unit = clock.unit if clock.integer else 1
@@ -214,7 +212,7 @@ def letters(facts: DataFrame, clock: Clock) -> DataFrame:
 
 
 def undated(frame: DataFrame, clock: Clock) -> DataFrame:
-    """Dead letters of the rows of (time, graph) that have no time."""
+    """Dead letters of rows of (time, graph) without a time."""
     from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
 
     letter = dead_letter(missing("a row of the log", "time"), None)
@@ -225,12 +223,12 @@ def undated(frame: DataFrame, clock: Clock) -> DataFrame:
 
 
 def events(placed: DataFrame, job: Shipped, clock: Clock) -> DataFrame:
-    """Detect in what `by_part` placed: one row an event."""
+    """Detect over rows placed by `by_part`: one row per event."""
     return placed.mapInArrow(shipped(_Detect(job)), _event_columns(clock))
 
 
 def no_events(spark: SparkSession, clock: Clock) -> DataFrame:
-    """What an empty log gives."""
+    """The result for an empty log."""
     return spark.createDataFrame([], _event_columns(clock))
 
 
@@ -243,11 +241,11 @@ def _event_columns(clock: Clock) -> str:
 
 
 Detection: TypeAlias = Callable[[Worker, Batches], tuple[Detecting, Iterator[Composite]]]
-"""Of a task's batches: the events, and who finds them."""
+"""The events of a task's batches, and their source."""
 
 
 def of_facts(worker: Worker, batches: Batches) -> tuple[Detecting, Iterator[Composite]]:
-    """The events of what `by_part` placed."""
+    """The events over rows placed by `by_part`."""
     detecting = worker.detecting()
     return detecting, detecting.events(fact_rows(batches))
 
@@ -255,7 +253,7 @@ def of_facts(worker: Worker, batches: Batches) -> tuple[Detecting, Iterator[Comp
 def written(
     tasks: DataFrame, job: Shipped, folder: str, format_: str, detect: Detection = of_facts
 ) -> DataFrame:
-    """Detect, and write: one row a task, WRITTEN_COLUMNS."""
+    """Detect and write: one row per task, WRITTEN_COLUMNS."""
     return tasks.mapInArrow(shipped(_WriteEvents(job, detect, folder, format_)), WRITTEN_COLUMNS)
 
 
@@ -267,8 +265,8 @@ def noted_columns(format_: str, clock: Clock) -> str:
 def noted(
     tasks: DataFrame, job: Shipped, format_: str, clock: Clock, detect: Detection = of_facts
 ) -> DataFrame:
-    """Detect: one row an event, as Spark's writers want it, and one a task with a
-    note (JSON: counts, dropped, parts), in which everything else is null.
+    """Detect: one row per event, as Spark's writers need it, and one per task with a note (JSON: counts,
+    dropped, parts) and null elsewhere.
     """
     return tasks.mapInArrow(shipped(_Note(job, detect, format_)), noted_columns(format_, clock))
 
@@ -285,7 +283,7 @@ class Extract:
         return crossing_to_driver(lambda: fact_batches(self.rows(_stamped(batches))))
 
     def rows(self, stamped: Iterable[Stamped]) -> Iterator[FactRow]:
-        """Rows of facts, and what else is to be reported."""
+        """Rows of facts, and further reports."""
         worker = self.shipped.worker()
         letters: list[FactRow] = []
         instants = self._instants(stamped)
@@ -302,7 +300,7 @@ class Extract:
             yield time, [read(graph, time) for graph in graphs]
 
     def _readable(self, stamped: Iterable[Stamped], letters: list[FactRow]) -> Iterator[Instant]:
-        """As `_instants`, of what can be read; `letters` gets the rest."""
+        """Like `_instants`, of what can be read; `letters` gets the rest."""
         for stamp, graphs in stamped:
             found: list[list[Triple]] = []
             wrong: list[str] = []
@@ -438,14 +436,14 @@ class _Note:
 
 
 class _EventLines:
-    """Owns the text of a task's events: what a format has at its head stands before the first."""
+    """Owns the text of a task's events: a format's head comes before the first."""
 
     def __init__(self, format_: str, job: Job) -> None:
         self._clock = job.clock
         self._head, self._format = formatter(format_, job.program.prefixes, job.program.rules)
 
     def of(self, events: Sequence[Composite]) -> list[str]:
-        """A text an event, without the end of its last line: Spark's writer ends it."""
+        """One text per event, without the last line end, which Spark's writer adds."""
         lines = [self._format([event], self._clock)[:-1] for event in events]
         if self._head:
             lines.insert(0, self._head[:-1])

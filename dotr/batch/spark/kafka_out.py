@@ -1,9 +1,9 @@
 """Events to a topic of Kafka, by Spark's connector.
 
-Place:   streams.py and distributed.py, where `out` is `kafka:SERVERS/TOPIC`.
+Place:   used by streams.py and distributed.py, if `out` is `kafka:SERVERS/TOPIC`.
 Method:  a batch's events are one write, in order, by one task: the key is the event's id, the value its JSON
-         line. A batch that comes again is sent again, and its ids are the same: who reads takes each once.
-Bad input: D4312 a place that is not a topic · D4303 what the connector says.
+         line. A repeated batch is sent again with the same ids, by which consumers can deduplicate.
+Bad input: D4312 a place that is not a topic · D4303 errors of the connector.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Send = Callable[[str], None]
 
 
 def sender(spark: SparkSession, place: str, format_: str) -> Send | None:
-    """What sends the JSON lines of a batch to `place`; None for a folder. Raises UsageError D4312."""
+    """A sender of a batch's JSON lines to `place`; None for a folder. Raises UsageError D4312."""
     if not place.startswith(KAFKA):
         return None
     servers, _, topic = place.removeprefix(KAFKA).rpartition("/")
@@ -47,7 +47,7 @@ def sender(spark: SparkSession, place: str, format_: str) -> Send | None:
             frame = spark.createDataFrame(rows, "key string, value string").coalesce(1)
             writer = frame.write.format("kafka").option("kafka.bootstrap.servers", servers)
             writer.option("topic", topic).option("kafka.enable.idempotence", "true").save()
-        except Exception as error:  # Py4J raises what it likes
+        except Exception as error:  # Py4J raises anything
             raise as_own_error(error) from None
 
     return send

@@ -1,10 +1,10 @@
-"""`dotr.spark.graphs`: a frame of any columns becomes a log, a graph a row, through a mapping.
+"""`dotr.spark.graphs`: a frame of any columns becomes a log, one graph per row, through a mapping.
 
-Place:   before detect, stream and write, which take what this gives.
+Place:   before detect, stream and write, which take its result.
 Method:  the template is compiled once in every task and run over Arrow batches (mapInArrow), so rows never
-         become Python objects of Spark's, and no parser runs. The kind of time is decided here, by the type
-         of the column and its filters: a frame's columns have types before anything runs.
-Bad input: D2401, D2402 the mapping, reported when it is called; D2404 and what times say, when rows are read.
+         become Spark's Python objects, and no parser runs. The kind of time is decided here, by the type of
+         the column and its filters, which are known before anything runs.
+Bad input: D2401, D2402 the mapping, when called; D2404 and errors of times, when rows are read.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def graphs(
     assert read.time is not None
     columns = _columns(frame)
     clock = _clock(frame, read, time_unit or "s", time_zone)
-    compile_mapping(read, columns, clock.unit, time_zone, _PLACE)  # says what is wrong with it now
+    compile_mapping(read, columns, clock.unit, time_zone, _PLACE)  # reports its errors now
     used = list(cells_used(read))
     work = ReadTable(read, tuple(used), clock, time_zone, on_error == "fail")
     narrow = frame.select(*dict.fromkeys(_quoted(frame, name) for name in used))
@@ -102,7 +102,7 @@ def _mapping(
 
 
 def _columns(frame: DataFrame) -> list[str]:
-    """Names of the columns, fields of structs as `a.b`."""
+    """Names of the columns, with fields of structs as `a.b`."""
 
     def below(fields: Sequence[Any], prefix: str) -> Iterator[str]:
         for field in fields:
@@ -116,7 +116,7 @@ def _columns(frame: DataFrame) -> list[str]:
 
 
 def _quoted(frame: DataFrame, name: str) -> str:
-    """The column of the frame that a name leads to."""
+    """The column of the frame with a (dotted) name."""
     own = name if name in frame.columns else name.split(".", 1)[0]
     return f"`{own.replace('`', '``')}`"
 
@@ -131,7 +131,7 @@ def _clock(frame: DataFrame, mapping: TableMapping, unit: str, zone: str) -> Clo
 
 @dataclass(frozen=True, slots=True)
 class ReadTable:
-    """Rows of `columns` to (time, graph, letter); letters where `fail` is not set."""
+    """Rows of `columns` to (time, graph, letter); letters unless `fail` is set."""
 
     mapping: TableMapping
     columns: tuple[str, ...]

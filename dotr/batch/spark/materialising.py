@@ -1,12 +1,11 @@
 """`dotr.spark.materialize`: a table of triples closed under rules, in one pass.
 
-Place:   for knowledge graphs that one machine cannot hold; what one can hold, `dotr query` closes quicker.
-Method:  the schema (RDFS and OWL vocabulary), which is small, is collected and closed by the driver, and goes
-         to every worker. Where no rule then has two atoms of data in its body, what follows from a triple
-         follows from it and the schema alone, so pieces of the table are closed apart from each other, and
-         duplicates are removed once at the end. Description logic programs (Grosof et al. 2003) of RDFS are
-         of this form.
-         Rules that join data at a node take repeated passes, which must be asked for (node_passes.py).
+Place:   for knowledge graphs too large for one machine; `dotr query` is faster for others.
+Method:  the schema (RDFS and OWL vocabulary), which is small, is collected and closed by the driver, and sent
+         to every worker. If no rule then has two atoms of data in its body, the consequences of a triple
+         follow from it and the schema alone, so pieces of the table are closed independently, and duplicates
+         are removed once at the end. Description logic programs (Grosof et al. 2003) of RDFS are of this
+         form. Rules that join data at a node need repeated passes, on request (node_passes.py).
 Why not: semi-naive evaluation by joins of DataFrames: a prototype took 13 times the CPU of one process.
 Bad input: D4122 other columns · D4310 a rule that joins data with data · D3101 an inconsistent schema.
 """
@@ -55,12 +54,12 @@ def materialize(
     background: Sequence[str | PathLike[str]],
     passes: int | None = None,
 ) -> DataFrame:
-    """The closure of a table of triples, each once, in no order.
+    """The closure of a table of triples, distinct and unordered.
 
     `triples` has the columns subject, predicate and object, terms as in N-Triples; its schema triples are
-    looked for when this is called. `rules`, `text` and `background` as in `detect`. `passes`: how many more
-    may be made where rules join data; they run when this is called.
-    Raises ProgramError, DataError, UsageError D4122, D4123, UnsupportedError D4310, D4313.
+    collected during this call. `rules`, `text` and `background` as in `detect`. `passes`: the limit of
+    further passes if rules join data; they run during this call. Raises ProgramError, DataError, UsageError
+    D4122, D4123, UnsupportedError D4310, D4313.
     """
     failures.install()
     missing = [name for name in COLUMNS if name not in triples.columns]
@@ -79,7 +78,7 @@ def materialize(
         rows = table.where(_schema_condition()).distinct().collect()
     except DotrError:
         raise
-    except Exception as error:  # Py4J and gRPC raise what they like
+    except Exception as error:  # Py4J and gRPC raise anything
         raise failures.as_own_error(error) from None
     schema = schema_triples([(row[0], row[1], canonical(row[2])) for row in rows])
     work, known, places = closing(
@@ -93,7 +92,7 @@ def materialize(
         return closed_by_passes(found, _TRIPLES, places, work.some, passes)
     except DotrError:
         raise
-    except Exception as error:  # Py4J and gRPC raise what they like
+    except Exception as error:  # Py4J and gRPC raise anything
         raise failures.as_own_error(error) from None
 
 
@@ -119,8 +118,8 @@ def _schema_condition() -> str:
 
 
 def _joins(materialiser: Materialiser, passes: bool) -> Places:
-    """Where rules join data. Raises UnsupportedError D4310 where they do and must not, and for rules whose
-    conclusions need that a triple is not there.
+    """Where rules join data. Raises UnsupportedError D4310 if they do and must not, and for rules whose
+    conclusions depend on the absence of a triple.
     """
     clauses = materialiser.closed.clauses
     for clause in clauses.all:
@@ -162,7 +161,7 @@ class Close:
         return failures.crossing_to_driver(lambda: self._closed(batches))
 
     def some(self, rows: Iterable[tuple[str, str, str]]) -> list[Triple]:
-        """Triples of data, and what follows from them together."""
+        """Triples of data, and what follows from all of them."""
         return closed(_materialiser(self.content), _data(rows))
 
     def _closed(self, batches: Batches) -> Batches:
@@ -189,7 +188,7 @@ def closed(materialiser: Materialiser, triples: Sequence[Triple]) -> list[Triple
 
 
 def _data(rows: Iterable[tuple[str, str, str]]) -> list[Triple]:
-    """Without the schema, which the driver has. Raises DataError D2018 for a row without a term."""
+    """The rows without the schema, which the driver has. Raises DataError D2018 for a row without a term."""
     found = []
     for subject, predicate, object_ in rows:
         if subject is None or predicate is None or object_ is None:
@@ -205,7 +204,7 @@ _OPEN: dict[bytes, Materialiser] = {}
 
 
 def _materialiser(content: bytes) -> Materialiser:
-    """That of this process; opened at the first call."""
+    """The materialiser of this process; opened on the first call."""
     if content not in _OPEN:
         _OPEN.clear()
         program, saved = pickle.loads(content)  # noqa: S301  # our own driver's bytes, same release

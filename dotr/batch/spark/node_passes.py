@@ -1,14 +1,14 @@
 """`materialize(…, passes=N)`: rules that join triples of the data at a node, by repeated passes.
 
 Place:   under materialising.py, whose single pass comes first.
-Method:  where all atoms of data in a rule share a variable, the triples that it joins meet at the node that
-         is its value. A pass sends each triple to the nodes at which some rule joins it, closes what meets
-         there, and removes duplicates; a pass that finds nothing new has closed the table, since every rule
-         whose body holds has then been applied at its node. Recursion that grows by doubling (transitivity)
-         takes as many passes as its longest chain has bits, recursion along steps as many as it has steps.
-Why not: until nothing is new, however long: every pass shuffles and sorts the triples that rules join, and a
-         caller who did not count on that should hear of it. Joins of DataFrames: see materialising.py.
-Bad input: D4310 a rule whose atoms share no variable · D4313 not closed after so many passes.
+Method:  if all atoms of data in a rule share a variable, the triples that it joins meet at the node that is
+         its value. A pass sends each triple to the nodes at which some rule joins it, closes what meets
+         there, and removes duplicates; when a pass finds nothing new the table is closed, since every rule
+         whose body holds has been applied at its node. Recursion by doubling (transitivity) takes the
+         logarithm of its longest chain in passes, recursion by steps its length.
+Why not: until nothing is new, without limit: every pass shuffles and sorts the triples that rules join, which
+         a caller should choose knowingly. Joins of DataFrames: see materialising.py.
+Bad input: D4310 a rule whose atoms share no variable · D4313 not closed after that many passes.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Places: TypeAlias = Mapping[Relation, frozenset[int]]
-"""At which columns of a relation's rows rules join them with other data."""
+"""The columns of a relation's rows at which rules join them with other data."""
 
 CloseSome: TypeAlias = Callable[[Iterable[tuple[str, str, str]]], list[Triple]]
 """Triples of data, and what follows from them."""
 
 _MANY = 8192
-"""Triples that are closed together at least, of as many nodes as that takes."""
+"""The minimum of triples that are closed together, from as many nodes as needed."""
 
 
 def data_of(clause: Clause) -> list[BodyPattern]:
@@ -51,7 +51,7 @@ def data_of(clause: Clause) -> list[BodyPattern]:
 
 
 def places_of(clauses: Iterable[Clause]) -> dict[Relation, frozenset[int]] | Clause:
-    """Where rules join data; a clause whose atoms share no variable, if there is one."""
+    """Where rules join data; a clause whose atoms share no variable, if any."""
     found: dict[Relation, set[int]] = {}
     for clause in clauses:
         data = data_of(clause)
@@ -89,7 +89,7 @@ def nodes_of(triple: Triple, places: Places) -> set[Term]:
 
 
 def news(rows: Iterable[tuple[Term, str, str, str]], close: CloseSome) -> Iterator[list[Triple]]:
-    """What follows at nodes and was not there, `rows` (node, triple) being sorted by node."""
+    """New consequences at nodes; `rows` (node, triple) are sorted by node."""
     waiting: dict[Triple, None] = {}
     for _, of_node in groupby(rows, itemgetter(0)):
         waiting.update(((s, p, o), None) for _, s, p, o in of_node)
@@ -138,7 +138,7 @@ class CloseAtNodes:
 def closed_by_passes(
     table: DataFrame, columns: str, places: Places, close: CloseSome, passes: int
 ) -> DataFrame:
-    """The closure of a table that is closed but for rules that join data. Runs at once; kept on disk.
+    """The closure of a table that is closed except for rules that join data. Runs at once; kept on disk.
 
     Raises UnsupportedError D4313.
     """

@@ -1,11 +1,11 @@
 """The stateful operator of a distributed stream: Spark keeps a state for each part of the rules.
 
-Place:   distributed.py puts it behind the extraction; live_parts.py does the work.
-Method:  a batch calls every part once with its rows (every task of the extraction sends each a mark), and
-         at a timer for the next tick that matters. The part is taken alive where this process holds it in
-         the state that Spark has, recognised by a random token; else it is restored. State is two values: the
-         token and the bytes. An attempt that Spark gives up leaves a token that is nowhere else.
-Bad input: what live_parts.py raises crosses to the driver as in failures.py.
+Place:   distributed.py puts it after the extraction; live_parts.py does the work.
+Method:  a batch calls every part once with its rows (every task of the extraction sends each a mark), and at
+         a timer for the next tick that matters. A live part is used if this process holds it in the state
+         that Spark has, recognised by a random token; else it is restored. State is two values: the token and
+         the bytes. An abandoned attempt leaves a token that occurs nowhere else.
+Bad input: errors of live_parts.py cross to the driver as in failures.py.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from dotr.io.event_formats import formatter
 from dotr.late import dataclass
 
 OUT_COLUMNS = "part bigint, events bigint, found binary, sizes string"
-"""What one part came to: how many events, the events themselves (`unpacked_events`), and, as JSON, how many
-facts it remembers by rule.
+"""The result of one part: the number of events, the events (`unpacked_events`), and, as JSON, how many facts
+it stores by rule.
 """
 
 Found = tuple[Time, str, str, str]
@@ -43,8 +43,8 @@ _MARSHAL = 4
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What the operator gets. `slots`: what Spark groups by → part. `closing`: the stream ends with this
-    run, and no tick behind its last instant is run.
+    """The operator's arguments. `slots`: what Spark groups by → part. `closing`: the stream ends with this
+    run, and no tick after its last instant runs.
     """
 
     stream: str
@@ -56,7 +56,7 @@ class Task:
 
 
 class PartProcessor(StatefulProcessor):
-    """Owns nothing but handles on Spark's state."""
+    """Owns only handles on Spark's state."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
@@ -76,7 +76,7 @@ class PartProcessor(StatefulProcessor):
         yield self._take(int(key[0]), found, timerValues.getCurrentWatermarkInMs())
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Any]:  # noqa: N802, N803  # Spark's names
-        """Spark's callback: a tick is closed, and the part may not have been called for it."""
+        """Spark's callback: a tick is closed for which the part may not have been called."""
         yield self._take(int(key[0]), [], timerValues.getCurrentWatermarkInMs())
 
     def close(self) -> None:

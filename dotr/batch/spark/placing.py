@@ -1,10 +1,10 @@
-"""Which task gets what: parts of facts, pieces of a log, and how many hands there are.
+"""Which task gets what: parts of facts, pieces of a log, and the number of tasks at once.
 
-Place:   frame_stages.py and cluster.py; nothing here looks at data.
-Method:  a part's number says its partition, which Spark takes as it is: no two heavy parts meet by the chance
-         of a hash, and adaptive execution, which would join small partitions, leaves such an exchange alone.
-         A task of a log's reading is a row that carries its own pieces.
-Why not: the list of all pieces in every task, and its number: of 10⁹ graphs every task would unpickle all.
+Place:   used by frame_stages.py and cluster.py; reads no data.
+Method:  a part's number determines its partition, which Spark takes unchanged: no two heavy parts meet by
+         chance of a hash, and adaptive execution, which would join small partitions, leaves such an exchange
+         alone. A reading task is a row that carries its own pieces.
+Why not: the list of all pieces and a number in every task: for 10⁹ graphs every task would unpickle all.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 FACT_COLUMNS = "part bigint, time bigint, facts binary"
 
 _GUESSED = 128
-"""Cores that a cluster is taken to have at most where nobody says how many."""
+"""The limit of cores assumed for a cluster of unknown size."""
 
 
 def parallelism(spark: SparkSession, asked: int | None = None) -> int:
-    """Tasks that can run at once: what was asked for, else what Spark says.
+    """Tasks that can run at once: as requested, else as Spark reports.
 
-    Over Connect, which does not say, `spark.default.parallelism`, else a guess from the partitions that its
-    owner shuffles into.
+    Over Connect, which does not report it, `spark.default.parallelism`, else a guess from the number of
+    shuffle partitions.
     """
     if asked is not None:
         return max(1, asked)
     try:
         return max(1, int(spark.sparkContext.defaultParallelism))
-    except Exception:  # Connect raises several kinds of its own
+    except Exception:  # Connect raises several of its own kinds
         known = spark.conf.get("spark.default.parallelism", None)
     if known is not None:
         return max(1, int(known))
@@ -55,21 +55,21 @@ def pieces_of(batches: Iterator[pa.RecordBatch]) -> Iterator[Piece]:
 
 
 def one_task_each(spark: SparkSession, splits: Sequence[Split]) -> DataFrame:
-    """A row a split, each in a partition of its own: (pieces: JSON)."""
+    """One row per split, each in its own partition: (pieces: JSON)."""
     pieces = [[[p.file, p.first, p.end, p.graphs, p.size] for p in split.pieces] for split in splits]
     return task_rows(spark, list(map(json.dumps, pieces)))
 
 
 def task_rows(spark: SparkSession, texts: Sequence[str]) -> DataFrame:
-    """A row a text, each in a partition of its own."""
+    """One row per text, each in its own partition."""
     rows: list[Any] = list(enumerate(texts))
     frame = spark.createDataFrame(rows, "slot int, task string")
     return frame.repartitionById(len(rows), "slot").select("task")
 
 
 def by_part(facts: DataFrame, marks: Sequence[FactRow], layout: Layout, first: Time, cores: int) -> DataFrame:
-    """Bundles of facts, and marks, with those of a part together and in order of their first times; parts are
-    dealt out to tasks in turn. `first`: the first instant of the log.
+    """Bundles of facts, and marks, grouped by part and in order of their first times; parts are distributed
+    to tasks in turn. `first`: the first instant of the log.
     """
     if marks:
         spark: SparkSession = facts.sparkSession
@@ -81,7 +81,7 @@ def by_part(facts: DataFrame, marks: Sequence[FactRow], layout: Layout, first: T
 
 
 def _slot(added: Sequence[int], tasks: int) -> Column:
-    """The partition of a part; what is not a part goes to the first."""
+    """The partition of a part; other rows go to the first."""
     from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
 
     groups = len(added)

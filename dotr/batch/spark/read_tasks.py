@@ -1,8 +1,8 @@
 """Tasks that read a log: files, bytes that Spark fetched, lines of large files, rows of large archives.
 
-Place:   cluster.py (files that workers can open) and remote_logs.py (what only Spark can reach) map these.
-Method:  every task gives rows (time in the log's unit, graph, note); its last row has a note and no graph:
-         dead letters, and how times were found.
+Place:   mapped by cluster.py (files that workers can open) and remote_logs.py (what only Spark can reach).
+Method:  every task yields rows (time in the log's unit, graph, note); its last row has a note instead of a
+         graph: dead letters, and how times were found.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _batch(times: list[Any], graphs: list[Any], notes: list[Any]) -> pa.RecordBa
 
 @dataclass(frozen=True, slots=True)
 class ReadSplits:
-    """Reads the pieces that come."""
+    """Reads pieces of files."""
 
     log: LogListing
 
@@ -82,7 +82,7 @@ class ReadSplits:
 
 @dataclass(frozen=True, slots=True)
 class ReadContents:
-    """Reads files that come whole: (path, content)."""
+    """Reads whole files: (path, content)."""
 
     log: LogListing
 
@@ -101,8 +101,8 @@ class ReadContents:
 class ReadLines:
     """Reads lines of JSON: (path as a URI, byte at which the block of the line begins, the line's bytes).
 
-    Spark hands out a file's block to one task, in order. Only in the first block are lines numbered from the
-    head of the file; elsewhere the place says behind which byte they are counted.
+    Spark passes a file's block to one task, in order. Only lines of the first block are numbered from the
+    head of the file; elsewhere the place names the byte after which they are counted.
     """
 
     log: LogListing
@@ -145,7 +145,7 @@ class ReadLines:
 
 
 class _Names(dict[str, str]):
-    """The URI of a file → its name; each is looked at once."""
+    """The URI of a file → its name; each is computed once."""
 
     def __missing__(self, uri: str) -> str:
         self[uri] = found = as_path(uri)
@@ -154,8 +154,8 @@ class _Names(dict[str, str]):
 
 @dataclass(frozen=True, slots=True)
 class ReadRows:
-    """Reads the rows of archives that Spark opened: (time in the clock's unit, graph, and the URI of the file
-    where it is not always `file`).
+    """Reads the rows of archives that Spark opened: (time in the clock's unit, graph, and the URI of the
+    file, if it is not always `file`).
     """
 
     log: LogListing

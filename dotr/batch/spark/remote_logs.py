@@ -1,13 +1,13 @@
 """Logs that only Spark can reach: hdfs://…, s3a://… and whatever else its configuration knows.
 
-Place:   the command line opens such a log; cluster.py reads it. Nothing here needs a SparkContext.
-Method:  Spark lists the files and fetches them: small ones whole, so that the usual readers look at their
-         bytes, with the usual diagnostics; JSON lines and archives beyond WHOLE through Spark's own readers,
-         which part them. Tables, and dumps that are taken apart, are fetched whole, whatever their size. The
-         driver looks at the first graph, as it does with files of its own.
-Why not: a client of each store in Python. Spark has its libraries, its settings and its tickets already.
+Place:   the command line opens such a log; cluster.py reads it. Needs no SparkContext.
+Method:  Spark lists the files and fetches them: small ones whole, for the usual readers with the usual
+         diagnostics; JSON lines and archives beyond WHOLE through Spark's readers, which split them. Tables,
+         and dumps to be split, are fetched whole, whatever their size. The driver reads the first graph, as
+         with local files.
+Why not: a client of each store in Python: Spark already has the libraries, settings and credentials.
 Bad input: D2003 no such path · D2006 a document too large to be fetched · D2008 unknown format · D2009
-           nothing there · D4305 a store that Spark does not know, or that does not answer.
+           nothing there · D4305 a store that is unknown to Spark, or does not answer.
 """
 
 from __future__ import annotations
@@ -47,24 +47,24 @@ if TYPE_CHECKING:
     from dotr.io.tables.mapping import TableMapping
 
 WHOLE = 64 * 1024 * 1024
-"""Bytes up to which a file is fetched whole, whatever it is."""
+"""Bytes up to which any file is fetched whole."""
 
 _FETCHED = (1 << 31) - (1 << 20)
 """Bytes that Spark can fetch whole."""
 
 _FOOTERS = 16
-"""Archives that are looked at together."""
+"""Archives that are inspected together."""
 
 _HEAD = 1000
-"""Lines of a file in which a graph is looked for."""
+"""Lines of a file that are searched for a graph."""
 
 _GLOB = re.compile(r"([{}\[\]*?\\^])")
 
 
 @dataclass(frozen=True, slots=True)
 class _Kinds:
-    """The files of a log by the way they are read: whole (`large`: beyond WHOLE), by lines, by row groups;
-    `empty` ones Spark would pass over.
+    """The files of a log by how they are read: whole (`large`: beyond WHOLE), by lines, by row groups;
+    `empty` ones, which Spark would skip.
     """
 
     small: tuple[RemoteFile, ...]
@@ -75,7 +75,7 @@ class _Kinds:
 
 
 def open_remote(spark: SparkSession, places: Sequence[str], log: LogListing) -> LogListing:
-    """`log` with the files of some URIs; where it has no graph of its own, theirs say how time is written.
+    """`log` with the files of some URIs; if it has no graph of its own, theirs determine how time is written.
 
     Reads one graph. Raises DataError, EngineError D4305.
     """
@@ -89,8 +89,8 @@ def open_remote(spark: SparkSession, places: Sequence[str], log: LogListing) -> 
 def list_files(
     spark: SparkSession, places: Sequence[str], mappings: Sequence[TableMapping] = ()
 ) -> tuple[RemoteFile, ...]:
-    """The RDF files of URIs, folders and globs, and the tables that a mapping is for, by name. Raises
-    DataError, EngineError D4305.
+    """The RDF files of URIs, folders and globs, and the tables of a mapping, by name. Raises DataError,
+    EngineError D4305.
     """
 
     def is_read(path: str) -> bool:
@@ -132,7 +132,7 @@ def _listed(spark: SparkSession, places: Sequence[str]) -> Iterator[tuple[str, d
         try:
             frame = _binary(spark).load([place])
             listed.append({as_path(uri) for uri in frame.inputFiles()})
-        except Exception as error:  # Py4J and gRPC raise what they like
+        except Exception as error:  # Py4J and gRPC raise anything
             raise _unreachable(place, error) from None
         frames.append(frame.selectExpr(f"{number} AS place", "path", "length"))
     try:
@@ -164,7 +164,7 @@ def _unreachable(place: str, error: Exception) -> DotrError:
 def _first_clock(
     spark: SparkSession, files: Sequence[RemoteFile], options: SourceOptions, fail: bool
 ) -> Clock | None:
-    """How the first graph of the files writes time: one file is looked at, then eight, then more."""
+    """How the first graph of the files writes time: reads one file, then eight, then more."""
     first, count = 0, 1
     while first < len(files):
         kinds = _by_kind(files[first : first + count], options.mappings)
@@ -186,7 +186,7 @@ def _clocks(
         try:
             look = FindClocks(options, fail)
             rows = union(heads).mapInArrow(shipped(look), "file string, unit bigint").collect()
-        except Exception as error:  # Py4J and gRPC raise what they like
+        except Exception as error:  # Py4J and gRPC raise anything
             raise failures.as_own_error(error) from None
         yield from ((row.file, Clock(bool(row.unit), row.unit or 1)) for row in rows)
     for file in kinds.archives:
@@ -199,7 +199,7 @@ def _clocks(
 
 @dataclass(frozen=True, slots=True)
 class FindClocks:
-    """(path, content) to (file, unit in µs; 0 means dateTimes); nothing for a file without a graph."""
+    """(path, content) to (file, unit in µs; 0 means dateTimes); no row for a file without a graph."""
 
     options: SourceOptions
     fail: bool
@@ -219,7 +219,7 @@ class FindClocks:
 
 
 def read_remote(spark: SparkSession, log: LogListing) -> list[DataFrame]:
-    """Frames of COLUMNS that together read `log.remote`. Raises DataError under the policy `fail`."""
+    """Frames of COLUMNS that read `log.remote` together. Raises DataError under the policy `fail`."""
     assert log.clock is not None
     if log.remote is None:
         return []
@@ -240,7 +240,7 @@ def _read(frame: DataFrame, task: Work) -> DataFrame:
 
 
 def _archives(spark: SparkSession, files: Sequence[RemoteFile], log: LogListing) -> Iterator[DataFrame]:
-    """Frames that read archives: one for all whose columns have the same types."""
+    """Frames that read archives: one for all with the same column types."""
     assert log.clock is not None
     alike: dict[str, list[RemoteFile]] = {}
     letters: list[str] = []
@@ -273,7 +273,7 @@ def _archives(spark: SparkSession, files: Sequence[RemoteFile], log: LogListing)
 def _opened(
     spark: SparkSession, files: Sequence[RemoteFile]
 ) -> Iterator[tuple[RemoteFile, DataFrame | DataError]]:
-    """Archives as frames of their own, for what their footers say; Spark looks at a few of them at a time."""
+    """Archives as separate frames, by their footers; Spark inspects several at a time."""
 
     def opened(file: RemoteFile) -> DataFrame | DataError:
         try:
@@ -305,7 +305,7 @@ def _by_kind(files: Sequence[RemoteFile], mappings: Sequence[TableMapping]) -> _
 
 
 def _parted(file: RemoteFile, mappings: Sequence[TableMapping]) -> bool:
-    """Whether Spark's own readers can part the file."""
+    """Whether Spark's readers can split the file."""
     plain = not is_packed(file.file) and mapping_for(file.file, mappings) is None
     return plain and format_of(file.file) in (Format.JSONLINES, Format.PARQUET)
 
@@ -317,8 +317,8 @@ def _binary(spark: SparkSession) -> DataFrameReader:
 def _small(
     spark: SparkSession, places: Sequence[str], files: Sequence[RemoteFile], mappings: Sequence[TableMapping]
 ) -> DataFrame:
-    """(path, content) of all RDF files of up to WHOLE bytes; their folders are looked through once more,
-    which is much quicker than thousands of names. Tables are picked by name.
+    """(path, content) of all RDF files of up to WHOLE bytes; their folders are listed again, which is much
+    faster than passing thousands of names. Tables are selected by name.
     """
     reader = _binary(spark)
     if not mappings:
@@ -358,12 +358,12 @@ def _lines(spark: SparkSession, files: Sequence[RemoteFile]) -> DataFrame:
 def _archive(spark: SparkSession, file: RemoteFile) -> DataFrame:
     try:
         return spark.read.parquet(_literally(file))
-    except Exception as error:  # Py4J and gRPC raise what they like
+    except Exception as error:  # Py4J and gRPC raise anything
         raise no_archive(file.file, str(error).splitlines()[0][:200]) from None
 
 
 def _archive_clock(frame: DataFrame, file: RemoteFile, unit: int) -> Clock:
-    """As `archive_clock`, from the columns that Spark sees."""
+    """Like `archive_clock`, from Spark's columns."""
     kinds = {field.name: field.dataType.typeName() for field in frame.schema.fields}
     found = ", ".join(f"{name} {kind}" for name, kind in kinds.items())
     if kinds.get("graph") != "string" or kinds.get("time") not in (

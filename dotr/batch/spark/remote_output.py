@@ -1,13 +1,13 @@
-"""Output of a batch to a place that only Spark can reach, complete or not there.
+"""Output of a batch to a place that only Spark can reach, complete or absent.
 
-Place:   beside parts.py, which does the same with folders of this machine; the driver owns the folder,
+Place:   beside batch/output_parts.py, which does the same with local folders; the driver owns the folder,
          Spark's writers fill it.
-Method:  a run grows in `DIR.part`. Spark writes to a folder of its own there, whose committer names only the
-         files of tasks that ended. Then each gets its place in `DIR`, which has the mark of an unfinished run
-         until the run file, a manifest, names them all. A file is renamed once, which stores of objects do
-         by copying it; the folder never is.
-Why not: write to `DIR` at once. A reader could not tell a run that failed half-way.
-Bad input: D4306 a session without a JVM of its own (Spark Connect): nobody could name the files.
+Method:  a run is written to `DIR.part`. Spark writes to a subfolder, whose committer names only the files of
+         finished tasks. Then each is moved to `DIR`, which is marked as unfinished until the run file, a
+         manifest, names them all. A file is renamed once, which object stores do by copying; the folder never
+         is.
+Why not: write to `DIR` directly: readers could not recognise a run that failed half-way.
+Bad input: D4306 a session without its own JVM (Spark Connect), which could not rename the files.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 
 def write_remote(found: DataFrame, folder: str, format_: str) -> list[str]:
-    """Write the events of `frames.noted` through Spark; the names of the files, in order."""
+    """Write the events of `frame_stages.noted` through Spark; returns the names of the files, in order."""
     rows = found.where("note IS NULL").drop("note")
     path = f"{folder}/{_RAW}"
     if format_ == "parquet":
@@ -51,7 +51,7 @@ class RemoteStore:
             context: Any = spark.sparkContext
             self._jvm = context._jvm
             settings = context._jsc.hadoopConfiguration()
-        except Exception:  # Connect raises several kinds of its own
+        except Exception:  # Connect raises several of its own kinds
             raise EngineError(
                 Diagnostic(
                     "D4306",
@@ -68,13 +68,13 @@ class RemoteStore:
     def _asked(self, uri: str, question: Callable[[], T]) -> T:
         try:
             return question()
-        except Exception as error:  # Py4J hands on what the store raised
+        except Exception as error:  # Py4J passes on what the store raised
             text = str(error)
             cause = next((line.strip(": ") for line in text.splitlines() if "Exception:" in line), text)
             raise unwritable(uri, OSError(cause[:300])) from None
 
     def files(self, uri: str) -> list[tuple[str, int]]:
-        """(name, bytes) of what is in a folder, by name."""
+        """(name, bytes) of a folder's content, by name."""
         found = self._asked(uri, lambda: list(self._fs.listStatus(self._path(uri))))
         return sorted((status.getPath().getName(), status.getLen()) for status in found)
 
@@ -94,7 +94,7 @@ class RemoteStore:
         self._must(uri, lambda: self._fs.delete(self._path(uri), True))
 
     def write(self, uri: str, text: str) -> None:
-        """A small file, complete or not there."""
+        """A small file, complete or absent."""
 
         def put() -> None:
             stream = self._fs.create(self._path(uri), True)
@@ -111,9 +111,9 @@ class RemoteStore:
 
 
 class RemoteFolder:
-    """Owns `DIR.part` from the start of a run to `finish`, when its files come to `DIR`; as `OutputFolder`.
+    """Owns `DIR.part` from the start of a run to `finish`, when its files move to `DIR`; like `OutputFolder`.
 
-    Raises RefusedError D5001 at once when DIR or DIR.part has something in it and `overwrite` is not set.
+    Raises RefusedError D5001 at once if DIR or DIR.part is not empty and `overwrite` is not set.
     """
 
     def __init__(self, spark: SparkSession, uri: str, format_: str, overwrite: bool) -> None:
@@ -142,9 +142,9 @@ class RemoteFolder:
         return self.part
 
     def finish(self, files: Sequence[str], run: str) -> None:
-        """Bring the reported files into the folder, one rename each, and write RUN_FILE, which names them.
+        """Move the reported files to the folder, one rename each, and write RUN_FILE, which names them.
 
-        What stands at the old name is removed only now.
+        What has that name is removed only now.
         """
         store, part = self._store, self.part
         sizes = {f"{_RAW}/{name}": size for name, size in store.files(f"{part}/{_RAW}")} if files else {}

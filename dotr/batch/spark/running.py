@@ -1,4 +1,4 @@
-"""What a running stream is to whoever started it, in whichever mode.
+"""A running stream as its caller sees it, in either mode.
 
 Place:   streams.py (in order) and distributed.py (by part) run it; cli/stream.py waits for it.
 """
@@ -17,26 +17,24 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 INPUT, CLOSED, OUTPUT = "dotr", "dotr_closed", "dotr_state"
-"""The names of the metrics of what comes in, of what was late or refused, and of what comes out and is
-remembered.
-"""
+"""The names of the metrics of input, of late and refused graphs, and of output and state."""
 
 Observed: TypeAlias = Mapping[str, Mapping[str, Any]]
 """Metrics by their name."""
 
 RULES_TOLD = 100
-"""Rules whose state is among the metrics, at most."""
+"""The limit of rules whose state is among the metrics."""
 
 _KEPT = 200
-"""Batches whose metrics are kept; Spark keeps the progress of 100."""
+"""How many batches keep their metrics; Spark keeps the progress of 100."""
 
 _LOOK = 1
-"""Seconds between two looks at whether a query has ended."""
+"""Seconds between two checks whether a query has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchTrigger:
-    """`once`: take what is there, close the last instant, and end. `every`: seconds between two batches."""
+    """`once`: process available data, close the last instant, end. `every`: seconds between two batches."""
 
     once: bool = False
     every: float | None = None
@@ -50,8 +48,8 @@ class BatchTrigger:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How far a stream is: the greatest time seen, and the watermark, as the stream writes time, "" before
-    there is one; how many facts each rule remembers.
+    """The progress of a stream: the greatest time seen, and the watermark, as the stream writes time, ""
+    before the first; how many facts each rule stores.
     """
 
     event_time: str
@@ -60,7 +58,7 @@ class State:
 
 
 OnBatch = Callable[[Taken, State], None]
-"""Gets what came since the last time."""
+"""Called with the counts since the last call."""
 
 
 def ignore_batch(_taken: Taken, _state: State) -> None:
@@ -68,10 +66,10 @@ def ignore_batch(_taken: Taken, _state: State) -> None:
 
 
 class ObservedQuery:
-    """Spark's query, whose progress has among the observed metrics what the driver knows behind each batch.
+    """Spark's query, with what the driver knows after each batch added to the observed metrics.
 
-    What `observe` counts are rows of Spark's plan; what the driver's engine holds, and the watermark as the
-    stream writes time, are in no plan. Everything else is the query's own.
+    `observe` counts rows of Spark's plan; the state of the driver's engine, and the watermark as the stream
+    writes time, are not in a plan. Everything else is the query's own.
     """
 
     def __init__(self, query: StreamingQuery, observed: Mapping[int, Observed]) -> None:
@@ -82,13 +80,13 @@ class ObservedQuery:
 
     @property
     def lastProgress(self) -> Any:  # noqa: N802  # Spark's name
-        """As the query's."""
+        """Like the query's."""
         last = self._query.lastProgress
         return None if last is None else self._with(last)
 
     @property
     def recentProgress(self) -> list[Any]:  # noqa: N802  # Spark's name
-        """As the query's."""
+        """Like the query's."""
         return [self._with(progress) for progress in self._query.recentProgress]
 
     def _with(self, progress: Any) -> Any:
@@ -103,12 +101,12 @@ class ObservedQuery:
 
 
 class Running:
-    """Owns a running query. `totals` says what came and went so far in this process; `mode` how it runs."""
+    """Owns a running query. `totals`: input and output so far in this process; `mode`: how it runs."""
 
     query: ObservedQuery
     mode: str
     reasons: tuple[str, ...] = ()
-    """Why it runs in this mode, where that was chosen."""
+    """Why it runs in this mode, if that was chosen."""
 
     def __init__(self, on_batch: OnBatch, trigger: BatchTrigger) -> None:
         self.totals = Taken(-1)
@@ -117,18 +115,18 @@ class Running:
         self._metrics: dict[int, Observed] = {}
 
     def state(self) -> State:
-        """How far it is."""
+        """Its progress."""
         raise NotImplementedError
 
     def _looked(self) -> None:
-        """Called every second while somebody waits, and when a query has ended."""
+        """Called every second during `wait`, and when a query has ended."""
 
     def _close(self) -> None:
-        """Close the last instant; the query has taken what was there, and ended."""
+        """Close the last instant; the query has processed the available data, and ended."""
         raise NotImplementedError
 
     def _observe(self, batch: int, metrics: Observed) -> None:
-        """Add to what Spark will say of a batch that has not ended yet."""
+        """Add to Spark's metrics of an unfinished batch."""
         self._metrics[batch] = metrics
         for old in sorted(self._metrics)[:-_KEPT]:
             del self._metrics[old]
@@ -143,8 +141,8 @@ class Running:
         self._on_batch(taken, self.state())
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait for the end of the query; whether it came. A query that runs once closes its last instant
-        then. Raises what ended the query otherwise, as dotr's own error.
+        """Wait for the end of the query; returns whether it has ended. A query that runs once then closes its
+        last instant. Raises the error that ended the query, as dotr's own.
         """
         if not self._ended(timeout):
             return False
@@ -153,32 +151,32 @@ class Running:
         return True
 
     def with_observed(self, query: StreamingQuery) -> ObservedQuery:
-        """A query of Spark's, which reports what `_observe` gets."""
+        """A query of Spark that reports what `_observe` gets."""
         return ObservedQuery(query, self._metrics)
 
     def _ended(self, timeout: float | None = None) -> bool:
         waited = 0
         try:
-            while not self.query.awaitTermination(_LOOK):  # short looks, so that Ctrl-C is heard
+            while not self.query.awaitTermination(_LOOK):  # short waits, so that Ctrl-C works
                 waited += _LOOK
                 self._looked()
                 if timeout is not None and waited >= timeout:
                     return False
         except DotrError:
             raise
-        except Exception as error:  # Py4J raises what it likes
+        except Exception as error:  # Py4J raises anything
             raise self._error or failures.as_own_error(error) from None
         self._looked()
         return True
 
     def stop(self) -> None:
-        """End the query; what its last complete batch wrote stands, and it can be started again."""
+        """End the query; the output of its last complete batch stays, and it can be started again."""
         self.query.stop()
 
     def progress(self) -> dict[str, Any]:
-        """What came and went in this process so far: `mode`, `batch` (its number), `graphs`, `events`, `late`
-        and `refused`; `event_time` and `watermark` once there are any; `state`, how many facts each rule
-        remembers; `rows_per_second`, as Spark counts them in its last micro-batch.
+        """Counts of this process so far: `mode`, `batch` (its number), `graphs`, `events`, `late` and
+        `refused`; `event_time` and `watermark` once known; `state`, how many facts each rule stores;
+        `rows_per_second` of Spark's last micro-batch.
         """
         self._looked()
         state, totals = self.state(), self.totals

@@ -1,10 +1,10 @@
-"""A Spark session that fits dotr's work, for those who do not bring their own.
+"""A Spark session with dotr's settings, for users without their own.
 
-Place:   `dotr batch` and the example notebooks; `dotr.spark.detect` takes any session.
-Method:  everything that must be known before the JVM starts is set here: Java, the workers' Python, UTC. What
-         spark-submit, spark-defaults.conf or the environment say stands, the master first of all.
+Place:   for `dotr batch` and the example notebooks; `dotr.spark.detect` takes any session.
+Method:  everything that must be known before the JVM starts is set here: Java, the workers' Python, UTC.
+         Settings of spark-submit, spark-defaults.conf or the environment take precedence.
 Bad input: D4128 a setting that Spark does not have · D4301 no Java · D4302 Spark does not start · D4308 an
-         option that comes too late.
+         option for a running session.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LOCAL_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For small local jobs: starts and warms up 20–40 % quicker."""
+"""For small local jobs: starts and warms up 20–40 % faster."""
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
 _TIMES = {"spark.sql.session.timeZone": "UTC"}
-"""What holds whatever was configured: without it times would be other times."""
+"""Set whatever was configured: otherwise times would change."""
 
 
 @dataclass(frozen=True, slots=True)
 class SparkOptions:
-    """What was asked for when a session starts; all of it as spark-submit takes it.
+    """The options of a new session, in the form of spark-submit.
 
-    `master` None: as Spark is configured, and all cores of this machine where it is not. `parallelism`: tasks
-    that can run at once, where Spark does not say (Connect), or says something else than what is wanted.
+    `master` None: as Spark is configured, else all cores of this machine. `parallelism`: tasks that can run
+    at once, if Spark does not report that (Connect), or to override it.
     """
 
     master: str | None = None
@@ -48,7 +48,7 @@ class SparkOptions:
     parallelism: int | None = None
 
     def settings(self) -> dict[str, str]:
-        """As settings of Spark. Raises UsageError D4128 for one that is not a setting."""
+        """The settings for Spark. Raises UsageError D4128 for an unknown one."""
         for name in self.conf:
             if not name.startswith("spark."):
                 raise UsageError(
@@ -72,17 +72,17 @@ class SparkOptions:
 
 
 def session(master: str | None = None, **conf: str) -> SparkSession:
-    """The running session if there is one, else a new one on `master` (default: as Spark is configured, else
-    all cores of this machine).
+    """The running session, if any, else a new one on `master` (default: as Spark is configured, else all
+    cores of this machine).
 
     `conf`: Spark settings with `_` for `.`, such as `spark_driver_memory="4g"`. `sc://host` is Spark Connect.
-    Raises EngineError D4301 without Java, D4302 when Spark does not start; UsageError D4128, D4308.
+    Raises EngineError D4301 without Java, D4302 if Spark does not start; UsageError D4128, D4308.
     """
     return start(SparkOptions(master, {name.replace("_", "."): value for name, value in conf.items()}))
 
 
 def start(options: SparkOptions) -> SparkSession:
-    """As `session`."""
+    """See `session`."""
     from pyspark.sql import SparkSession  # noqa: PLC0415  # half a second that other verbs do not need
 
     running = SparkSession.getActiveSession()
@@ -115,7 +115,7 @@ def start(options: SparkOptions) -> SparkSession:
         builder = builder.config(name, value)
     try:
         return builder.getOrCreate()  # type: ignore[no-any-return]  # the builder is untyped
-    except Exception as error:  # Py4J and gRPC raise what they like
+    except Exception as error:  # Py4J and gRPC raise anything
         raise EngineError(
             Diagnostic(
                 "D4302",
@@ -127,7 +127,7 @@ def start(options: SparkOptions) -> SparkSession:
 
 
 def _refuse_late(options: SparkOptions, master: str | None, why: str) -> None:
-    """Raise UsageError D4308 for what only a Spark that is not started yet can be configured with."""
+    """Raise UsageError D4308 for settings that a running Spark cannot take."""
     given = {
         "master": options.master if options.master != master else None,
         "packages": options.packages,
@@ -147,7 +147,7 @@ def _refuse_late(options: SparkOptions, master: str | None, why: str) -> None:
 
 
 def settings_for(place: str) -> dict[str, str]:
-    """What dotr would have on a master or remote, where nobody said otherwise."""
+    """dotr's defaults on a master or remote."""
     common = {
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "4096",
@@ -172,7 +172,7 @@ def settings_for(place: str) -> dict[str, str]:
 
 
 def local_cores(master: str) -> int:
-    """How many cores `local`, `local[4]` or `local[*]` names."""
+    """The number of cores of `local`, `local[4]` or `local[*]`."""
     inner = master.removeprefix("local").strip("[]").split(",")[0]
     if inner == "*":
         return os.cpu_count() or 1

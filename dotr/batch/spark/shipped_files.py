@@ -1,10 +1,10 @@
-"""Files that the driver writes and Spark brings to every executor, once: a large background, to be mapped.
+"""Files that the driver writes and Spark copies to every executor, once: a large background, to be mapped.
 
-Place:   cluster.py, dataframe.py and distributed.py give it to batch/job.py, whose workers look the file up.
+Place:   cluster.py, dataframe.py and distributed.py pass it to batch/job.py, whose workers open the file.
 Method:  SparkFiles, or an artifact of the session under Connect; an executor fetches a file before its first
          task that may need it, and its Python workers share the mapped copy. The driver's own copy stays
          until its process ends: executors come late.
-Why not: a broadcast. Every Python worker would unpickle it into memory of its own.
+Why not: a broadcast: every Python worker would unpickle its own copy.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SparkFile:
-    """A file that Spark has brought."""
+    """A file that Spark has copied."""
 
     name: str
 
     def path(self) -> str:
-        """Where it is on this executor."""
+        """Its path on this executor."""
         from pyspark import SparkFiles  # noqa: PLC0415  # start-up
 
         return SparkFiles.get(self.name)
@@ -54,5 +54,5 @@ def _added(spark: SparkSession, name: str, parts: Sequence[Any]) -> SparkFile:
 
 @cache
 def _folder() -> TemporaryDirectory[str]:
-    """That of this process; removed when it ends."""
+    """The folder of this process; removed when it ends."""
     return TemporaryDirectory(prefix="dotr-")

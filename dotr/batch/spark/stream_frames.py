@@ -1,6 +1,6 @@
 """`dotr.spark.stream`: a streaming frame of graphs in, files of events out.
 
-Place:   for users with their own session; the command line goes by way of stream_sources.py.
+Place:   for users with their own session; the command line uses stream_sources.py.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ def stream(
     mode: str,
     parallelism: int | None,
 ) -> Running:
-    """Start a query over `log`, a streaming frame with the columns `time` and `graph` as `detect` wants them.
+    """Start a query over `log`, a streaming frame with the columns `time` and `graph` as in `detect`.
 
-    `out`: the folder of the events, one file a micro-batch that has some; `checkpoint`: the folder of Spark's
+    `out`: the folder of the events, one file per micro-batch with events; `checkpoint`: the folder of Spark's
     checkpoint and of the engine's states. `lateness`: how much out of order the stream may be. `late`:
     "drop", "fail", or "keep" in `out/_late`; `on_error`: "fail", "skip", or "keep" in `out/_letters`. `once`:
-    take what is there, close the last instant when `wait` is called, and end; else a micro-batch `every` so
-    often. `mode`: "ordered" (one engine, the bytes of `dotr run`), "distributed" (parts on all workers, the
-    same set of events, sorted by time, rule and id) or "auto": `mode` and `reasons` of the result say which
-    it is, and why. `parallelism`: tasks at once, where Spark does not know.
+    process the available data, close the last instant when `wait` is called, and end; else a micro-batch at
+    the interval `every`. `mode`: "ordered" (one engine, the bytes of `dotr run`), "distributed" (parts on all
+    workers, the same set of events, sorted by time, rule and id) or "auto": see `mode` and `reasons` of the
+    result. `parallelism`: tasks at once, if Spark does not know.
 
     Raises ProgramError, DataError (background), UsageError D4122, D4123, D4129 (no stream), D4309 (Connect),
     UsageError D4311 (cannot be distributed),

@@ -1,8 +1,8 @@
 """Where `dotr stream` reads from: a folder that grows, Kafka, or a clock for demonstrations.
 
-Place:   cli/stream.py; each gives a streaming frame and how its micro-batches are read.
-Method:  files are Spark's binaryFile, so that their names and bytes reach the usual readers, on the workers;
-         a record of Kafka is a JSON line. A file counts as soon as it is listed: rename it into place.
+Place:   used by cli/stream.py; each has a streaming frame and the reader of its micro-batches.
+Method:  files are read by Spark's binaryFile, so that their names and bytes reach the usual readers, on the
+         workers; a record of Kafka is a JSON line. A listed file is read: rename it into place.
 Bad input: D2009 no such folder · D4303 a source that Spark cannot start.
 """
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _FILE = "path string, modificationTime timestamp, length bigint, content binary"
 _SAMPLE = 16
-"""Documents that are looked at for how a stream writes time, at most."""
+"""The limit of documents that are read to find how a stream writes time."""
 
 _XSD_INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
 
@@ -38,7 +38,7 @@ _XSD_INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
 @dataclass(frozen=True, slots=True)
 class StreamSource:
     """A streaming frame, and how its batches become graphs: `read` in the driver, `parsed` on all workers,
-    where how the stream writes time is known. `sampled` looks at what is there now for that; None: nothing.
+    once it is known how the stream writes time. `sampled` finds that in the available data, or None.
     """
 
     frame: DataFrame
@@ -90,7 +90,7 @@ def kafka(
         reader = reader.option("maxOffsetsPerTrigger", str(most))
     try:
         records = reader.load()
-    except Exception as error:  # Py4J raises what it likes
+    except Exception as error:  # Py4J raises anything
         raise _no_kafka(error) from None
     there = spark.read.format("kafka").option("kafka.bootstrap.servers", servers).option("subscribe", topic)
     return from_records(records, options, policy, lambda: there.load().limit(_SAMPLE))
@@ -103,7 +103,7 @@ def from_records(
     some: Callable[[], DataFrame] | None = None,
 ) -> StreamSource:
     """Records as Kafka's connector gives them: topic, partition, offset, and value, a JSON line in bytes.
-    `some`: a few that are there now.
+    `some`: a few available ones.
     """
     frame = _lines(records)
 
@@ -123,7 +123,7 @@ def _lines(records: DataFrame) -> DataFrame:
 
 
 def rate(spark: SparkSession, rows: int) -> StreamSource:
-    """So many graphs a second, of one triple each: for demonstrations."""
+    """`rate` graphs per second, of one triple each: for demonstrations."""
     frame = spark.readStream.format("rate").option("rowsPerSecond", str(rows)).load()
     literal = f'"%d"^^<{_XSD_INTEGER}>'
     graph = f"format_string('<urn:dotr:rate> <urn:dotr:value> {literal} .', value)"
@@ -155,7 +155,7 @@ def _documents(
         if clock is None:
             if fails:
                 return Batch(None, [])
-            clock = Clock()  # nothing of it can be read: its dead letters are what counts
+            clock = Clock()  # nothing of it can be read: only its dead letters count
             log = LogListing((), clock, options, fails)
             found = read_rows(frame.mapInArrow(shipped(task(log)), READ_COLUMNS), clock)
             return Batch(None, [], found.letters)
@@ -163,7 +163,7 @@ def _documents(
         return read_rows(frame.mapInArrow(shipped(task(log)), READ_COLUMNS), clock)
     except DotrError:
         raise
-    except Exception as error:  # Py4J raises what it likes
+    except Exception as error:  # Py4J raises anything
         raise as_own_error(error) from None
 
 

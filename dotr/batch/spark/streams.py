@@ -1,10 +1,10 @@
 """`dotr.spark.stream`: Structured Streaming in, events in order and exactly once out.
 
-Place:   for users with a streaming frame of their own, and for `dotr stream` (stream_sources.py).
-Method:  `foreachBatch` brings every micro-batch to the driver, where the engine of `dotr run` takes it
-         (micro_batches.py, which writes events and state by batch id). Documents are parsed by the workers.
-Why not: a stateful operator of Spark's. It sees one key and no order between keys; what consumes, chains and
-         ticks needs all of an instant, in order.
+Place:   for users with their own streaming frame, and for `dotr stream` (stream_sources.py).
+Method:  `foreachBatch` passes every micro-batch to the driver, to the engine of `dotr run` (micro_batches.py,
+         which writes events and state by batch id). The workers parse documents.
+Why not: a stateful operator of Spark: it sees one key and no order between keys; consuming, chaining and
+         ticks need all of an instant, in order.
 Bad input: D4129 a frame that is not a stream · D4309 Spark Connect · D5220 other rules · D5221 damaged state.
 """
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Batch:
-    """One micro-batch as graphs: the clock of its times, None where it has no graph; dead letters."""
+    """One micro-batch as graphs: the clock of its times, None without a graph; dead letters."""
 
     clock: Clock | None
     graphs: list[tuple[Time, list[Triple]]]
@@ -56,7 +56,7 @@ class Batch:
 
 
 Reader = Callable[["DataFrame", "Clock | None"], Batch]
-"""Reads a micro-batch; how the stream writes time is given where it is known already."""
+"""Reads a micro-batch; takes how the stream writes time, if already known."""
 
 
 def start(
@@ -69,7 +69,7 @@ def start(
     trigger: BatchTrigger,
     on_batch: OnBatch = ignore_batch,
 ) -> Stream:
-    """Start a query over a streaming frame. `on_batch` is called behind every batch.
+    """Start a query over a streaming frame. `on_batch` is called after every batch.
 
     Raises UsageError D4129, D4309, RefusedError D5001, D5220, EngineError D5221.
     """
@@ -113,12 +113,12 @@ def check(frame: DataFrame, out: str, checkpoint: str) -> None:
 
 
 def states_of(checkpoint: str) -> str:
-    """Where dotr's own state of a stream is."""
+    """The folder of dotr's own state of a stream."""
     return os.path.join(plain_path(checkpoint), "dotr")
 
 
 def folder_of(out: str, checkpoint: str) -> str:
-    """The folder of what a stream writes; beside its state where events go to Kafka."""
+    """The output folder of a stream; beside its state if events go to Kafka."""
     return os.path.join(states_of(checkpoint), "out") if out.startswith(KAFKA) else plain_path(out)
 
 
@@ -164,7 +164,7 @@ class Stream(Running):
             self._add(closed)
 
     def state(self) -> State:
-        """As the engine knows it."""
+        """The engine's progress."""
         pipeline = self.batches.pipeline
         clock = pipeline.clock
         times = (pipeline.latest, pipeline.watermark)
@@ -194,7 +194,7 @@ def graph_reader(clock: Clock, base: str, policy: str) -> Reader:
 
 
 def read_rows(frame: DataFrame, clock: Clock) -> Batch:
-    """What tasks of read_tasks.py made of documents: (time in the clock's unit, graph, note)."""
+    """The rows of read_tasks.py: (time in the clock's unit, graph, note)."""
     unit = clock.unit if clock.integer else 1
     batch = Batch(clock, [])
     for time, text, note in _rows(frame, ("time", "graph", "note")):
@@ -211,7 +211,7 @@ def _rows(frame: DataFrame, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]
 
 
 def refuse_streaming(frame: DataFrame) -> None:
-    """Raise UsageError D4129 for a stream where a complete frame is wanted."""
+    """Raise UsageError D4129 for a stream where a complete frame is required."""
     if frame.isStreaming:
         raise UsageError(
             Diagnostic(

@@ -1,10 +1,10 @@
-"""Graphs of one time that follow each other in a task, as one row.
+"""Consecutive graphs of one time in a task, as one row.
 
-Place:   cluster.py and remote_logs.py, around the tasks of read_tasks.py; frame_stages.py shuffles what is
-         left.
-Method:  most logs are in order of time, so the graphs that a task reads of an instant follow each other. Only
-         instants whose graphs lie in several places, of one task or of several, have to be shuffled to meet.
-Why not: look for all graphs of a time within a task. They would wait in memory for the end of the task.
+Place:   cluster.py and remote_logs.py wrap the tasks of read_tasks.py in it; frame_stages.py shuffles the
+         rest.
+Method:  most logs are in order of time, so that a task reads the graphs of an instant consecutively. Only
+         instants whose graphs are in several places, of one task or of several, are shuffled.
+Why not: collect all graphs of a time within a task: they would stay in memory until its end.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from dotr.batch.spark.failures import Batches, Work, crossing_to_driver
 COLUMNS = "time bigint, graphs array<string>, note string"
 
 MOST = 10_000
-"""Graphs that wait for others of their time, about, at most."""
+"""The approximate limit of buffered graphs of one time."""
 
 _GRAPHS = pa.list_(pa.string())
 
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """What `read` gives, (time, graph, note), as COLUMNS. Notes stay rows of their own."""
+    """The rows of `read`, (time, graph, note), as COLUMNS. Notes stay separate rows."""
 
     read: Work
 
@@ -36,8 +36,8 @@ class Together:
 
 
 def together(batches: Batches) -> Batches:
-    """As `Together`."""
-    waiting: list[pa.RecordBatch] = []  # graphs of one time, of which more may come
+    """See `Together`."""
+    waiting: list[pa.RecordBatch] = []  # graphs of one time; more may follow
     for batch in batches:
         noted = batch.column(2).is_valid()
         if batch.column(2).null_count < batch.num_rows:

@@ -1,6 +1,6 @@
 """`dotr.spark.write`: a frame of graphs as an RDF log, in any of Spark's four modes.
 
-Place:   over the data source `dotr` (data_source.py), to which Spark hands on `append` and `overwrite` alone.
+Place:   over the data source `dotr` (data_source.py), to which Spark passes only `append` and `overwrite`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MODES = ("error", "errorifexists", "ignore", "append", "overwrite")
 
 
 def write(frame: DataFrame, path: str | PathLike[str], mode: str, form: str, time_unit: str | None) -> bool:
-    """Write (time, graph) and, where it is there, id as `path`; whether anything was written.
+    """Write (time, graph) and, if present, id to `path`; returns whether anything was written.
 
     Raises UsageError D4123 for another mode, D4122, RefusedError D5001 for a path that exists under "error".
     """
@@ -55,7 +55,7 @@ def write(frame: DataFrame, path: str | PathLike[str], mode: str, form: str, tim
         writer = writer.option("timeUnit", time_unit or noted)
     try:
         writer.mode("overwrite" if mode == "overwrite" else "append").save(place)
-    except Exception as error:  # Py4J and gRPC raise what they like
+    except Exception as error:  # Py4J and gRPC raise anything
         raise failures.as_own_error(error) from None
     return True
 
