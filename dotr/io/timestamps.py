@@ -69,7 +69,7 @@ _ALIASES: dict[Term, Term] = {
     "<https://w3id.org/saref#hasTimestamp>": "<https://saref.etsi.org/core/hasTimestamp>",
     "<http://www.w3.org/ns/activitystreams#published>": "<https://www.w3.org/ns/activitystreams#published>",
 }
-_TIMELY = frozenset({PROV_GENERATED_AT_TIME, *USUAL_PROPERTIES, *_ALIASES})
+TIMELY = frozenset({PROV_GENERATED_AT_TIME, *USUAL_PROPERTIES, *_ALIASES})
 
 _INTEGER = regex(r"[+-]?[0-9]{1,30}")
 _DATETIME = regex(
@@ -314,7 +314,7 @@ class TimestampExtractor:
         self.rungs["prov:generatedAtTime"] = self.rungs.get("prov:generatedAtTime", 0) + 1
         return int(digits) * self.unit
 
-    def stamped_times(self, stamps: Sequence[Term]) -> list[Time] | None:
+    def stamped_times(self, stamps: Sequence[Term], rung: str = "prov:generatedAtTime") -> list[Time] | None:
         """As `time` for each of many graphs that have one stamp each, plain ones of the kind of the graphs
         before; None where one is not: then each is asked for by itself.
         """
@@ -333,7 +333,7 @@ class TimestampExtractor:
                 return None
             times = plain_datetimes([stamp[1:end] for stamp in stamps])
         if times is not None:
-            self.hit("prov:generatedAtTime", len(times))
+            self.hit(rung, len(times))
         return times
 
     def own_times(self, rung: str, said: Sequence[str | int | None]) -> list[Time] | None:
@@ -397,9 +397,9 @@ class TimestampExtractor:
             if isinstance(text, int):
                 return rung, parse_integer(text, self.unit), True
             return (rung, *parse_text(text, self.unit, self._local))
-        timely = [t for t in triples if t[1] in _TIMELY]
+        timely = [t for t in triples if t[1] in TIMELY]
         if about:
-            timely = [t for t in about if t[1] in _TIMELY] + timely
+            timely = [t for t in about if t[1] in TIMELY] + timely
         elif len(timely) == 1:
             _s, property_, value = timely[0]
             if property_ in USUAL_PROPERTIES and value[0] == '"':

@@ -33,18 +33,18 @@ from dotr.io.decode.documents import (
 )
 from dotr.io.decode.jelly import JellyText
 from dotr.io.decode.limits import no_memory
-from dotr.io.decode.message_logs import Carried, LoggedMessage, is_message_log, split_messages
+from dotr.io.decode.message_logs import Carried, is_message_log
 from dotr.io.decode.parsing import parse_runs, parse_triples
 from dotr.io.decode.quads import QuadBlock, group_whole, refused_lines
 from dotr.io.decode.sniffing import SNIFF, guess, is_jelly, line_format
 from dotr.io.error_policy import ErrorPolicy, graphs_alone
+from dotr.io.files.message_reader import MessageReader
 from dotr.io.files.taps import Headed, Originals, Tap, all_of, first_bytes, original_of, standard_input
 from dotr.io.graphs import START, Bookmark, GraphRun, Item, Mark, SourceOptions, TimedGraph, one_by_one
 from dotr.io.message_parts import stamped_part
 from dotr.io.tables.names import is_table
 from dotr.io.timestamps import TimestampExtractor
 from dotr.late import dataclass
-from dotr.rdf.terms import Term, Triple
 
 if TYPE_CHECKING:
     from dotr.io.decode.json_lines import Line, Said
@@ -428,41 +428,14 @@ class FileReader:
             return self._refused(error, content_of(lines), "byte", end, patches.bookmark)
         return self._graph(time, part, lines[0].number, "byte", end, patches.bookmark)
 
-    def _messages(self, tap: Tap, head: bytes, format_: Format) -> Iterator[Item]:
+    def _messages(self, tap: Tap, head: bytes, format_: Format) -> Iterator[Item | GraphRun]:
         start = tap.count - len(head)
         carried = Carried.resumed(self.bookmark.carried) if start else Carried(self.options.base)
-        line = self._line(start)
+        log = MessageReader(self.file, self.name, self.options, self.extractor, self.refusals, carried)
         try:
-            for messages in split_messages(tap, self.name, self.options.max_document, head, line, start):
-                many = carried.parse_many(messages, format_)
-                for number, message in enumerate(messages):
-                    parsed = None if many is None else many[number]
-                    item = self._message(message, carried, format_, parsed)
-                    if item is not None:
-                        yield item
-                    self._prefixes = carried.bookmark
-        except DataError as error:
-            yield self._refused(error, b"", "whole", tap.count)
-
-    def _message(
-        self, message: LoggedMessage, carried: Carried, format_: Format, parsed: list[Triple] | None
-    ) -> Item | None:
-        about: Sequence[Triple] = ()
-        names: Sequence[Term] = ()
-        triples: Part
-        try:
-            if parsed is None:
-                triples, about, names = carried.parse(message, format_, self.name)
-            else:
-                triples = parsed
-            if not triples and not about:
-                return None  # a heartbeat: it says no time, so no instant is closed by it
-            line = message.first_line
-            place = f"{self.name}:{line}"
-            time = self.extractor.time(all_triples(triples), self.file, place, about=about, names=names)
-        except DataError as error:
-            return self._refused(error, message.text.encode(), "byte", message.end, carried.bookmark)
-        return self._graph(time, triples, line, "byte", message.end, carried.bookmark)
+            yield from log.items(tap, head, format_, self._line(start), start)
+        finally:
+            self._last, self._prefixes = log.last, log.prefixes
 
     def _archive(self) -> Iterator[Item | GraphRun]:
         """The rows of a Parquet archive."""
