@@ -11,7 +11,7 @@ Why not: the class as key: in a column that keeps one fact per key, the last of 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from decimal import Decimal
 from typing import Generic, TypeAlias, TypeGuard, TypeVar
 
@@ -163,6 +163,14 @@ class KeyIndex(Generic[B]):
             del self._single[kind]
             self._odd[kind] = {only: self.table.pop(only), key: bucket}
         return True
+
+    def drop(self, keys: Iterable[Key]) -> None:
+        """Forget keys that are there."""
+        for key in keys:
+            if self._single or self._odd:
+                self.remove(key)
+            else:  # none has peers
+                del self.table[key]
 
     def remove(self, key: Key) -> None:
         """Remove an existing key."""

@@ -73,7 +73,7 @@ class ColumnSpec:
     """What a column keeps. Equal specs are one column, whichever rules use it.
 
     `chained`: its facts are found while rules run. `keys` and `filters` read only the own fact, named "", its
-    attributes by number. `size`: the threshold for the size that a fact of a base carries (which is then
+    attributes by number. `size`: a threshold for its facts (the size that a fact of a base carries is then
     dropped). `occasions`: whose instants it sees beside those of graphs. `owner`: the only rule of the column
     if that consumes from it, else "". `epoch` separates rules deployed at different times: their pasts
     differ.
@@ -94,7 +94,7 @@ class ColumnSpec:
     def fed_by_base(self) -> bool:
         """Whether its facts arrive with their size."""
         shared = isinstance(self.content, MonotonicStack | Ranked) and self.content.measure.place == CARRIED
-        return shared or self.size is not None
+        return shared or (self.size is not None and self.size.measure.place == CARRIED)
 
     @property
     def carries(self) -> bool:

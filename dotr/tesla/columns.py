@@ -1,9 +1,11 @@
 """Columns: the stored facts of a position, by key, for as long as a rule can look back.
 
-Place:   detector.py fills them instant by instant; compiled rules (compile.py) read them.
+Place:   batch_loop.py writes the code that fills them into its loop over instants; elsewhere `insert` is
+         called. Compiled rules (compile.py) read them.
 Method:  a column is an index of buckets (buckets.py). Filling is generated code: one loop over an instant's
-         facts that filters, computes the key and appends. Expiry is a sweep once per retention while the
-         column is not empty, so a fact is visited about twice after it came, and unread facts expire too.
+         facts that filters, computes the key and appends. A stack treats sizes above the highest threshold
+         of its rules as equal, and takes none below the lowest. Expiry is a sweep once per retention while
+         the column is not empty, so a fact is visited about twice after it came, and unread facts expire too.
 Why not: a timer per fact, or expiry on look-up alone: the first costs more than the work, the second keeps
          facts forever that are never read.
 """
@@ -12,16 +14,18 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Generic, assert_never, cast
 
 from dotr.codegen import CodeSource
 from dotr.events import Clock, Fact, Time
 from dotr.ir.expressions import Attribute, Expression
-from dotr.temporal.equal_terms import B, Key, KeyIndex, PartialKey, equality_class
+from dotr.temporal.equal_terms import B, Key, KeyIndex, PartialKey, equality_class, has_peers
 from dotr.tesla.buckets import (
     BucketKind,
     HeldLogKind,
     HeldTotalKind,
+    MonotonicStackKind,
     TotalKind,
     in_order,
     kind_of,
@@ -33,14 +37,11 @@ from dotr.tesla.conditions import conjunction
 from dotr.tesla.stretches import HeldLog, Stretch
 from dotr.tesla.thresholds import Threshold, write_size
 
-_HIGHEST = 10**80
-
 
 class Column(Generic[B]):
     """Owns the facts that rules may still read at a position.
 
-    `insert(facts)`: take an instant's facts, in canonical order; times never decrease. `filled`: `on_fill`
-    was called; the engine resets it when it finds the column empty.
+    `filled`: `on_fill` was called; the engine resets it when it finds the column empty.
     """
 
     def __init__(
@@ -53,17 +54,18 @@ class Column(Generic[B]):
         self.index: KeyIndex[B] = KeyIndex()
         self._on_fill = on_fill
         self._clock = clock
-        self.floor = [_HIGHEST]  # if Ranked: the least size that a sharing rule takes
+        self.levels: set[int] = set()  # the least sizes that its rules take, if they share thresholds
         self.key_of: Callable[[Fact], PartialKey] = _key_function(spec.keys, clock)
-        self.insert: Callable[[Sequence[Fact]], None] = self._compile_insert()
         condition = conjunction(spec.filters)
         self._passes: Callable[[Fact], bool] = (
             (lambda _: True) if condition is None else own_condition(condition, clock)
         )
 
-    def lower(self, threshold: Threshold) -> None:
+    def share(self, threshold: Threshold) -> None:
         """Add a rule with this threshold. Before the first fact."""
-        self.floor[0] = min(self.floor[0], threshold.least)
+        self.levels.add(threshold.least)
+        if isinstance(self.kind, MonotonicStackKind):
+            self.kind.top = max(self.levels)
 
     @property
     def table(self) -> dict[Key, B]:
@@ -110,8 +112,7 @@ class Column(Generic[B]):
 
     def sweep(self, now: Time) -> None:
         """Drop what is older than the retention."""
-        for key in self.kind.expired(self.index.items(), now - self.retention):
-            self.index.remove(key)
+        self.index.drop(self.kind.expired(self.index.items(), now - self.retention))
 
     def consume(self, facts: Collection[Fact]) -> None:
         """Take facts out of a log. Cost: a look-up and a shift each, or one pass where many share a key."""
@@ -173,6 +174,11 @@ class Column(Generic[B]):
 
     def _miss(self, key: PartialKey, fact: Fact) -> None:
         """Insert a fact whose key `table` lacks: new, ambiguous, or one that equals nothing."""
+        if key.__class__ is str and not has_peers(key):
+            self.index.table[key] = self.kind.open(fact)
+            if not self.filled:
+                self._notify_filled()
+            return
         bucket = self.index.exact(key)
         if bucket is not None:
             self.index.put(key, self.kind.add(bucket, fact))
@@ -184,49 +190,67 @@ class Column(Generic[B]):
             self.filled = True
             self._on_fill(self)
 
-    def _compile_insert(self) -> Callable[[Sequence[Fact]], None]:
+    @cached_property
+    def insert(self) -> Callable[[Sequence[Fact]], None]:
+        """Take an instant's facts, in canonical order; times never decrease."""
         source = CodeSource()
+        self.write_insert(source, "facts")
+        return source.function("facts")
+
+    def write_insert(self, source: CodeSource, facts: str) -> None:
+        """Write the code of `insert` for the facts in a local. All rules that share the column are known."""
+        spec = self.spec
         table, miss = source.name("table", self.table), source.name("miss", self._miss)
-        with source.block("for fact in facts"):
-            if self.spec.size is not None:
-                source.line(f"if fact[4] < {source.name('least', self.spec.size.least)}: continue")
-                source.line("fact = fact[:4]")
-            condition = conjunction(self.spec.filters)
+        with source.block(f"for fact in {facts}"):
+            if spec.size is not None:
+                write_size(source, spec.size.measure, "fact")
+                source.line(f"if size < {source.name('least', spec.size.least)}: continue")
+                if spec.fed_by_base:
+                    source.line("fact = fact[:4]")
+            condition = conjunction(spec.filters)
             if condition is not None:
                 passes = source.name("passes", own_condition(condition, self._clock))
                 source.line(f"if not {passes}(fact): continue")
-            source.line(f"key = {_key_code(self.spec.keys, source, self._clock)}")
-            match self.spec.content:
+            content = spec.content
+            if isinstance(content, Ranked | MonotonicStack):
+                write_size(source, content.measure, "fact")
+                source.line(f"if size < {source.name('floor', min(self.levels))}: continue")
+            source.line(f"key = {_key_code(spec.keys, source, self._clock)}")
+            match content:
                 case LastValue():
                     source.line(f"if key in {table}: {table}[key] = fact")
                     source.line(f"else: {miss}(key, fact)")
                 case FactLog() | Ranked():
-                    if isinstance(self.spec.content, Ranked):
-                        write_size(source, self.spec.content.measure, "fact")
-                        source.line(f"if size < {source.name('floor', self.floor)}[0]: continue")
                     source.line(f"bucket = {table}.get(key)")
                     source.line(f"if bucket is None: {miss}(key, fact)")
                     source.line("else: bucket.append(fact)")
-                case MonotonicStack(measure=measure):
-                    write_size(source, measure, "fact")
+                case MonotonicStack():
                     source.line(f"bucket = {table}.get(key)")
-                    with source.block("if bucket is None"):
-                        source.line(f"{miss}(key, fact)")
-                        source.line("continue")
-                    source.line("facts_, sizes = bucket.facts, bucket.measures")  # its `add`, in place
-                    with source.block("while sizes and sizes[-1] <= size"):
-                        source.line("sizes.pop()")
-                        source.line("facts_.pop()")
-                    source.line("sizes.append(size)")
-                    source.line(f"facts_.append(fact{'[:4]' if self.spec.fed_by_base else ''})")
+                    source.line(f"if bucket is None: {miss}(key, fact)")
+                    with source.block("else"):
+                        self._write_push(source)
                 case RunningTotal():
                     add = source.name("add", self.kind.add)
                     source.line(f"bucket = {table}.get(key)")
                     source.line(f"if bucket is None: {miss}(key, fact)")
                     source.line(f"else: {add}(bucket, fact)")
                 case _:
-                    assert_never(self.spec.content)
-        return source.function("facts")
+                    assert_never(content)
+
+    def _write_push(self, source: CodeSource) -> None:
+        """Write a stack's `add`; a stack in the table is never empty."""
+        kept = f"fact{'[:4]' if self.spec.fed_by_base else ''}"
+        top = source.name("top", max(self.levels))
+        source.line(f"if size > {top}: size = {top}")
+        source.line("facts_, sizes = bucket.facts, bucket.measures")
+        with source.block("if sizes[-1] > size"):
+            source.line("sizes.append(size)")
+            source.line(f"facts_.append({kept})")
+        with source.block("else"):
+            with source.block("while len(sizes) > 1 and sizes[-2] <= size"):
+                source.line("sizes.pop()")
+                source.line("facts_.pop()")
+            source.line(f"sizes[-1], facts_[-1] = size, {kept}")
 
 
 def open_column(spec: ColumnSpec, clock: Clock, on_fill: Callable[[Column[Any]], None]) -> Column[Any]:

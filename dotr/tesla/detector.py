@@ -2,8 +2,9 @@
 
 Place:   step 3 of the pipeline (detect.py); same interface as the literal oracle beside it.
 Method:  at an instant: fill the columns (network.py), run what woke in dependency order (composites of
-         chained rules fill and wake in turn), then fill the columns that exclude the instant itself. Rules
-         are planned (plan.py), grouped by shape (sharing.py), and compiled when they first run (compile.py).
+         chained rules fill and wake in turn), then fill the columns that exclude the instant itself. If rules
+         are independent, a generated loop over instants does this (batch_loop.py). Rules are planned
+         (plan.py), grouped by shape (sharing.py), and compiled when they first run (compile.py).
 Why not: partial matches carried from event to event (an automaton's runs): TESLA chooses backwards from the
          trigger, so nothing needs to be built before it comes.
 """
@@ -11,7 +12,7 @@ Why not: partial matches carried from event to event (an automaton's runs): TESL
 from __future__ import annotations
 
 from bisect import insort
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import field
 from operator import itemgetter
@@ -29,15 +30,17 @@ from dotr.temporal.identity import match_hash
 from dotr.temporal.refusals import RefusedTrigger, fail
 from dotr.temporal.stages import Passed
 from dotr.tesla import state as states
+from dotr.tesla.batch_loop import BatchLoop, Instants, write_loop
+from dotr.tesla.columns import Column
 from dotr.tesla.digest import rule_digests
-from dotr.tesla.network import Fill, Network, Options, RuleBundle, StreamWiring
+from dotr.tesla.network import Network, Options, RuleBundle, StreamWiring
 from dotr.tesla.references import Occasion, due, next_tick
 from dotr.tesla.thresholds import Filtered
 from dotr.tesla.timeline import Timeline
 
 _RANK = itemgetter(0)
 
-_Pending: TypeAlias = tuple[Fill, Sequence[Fact]]
+_Pending: TypeAlias = tuple[Column[Any], Sequence[Fact]]
 _Woken: TypeAlias = tuple[int, RuleBundle, Sequence[Fact]]
 
 __all__ = ["Filtered", "RefusedTrigger", "Restored", "TeslaDetector"]
@@ -71,7 +74,8 @@ class TeslaDetector:
         self._options = Options(clock, budget, self._refuse, dict(same or {}), dict(filtered or {}))
         self._digests: tuple[str, ...] | None = None
         self._first: Time | None = None
-        self._refused = 0
+        self._refused = [0]
+        self._uncounted: dict[str, int] = defaultdict(int)
         self._each_still: list[
             tuple[list[int], list[int]]
         ] = []  # counts, and what a still point adds to each
@@ -81,7 +85,7 @@ class TeslaDetector:
         return Network(self.program, self._options, epochs, now)
 
     def _refuse(self, rule: int, fact: Fact, error: ProgramError) -> None:
-        self._refused += 1
+        self._refused[0] += 1
         self._on_refused(rule, fact, error)
 
     def _take(self, network: Network) -> None:
@@ -90,6 +94,7 @@ class TeslaDetector:
         self._every = list(network.clocks)
         self._due = None if network.now is None else self.next_tick(network.now)
         self._plain = not self._every and not network.chains
+        self._loop: BatchLoop | None = None
 
     def at(self, time: Time, facts: Mapping[str, Sequence[Fact]], graph: bool = True) -> list[Match]:
         """The matches at `time`, in output order; see `detect`."""
@@ -101,8 +106,14 @@ class TeslaDetector:
         `facts`: stream → its facts of this instant in canonical order; streams without facts may be left out.
         `graph` False: no graph came, and only rules that still see the instant are touched. Raises DataError
         D4002 when time does not increase, and what `on_refused` raises.
-        Cost: the facts, the rules they wake, and the matches; nothing per rule or stream without any.
+        Cost: the facts, the rules they wake, and the matches; nothing per rule without any.
         """
+        one = ((time, None, facts, graph),)
+        _, found = next(self.detected(one, self._uncounted, self._uncounted, every=True))
+        return found
+
+    def _instant(self, time: Time, facts: Mapping[str, Sequence[Fact]], graph: bool) -> list[RawMatch]:
+        """An instant that the loop does not process itself."""
         network = self.network
         now = network.now
         if now is None:
@@ -120,18 +131,18 @@ class TeslaDetector:
         streams = self._streams
         known = [(streams[name], new) for name, new in facts.items() if new and name in streams]
         for stream, new in known:
-            for fill in stream.fills:
-                fill(new)
+            for column in stream.fills:
+                column.insert(new)
         if self._plain:  # rules are independent
             out: list[RawMatch] = []
             for stream, new in known:
                 for _, group in stream.awake:
                     (group.run or network.compile(group))(time, new, out)
             for stream, new in known:
-                for fill in stream.defers:
-                    fill(new)
+                for column in stream.defers:
+                    column.insert(new)
             return out
-        deferred = [(fill, new) for stream, new in known for fill in stream.defers]
+        deferred = [(column, new) for stream, new in known for column in stream.defers]
         agenda = [(rank, group, new) for stream, new in known for rank, group in stream.awake]
         if self._due is not None and time >= self._due:
             agenda += self._ticked(time)
@@ -139,7 +150,7 @@ class TeslaDetector:
 
     def detected(
         self,
-        instants: Iterable[tuple[Time, object, Mapping[str, Sequence[Fact]], bool]],
+        instants: Instants,
         seen: dict[str, int],
         quiet: dict[str, int],
         *,
@@ -152,34 +163,11 @@ class TeslaDetector:
         Instants after a yielded one are not detected before the next item is requested; `now` is the last one
         detected.
         """
-        network, streams, refused = self.network, self._streams, self._refused
-        plain = self._plain and self.timeline is None
-        nothing: list[RawMatch] = []
-        for place, (time, _, facts, graph) in enumerate(instants):
-            now = network.now
-            if plain and graph and len(facts) < 2 and now is not None and now < time < network.sweep_at:
-                network.now = time  # the common case
-                out = nothing
-                for name, new in facts.items():
-                    seen[name] += len(new)
-                    stream = streams.get(name)
-                    if stream is not None and new:
-                        for fill in stream.fills:
-                            fill(new)
-                        if stream.awake:
-                            out = []
-                            for _, group in stream.awake:
-                                (group.run or network.compile(group))(time, new, out)
-                        for fill in stream.defers:
-                            fill(new)
-            else:
-                counted = seen if graph else quiet
-                for name, new in facts.items():
-                    counted[name] += len(new)
-                out = self.detect(time, facts, graph)
-            if out or every or self._refused != refused:
-                refused = self._refused
-                yield place, out
+        loop = self._loop
+        if loop is None:
+            plain = self._plain and self.timeline is None
+            loop = self._loop = write_loop(self.network, self._instant, self._refused, plain=plain)
+        return loop(instants, seen, quiet, every)
 
     @property
     def now(self) -> Time | None:
@@ -204,12 +192,10 @@ class TeslaDetector:
             (self._streams[name], found) for name, found in facts.items() if name in self._streams and found
         ]
         for stream, found in known:
-            for column in stream.columns:
+            for column in stream.fills:
                 if _begins(column.spec.occasions, new, old):
-                    if column.spec.deferred:
-                        deferred.append((column.insert, found))
-                    else:
-                        column.insert(found)
+                    column.insert(found)
+            deferred += [(c, found) for c in stream.defers if _begins(c.spec.occasions, new, old)]
         for stream, found in known:
             agenda += [(rank, g, found) for rank, g in stream.awake if _begins(g.occasions, new, old)]
         return agenda, deferred
@@ -221,16 +207,16 @@ class TeslaDetector:
         self.pass_over(time)
         still = timeline.stillness(time, facts, graph)
         before = {id(counts): counts[:] for counts in self._looked_at(timeline)} if still else None
-        refused, dropped = self._refused, self.dropped
+        refused, dropped = self._refused[0], self.dropped
         instant = _Instant(time, facts, None if graph else due(time, self._every, facts))
         if instant.seen is None:
             known = [
                 (self._streams[name], new) for name, new in facts.items() if name in self._streams and new
             ]
             for stream, new in known:
-                for fill in stream.fills:
-                    fill(new)
-            instant.deferred += [(fill, new) for stream, new in known for fill in stream.defers]
+                for column in stream.fills:
+                    column.insert(new)
+            instant.deferred += [(column, new) for stream, new in known for column in stream.defers]
             instant.agenda += [(rank, group, new) for stream, new in known for rank, group in stream.awake]
         else:
             agenda, deferred = self._seen(facts, instant.seen, frozenset())
@@ -256,10 +242,10 @@ class TeslaDetector:
                 composites = _as_facts(group.name, out[start:])
                 timeline.events(group.name, composites)
                 self._enter(self._streams[group.name], composites, instant)
-        for fill, new in instant.deferred:
-            fill(new)
+        for column, new in instant.deferred:
+            column.insert(new)
         timeline.end()
-        if out or self._refused != refused or self.dropped != dropped:
+        if out or self._refused[0] != refused or self.dropped != dropped:
             timeline.stirred(time)
         elif before is not None and timeline.stillness(time, facts, graph) and time % timeline.step == 0:
             self._each_still.clear()
@@ -278,7 +264,8 @@ class TeslaDetector:
             return
         points, stretches = self.timeline.passed(bound)
         for name, stretch in stretches.items():
-            for column in self._streams[name].columns if name in self._streams else ():
+            stream = self._streams.get(name)
+            for column in (*stream.fills, *stream.defers) if stream is not None else ():
                 column.pass_over(stretch)
         if points:
             for counts, each in self._each_still:
@@ -305,9 +292,9 @@ class TeslaDetector:
 
     def _enter(self, stream: StreamWiring, new: Sequence[Fact], instant: _Instant) -> None:
         """Take facts found while the rules of an instant run."""
-        for fill in stream.fills:
-            fill(new)
-        instant.deferred += [(fill, new) for fill in stream.defers]
+        for column in stream.fills:
+            column.insert(new)
+        instant.deferred += [(column, new) for column in stream.defers]
         for rank, woken in stream.awake:
             insort(instant.agenda, (rank, woken, new), lo=instant.place, key=_RANK)
 
@@ -332,13 +319,13 @@ class TeslaDetector:
             if group.referred and len(out) > start:
                 stream = self._streams[group.name]
                 composites = _as_facts(group.name, out[start:])
-                for fill in stream.fills:
-                    fill(composites)
-                deferred += [(fill, composites) for fill in stream.defers]
+                for column in stream.fills:
+                    column.insert(composites)
+                deferred += [(column, composites) for column in stream.defers]
                 for rank, woken in stream.awake:
                     insort(agenda, (rank, woken, composites), lo=place, key=_RANK)
-        for fill, new in deferred:
-            fill(new)
+        for column, new in deferred:
+            column.insert(new)
         return out
 
     def due(self, bound: Time) -> Time | None:

@@ -10,7 +10,7 @@ Method:  a stream knows the columns its facts fill and the bundles they trigger.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import field
 from heapq import heappop, heappush
 from typing import Any
@@ -27,7 +27,7 @@ from dotr.tesla.column_spec import ColumnSpec, MonotonicStack, Ranked
 from dotr.tesla.columns import Column, open_column
 from dotr.tesla.compile import Run, compile_rules
 from dotr.tesla.detection_stages import StageCounts
-from dotr.tesla.plan import RulePlan, plan_rule
+from dotr.tesla.plan import RulePlan, plan_rule, without_needless_sharing
 from dotr.tesla.references import Occasion, evaluation_order, occasions_seen
 from dotr.tesla.roots import classes, roots
 from dotr.tesla.rule_writer import Exceeded, SharedRules, ranged
@@ -91,19 +91,16 @@ MANY = 256
 """The limit of groups in one function: it is compiled when one of them first wakes."""
 
 
-Fill = Callable[[Sequence[Fact]], None]
-
-
 @dataclass(slots=True, eq=False)
 class StreamWiring:
     """What a stream's facts do: fill columns now, or at the instant's end, and trigger groups.
 
-    `awake`: (rank, bundle) in order of rank.
+    `awake`: (rank, bundle) in order of rank. `triggers`: whether any bundle has it as trigger.
     """
 
-    fills: list[Fill] = field(default_factory=list)
-    defers: list[Fill] = field(default_factory=list)
-    columns: list[Column[Any]] = field(default_factory=list)
+    fills: list[Column[Any]] = field(default_factory=list)
+    defers: list[Column[Any]] = field(default_factory=list)
+    triggers: bool = False
     awake: list[tuple[int, RuleBundle]] = field(default_factory=list)
 
 
@@ -127,6 +124,9 @@ class Network:
     def __init__(self, program: Program, options: Options, epochs: Sequence[int], now: Time | None) -> None:
         self.now = now
         self.epochs = tuple(epochs)
+        bases = {name: by.base for name, by in options.filtered.items()}
+        of_queries = [bases.get(name, options.same.get(name, name)) for name in program.queries]
+        self.queries = tuple(dict.fromkeys(of_queries))  # the streams under which their facts arrive
         self.streams: dict[str, StreamWiring] = {}
         self.columns: dict[ColumnSpec, Column[Any]] = {}
         self.columns_of: list[list[Column[Any]]] = [[] for _ in program.rules]
@@ -163,7 +163,7 @@ class Network:
         referred = {p.stream for rule in program.rules for p in rule.positions if p.chained}
         referred.update(program.lars.reads)
         options = self.options
-        return [
+        plans = [
             plan_rule(
                 index,
                 rule,
@@ -175,6 +175,7 @@ class Network:
             )
             for index, rule in enumerate(program.rules)
         ]
+        return without_needless_sharing(plans)
 
     def _group(self, plans: list[RulePlan]) -> RuleGroup:
         """Make a group of planned rules and its columns, and connect them to streams."""
@@ -185,7 +186,7 @@ class Network:
             for step, column in zip(other.steps, columns, strict=True):
                 column.retention = max(column.retention, step.retention)
                 if step.threshold is not None:
-                    column.lower(step.threshold)
+                    column.share(step.threshold)
         group = RuleGroup(plans, columns)
         self.connected.append(group)
         trigger = plan.rule.trigger
@@ -221,7 +222,7 @@ class Network:
             triggers = [0] * (1 + max(len(group.plans) for group in groups))
             for group in groups:
                 group.stages.triggers = triggers
-        self._trigger(bundle)  # its stream is set before anything wakes the bundle
+        self._trigger(bundle).triggers = True
         needed = self._needed(groups[0])
         bundle.missing = len(needed)
         for column in needed:
@@ -240,8 +241,7 @@ class Network:
             self._numbers[column] = len(self._numbers)
             self._users[column] = []
             stream = self._stream(spec.stream)
-            (stream.defers if spec.deferred else stream.fills).append(column.insert)
-            stream.columns.append(column)
+            (stream.defers if spec.deferred else stream.fills).append(column)
         return column
 
     def _stream(self, name: str) -> StreamWiring:

@@ -6,7 +6,7 @@ Method:  column_spec.py lists what a column can keep; each operator chooses (ope
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 from dotr.events import Time
@@ -14,7 +14,7 @@ from dotr.expressions.functions import makes_text
 from dotr.ir.expressions import Const, Expression
 from dotr.ir.rules import Between, Conjunct, Every, Rule, Within
 from dotr.late import dataclass, replace
-from dotr.tesla.column_spec import ColumnSpec, Content, FactLog
+from dotr.tesla.column_spec import ColumnSpec, Content, FactLog, LastValue, MonotonicStack
 from dotr.tesla.conditions import as_own, conjunction, equality, looks_at_time, names, parts, reach
 from dotr.tesla.operators import DETECTED
 from dotr.tesla.plan_step import PlanStep
@@ -61,7 +61,8 @@ class RulePlan:
             column = step.column
             kept = type(column.content).__name__.lower()
             keys = f" by {len(column.keys)} key(s)" if column.keys else ""
-            own = f", {len(column.filters)} filter(s)" if column.filters else ""
+            tests = len(column.filters) + (column.size is not None)
+            own = f", {tests} filter(s)" if tests else ""
             own += ", as intervals" if getattr(column.content, "held", False) else ""
             rest = ", residual condition" if step.residual is not None else ""
             lines.append(
@@ -106,6 +107,24 @@ def plan_rule(
         referred=referred,
         threshold=source.threshold(stream),
     )
+
+
+def without_needless_sharing(plans: Sequence[RulePlan]) -> list[RulePlan]:
+    """The plans; where all rules that share a column have the same threshold, that becomes its filter."""
+    asked: dict[ColumnSpec, set[Threshold]] = {}
+    for plan in plans:
+        for step in plan.steps:
+            if step.threshold is not None:
+                asked.setdefault(step.column, set()).add(step.threshold)
+
+    def settled(step: PlanStep) -> PlanStep:
+        if step.threshold is None or len(asked[step.column]) > 1:
+            return step
+        content = LastValue() if isinstance(step.column.content, MonotonicStack) else FactLog()
+        column = replace(step.column, content=content, size=step.threshold)
+        return replace(step, column=column, threshold=None)
+
+    return [replace(plan, steps=tuple(map(settled, plan.steps))) for plan in plans]
 
 
 def _names(rule: Rule) -> bool:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from dotr.events import Match
+from dotr.events import Fact, Match, Time, in_order
 from dotr.reference.tesla import LiteralTesla
 from dotr.tesla.detection_stages import Passed
 from dotr.tesla.detector import TeslaDetector
@@ -18,6 +21,9 @@ from tests.tesla.building import CLOCK
 from tests.tesla.worlds import World, families, kin, worlds
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
+
+
+Instant: TypeAlias = tuple[Time, object, Mapping[str, Sequence[Fact]], bool]
 
 
 def run_oracle(world: World) -> tuple[list[Match], int]:
@@ -55,6 +61,45 @@ def _drive(detector: LiteralTesla | TeslaDetector, world: World, cuts: bool = Fa
     if isinstance(detector, TeslaDetector):
         found.append(Match(-1, detector.dropped, (), ()))
     return found
+
+
+def in_batches(detector: TeslaDetector, known: list[Instant], size: int) -> tuple[list[Match], Counter[str]]:
+    """What is found when several instants are given at once, and how many facts streams had."""
+    found: list[Match] = []
+    seen, quiet = Counter[str](), Counter[str]()
+    for start in range(0, len(known), size):
+        batch = known[start : start + size]
+        for place, matches in detector.detected(iter(batch), seen, quiet):
+            assert batch[place][0] == detector.now
+            found += [Match(number, *raw[1:]) for number, raw in in_order(matches)]
+    found.append(Match(-1, detector.dropped, (), ()))
+    return found, seen + quiet
+
+
+class Recorded(TeslaDetector):
+    """Remembers the instants."""
+
+    known: list[Instant]
+
+    def at(self, time: Time, facts: Mapping[str, Sequence[Fact]], graph: bool = True) -> list[Match]:
+        self.known.append((time, None, facts, graph))
+        return super().at(time, facts, graph)
+
+
+@given(st.one_of(worlds(), families(), kin()), st.integers(1, 9))
+@settings(max_examples=5_000 if DEEP else 150)
+def test_instants_are_detected_together_as_one_by_one(world: World, size: int) -> None:
+    one = Recorded(world.program, CLOCK, filtered=world.filtered, same=world.same)
+    one.known = []
+    expected = _drive(one, world)
+    together = engine(world)
+    found, counted = in_batches(together, one.known, size)
+    assert found == expected
+    came = Counter(name for _, _, facts, _ in one.known for name in facts for _ in facts[name])
+    asked = together.network.queries
+    assert {name: counted[name] for name in asked} == {name: came[name] for name in asked}
+    assert together.passed() == one.passed()
+    assert together.snapshot() == one.snapshot()
 
 
 def _in_any_order(state: dict[str, Any]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from tests.tesla.building import (
     last,
     program,
     rule,
+    times,
     within,
 )
 
@@ -165,9 +166,31 @@ def test_each_rule_takes_the_latest_fact_above_its_own_limit() -> None:
 
 def test_of_equal_sizes_the_latest_alone_is_kept() -> None:
     detector = TeslaDetector(program(above(0, 1), above(1, 2)), CLOCK)
-    for time, size in enumerate([9, 5, 5, 5, 9, 7, 7]):
+    for time, size in enumerate([9, 2, 2, 2, 9, 7, 2, 2]):
         detector.at(time, {"Heat": facts(time, (A, size))})
     assert set(detector.sizes().values()) == {2}
+
+
+def test_what_every_threshold_lets_pass_is_not_told_apart() -> None:
+    detector = TeslaDetector(program(above(0, 1), above(1, 2)), CLOCK)
+    for time, size in enumerate([1, 9, 8, 7, 0, 6]):
+        detector.at(time, {"Heat": facts(time, (A, size))})
+    assert set(detector.sizes().values()) == {1}
+
+
+def test_a_threshold_that_all_have_is_a_filter() -> None:
+    smoke, heat = at("Smoke"), at("Heat")
+    on = both(equal("Heat.k", "Smoke.k"), call(">", "Heat.v", 5))
+    rules = [
+        rule(f"Fire{i}", smoke, last(heat, within(9, "Smoke"), on), where=call(">", "Smoke.v", i))
+        for i in (0, 3)
+    ]
+    detector = TeslaDetector(program(*rules), CLOCK)
+    for time, size in enumerate([7, 4]):
+        detector.at(time, {"Heat": facts(time, (A, size))})
+    assert detector.sizes() == {"Fire0": 1, "Fire3": 1}
+    assert detector.describe()["Fire0"][1] == "Heat: lastvalue of Heat by 1 key(s), 1 filter(s), kept 9 us"
+    assert times(detector.at(2, {"Smoke": facts(2, (A, 2))})) == [(2, 0)]
 
 
 def test_absence_above_a_limit_is_reported_rule_by_rule() -> None:
@@ -221,7 +244,7 @@ def test_a_thousand_thresholds_cost_one_look_where_none_passes() -> None:
         fact: Fact = (t, (A, integer(t)), 0, "")
         assert detector.detect(t, {"Heat": [fact], "Smoke": [fact]}) == []
     (column,) = detector.network.columns.values()
-    assert column.size() == 1
+    assert column.size() == 0  # what passes no threshold is not kept
 
 
 def test_a_state_fits_whatever_rules_come_to_share_its_columns() -> None:

@@ -104,7 +104,7 @@ def refusals(code: StepCode) -> list[str]:
     """
     scope, step, content = code.scope, code.step, code.step.column.content
     tests = []
-    if code.least is not None and isinstance(content, Ranked) and code.least > code.column.floor[0]:
+    if code.least is not None and isinstance(content, Ranked) and code.least > min(code.column.levels):
         _, size = measured(code.source, content.measure)
         tests.append(f"{size} < {code.source.name('least', code.least)}")
     if step.itself is not None:

@@ -1,0 +1,172 @@
+"""The loop over instants: facts of a batch in, matches per instant out; one generated function per network.
+
+Place:   detector.py calls it for every batch, also for a batch of one instant.
+Method:  which columns a stream fills, and whether it triggers rules, is fixed for a network. So the loop
+         tests for each stream in turn and contains the code that fills its columns (columns.py): a fact needs
+         no call. Awake rules are called (compile.py), once per instant. All facts of an instant fill columns
+         first, then rules run, then the columns that exclude the instant itself are filled. Rare cases are
+         calls: an instant without a graph or out of order, a sweep, a new key.
+         If there are many streams, testing for each takes longer than a call: then each stream gets a
+         function for instants that have no other stream, written at its first use. Instants with more streams
+         there, and rules that depend on each other, on a clock or on what holds, go to the detector.
+Why not: the code of rules in the loop, too. Their call is a twentieth of the cost of an instant with a
+         trigger, and rules that never wake would have to be compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from dotr.codegen import CodeSource
+from dotr.events import Fact, RawMatch, Time
+from dotr.late import dataclass
+from dotr.tesla.columns import Column
+from dotr.tesla.network import NEVER, Network, StreamWiring
+
+LOOKS = 8
+"""The greatest number of tests for streams in the loop."""
+
+Instants: TypeAlias = Iterable[tuple[Time, object, Mapping[str, Sequence[Fact]], bool]]
+
+BatchLoop: TypeAlias = Callable[
+    [Instants, dict[str, int], dict[str, int], bool], Iterator[tuple[int, list[RawMatch]]]
+]
+"""See `TeslaDetector.detected`."""
+
+
+def write_loop(
+    network: Network,
+    instant: Callable[[Time, Mapping[str, Sequence[Fact]], bool], list[RawMatch]],
+    refused: Sequence[int],
+    *,
+    plain: bool,
+) -> BatchLoop:
+    """Write the loop. `instant` processes any instant; without `plain`, every one. `refused[0]`: the number
+    of refused trigger facts.
+    """
+    source = CodeSource()
+    looks = _looks(network) if plain else []
+    many = len(looks) > LOOKS
+    if many:
+        looks = []
+    net, nothing = source.name("network", network), source.name("nothing", [])
+    counts = {look.name: source.name("stream", look.name) for look in looks}
+    counts = {name: f"n_{stream}" for name, stream in counts.items()}
+    failed = f"{source.name('refused', refused)}[0]"
+
+    def forget() -> None:
+        for count in counts.values():
+            source.line(f"{count} = 0")
+
+    def settle() -> None:
+        for name, count in counts.items():
+            source.line(f"if {count}: seen[{source.name('stream', name)}] += {count}")
+
+    source.line(f"idle = [] if every else {nothing}")
+    source.line(f"now, was = {net}.now, {failed}")
+    source.line(f"if now is None: now = {source.name('never', NEVER)}")
+    forget()
+    source.open("try")
+    with source.block("for place, (time, _, facts, graph) in enumerate(instants)"):
+        depth = source.depth
+        if looks or many:
+            with source.block(f"if graph and now < time{' and len(facts) < 2' * many}"):
+                source.line("out = idle")
+                source.line(f"{net}.now = now = time")
+                source.line(f"if time >= {net}.sweep_at: {net}.sweep(time)")
+                for look in looks:
+                    with source.block(f"if {source.name('stream', look.name)} in facts"):
+                        source.line(f"new = facts[{source.name('stream', look.name)}]")
+                        if look.first:
+                            source.line(f"{counts[look.name]} += len(new)")
+                        look.write(source, network)
+                if many:
+                    with source.block("for name in facts"):
+                        source.line("seen[name] += len(facts[name])")
+                        source.line(
+                            f"out = {source.name('whole', _Wholes(network))}[name](time, facts[name], idle)"
+                        )
+            source.open("else")
+        source.line("counted = seen if graph else quiet")
+        source.line("for name in facts: counted[name] += len(facts[name])")
+        source.line(f"out = {source.name('instant', instant)}(time, facts, graph)")
+        source.line("now = time")
+        source.resume(depth)
+        with source.block(f"if out is not {nothing} and (out or every or {failed} != was)"):
+            source.line(f"was = {failed}")
+            settle()
+            forget()
+            source.line("yield place, out")
+    source.resume(1)
+    with source.block("finally"):
+        settle()
+        source.line("pass")
+    return source.function("instants, seen, quiet, every")
+
+
+class _Wholes(dict[str, Any]):
+    """Owns a function per stream, for instants without another: (time, facts, no matches) → matches."""
+
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self._network = network
+
+    def __missing__(self, name: str) -> Callable[..., list[RawMatch]]:
+        source, stream = CodeSource(), self._network.streams.get(name, StreamWiring())
+        source.line("out = idle")
+        look = _Look(name, stream, True, stream.fills, stream.triggers, stream.defers)
+        look.write(source, self._network)
+        source.line("return out")
+        self[name] = whole = source.function("time, new, idle")
+        return whole
+
+
+@dataclass(slots=True)
+class _Look:
+    """What the loop does with a stream's facts after one test for it. `first`: the first such test."""
+
+    name: str
+    stream: StreamWiring
+    first: bool
+    fills: Sequence[Column[object]] = ()
+    runs: bool = False
+    defers: Sequence[Column[object]] = ()
+
+    def write(self, source: CodeSource, network: Network) -> None:
+        """Write it for the facts in the local `new`; matches go to `out`."""
+        for column in self.fills:
+            column.write_insert(source, "new")
+        if self.runs:
+            awake = source.name("awake", self.stream.awake)
+            with source.block(f"if {awake} and new"):
+                source.line("if out is idle: out = []")
+                with source.block(f"for _, bundle in {awake}"):
+                    compile_ = source.name("compile", network.compile)
+                    source.line(f"(bundle.run or {compile_}(bundle))(time, new, out)")
+        for column in self.defers:
+            column.write_insert(source, "new")
+
+
+def _looks(network: Network) -> list[_Look]:
+    """The steps of an instant, in order; adjacent steps of one stream are joined. Streams that no rule reads
+    are included, to count their facts.
+    """
+    streams = {name: StreamWiring() for name in network.queries} | network.streams
+    order = sorted(streams, key=lambda name: streams[name].triggers)
+    looks: list[_Look] = []
+
+    def look(name: str, first: bool) -> _Look:
+        if not looks or looks[-1].name != name:
+            looks.append(_Look(name, streams[name], first))
+        return looks[-1]
+
+    for name in order:
+        look(name, True).fills = streams[name].fills
+    for name in reversed(order):
+        if streams[name].triggers:
+            look(name, False).runs = True
+    for name in order:
+        if streams[name].defers:
+            look(name, False).defers = streams[name].defers
+    return looks
