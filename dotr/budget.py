@@ -80,7 +80,7 @@ class Exhausted(Exception):  # noqa: N818  # becomes a diagnostic once the query
 
     def notes(self) -> tuple[str, ...]:
         """For a diagnostic: the step and its largest loops."""
-        step = (f"it had come to {self.step}",) if self.step else ()
+        step = (f"it had reached {self.step}",) if self.step else ()
         loops = " in a loop over ".join(map(str, self.largest))
         return (*step, f"in a loop over {loops}") if loops else step
 
@@ -96,7 +96,7 @@ class Overlong(Exhausted):
         self.length = length
 
     def notes(self) -> tuple[str, ...]:
-        return (f"it would have {self.length:,} characters or so",)
+        return (f"it would have about {self.length:,} characters",)
 
 
 OVERLONG: Final = "D4133"

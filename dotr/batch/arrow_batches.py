@@ -87,8 +87,8 @@ def graph_text(triples: Part) -> str:
         raise UnsupportedError(
             Diagnostic(
                 "D4160",
-                "a message inserts or deletes, which is not run on Spark",
-                hint="run it in the processes of this machine: --engine local",
+                "a message inserts or deletes, which does not run on Spark",
+                hint="run it on this machine: --engine local",
             )
         )
     return "".join([f"{s} {p} {o} .\n" for s, p, o in triples])

@@ -35,9 +35,9 @@ _QUAD = re.compile(
 )
 
 
-COMPRESSED = "what is compressed is read from its beginning"
-_LINE_END = "a cell has a line end, so where a row begins in the middle of it cannot be said"
-_SCATTERED = "quads of one graph stand in several places of it"
+COMPRESSED = "a compressed file is read from its beginning"
+_LINE_END = "a cell has a line end, so it is unknown where rows begin"
+_SCATTERED = "quads of one graph are in several places of it"
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,7 +137,7 @@ class LivePart:
         try:
             times, state = marshal.loads(content[len(_HEAD) :])  # noqa: S302  # plain values; nothing is run
         except (EOFError, ValueError, TypeError) as error:
-            raise damaged("", f"a part is cut off: {error}") from None
+            raise damaged("", f"a part is truncated: {error}") from None
         self._done, self._heard, self._seen = times
         self._detector.restore(state)
 

@@ -175,7 +175,7 @@ def _cuts(file: str, size: int, options: SourceOptions) -> Cuts:
     if mapping is not None:
         return table_cuts(file, size, SPLIT, mapping)
     if options.split and format_of(file) in DUMPS:
-        why = "what --split takes apart is read as a whole"
+        why = "a file under --split is read as a whole"
         return Cuts(why=why if size >= 2 * SPLIT else "")
     return cuts(file, size, SPLIT)
 
@@ -313,7 +313,7 @@ def other_time(place: str) -> DataError:
     return DataError(
         Diagnostic(
             "D2102",
-            "this file writes time in another way than the graphs before it",
+            "this file writes time differently from the graphs before it",
             place=place,
             notes=("one run uses one kind of time, and one unit",),
             hint="convert it again from its source",

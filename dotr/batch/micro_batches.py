@@ -104,7 +104,9 @@ class MicroBatches:
             self.pipeline.begin(clock)
         elif clock is not None and known != clock:
             raise DataError(
-                Diagnostic("D2102", "this batch writes time otherwise than those before", hint="--time-unit")
+                Diagnostic(
+                    "D2102", "this batch writes time differently from those before", hint="--time-unit"
+                )
             )
         self._lines, self._taken = _Written(), Taken(number, refused=len(letters))
         if self._options.on_error == "keep":

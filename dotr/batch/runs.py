@@ -164,7 +164,7 @@ def check_program(program: Program, clock: Clock) -> None:
         raise UnsupportedError(
             Diagnostic(
                 "D4160",
-                "what lasts is run over logs and a folder that all workers see",
+                "what lasts needs a log and a folder that all workers can read",
                 where,
                 notes=("HOLD, ISTREAM and DSTREAM look across instants: slices are cut on a shared disk",),
                 hint="copy the log to a shared disk, or run it on this machine: --engine local",
@@ -232,7 +232,7 @@ def warnings(program: Program, plan: Partitioning) -> list[Diagnostic]:
         reasons.append(f"where the log has a gap longer than {duration_text(plan.gap)} another task begins")
     hint = "an equation with the trigger in every ON lets it run by key"
     if any(program.has_to_do_with_lars(rule) for component in parts for rule in component.rules):
-        hint += "; so does, in LARS rules, a variable that all atoms of all of them share"
+        hint += "; in LARS rules, so does a variable shared by all their atoms"
     return [
         Diagnostic(
             "D4126",

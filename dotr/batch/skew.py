@@ -81,9 +81,9 @@ def _diagnosed(rules: list[str], weight: Weight, total: int) -> Diagnostic:
     _part, rows, key, share = weight
     return Diagnostic(
         "D4136",
-        f"one task has {rows / total:.0%} of what `{'`, `'.join(rules)}` looks at",
+        f"one task has {rows / total:.0%} of the input of `{'`, `'.join(rules)}`",
         label=f"{key} in {share:.0%} of it" if key else "",
         notes=(f"{rows:,} of {total:,} instants with facts lie in one part, for which the other tasks wait",),
-        hint="one more equation with the trigger in ON parts it further; --by time does where rules allow it",
+        hint="another equation with the trigger in ON splits it further; so does --by time, if possible",
         severity=Severity.WARNING,
     )

@@ -67,14 +67,14 @@ def choose(
     plan = deployment.partitioning(By.KEY)
     if not any(group.keys is not None for group in plan.groups):
         return Choice(
-            ORDERED, ("no rule is parted by a key (`--mode distributed` still enriches on all cores)",)
+            ORDERED, ("no rule is partitioned by key (`--mode distributed` still enriches on all cores)",)
         )
-    return Choice(DISTRIBUTED, (f"rules are parted by key, and there are {cores} cores",))
+    return Choice(DISTRIBUTED, (f"rules are partitioned by key, and there are {cores} cores",))
 
 
 def no_clock(asked: str) -> Choice:
     """In order, for a source without data yet. Raises UsageError D4311 if the other mode was requested."""
-    why = "nothing is there yet that says how times are written"
+    why = "there is no data yet that shows how times are written"
     if asked == DISTRIBUTED:
         raise _cannot([why])
     return Choice(ORDERED, (why,))
@@ -97,15 +97,15 @@ def obstacles(program: Program, options: StreamOptions) -> list[str]:
     if program.lasting:
         found.append("what lasts (HOLD, ISTREAM, DSTREAM) is followed from instant to instant, in order")
     if program.lars.rules:
-        found.append("what .lars files say holds is found out in one engine")
+        found.append("one engine computes what holds by .lars files")
     if options.late != "drop":
-        found.append(f"late graphs are only counted there, and `--late {options.late}` wants to see them")
+        found.append(f"late graphs are only counted there, and `--late {options.late}` needs them")
     if options.on_error == "keep":
         found.append("dead letters are kept in order, by one engine")
     if options.on_error == "skip" and any(isinstance(rule.trigger, Every) for rule in program.rules):
         found.append("EVERY begins with the first instant that is not in error, which one engine knows")
     if options.max_jump is not None:
-        found.append("--max-jump looks at graphs in the order in which they come")
+        found.append("--max-jump compares graphs in order of arrival")
     if find_spec("google") is None or find_spec("google.protobuf") is None:
         found.append("Spark's states need the package protobuf: pip install protobuf")
     return found

@@ -216,7 +216,7 @@ def _runner(engine: str, spark: SparkOptions, places: Sequence[str]) -> Runner:
             raise UsageError(
                 Diagnostic(
                     "D4127",
-                    f"`{place}` is not of this machine",
+                    f"`{place}` is not on this machine",
                     hint="only --engine spark can follow it; copy it here, or leave --engine local out",
                 )
             )
@@ -243,7 +243,7 @@ def _states_folder(path: str, overwrite: bool) -> OutputFolder:
     """The folder of --emit-state. Raises UsageError D4127 where tasks cannot write it themselves."""
     if is_remote(path):
         hint = "write to a folder of this machine, or one that all workers share"
-        raise UsageError(Diagnostic("D4127", f"`{path}` is not of this machine", hint=hint))
+        raise UsageError(Diagnostic("D4127", f"`{path}` is not on this machine", hint=hint))
     return OutputFolder(path, overwrite)
 
 

@@ -66,7 +66,7 @@ def command(
     if is_remote(output):
         raise UsageError(
             Diagnostic(
-                "D4127", f"`{output}` is not of this machine", hint="write it here, then copy it there"
+                "D4127", f"`{output}` is not on this machine", hint="write it here, then copy it there"
             )
         )
     outputs_apart([output], [on_error], sources)

@@ -89,7 +89,7 @@ def _jumped(now: Time, time: Time, max_jump: Time, clock: Clock) -> DataError:
             "D2106",
             f"this graph is for {clock.text(time)}, more than {duration_text(max_jump)} ahead",
             place=f"@ {clock.text(time)}",
-            notes=(f"time is at {clock.text(now)}, where the last graph that was taken brought it",),
+            notes=(f"time is at {clock.text(now)}, set by the last graph taken",),
             hint="correct the clock of the source; or raise --max-jump, if it is right",
         )
     )

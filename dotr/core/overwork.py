@@ -68,7 +68,7 @@ class LeftOut:
             found = error.diagnostics[0]
             notes = (
                 *found.notes,
-                "it has no match of this rule; so have others, as the summary counts",
+                "it has no match of this rule; the summary counts such facts",
                 _KEPT,
             )
             self._findings.found([replace(found, severity=Severity.WARNING, notes=notes)], time, clock)

@@ -199,7 +199,7 @@ def much_work_of(exhausted: Exhausted, name: str, select: Select, budget: int, w
                 f"query `{name}` makes a text of more than {TEXT:,} characters {where}",
                 select.span,
                 notes=exhausted.notes(),
-                hint="make it of less",
+                hint="make a shorter text",
             )
         )
     return ProgramError(

@@ -433,7 +433,7 @@ def exceeded(
     where = rule.span if isinstance(rule, DatalogRule) else None
     if isinstance(exhausted, Overlong):
         message = f"{what} make a text of more than {TEXT:,} characters"
-        return Diagnostic(OVERLONG, message, where, notes=tuple(notes), hint="make it of less")
+        return Diagnostic(OVERLONG, message, where, notes=tuple(notes), hint="make a shorter text")
     return Diagnostic(
         MUCH_DATALOG,
         f"{what} take more than {budget} units of work",

@@ -115,10 +115,10 @@ def beside_schema(subject: Term, object_: Term) -> Diagnostic:
     """D2602 for an equality of an individual that the schema mentions."""
     return Diagnostic(
         "D2602",
-        "an equality of the stream leaves the schema as it is",
+        "an equality of the stream does not change the schema",
         label=f"{subject} owl:sameAs {object_}",
-        notes=("what the schema says about the one is not said about the other",),
-        hint="state the equality in the background if the schema is to follow it",
+        notes=("schema triples of the one do not apply to the other",),
+        hint="to apply it to the schema, state the equality in the background",
         severity=Severity.INFO,
     )
 

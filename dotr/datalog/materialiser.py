@@ -377,5 +377,5 @@ def clash_found(triple: Triple) -> Diagnostic:
         "D3101",
         f"inconsistent: OWL 2 RL rule {predicate[len(CLASH) : -1]} finds a clash",
         label=subject if subject == object_ else f"{subject} and {object_}",
-        notes=("an inconsistent ontology entails everything; what is derived here leaves the clash aside",),
+        notes=("an inconsistent ontology entails everything; what is derived here ignores the clash",),
     )

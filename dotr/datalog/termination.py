@@ -44,7 +44,7 @@ def check_termination(rules: Sequence[DatalogRule], found: Diagnostics) -> None:
                 "D3004",
                 f"BIND in a recursive rule: `?{bind.variable.name}` feeds the values it is computed from",
                 bind.span or rules[index].span,
-                notes=(f"new values for {relation} make further ones: this need not end",),
+                notes=(f"new values for {relation} make further ones: this may not terminate",),
             )
 
 

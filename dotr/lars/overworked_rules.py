@@ -30,7 +30,7 @@ def overworked(
         code, much, hint = (
             OVERLONG,
             f"makes a text of more than {TEXT:,} characters at {at}",
-            "make it of less",
+            "make a shorter text",
         )
     else:
         code, much = MUCH_WORK, f"takes what holds at {at} past {budget} units of work"
@@ -57,7 +57,7 @@ def never_quiet(names: Collection[str], at: str, most: int) -> ProgramError:
         Diagnostic(
             MUCH_WORK,
             f"what holds has to be looked at at more than {most:,} points{heads} though no graph came",
-            notes=(f"it had come to {at}",),
+            notes=(f"it had reached {at}",),
             hint="correct the clock of the source (--max-jump refuses such graphs), choose a longer STEP, "
             "let the rule read ISTREAM in place of every point, or raise --budget",
             place=f"@ {at}",

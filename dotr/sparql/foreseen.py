@@ -70,7 +70,7 @@ class ForeseenQuery:
                     "D4091",
                     "this query takes more work to check than to answer",
                     self._select.span,
-                    label=f"more than {self._largest:,} units, read literally",
+                    label=f"more than {self._largest:,} units in the literal reading",
                     hint="run without --verify, or over a smaller state",
                 )
             ) from None

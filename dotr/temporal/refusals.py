@@ -36,7 +36,7 @@ def overworked(rule: Rule, fact: Fact, exhausted: Exhausted, clock: Clock, budge
     code, much = "D4010", f"takes more than {budget} units of work"
     hint = "narrow a window, equate a variable in ON, use LAST, or raise --budget"
     if isinstance(exhausted, Overlong):
-        code, much, hint = OVERLONG, f"makes a text of more than {TEXT:,} characters", "make it of less"
+        code, much, hint = OVERLONG, f"makes a text of more than {TEXT:,} characters", "make a shorter text"
     return ProgramError(
         Diagnostic(
             code,

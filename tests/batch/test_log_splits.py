@@ -105,7 +105,7 @@ def test_a_batch_reports_which_files_one_task_reads(tmp_path: Path, monkeypatch:
     logs, mapping = [tmp_path / "a.csv", tmp_path / "b.csv"], tmp_path / "t.map"
     local = ("--engine", "local", "--map", mapping, "--out")
     reported = dotr("batch", tmp_path / "r.dotr", *logs, *local, tmp_path / "out").output
-    reason = "a cell has a line end, so where a row begins in the middle of it cannot be said"
+    reason = "a cell has a line end, so it is unknown where rows begin"
     assert f"a.csv` and 1 more are read by one task each: {reason}" in reported
     assert "a.csv` is read by one task: a cell" in (
         dotr("batch", tmp_path / "r.dotr", logs[0], *local, tmp_path / "one").output

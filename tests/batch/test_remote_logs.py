@@ -234,7 +234,7 @@ def test_the_local_engine_refuses_uris(store: Path, tmp_path: Path) -> None:
         *("--engine", "local"),
     )
     assert found.exit_code == 2
-    assert "error[D4127]: `hdfs://host/log` is not of this machine" in found.output
+    assert "error[D4127]: `hdfs://host/log` is not on this machine" in found.output
 
 
 def test_a_session_that_was_there_stays(spark: Any) -> None:

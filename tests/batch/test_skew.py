@@ -44,5 +44,5 @@ def test_a_heavy_key_is_named(
     assert [finding.code for finding in report.findings] == ["D4136"] * reported
     if reported:
         (finding,) = report.findings
-        assert "of what `Alarm` looks at" in finding.message
+        assert "of the input of `Alarm`" in finding.message
         assert finding.label.startswith("?room = <urn:x:room0> in ")

@@ -173,7 +173,7 @@ def test_a_cross_product_that_no_filter_passes_is_refused_with_its_step_and_fact
     with pytest.raises(ProgramError, match="D4003") as found:
         Materialiser([pairs], values)
     notes = " ".join(found.value.diagnostics[0].notes)
-    assert "it had come to ?z " in notes
+    assert "it had reached ?z " in notes
     assert notes.count("2000 rows") == 2
     materialiser = Materialiser([pairs], [])
     with pytest.raises(ProgramError, match="D4003"):

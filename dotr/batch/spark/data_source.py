@@ -129,7 +129,7 @@ def _here(place: str) -> str:
         raise UsageError(
             Diagnostic(
                 "D4127",
-                f"`{place}` is not of this machine",
+                f"`{place}` is not on this machine",
                 hint="the data source opens files; `dotr batch --log` reads whatever Spark can, and so does "
                 "spark.read.parquet for archives of `dotr convert`",
             )

@@ -148,7 +148,7 @@ class DistributedStream(Running):
             raise DataError(
                 Diagnostic(
                     "D2102",
-                    "this stream writes time otherwise than before",
+                    "this stream writes time differently from before",
                     hint="give the --time-unit it was started with, or another --checkpoint and --out",
                 )
             )

@@ -39,9 +39,7 @@ def deployed(
     paths = [rules] if isinstance(rules, str | os.PathLike) else list(rules)
     if bool(paths) == (text is not None):
         raise UsageError(
-            Diagnostic(
-                "D4123", "rules are given as paths or as text, one of them", hint="rules=PATH, or text=TEXT"
-            )
+            Diagnostic("D4123", "rules are either paths or text", hint="rules=PATH, or text=TEXT")
         )
     names = [fspath(path) for path in paths] or [_NAME]
     program = load_program(

@@ -85,9 +85,7 @@ def _mapping(
 ) -> TableMapping:
     if (template is None) == (mapping is None):
         hint = 'template="[] :celsius {temp} .", or mapping="readings.map"'
-        raise UsageError(
-            Diagnostic("D4123", "rows are mapped by a template or a file, one of them", hint=hint)
-        )
+        raise UsageError(Diagnostic("D4123", "rows are mapped by either a template or a file", hint=hint))
     if template is not None:
         read = parse_mapping(template, "<template>", base)
     else:
@@ -97,7 +95,7 @@ def _mapping(
         read = replace(read, time=parse_cell(time, "<time>"))
     if read.time is None:
         hint = 'time="ts", or # time: ts in the mapping'
-        raise UsageError(Diagnostic("D4123", "no column is said to be the time", hint=hint))
+        raise UsageError(Diagnostic("D4123", "no column is named as the time", hint=hint))
     return read
 
 

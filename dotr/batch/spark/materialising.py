@@ -144,7 +144,7 @@ def _joining(why: str, at_node: bool) -> UnsupportedError:
     return UnsupportedError(
         Diagnostic(
             "D4310",
-            "a rule joins triples of the data, which `materialize` looks at apart from each other",
+            "a rule joins triples of the data, which `materialize` processes separately",
             notes=(why,),
             hint=f"close it in one process (dotr query), or {more}",
         )

@@ -162,7 +162,7 @@ def closed_by_passes(
         Diagnostic(
             "D4313",
             f"the table is not closed after {passes} {'pass' if passes == 1 else 'passes'}",
-            notes=(f"the last one found triples that were not there; there are {count:,} now",),
+            notes=(f"the last one found new triples; there are {count:,} now",),
             hint="give more passes, or close it in one process (dotr query)",
         )
     )

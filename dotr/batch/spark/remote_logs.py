@@ -82,7 +82,9 @@ def open_remote(spark: SparkSession, places: Sequence[str], log: LogListing) -> 
     files = list_files(spark, places, log.options.mappings)
     clock = log.clock or _first_clock(spark, files, log.options, log.fail)
     fetched = _by_kind(files, log.options.mappings).large
-    whole = ((file.file, "behind a URI only JSON lines and Parquet are read by many") for file in fetched)
+    whole = (
+        (file.file, "of remote files, several tasks read only JSON lines and Parquet") for file in fetched
+    )
     return replace(log, clock=clock, remote=Remote(tuple(places), files), whole=(*log.whole, *whole))
 
 

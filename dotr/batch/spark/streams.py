@@ -106,7 +106,7 @@ def check(frame: DataFrame, out: str, checkpoint: str) -> None:
             raise UsageError(
                 Diagnostic(
                     "D4127",
-                    f"`{place}` is not of this machine",
+                    f"`{place}` is not on this machine",
                     hint="the driver writes events and state itself: give a folder that it can open",
                 )
             )
@@ -216,7 +216,7 @@ def refuse_streaming(frame: DataFrame) -> None:
         raise UsageError(
             Diagnostic(
                 "D4129",
-                "the frame is a stream, which never is complete",
+                "the frame is a stream, which is never complete",
                 hint="dotr.spark.stream(frame, rules, out=…, checkpoint=…) takes streams",
             )
         )
