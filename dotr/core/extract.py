@@ -115,6 +115,11 @@ class Extractor:
         self._always = [unit for unit in self.units if unit.always]
         self._following = None if kept is None else Following(self.units, self._maker, kept)
 
+    def follows(self, relation: Relation) -> bool:
+        """Whether `moves` must be asked while a change of the relation is open."""
+        assert self._following is not None, "made with `kept`"
+        return self._following.reads(relation)
+
     def moves(self) -> Moves:
         """How the open change of the kept background changes its answers."""
         assert self._following is not None, "made with `kept`"

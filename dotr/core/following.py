@@ -34,7 +34,7 @@ class Moves:
         return Moves(tuple(back), self.asked)
 
 
-_NONE = Moves()
+NO_MOVES = Moves()
 
 
 class Following:
@@ -53,10 +53,14 @@ class Following:
                 for relation in unit.relations:
                     self._fallbacks.setdefault(relation, []).append(unit)
 
+    def reads(self, relation: Relation) -> bool:
+        """Whether a query must be asked while a change of the relation is open."""
+        return relation in self._views or relation in self._fallbacks
+
     def moves(self) -> Moves:
         """The effect of the open change. Raises Exhausted, whose source is a unit."""
         if not (self._views or self._fallbacks):
-            return _NONE
+            return NO_MOVES
         touched = [changes.relation for changes in self._kept.overlay.touched]
         woken = {id(query): (unit, query) for r in touched for unit, query in self._views.get(r, ())}
         found = []

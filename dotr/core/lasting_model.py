@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -19,7 +20,8 @@ from dotr.budget import BUDGET, Exhausted, Meter, at_deployment
 from dotr.core.constants_read import reader_of
 from dotr.core.enrich import wanted
 from dotr.core.extract import Extractor, needed
-from dotr.core.following import Moves
+from dotr.core.following import NO_MOVES, Moves
+from dotr.core.plain_changes import Difference, PlainChanges
 from dotr.core.query_units import much_work_of
 from dotr.datalog.maintenance import Maintained
 from dotr.datalog.materialiser import Limits, Materialiser, clash_found
@@ -53,7 +55,8 @@ def _nothing() -> None:
     """No change was made: there is nothing to undo."""
 
 
-_NOTHING_MOVED = Settled(MappingProxyType({}), _nothing)
+_NO_DIFFERENCES: Differences = MappingProxyType({})
+_NOTHING_MOVED = Settled(_NO_DIFFERENCES, _nothing)
 
 
 class SchemaChange(Exception):  # noqa: N818  # not an error: the model must be remade
@@ -126,6 +129,9 @@ class LastingModel:
                 )
                 for relation in query.relations:
                     self._woken.setdefault(relation, []).append((standing.select, query))
+        self._plain: PlainChanges | None = None
+        if not (kept.expires or self._checked or kept.closed.instantiated.watched):
+            self._plain = PlainChanges(kept, self._woken, self._extract.follows, self._meter)
 
     # -- M
 
@@ -192,6 +198,13 @@ class LastingModel:
                 begun = {triple: begun[triple] for triple in reads}
             ended = loses
             moved = {triple: moved[triple] for triple in mattering(moved)} if moved else moved
+        if self._plain is not None:
+            plain = self._plain.make(begun, ended, at_deployment(self._budget, len(self.kept.index)))
+            if plain is not None:
+                differences, undo = plain
+                if not differences:
+                    return Settled(_NO_DIFFERENCES, undo)
+                return self._settled(differences, undo)
         return self._move(begun, ended, time, moved, check=check)
 
     def _move(
@@ -223,19 +236,24 @@ class LastingModel:
             self._forget()
             kept.abandon()
             raise
+        return self._settled(differences, partial(kept.undo, kept.commit()), moves)
+
+    def _settled(
+        self, differences: Sequence[Difference], undo: Callable[[], None], moves: Moves = NO_MOVES
+    ) -> Settled:
+        """A change is in the index."""
         backs = [query.settle() for _, query, _ in differences]
-        undo = kept.commit()
         self._extract.settle(moves)
 
         def back() -> None:
-            kept.undo(undo)
+            undo()
             self._extract.settle(-moves)
             for settled in backs:
                 settled()
 
         return Settled({select: changes for select, _, changes in differences if changes}, back)
 
-    def _differences(self) -> list[tuple[Select, MaintainedQuery, Sequence[Change]]]:
+    def _differences(self) -> list[Difference]:
         """The delta of every standing query that the open change may touch. (Hashing a Select hashes all its
         parts: queries are compared by identity here.)
         """
@@ -244,7 +262,7 @@ class LastingModel:
             for changes in self.kept.store.overlay.touched
             for one in self._woken.get(changes.relation, ())
         }
-        found: list[tuple[Select, MaintainedQuery, Sequence[Change]]] = []
+        found: list[Difference] = []
         limit = at_deployment(self._budget, len(self.kept.index))
         for select, query in woken.values():
             self._meter.open(limit)

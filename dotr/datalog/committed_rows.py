@@ -6,6 +6,7 @@ Place:   under maintenance.py, which supplies the change.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 from dotr.datalog.expiration import Expiration
 from dotr.datalog.statements import Marks, Statements, Step, Undo, row_of
@@ -14,6 +15,9 @@ from dotr.joins.store import Table
 from dotr.rdf.background import Background
 from dotr.rdf.overlay import Changes, Row
 from dotr.rdf.terms import RDF_TYPE
+
+Exchange: TypeAlias = Mapping[Relation, tuple[Collection[Row], Collection[Row]]]
+"""Relation → (keys of added rows, keys of removed rows)."""
 
 
 class CommittedRows:
@@ -65,24 +69,18 @@ class CommittedRows:
         statements = self._statements.of(relation)
         derived, begun = statements.derived, statements.begun
         if not derived and len(added) == len(begun):  # every old row is stated, and so are new ones
-            self._move(relation, added, removed, changes)
+            self._move(relation, added, removed)
             undo.steps.append(Step(relation, added, removed))
             return
         unmarked = set(changes.removed).intersection(derived)
         marked = set(changes.added).difference(begun)  # on dicts: keys are not hashed again
-        self._move(relation, added, removed, changes)
+        self._move(relation, added, removed)
         derived.difference_update(unmarked)
         derived.update(marked)
         undo.steps.append(Step(relation, added, removed, marked, unmarked))
 
-    def _move(
-        self,
-        relation: Relation,
-        added: Collection[Row],
-        removed: Collection[Row],
-        changes: Changes | None = None,
-    ) -> None:
-        """Remove and add rows of the index. `changes` has them by column."""
+    def _move(self, relation: Relation, added: Collection[Row], removed: Collection[Row]) -> None:
+        """Remove and add rows of the index."""
         table = self._tables.get(relation)
         if table is not None:
             for key in removed:
@@ -94,12 +92,15 @@ class CommittedRows:
         if is_class(relation):
             predicate, class_ = RDF_TYPE, relation[2:]
             added, removed = [(key, class_) for key in added], [(key, class_) for key in removed]
-            changes = None
         if removed:
             self._index.remove_all(predicate, removed)
         if added:
-            by = {} if changes is None else changes.indexes
-            self._index.insert_all(predicate, added, by.get((0,)), by.get((1,)))
+            self._index.insert_all(predicate, added)
+
+    def exchange(self, rows: Exchange) -> None:
+        """Add and remove rows that are statements."""
+        for relation, (added, removed) in rows.items():
+            self._move(relation, added, removed)
 
     def undo(self, undo: Undo) -> None:
         """Undo the last committed change of the index. O(the change)."""

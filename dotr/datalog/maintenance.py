@@ -25,11 +25,11 @@ from dotr.datalog.closing import (
     overflow,
     triples_of,
 )
-from dotr.datalog.committed_rows import CommittedRows
+from dotr.datalog.committed_rows import CommittedRows, Exchange
 from dotr.datalog.expiration import Expiration, may_expire
 from dotr.datalog.materialiser import Ground, Limits, clashes_of
 from dotr.datalog.open_statements import OpenStatements
-from dotr.datalog.recursive_components import affected, relations_read
+from dotr.datalog.recursive_components import affected, relations_read, unions_of
 from dotr.datalog.schema import is_schema
 from dotr.datalog.statements import Marks, Statements, Undo, place_of, triples_in
 from dotr.datalog.stratum_evaluation import StratumEvaluator
@@ -423,6 +423,20 @@ class Maintained:
         undo = self._rows.commit(self._touched(), self._opened.relations.values(), self.store.changes)
         self._forget()
         return undo
+
+    def plain(self, relation: Relation) -> bool:
+        """Whether rows of the relation may change, and are statements that no rule reads or derives. For an
+        index without bounds only.
+        """
+        if self._unions or relation not in self.general or not self._opened.kept(relation):
+            return False
+        heads = {head.pattern.relation for clause in self._clauses.all for head in clause.heads}
+        kinds = unions_of(relation)
+        return heads.isdisjoint(kinds) and affected(self._clauses, [relation]) == frozenset(kinds)
+
+    def exchange(self, rows: Exchange) -> None:
+        """Add and remove rows of `plain` relations in the index, without opening a change."""
+        self._rows.exchange(rows)
 
     def undo(self, undo: Undo) -> None:
         """Undo the last committed change of the index. O(the change)."""

@@ -16,7 +16,7 @@ Why not: a dict of sets (five times the memory), or integers (strings hash once 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from typing import Any, TypeAlias
 
@@ -46,7 +46,7 @@ def many(values: Many | None) -> Collection[Term]:
 
 def has(values: tuple[Term, ...] | MappedValues | dict[Term, None], term: Term) -> bool:
     """Whether the term is among several values. O(log n)."""
-    if len(values) <= _SCAN or values.__class__ is dict:
+    if values.__class__ is dict or len(values) <= _SCAN:
         return term in values
     at = bisect_left(values, term)  # type: ignore[arg-type]  # a tuple
     return at < len(values) and values[at] == term  # type: ignore[index]  # a tuple
@@ -170,30 +170,36 @@ class Background:
         self.count -= 1
         return True
 
-    def insert_all(
-        self,
-        predicate: Term,
-        rows: Collection[tuple[Term, Term]],
-        by_subject: Mapping[Term, Sequence[Term]] | None = None,
-        by_object: Mapping[Term, Sequence[Term]] | None = None,
-    ) -> None:
-        """Add distinct new rows (subject, object) of a predicate. O(rows).
-
-        `by_subject`, `by_object`: the same rows by one of their columns, if the caller has them.
-        """
+    def insert_all(self, predicate: Term, rows: Collection[tuple[Term, Term]]) -> None:
+        """Add distinct new rows (subject, object) of a predicate. O(rows)."""
         if self._from is not None or self._into is not None:
             for subject, object_ in rows:
                 self.insert(subject, predicate, object_)
             return
         self._sizes[predicate] = self.size(predicate) + len(rows)
         self.count += len(rows)
-        if by_subject is None:
-            by_subject = _values_by_key(rows, 0)
-        if by_object is None:
-            by_object = _values_by_key(rows, 1)
-        if _insert_by_key(self.column(predicate), by_subject):
+        forward, backward = self.column(predicate), self.backward[predicate]
+        several_forward = several_backward = False
+        for subject, object_ in rows:
+            values = forward.get(subject)
+            if values is None:
+                forward[subject] = object_
+            elif values.__class__ is dict:
+                values[object_] = None
+            else:
+                several_forward = True
+                forward[subject] = _with(values, object_)
+            values = backward.get(object_)
+            if values is None:
+                backward[object_] = subject
+            elif values.__class__ is dict:
+                values[subject] = None
+            else:
+                several_backward = True
+                backward[object_] = _with(values, subject)
+        if several_forward:
             self.several_forward.add(predicate)
-        if _insert_by_key(self.backward[predicate], by_object):
+        if several_backward:
             self.several_backward.add(predicate)
 
     def remove_all(self, predicate: Term, rows: Collection[tuple[Term, Term]]) -> None:
@@ -254,7 +260,7 @@ class Background:
         values = self.forward.get(predicate, _EMPTY).get(subject)
         if values is None:
             return False
-        return values == object_ if isinstance(values, str) else has(values, object_)
+        return values == object_ if values.__class__ is str else has(values, object_)  # type: ignore[arg-type]
 
     def __iter__(self) -> Iterator[Triple]:
         """All triples, by predicate and subject as first seen."""
@@ -364,34 +370,6 @@ def content_hash(triples: Collection[Triple]) -> str:
     return f"{total % (1 << 128):032x}"
 
 
-def _values_by_key(rows: Iterable[tuple[Term, Term]], key: int) -> dict[Term, list[Term]]:
-    found: dict[Term, list[Term]] = {}
-    for row in rows:
-        found.setdefault(row[key], []).append(row[1 - key])
-    return found
-
-
-def _insert_by_key(column: Column, new: Mapping[Term, Sequence[Term]]) -> bool:
-    """Add new values to those of each key; returns whether a key may have several now."""
-    several = False
-    for key, added in new.items():
-        values = column.get(key)
-        if values is None and len(added) == 1:
-            column[key] = added[0]
-            continue
-        several = True
-        if values.__class__ is dict:
-            values.update(dict.fromkeys(added))
-            continue
-        together = [*many(values), *added]
-        if len(together) > _MOST:
-            column[key] = dict.fromkeys(together)
-        else:
-            together.sort()
-            column[key] = tuple(together)
-    return several
-
-
 def _with(values: Any, value: Term) -> Many:
     """The values, of any kind, with a new one. A dict is changed in place. (`__class__`: this runs for every
     changed row, and isinstance would take a third of it.)
@@ -406,8 +384,9 @@ def _with(values: Any, value: Term) -> Many:
         found = dict.fromkeys(values)
         found[value] = None
         return found
-    at = bisect_left(values, value)
-    return (*values[:at], value, *values[at:])
+    ordered = [*values, value]
+    ordered.sort()  # nearly in order: faster than to look for the place
+    return tuple(ordered)
 
 
 def _without(values: Any, value: Term) -> Many:

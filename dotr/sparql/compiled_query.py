@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dotr.budget import EXPRESSION
 from dotr.ir import Bind
 from dotr.joins.body import View
+from dotr.joins.graph_relations import Relation
+from dotr.late import replace
 from dotr.rdf.order import term_key, values_key
 from dotr.rdf.terms import Term
 from dotr.sparql.full import widened
@@ -20,15 +22,18 @@ from dotr.sparql.leaves import Leaf
 from dotr.sparql.operator_building import Builder
 from dotr.sparql.solution_operators import Change, Row, consolidated, counted, gained
 from dotr.sparql.translate import Translated
+from dotr.sparql.using_rows import UsingRows, may_use
 
 
 class CompiledQuery:
     """Owns the static answers of one query; `rows()` is called while the store is at an instant."""
 
     def __init__(self, translated: Translated, builder: Builder) -> None:
-        self.translated = translated
         self.meter = builder.meter
-        self._root = builder.root(translated.core)
+        root = self._root = builder.root(translated.core)
+        if isinstance(root, Leaf) and may_use(root) and set(root.schema) <= set(translated.outputs):
+            translated = replace(translated, distinct=False)  # no two are equal
+        self.translated = translated
         self.watched = self._root.watch()
         self._keep = _picker(self._root.schema, translated.kept)
         made = [step.variable.name for step in translated.late if isinstance(step, Bind)]
@@ -54,6 +59,18 @@ class CompiledQuery:
             found = self._root.changes()
             self._changes = consolidated((self._keep(row), n) for row, n in found) if found else []
         return self._changes
+
+    def using(self, relation: Relation) -> UsingRows | None:
+        """Finds the solutions over the background that use rows of a relation, before projection; None if the
+        change of the answers does not follow from those.
+        """
+        root = self._root
+        return UsingRows(root, relation) if isinstance(root, Leaf) and may_use(root) else None
+
+    def take(self, lost: Iterable[Row], gained: Iterable[Row]) -> None:
+        """Until `forget`, `changes` are these solutions, which `using` found."""
+        changes = [*((row, -1) for row in lost), *((row, 1) for row in gained)]
+        self._changes = consolidated((self._keep(row), n) for row, n in changes)
 
     def forget(self) -> None:
         """The instant is over."""

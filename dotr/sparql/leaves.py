@@ -135,7 +135,7 @@ class Leaf:
     ) -> None:
         self.store = store
         self.meter = store.meter if meter is None else meter
-        self._limit = limit
+        self.limit = limit
         self._bound = pattern_names(conjunction.patterns)
         constants = constants_of(conjunction.steps)
         items, later = _items(conjunction, constants, store, self.meter)
@@ -220,7 +220,7 @@ class Leaf:
         finders = {view: self._finder(view, given) for view in (View.OLD, View.NEW)}
         order = [names.index(name) for name in given]
         same = order == list(range(len(order)))
-        limit = self._limit
+        limit = self.limit
 
         def look(view: View, values: Sequence[Term]) -> list[Row]:
             found: list[Row] = []
@@ -241,7 +241,7 @@ class Leaf:
     def rows(self, view: View, seed: Seed) -> list[Row]:
         given = tuple(sorted(self._bound.intersection(seed)))
         found: list[Row] = []
-        self._finder(view, given).run(bounded(found, self._limit), *[seed[name] for name in given])
+        self._finder(view, given).run(bounded(found, self.limit), *[seed[name] for name in given])
         if self.finish is not None:
             found = self.finish(found)
         if len(given) < len(seed):
@@ -265,7 +265,7 @@ class Leaf:
 
     def changes(self) -> list[Change]:
         found: list[Change] = []
-        limit = self._limit
+        limit = self.limit
         for delta in self.deltas:
             if delta.path is not None:
                 delta.path.run()

@@ -10,7 +10,7 @@ Why not: evaluate again and compare: every change would cost all answers.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Protocol, TypeAlias
 
 from dotr.budget import Meter
@@ -27,6 +27,7 @@ from dotr.sparql.operator_building import Builder
 from dotr.sparql.queried_relations import relations_of
 from dotr.sparql.solution_operators import Change, Row, consolidated
 from dotr.sparql.translate import Refused, Translated, translate
+from dotr.sparql.using_rows import UsingRows
 
 Shown: TypeAlias = Callable[[Row], Row]
 
@@ -48,6 +49,14 @@ class MaintainedQuery(Protocol):
 
     def moved(self) -> list[Change]:
         """How the answers, mapped by `shown`, change by the open change; consolidated."""
+
+    def using(self, relation: Relation) -> UsingRows | None:
+        """Finds the answers over the index that use given rows of a relation; None if the change of `answers`
+        does not follow from those. Only while no change is open.
+        """
+
+    def take(self, lost: Iterable[Row], gained: Iterable[Row]) -> None:
+        """The change loses and gains these answers, which `using` found: for `moved` and `settle`."""
 
     def settle(self) -> Callable[[], None]:
         """The open change is committed. Returns how to undo that."""
@@ -103,6 +112,15 @@ class CompiledStanding:
             self._moved = consolidated((self._shown(row), n) for row, n in changes) if changes else []
         return self._moved
 
+    def using(self, relation: Relation) -> UsingRows | None:
+        found = self._query.using(relation)
+        if found is not None and (self._cut or self._query.translated.distinct):
+            self._query.static()  # as they are before anything changes
+        return found
+
+    def take(self, lost: Iterable[Row], gained: Iterable[Row]) -> None:
+        self._query.take(lost, gained)
+
     def _differences(self) -> Collection[Change]:
         query = self._query
         if not self._cut:
@@ -155,6 +173,12 @@ class InterpretedStanding:
         changes = Counter(self._now)
         changes.subtract(before)
         return consolidated(changes.items())
+
+    def using(self, relation: Relation) -> None:
+        return None
+
+    def take(self, lost: Iterable[Row], gained: Iterable[Row]) -> None:
+        raise AssertionError("it is asked again")
 
     def settle(self) -> Callable[[], None]:
         before = self._answers
