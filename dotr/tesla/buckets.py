@@ -15,13 +15,14 @@ from typing import Any, Protocol, assert_never
 
 from dotr.events import Clock, Fact, Time
 from dotr.expressions.evaluate import Getter, compile_condition, compile_expression
-from dotr.ir.expressions import Attribute, Expression, TimeOf, Var
+from dotr.ir.expressions import Attribute, Call, Expression, TimeOf, Var
 from dotr.rdf.order import values_key
 from dotr.rdf.terms import Term
 from dotr.temporal.equal_terms import B, Key
 from dotr.tesla.column_spec import Content, FactLog, LastValue, MonotonicStack, Ranked, RunningTotal
 from dotr.tesla.running_aggregates import JoinedTotal, RunningAggregate, running
 from dotr.tesla.stretches import HeldLog, HeldTotal, merged
+from dotr.tesla.term_tables import only_attribute, term_table, truth_table
 from dotr.tesla.thresholds import ThresholdStack, measured
 
 
@@ -300,9 +301,20 @@ def _own_leaf(clock: Clock) -> Callable[[Var | Attribute | TimeOf], Getter]:
 
 def own_getter(expression: Expression, clock: Clock) -> Getter:
     """An expression over a fact's own attributes, as a function of the fact."""
+    attribute = only_attribute(expression)
+    if attribute is not None:
+        table, place = term_table(expression), int(attribute.variable)
+        return lambda fact: table[fact[1][place]]
     return compile_expression(expression, _own_leaf(clock), clock=clock, dates=False)
 
 
 def own_condition(condition: Expression, clock: Clock) -> Callable[[Fact], bool]:
     """A condition on a fact alone, as a function of the fact."""
+    if isinstance(condition, Call) and condition.function == "&&":
+        first, second = (own_condition(part, clock) for part in condition.arguments)
+        return lambda fact: first(fact) and second(fact)
+    attribute = only_attribute(condition)
+    if attribute is not None:
+        table, place = truth_table(condition), int(attribute.variable)
+        return lambda fact: table[fact[1][place]]
     return compile_condition(condition, _own_leaf(clock), clock=clock, dates=False)

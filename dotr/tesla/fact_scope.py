@@ -1,7 +1,8 @@
 """The scope of a function under construction: where each position's fact is, and how to read expressions.
 
 Place:   compile.py and the files that write conjuncts share one per rule.
-Method:  an attribute, an aggregate's value or a constant is read in place; any other expression is compiled
+Method:  an attribute, an aggregate's value or a constant is read in place; what reads one attribute is looked
+         up, and comparisons of sums are written in place (term_tables.py); any other expression is compiled
          by expressions/ over a small tuple of the facts it reads, and called.
 """
 
@@ -14,10 +15,11 @@ from typing import Any, assert_never
 from dotr.codegen import CodeSource
 from dotr.events import Clock
 from dotr.expressions.evaluate import compile_condition, compile_expression
-from dotr.ir.expressions import Attribute, Const, Expression, TimeOf, Var
+from dotr.ir.expressions import Attribute, Call, Const, Expression, TimeOf, Var
 from dotr.late import dataclass
 from dotr.rdf.terms import Term
 from dotr.tesla.conditions import NOW, names
+from dotr.tesla.term_tables import SumComparison, only_attribute, term_table, truth_table
 from dotr.tesla.work import RuleWork
 
 
@@ -45,15 +47,28 @@ class Scope:
             case Const(term=term):
                 return self.source.name("constant", term)
             case _:
+                attribute = only_attribute(expression)
+                if attribute is not None:
+                    return f"{self.source.name('value', term_table(expression))}[{self.value(attribute)}]"
                 row, leaf, now = self._row(expression)
                 getter = compile_expression(expression, leaf, clock=self.clock, now=now, dates=False)
                 return f"{self.source.name('value', getter)}({row})"
 
     def test(self, condition: Expression) -> str:
         """Source of whether a condition holds."""
-        row, leaf, now = self._row(condition)
-        holds = compile_condition(condition, leaf, clock=self.clock, now=now, dates=False)
-        return f"{self.source.name('test', holds)}({row})"
+        if isinstance(condition, Call) and condition.function == "&&":
+            return f"({' and '.join(map(self.test, condition.arguments))})"
+        attribute = only_attribute(condition)
+        if attribute is not None:
+            general = f"{self.source.name('test', truth_table(condition))}[{self.value(attribute)}]"
+        else:
+            row, leaf, now = self._row(condition)
+            holds = compile_condition(condition, leaf, clock=self.clock, now=now, dates=False)
+            general = f"{self.source.name('test', holds)}({row})"
+        return SumComparison(self.source, self._read).test(condition, general) or general
+
+    def _read(self, leaf: Attribute | Var | TimeOf) -> str:
+        return f"{self.locals[leaf.position]}[0]" if isinstance(leaf, TimeOf) else self.value(leaf)
 
     def _row(self, expression: Expression) -> tuple[str, Any, Any]:
         """(source of a tuple of the expression's inputs, its leaves, its NOW) over that tuple."""
