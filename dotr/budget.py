@@ -100,7 +100,7 @@ class Overlong(Exhausted):
 
 
 OVERLONG: Final = "D4133"
-"""The code of what is Overlong."""
+"""The code of Overlong."""
 
 
 def text_of(length: int) -> None:

@@ -26,8 +26,8 @@ class Severity(StrEnum):
 class Diagnostic:
     """One finding: what is wrong, where, and how to fix it.
 
-    `label` stands under the caret; `notes` say why, `hint` what to write instead. `place` is used when there
-    is no span (a data file, "events/12.ttl:3").
+    `label` is shown under the caret; `notes` say why, `hint` what to write instead. `place` is used when
+    there is no span (a data file, "events/12.ttl:3").
     """
 
     code: str
@@ -97,7 +97,7 @@ class DataError(DotrError):
 
 
 class UnsupportedError(DotrError):
-    """A correct program asks for something this engine does not do; a note says which one does."""
+    """A correct program needs something that this engine does not support; a note names one that does."""
 
 
 class EngineError(DotrError):

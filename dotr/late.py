@@ -189,7 +189,7 @@ def _shown(self: Any) -> str:
 
 
 def _replace(made: Any, /, **changed: Any) -> Any:
-    """A copy but for what is `changed`: a third of the time of the standard function."""
+    """A copy with changed fields, in a third of the time of the standard function."""
     for name in made.__match_args__:
         if name not in changed:
             changed[name] = getattr(made, name)

@@ -5,8 +5,8 @@ Place:   local.py and spark/archives.py run a task per slice, if all rules are c
 Method:  a task does what `dotr run` does, from the horizon before its slice on: instants in order, all rules
          in one detector, the events that the slice owns. No fact leaves its process. What two slices read is
          extracted twice, so there are as many slices as workers, or fewer if that is much.
-Why not: always. Rules that consume, or look back further than a slice is long, are cut by key, and facts
-         travel (arrow_batches.py).
+Why not: always: rules that consume, or look back further than a slice is long, are cut by key, and facts are
+         shuffled (arrow_batches.py).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class ArchiveSlice:
     pieces: tuple[Piece, ...]
 
     def text(self) -> str:
-        """What `slice_of` takes."""
+        """The input of `slice_of`."""
         pieces = [[p.file, p.first, p.end, p.graphs, p.size, p.span] for p in self.pieces]
         return json.dumps([self.number, self.span, self.lead, self.end, pieces])
 

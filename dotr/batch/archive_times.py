@@ -1,6 +1,6 @@
 """A log's times by the statistics of row groups, without reading the times.
 
-Place:   local.py and spark/cluster.py, for logs that are all Parquet.
+Place:   used by local.py and spark/cluster.py, for logs that are all Parquet.
 Method:  if no two tasks' row groups can share a time, every instant is whole in one task. First, last and
          count are in the footers; quantiles assume that the times of a row group are evenly spread.
 """

@@ -193,8 +193,8 @@ def _needs(program: Program, group: RuleComponentGroup) -> dict[str, _Need]:
     """Per stream of a group, when its facts can matter.
 
     A position `WITHIN 0 s FROM` the trigger only reads the trigger's own instant. Facts of the background at
-    every instant are mostly used that way (`EACH Sensor WITHIN 0 s FROM Tick`), and would be most of what is
-    sent.
+    every instant are mostly used that way (`EACH Sensor WITHIN 0 s FROM Tick`), and would be most of the
+    traffic.
     """
     found: dict[str, _Need] = {}
     for rule in (program.rules[i] for i in group.rules):

@@ -96,7 +96,7 @@ class Report:
     seconds: dict[str, float] = field(default_factory=dict)
     streams: dict[str, int] = field(default_factory=dict)
     uncounted: set[str] = field(default_factory=set)
-    """Queries whose facts are found as those of another (core/funnel.py)."""
+    """Queries whose facts are counted as those of another (core/funnel.py)."""
     passed: dict[str, Passed] = field(default_factory=dict)
     ticking: tuple[Time, Time] | None = None
     states: list[str] = field(default_factory=list)

@@ -1,6 +1,6 @@
 """Which triples of a relation the queries can match, by the constants of their patterns.
 
-Place:   asked by lasting_model.py for every statement that begins or ends: what matches no pattern is not
+Place:   called by lasting_model.py for every statement that begins or ends: what matches no pattern is not
          indexed.
 Method:  the caches of Gergatsoulis and Damigos (2021): for ground and star queries they hold only what
          matches a pattern of the query. Relations that rules, a pattern without constants, a path or an

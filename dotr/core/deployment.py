@@ -3,7 +3,7 @@
 Place:   made once, from a checked program and the triples that hold at every instant; held by a pipeline
          (run, feed, an Engine), by the driver and the workers of a batch, and by `dotr plan`. It holds no
          state of a run.
-Method:  the background is closed and indexed, the queries are planned, and detection is told what extraction
+Method:  the background is closed and indexed, the queries are planned, and detection gets what extraction
          shares: a deployment's detector fits its extraction. Parts are made on demand: a batch's driver needs
          no queries, a plan no oracle.
 """

@@ -28,7 +28,7 @@ _Part: TypeAlias = tuple[list[int], list[Constants], Writer]
 """Rules in output order, the constants of each, and the function that writes their events."""
 
 _Order: TypeAlias = tuple[list[list[_Part]], Callable[[list[str]], tuple[str, ...]]]
-"""The parts of each of several sets of rules, and a function that puts all their texts in output order."""
+"""The parts of several sets of rules, and a function that puts all their texts in output order."""
 
 
 class Emission(Sequence[Composite]):

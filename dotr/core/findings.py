@@ -28,7 +28,7 @@ class Findings:
         self._said: dict[str, dict[tuple[str, str], Time]] = {}
 
     def found(self, findings: Iterable[Diagnostic], time: Time, clock: Clock) -> None:
-        """Report what is new about an instant."""
+        """Report new findings about an instant."""
         for finding in findings:
             said = self._said.setdefault(finding.code, {})
             about = (finding.message, finding.label)

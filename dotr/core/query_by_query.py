@@ -2,10 +2,10 @@
 
 Place:   beside extract.py, whose work instant.py abandons when it takes too long; over another store, in
          which the instant's triples were entered in order.
-Method:  units run one after the other, each with its own meter. A shape within the budget for all its members
-         is within it for each: alone a member finds fewer rows. Past it, members run one by one, and the
-         first that exceeds the budget by itself ends the instant. So refusal does not depend on which queries
-         share, on the order of graphs, or on how far an earlier attempt got.
+Method:  units run in turn, each with its own meter. A shape within the budget for all its members is within
+         it for each: alone a member finds fewer rows. Past it, members run one by one, and the first that
+         exceeds the budget by itself ends the instant. So refusal does not depend on which queries share, on
+         the order of graphs, or on how far an earlier attempt got.
 """
 
 from __future__ import annotations

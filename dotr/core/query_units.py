@@ -1,7 +1,7 @@
 """From queries to units: one executable unit per shape of queries, over one store.
 
-Place:   under extract.py, which runs all units of an instant together, and query_by_query.py, which runs one
-         after the other.
+Place:   under extract.py, which runs all units of an instant together, and query_by_query.py, which runs them
+         in turn.
 Method:  queries of one shape share a unit (shapes.py), of the fastest kind that the query and the background
          allow (sparql/units.py). Its meter has the limit of deployment while it is made, since the background
          alone is queried then, and afterwards that of an instant.

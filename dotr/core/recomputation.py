@@ -179,7 +179,7 @@ class Recomputation:
             self._kept = self._now = self._kept._replace(answers=answers)
             self._consistent = self._was_consistent = False
 
-    # -- what is asked
+    # -- the queries
 
     def _before(self, time: Time, program: Program | None) -> Answers:
         """The answers over the last consistent M, of the queries evaluated from now on."""

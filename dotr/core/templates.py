@@ -27,7 +27,7 @@ Row: TypeAlias = tuple[str, tuple[Term, ...]]
 """(hash, values of WITH) of a match."""
 
 Constants: TypeAlias = tuple[str, ...]
-"""The parts of the text of a rule's events that are its own: how its node begins, constants that differ."""
+"""The rule-specific parts of the text of its events: the start of its node, differing constants."""
 
 Writer: TypeAlias = Callable[[Sequence[Constants], Sequence[Row], str], list[str]]
 """(rules of one form, what they matched, stamp) → N-Quads of each event: by match, then by rule."""
@@ -118,8 +118,8 @@ def _slots(rule: Rule, fresh: dict[str, str]) -> Callable[[TemplateNode], Term |
 
 
 def share_writers(templates: Sequence[RuleTemplate]) -> None:
-    """Give templates that differ only in constants one function that writes their events; where many differ
-    in nothing but names, these have their own.
+    """Set one function for templates that differ only in constants; many that differ only in names get their
+    own.
     """
     pieces = [() if t.repeats else tuple(_pieces(t.build, len(t.variables), t.suffixes)) for t in templates]
     equal = Counter(pieces)
@@ -164,8 +164,8 @@ def _pieces(build: Build, values: int, suffixes: Sequence[str]) -> list[_Piece]:
 
 
 def _share_writer(members: Sequence[tuple[RuleTemplate, tuple[_Piece, ...]]]) -> None:
-    """Give rules of one form a generated loop over them. What does not depend on the rule is put together
-    before it.
+    """Give rules of one form a generated loop over them. What does not depend on the rule is assembled before
+    it.
     """
     names = Names()
     template, pieces = members[0]
@@ -193,15 +193,15 @@ def _share_writer(members: Sequence[tuple[RuleTemplate, tuple[_Piece, ...]]]) ->
         unpack.append("g = h + '>'")
     fixed, text = _joined(parts, lambda part: part == "st" or part[:2] == "sK", "e")
     lines += [f"    {line}" for line in fixed]
-    # one rule: everything is put together once
+    # one rule: everything is assembled once
     put = f"out.append({name}.join(({_between(text)})))"
     lines += ["    if LEN(rules) == 1:", f"        ({constants}), = rules", "        for h, b in rows:"]
     lines += [f"            {line}" for line in (*unpack, *named, put)]
     lines += ["        return out"]
-    # several: what they have in common first
+    # several: their common parts first
     common, text = _joined(text, lambda part: part[0] in "es", "c")
     lines += ["    for h, b in rows:", *(f"        {line}" for line in (*unpack, *common))]
-    if all(part[0] in "nsec" for part in text):  # the names stand between texts that are the same
+    if all(part[0] in "nsec" for part in text):  # the names are between equal texts
         lines += [f"        m = {_between(text)}", "        out += [(k0 + g).join(m) for k0, in rules]"]
     else:
         put = f"out.append({name}.join(({_between(text)})))"

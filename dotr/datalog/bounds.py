@@ -160,7 +160,7 @@ class Bounds:
         return found
 
     def pop_due(self, time: Time) -> Popped:
-        """Take the rows out of the queue that are due by `time`."""
+        """Remove and return the rows of the queue that are due by `time`."""
         found: Popped = []
         while self._times and self._times[0] <= time:
             due = heappop(self._times)

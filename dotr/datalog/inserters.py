@@ -404,7 +404,7 @@ class Inserters:
             self.store.changes(union).removed.pop(other, None)
 
     def remove(self, relation: Relation, row: tuple[Term, ...]) -> None:
-        """Take a row of the background out of the instant, and out of the unions."""
+        """Remove a row of the background from the instant and from the unions."""
         self.store.overlay.remove(relation, row)
         subject, object_ = (row[0], None) if is_class(relation) else (row[0], row[1])
         for union, other in self._union_rows(relation, subject, object_):

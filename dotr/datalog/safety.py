@@ -21,7 +21,7 @@ _REFUSED = frozenset({"NOW", "RAND", "UUID", "STRUUID", "BNODE"})
 
 
 def check_safety(rule: ir.DatalogRule, found: Diagnostics) -> None:
-    """Report unsafe variables, variables bound twice, and terms where they cannot stand."""
+    """Report unsafe variables, variables bound twice, and terms in invalid places."""
     bound = _bound_by(rule.body, found)
     for head in rule.heads:
         for name in atom_variables(head):

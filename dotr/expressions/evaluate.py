@@ -51,7 +51,7 @@ _FORMS: dict[str, tuple[int, int | None]] = {
 
 
 def check_call(function: str, arguments: int) -> str | None:
-    """The error in calling `function` (as in `Call`) with so many arguments, or None."""
+    """The error in calling `function` (as in `Call`) with this number of arguments, or None."""
     if function in FUNCTIONS:
         least, most = FUNCTIONS[function].least, FUNCTIONS[function].most
     elif function in _FORMS:

@@ -1,6 +1,6 @@
 """Work charged by generated code: the lengths of the loops it enters, and the expressions inside them.
 
-Place:   beside join_code.py, whose blocks say where loops begin and expressions are evaluated.
+Place:   beside join_code.py, whose blocks report where loops begin and expressions are evaluated.
 Method:  units add up in the local `n`, which is charged to the meter when it is large, and once after the
          outermost loop. The expressions inside a loop are charged with its rows, so a charge is a reserved
          line until the next loop begins.

@@ -198,7 +198,7 @@ class CodeBlock:
         self._annotation = annotation
         self._indent = indent
         self._loops = 0
-        self._leaves = False  # some guard stands outside every loop
+        self._leaves = False  # a guard is outside every loop
         self._env: dict[str, str] = {}
         self._fresh = 0
         self._notes: list[str] = []  # annotations to be joined, by local name

@@ -246,7 +246,7 @@ class Distribution:
 
 
 def _attribute(column: str, names: Names) -> str:
-    """Source of a value in the form of a fact. (To look at one character costs a third of `endswith`.)"""
+    """Source of a value in the form of a fact. (Testing one character costs a third of `endswith`.)"""
     widen, float_ = names.bind(_widen, "WIDE"), names.bind(_FLOAT, "FLOAT")
     return f"({widen}({column}) if {column}[-2] == 't' and {column}.endswith({float_}) else {column})"
 

@@ -165,7 +165,7 @@ class KeyIndex(Generic[B]):
         return True
 
     def drop(self, keys: Iterable[Key]) -> None:
-        """Forget keys that are there."""
+        """Remove existing keys."""
         for key in keys:
             if self._single or self._odd:
                 self.remove(key)

@@ -1,6 +1,6 @@
 """What a column keeps under one key: the latest fact, a monotonic stack, a log, or a running total.
 
-Place:   columns.py; plan.py says which kind serves a conjunct.
+Place:   used by columns.py; plan.py chooses the kind for a conjunct.
 Method:  each kind can add a fact, drop old ones, and read several buckets as one, for keys that `=` equates
          with more than one exact key (temporal/equal_terms.py).
 """

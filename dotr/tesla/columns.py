@@ -115,7 +115,7 @@ class Column(Generic[B]):
         self.index.drop(self.kind.expired(self.index.items(), now - self.retention))
 
     def consume(self, facts: Collection[Fact]) -> None:
-        """Take facts out of a log. Cost: a look-up and a shift each, or one pass where many share a key."""
+        """Remove facts from a log. Cost: a look-up and a shift each, or one pass where many share a key."""
         if isinstance(self.kind, HeldLogKind):
             for fact in facts:
                 log = cast("HeldLog", self.index.exact(self.key_of(fact)))

@@ -86,7 +86,7 @@ class StageWriter:
         self.opened(loops, range_, line)
 
     def bound(self) -> None:
-        """A computed binding passed: steps not yet counted are counted behind it, and named with it."""
+        """A computed binding passed: steps not yet counted are counted after it, and named with it."""
         if self._names:
             self._names.append("WITH")
 

@@ -169,7 +169,7 @@ class LogReader(DataSourceReader):
             return []
         return [LogPartition(split) for split in spread(self._log.splits, _TASKS)]
 
-    def read(self, partition: LogPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]  # our own partitions come back
+    def read(self, partition: LogPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]  # Spark passes our own partitions
         return failures.crossing_to_driver(lambda: self._batches(partition.split))
 
     def _batches(self, split: Split) -> Iterator[pa.RecordBatch]:

@@ -112,7 +112,7 @@ def detect(
         raise failures.as_own_error(error) from error
     if look.first is None or look.last is None:
         return Found(frames.no_events(log.sparkSession, clock), undated)
-    cores = placing.parallelism(log.sparkSession, parallelism)  # by now all that come have come
+    cores = placing.parallelism(log.sparkSession, parallelism)  # by now all executors have come
     quantiles = frames.thinned(look.quantiles, cores * PARTS)
     layout = lay_out(plan, cores, quantiles, look.last if cut is None else cut.last, length, gaps)
     treatment, place = Treatment(forgiving=forgiving, shared=False), shipped_files.place(log.sparkSession)

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _SHIFT: Time = 10**17
-"""µs: integer times may be 0 or less, and Spark drops what is not after 1970."""
+"""µs: integer times may be 0 or less, and Spark drops times up to 1970."""
 
 _ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _OPERATORS = 2

@@ -5,7 +5,7 @@ Method:  a slot's state is one bundle of all graphs of its open instants, and th
          called with every batch that has graphs, and by a timer just after the watermark whenever that moves,
          so that all slots have closed time up to the same point. Graphs for a closed instant are late,
          counted, and dropped.
-Why not: groupBy(instant).agg(collect_list): a row of state for each instant (bundles.py says what it costs).
+Why not: groupBy(instant).agg(collect_list): a row of state for each instant (bundles.py has the cost).
 """
 
 from __future__ import annotations
