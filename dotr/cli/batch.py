@@ -84,14 +84,14 @@ from dotr.tesla.digest import rule_digests
     "--engine",
     type=click.Choice(["auto", "spark", "local"]),
     default="auto",
-    help="Spark, or processes of this machine (default: auto, which says why).",
+    help="Spark, or local processes (default: auto, which gives the reason).",
 )
 @spark_options
 @click.option(
     "--by",
     type=click.Choice([b.value for b in By]),
     default="auto",
-    help="Prefer to part detection by key or by time (default: auto).",
+    help="Prefer to divide detection by key or by time (default: auto).",
 )
 @click.option(
     "--slice",
@@ -146,7 +146,7 @@ def command(
     verbose: bool,
     states: str | None,
 ) -> None:
-    """Detect composite events in a log that is already there; the events are those of `dotr run`.
+    """Detect composite events in an existing log; the events are those of `dotr run`.
 
     A log is RDF of any form `dotr run` reads, or Parquet with the columns time and graph (see `dotr
     convert`), in any order. The output is a folder of part-* files and _dotr_run.json.

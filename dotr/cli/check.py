@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     type=number,
     metavar="N",
     default=GRAPHS,
-    help="Graphs of the sample that are looked at, such as 10k (default: 10k).",
+    help="Number of graphs of the sample, such as 10k (default: 10k).",
 )
 @click.option(
     "--explain",
@@ -103,7 +103,7 @@ def _summary(found: Sequence[Diagnostic], files: int) -> str:
         for severity in Severity
         if (number := sum(d.severity is severity for d in found))
     ]
-    return f"{', '.join(counts) or 'nothing to say'} in {files} file{'s' if files != 1 else ''}"
+    return f"{', '.join(counts) or 'no findings'} in {files} file{'s' if files != 1 else ''}"
 
 
 def _data_checks(program: Program, reader: Sources | None, graphs: int) -> list[Diagnostic]:

@@ -55,7 +55,7 @@ def command(
     options: SourceOptions,
     on_error: str,
 ) -> None:
-    """Write the graphs of SOURCEs, in time order, to one file whose name says the format, or to a folder.
+    """Write the graphs of SOURCEs, in time order, to a file (its name determines the format) or a folder.
 
     Parquet is the archive: columns time (with its kind and unit) and graph (N-Triples), and where messages
     have such parts insert and delete. A name without an ending, or with a slash at its end, is a folder of

@@ -25,10 +25,10 @@ _RULES, _STREAM = "building.dotr", "morning.ttl"
     "folder",
     type=file_name,
     metavar="FOLDER",
-    help="Put the demo's files into a new folder, to play with.",
+    help="Copy the demo's files into a new folder.",
 )
 def command(folder: str | None) -> None:
-    """An hour in a small office: rules, sensors, a fire, and what dotr says about it."""
+    """An hour in a small office: rules, sensors, a fire, and the output of dotr."""
     try:
         place = shipped(_EXAMPLE)
     except FileNotFoundError:

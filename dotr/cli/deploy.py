@@ -40,7 +40,7 @@ _SIGNS = {RuleChange.ADDED: "+", RuleChange.SAME: "=", RuleChange.CHANGED: "~", 
 @click.command(short_help="Check rules and register them in a deployment directory.")
 @click.argument("rules", metavar="RULES...", nargs=-1, required=True)
 @deployment_option
-@click.option("--dry-run", is_flag=True, help="Only say what would change.")
+@click.option("--dry-run", is_flag=True, help="Only show what would change.")
 @click.option("--background", multiple=True, metavar="FILE", help="More RDF that holds at every instant.")
 @click.option(
     "--base", type=iri, metavar="IRI", default=STREAM_BASE, help="Resolve relative IRIs against this."
@@ -52,10 +52,10 @@ _SIGNS = {RuleChange.ADDED: "+", RuleChange.SAME: "=", RuleChange.CHANGED: "~", 
     "--keep",
     type=micros,
     metavar="DUR",
-    help="Keep messages for so long, so that dotr explain --dir can say why (0s: not any more).",
+    help="Keep messages for this long, for dotr explain --dir (0s: stop keeping them).",
 )
 @budget_option
-@click.option("--from", "since", metavar="TIME", help="Let it hold from this time of the stream on.")
+@click.option("--from", "since", metavar="TIME", help="Put it into effect from this time of the stream on.")
 def command(
     rules: tuple[str, ...],
     folder: str,

@@ -71,19 +71,22 @@ _LOOK = 0.25
 @click.option(
     "--insert", metavar="FILE", help="What holds from --at on until it is deleted, instead of SOURCEs."
 )
-@click.option("--delete", metavar="FILE", help="What holds no more from --at on.")
+@click.option("--delete", metavar="FILE", help="What no longer holds from --at on.")
 @click.option("--at", metavar="TIME", help="When --insert and --delete happen: 12, a dateTime, or now.")
 @click.option(
-    "--follow", is_flag=True, help="Go on with new files, and with what files grow by, until Ctrl-C."
+    "--follow", is_flag=True, help="Continue with new files, and with additions to files, until Ctrl-C."
 )
 @click.option("--keep-open", is_flag=True, help="Leave the last instant open for the next feed.")
 @click.option(
-    "--idle-advance", type=micros, metavar="DURATION", help="After so long a silence time goes on by itself."
+    "--idle-advance",
+    type=micros,
+    metavar="DURATION",
+    help="Advance time by itself after a silence of this length.",
 )
-@click.option("--commit-graphs", type=click.IntRange(1), default=10_000, help="Commit after so many graphs.")
 @click.option(
-    "--commit-every", type=micros, metavar="DURATION", default="1s", help="Commit after so much time."
+    "--commit-graphs", type=click.IntRange(1), default=10_000, help="Commit after this many graphs."
 )
+@click.option("--commit-every", type=micros, metavar="DURATION", default="1s", help="Commit after this time.")
 @program_options
 @source_options
 @lateness_options(late="drop")
@@ -104,7 +107,7 @@ _LOOK = 0.25
     multiple=True,
     help="Write to a file; may be repeated.",
 )
-@click.option("--overwrite", is_flag=True, help="Begin output files again.")
+@click.option("--overwrite", is_flag=True, help="Overwrite output files.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress line, no summary.")
 @event_options
 @summary_options

@@ -28,7 +28,7 @@ def knowledge_options(function: F) -> F:
             "--base", default=STREAM_BASE, callback=lambda _c, _p, value: iri(value), metavar="IRI",
             help="What relative IRIs are resolved against.",
         ),
-        click.option("--keep-contradictions", is_flag=True, help="Go on with what contradicts itself."),
+        click.option("--keep-contradictions", is_flag=True, help="Continue despite contradictions."),
         click.option("--datatypes", is_flag=True, help="Check literals, too (dt-* of OWL 2 RL)."),
         click.option(
             "--entailment", type=click.Choice(("none", "rdfs", "owl2rl")),

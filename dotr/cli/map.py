@@ -59,10 +59,10 @@ def new(table: str, zone_: str) -> None:
     "--of", "most", type=click.IntRange(1), default=10_000, help="Rows that are read (default: 10000)."
 )
 @click.option(
-    "--time-zone", "zone_", type=zone, metavar="ZONE", default="", help="The zone of dateTimes that say none."
+    "--time-zone", "zone_", type=zone, metavar="ZONE", default="", help="The zone of dateTimes without one."
 )
 @click.option("--time-unit", type=click.Choice(list(UNITS)), default="s", help="What integer times count.")
-@click.option("--max-document", type=size, metavar="SIZE", default=MAX_DOCUMENT, help="As of dotr run.")
+@click.option("--max-document", type=size, metavar="SIZE", default=MAX_DOCUMENT, help="As in dotr run.")
 def check(
     mapping: str, table: str, rows: int, most: int, zone_: str, time_unit: str, max_document: int
 ) -> int:

@@ -173,15 +173,17 @@ def source_options(function: F) -> F:
             type=zone,
             default="",
             metavar="ZONE",
-            help="The zone of dateTimes that say none.",
+            help="The zone of dateTimes without one.",
         ),
         click.option(
             "--split",
             type=class_or_property,
             metavar="IRI",
-            help="Take dumps apart: a graph for each subject of this class, or with this property.",
+            help="Split dumps: a graph for each subject of this class, or with this property.",
         ),
-        click.option("--with-shared", "shared", is_flag=True, help="With --split: also what several share."),
+        click.option(
+            "--with-shared", "shared", is_flag=True, help="With --split: also what several subjects share."
+        ),
         click.option(
             "--map",
             "mappings",
@@ -235,7 +237,7 @@ def jump_option(function: F) -> F:
         "--max-jump",
         type=micros,
         metavar="DURATION",
-        help="Refuse a graph stamped further ahead of the last one than this (default: none is).",
+        help="Refuse a graph stamped further ahead of the last one than this (default: no limit).",
     )
     return option(function)
 
@@ -297,7 +299,9 @@ def summary_options(function: F) -> F:
             default="text",
             help="How the summary is written; as JSON it is one line, the last on standard error.",
         ),
-        click.option("-v", "--verbose", is_flag=True, help="How far every rule came, not only silent ones."),
+        click.option(
+            "-v", "--verbose", is_flag=True, help="Show how far every rule came, not only silent ones."
+        ),
     )
     return _decorated(function, options)
 

@@ -16,7 +16,7 @@ from dotr.lang.grammar.base import nearest
 _ENDING = ".dotr"
 
 
-@click.group(invoke_without_command=True, short_help="The pattern libraries that travel with dotr.")
+@click.group(invoke_without_command=True, short_help="The pattern libraries that come with dotr.")
 @click.pass_context
 def command(context: click.Context) -> None:
     """List the pattern libraries: what each reports, and how it is brought in."""

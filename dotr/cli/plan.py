@@ -34,9 +34,7 @@ _SHOWN = 12
     help="Default: text.",
 )
 @click.option("--code", is_flag=True, help="Show the code that is generated for the queries, too.")
-@click.option(
-    "--background", multiple=True, metavar="FILE", help="Background besides what the program names."
-)
+@click.option("--background", multiple=True, metavar="FILE", help="Background beside that of the program.")
 @budget_option
 def command(
     rules: tuple[str, ...], format_: str, code: bool, background: tuple[str, ...], budget: int

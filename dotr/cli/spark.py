@@ -42,7 +42,7 @@ def command() -> None:
     type=file_name,
     metavar="FILE",
     default="dotr-submit.py",
-    help="Where to (default: dotr-submit.py).",
+    help="The file to write (default: dotr-submit.py).",
 )
 @click.option("--overwrite", is_flag=True, help="Replace a file that exists.")
 def entry_point(output: str, overwrite: bool) -> None:

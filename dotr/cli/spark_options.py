@@ -37,7 +37,7 @@ def spark_options(function: F) -> F:
             "--parallelism",
             type=click.IntRange(min=1),
             metavar="N",
-            help="Tasks that can run at once (default: what Spark says; Spark Connect does not say).",
+            help="Tasks that can run at once (default: as Spark reports; Spark Connect does not).",
         ),
         click.option(
             "--archives", metavar="FILE#NAME,…", multiple=True, help="Archives sent to workers, unpacked."

@@ -30,7 +30,7 @@ from dotr.tesla.references import rule_reaches
 @click.option(
     "--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How to write."
 )
-@click.option("-v", "--verbose", is_flag=True, help="How far every rule came, not only silent ones.")
+@click.option("-v", "--verbose", is_flag=True, help="Show how far every rule came, not only silent ones.")
 def command(folder: str, format_: str, verbose: bool) -> None:
     """What is deployed, as of the last commit."""
     with Journal(folder, exclusive=False) as journal:

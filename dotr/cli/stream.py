@@ -53,7 +53,7 @@ _RULES_SHOWN = 3
 _PLACES = {"files": ("DIR",), "kafka": ("SERVERS", "TOPIC"), "rate": ()}
 
 
-@click.command(short_help="Detect in a stream of Spark's, in order and exactly once.")
+@click.command(short_help="Detect events in a stream of Spark, in order and exactly once.")
 @click.argument("rules", metavar="RULES")
 @click.option(
     "--source",
@@ -76,12 +76,15 @@ _PLACES = {"files": ("DIR",), "kafka": ("SERVERS", "TOPIC"), "rate": ()}
     "--mode",
     type=click.Choice(CHOICES),
     default=AUTO,
-    help="In order in one engine, or distributed: by part on all workers (default: auto, which says why).",
+    help="In order in one engine, or distributed: by part on all workers (default: auto, with the reason).",
 )
-@click.option("--once", is_flag=True, help="Take what is there, close the last instant, and end.")
-@click.option("--every", type=micros, metavar="DUR", help="Start a batch so often (default: at once).")
+@click.option("--once", is_flag=True, help="Process the available input, close the last instant, and end.")
+@click.option("--every", type=micros, metavar="DUR", help="Interval between batches (default: none).")
 @click.option(
-    "--most", type=number, metavar="N", help="Files, records or (rate) graphs a second of one batch, at most."
+    "--most",
+    type=number,
+    metavar="N",
+    help="Most files, records or (rate) graphs a second of a batch.",
 )
 @click.option(
     "--lateness", type=micros, metavar="DURATION", default=0, help="How far out of order the stream may be."
@@ -140,7 +143,7 @@ def command(
     archives: tuple[str, ...],
     parallelism: int | None,
 ) -> None:
-    """Detect composite events in what comes to a folder or to Kafka; the events are those of `dotr run`.
+    """Detect composite events in the files of a folder, or in Kafka; the events are those of `dotr run`.
 
     OUT has a file for every micro-batch with events. In the order of their names they are what `dotr run`
     prints, whatever was killed and started again in between.

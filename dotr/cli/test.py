@@ -35,7 +35,7 @@ Stamp: TypeAlias = tuple[int, int] | None
 
 @click.command(short_help="Run tests of rules.")
 @click.argument("files", metavar="FILE...", nargs=-1)
-@click.option("--coverage", is_flag=True, help="Say what of the rules no test made true, or false.")
+@click.option("--coverage", is_flag=True, help="List the parts of rules that no test made true, or false.")
 @click.option("--junit", "junit_", type=file_name, metavar="FILE", help="Write the results as JUnit XML.")
 @click.option("--overwrite", is_flag=True, help="Replace the --junit FILE if it exists.")
 @click.option("--watch", is_flag=True, help="Run again whenever a file changes, until Ctrl-C.")

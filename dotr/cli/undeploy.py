@@ -13,7 +13,7 @@ from dotr.service.journal import Journal
 
 @click.command(short_help="Take a rule out of a deployment.")
 @click.argument("name", metavar="[NAME]", required=False)
-@click.option("--planned", is_flag=True, help="Take back what is planned, instead of a rule.")
+@click.option("--planned", is_flag=True, help="Withdraw the planned change, instead of a rule.")
 @deployment_option
 def command(name: str | None, planned: bool, folder: str) -> None:
     """Take the rule NAME out, with what it remembers. Refused while another rule reads its events.

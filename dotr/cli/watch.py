@@ -41,7 +41,11 @@ _HOLDS = "--hold.dotr"
 @click.option("--rules", multiple=True, metavar="FILE", help="Datalog, or a .dotr file for its prologue.")
 @click.option("--background", multiple=True, metavar="FILE", help="RDF that holds from the beginning.")
 @click.option(
-    "--hold", "holds", multiple=True, metavar="'P FOR 10 min'", help="A HOLD line; else until deleted."
+    "--hold",
+    "holds",
+    multiple=True,
+    metavar="'P FOR 10 min'",
+    help="A HOLD line (default: held until deleted).",
 )
 @click.option("--initial", is_flag=True, help="Begin with the answers that the background has.")
 @click.option("--verify", is_flag=True, help="Run the literal reading beside; stop at a difference.")

@@ -145,7 +145,7 @@ def _unsafe(
     if rule is not None and any(
         isinstance(i, ir.NotAtom) and name in atom_variables(i.atom) for i in rule.body
     ):
-        notes.append(f"`?{name}` stands in a NOT, which binds nothing")
+        notes.append(f"`?{name}` occurs only in a NOT, which binds nothing")
     close = get_close_matches(name, sorted(bound), 1)
     hint = f"did you mean `?{close[0]}`?" if close else ""
     found.error("D3001", f"unsafe rule: `?{name}` of {where} is not bound", span, "", hint, notes)

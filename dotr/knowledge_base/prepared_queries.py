@@ -233,7 +233,7 @@ class Query:
                 Diagnostic(
                     "D4180",
                     f"the query has no variable `?{unknown[0]}`",
-                    hint="give values to variables that stand in the query",
+                    hint="give values to variables of the query",
                 )
             )
         given = Values(tuple(map(Var, values)), (tuple(values.values()),))

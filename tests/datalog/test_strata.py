@@ -27,7 +27,7 @@ def test_head_variable_without_an_atom_is_unsafe() -> None:
 def test_variable_that_only_a_not_mentions_is_unsafe_in_the_head() -> None:
     found = only(rule("?x p ?z", "?x q ?y", no("?x r ?z")))
     assert found.code == "D3001"
-    assert any("stands in a NOT" in note for note in found.notes)
+    assert any("occurs only in a NOT" in note for note in found.notes)
 
 
 def test_variable_that_only_a_not_mentions_is_fine_inside_it() -> None:

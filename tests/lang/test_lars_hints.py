@@ -46,7 +46,7 @@ FOLLOWED = (
     one(
         "D1601",
         "h() WITHIN 5 s :- temp(?v) .",
-        "a head holds now, or `AT ?t`; windows stand in the body",
+        "a head holds now, or `AT ?t`; windows belong in the body",
         "h() :- temp(?v) WITHIN 5 s .",
     ),
     one("D1601", "h() :- temp(?v) AND temp(3) .", "separated by `,`", "h() :- temp(?v), temp(3) ."),
@@ -63,7 +63,7 @@ FOLLOWED = (
         "write a rule for each",
         "h() :- temp(?v) .\nk() :- temp(?v) .",
     ),
-    one("D1601", "NOT h() :- temp(?v) .", "negation stands in the body", "h() :- NOT temp(?v) ."),
+    one("D1601", "NOT h() :- temp(?v) .", "negation belongs in the body", "h() :- NOT temp(?v) ."),
     one("D1601", "h() :- temp(v) .", "a variable is written `?v`", "h() :- temp(?v) ."),
     one("D1601", "h() <- temp(?v) .", "the arrow is written `:-`", "h() :- temp(?v) ."),
     one(

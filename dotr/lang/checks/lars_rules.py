@@ -193,7 +193,7 @@ def _unsafe(
     notes = ["a variable is bound by an atom that is not negated, by BIND, or by an aggregate"]
     negated = (b for b in rule.body if isinstance(b, ir.WindowAtom) and b.negated)
     if any(name in atom_variables(literal.atom) for literal in negated):
-        notes.append(f"`?{name}` stands in a NOT, which binds nothing")
+        notes.append(f"`?{name}` occurs only in a NOT, which binds nothing")
     found.error(
         "D1605", f"unsafe rule: `?{name}` of {where} is not bound", span, "", _near(name, bound), notes
     )

@@ -55,7 +55,7 @@ def _report_foreign(condition: ir.Expression, own: str, found: Diagnostics) -> N
         "D1322",
         f"this condition does not look at `{own}`",
         condition.span,
-        hint=f"compare something of `{own}`; what is about other events stands in WHERE",
+        hint=f"compare something of `{own}`; a condition on other events belongs in WHERE",
         notes=("it is the same for every candidate",),
     )
 

@@ -63,9 +63,7 @@ class DatalogParser:
     def _head(self) -> ir.Atom:
         start = self.cursor.token
         if start.key == "NOT":
-            raise self.cursor.fail(
-                "an atom", "nothing can be concluded to be false: negation stands in the body"
-            )
+            raise self.cursor.fail("an atom", "a conclusion cannot be negated: negation belongs in the body")
         return self._atom()
 
     def _body_atom(self) -> ir.BodyAtom:

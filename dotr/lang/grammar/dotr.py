@@ -174,9 +174,9 @@ class DotrParser:
                 hint = "write `PRIVATE RULE Name`"
             hint = foreign_word(token) or hint
         elif token.key in ("[",) or token.kind in ("pname", "iri"):
-            hint = "Datalog stands in a file of its own: `RULES <file.dlog>`"
+            hint = "put Datalog in a separate file: `RULES <file.dlog>`"
         elif token.key == "STEP" or token.key == ":-":
-            hint = "what holds stands in a file of its own: `LARS <file.lars>`"
+            hint = "put LARS rules in a separate file: `LARS <file.lars>`"
         elif token.key == ".":
             hint = "no dot ends a line here"
         failed = self.cursor.fail("a rule, a query or a prologue line", hint)

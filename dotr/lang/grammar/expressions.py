@@ -194,7 +194,7 @@ class ExpressionParser:
         if self.mode is not Mode.RULE:
             self.cursor.error(
                 "D1204" if self.mode is Mode.QUERY else "D3022",
-                f"`{token.text}` stands in {self.mode.value}",
+                f"`{token.text}` is not allowed in {self.mode.value}",
                 self.cursor.span(),
                 hint="compare events in ON or WHERE" if self.mode is Mode.QUERY else "write a variable",
             )
@@ -315,7 +315,7 @@ class ExpressionParser:
             hint = {
                 Mode.RULE: f"write `AND {key}(…) AS ?v OVER Event WITHIN … FROM …` and use ?v",
                 Mode.DATALOG: f"write `AGGREGATE(… ON ?group BIND {key}(…) AS ?v)` and use ?v",
-            }.get(self.mode, "aggregates stand in SELECT, HAVING and ORDER BY")
+            }.get(self.mode, "aggregates belong in SELECT, HAVING and ORDER BY")
             self.cursor.error(
                 "D1209", f"{key} cannot stand here", self.cursor.span(token), hint=hint, notes=(why,)
             )
@@ -352,7 +352,7 @@ class ExpressionParser:
                 else "write `NOT [?x, :p, ?y]` as an atom"
             )
             self.cursor.error(
-                "D1206", f"EXISTS stands in {self.mode.value}", self.cursor.since(token), hint=hint,
+                "D1206", f"EXISTS is not allowed in {self.mode.value}", self.cursor.since(token), hint=hint,
                 notes=("there is no graph to ask here",) if self.mode is Mode.RULE else (),
             )  # fmt: skip
             raise Skip

@@ -115,7 +115,7 @@ class LarsParser:
         elif not body and self.cursor.key == ",":
             hint = "a rule has one head: write a rule for each"
         elif not body and self.cursor.key in ("WITHIN", *MODALITIES):
-            hint = "a head holds now, or `AT ?t`; windows stand in the body"
+            hint = "a head holds now, or `AT ?t`; windows belong in the body"
         elif self.cursor.key == "PER":
             hint = "PER stands behind the window of an aggregate"
         failure = self.cursor.fail("`,` or `.`" if body else "`:-` or `.`", hint)
@@ -132,9 +132,7 @@ class LarsParser:
     def _lars_head(self) -> ir.LarsHead:
         start = self.cursor.token
         if start.key == "NOT":
-            raise self.cursor.fail(
-                "a head", "nothing can be concluded to be false: negation stands in the body"
-            )
+            raise self.cursor.fail("a head", "a conclusion cannot be negated: negation belongs in the body")
         atom = self._named_atom()
         if not self.cursor.accept("AT"):
             return ir.LarsHead(atom, span=self.cursor.since(start))
@@ -289,7 +287,7 @@ class LarsParser:
             elif token.kind == "var":
                 hint = "a variable stands inside the brackets of an atom"
             elif token.kind in ("attribute", "timeof"):
-                hint = f"arguments stand in brackets: `{token.text.split('.')[0]}(?v)`"
+                hint = f"write arguments in brackets: `{token.text.split('.')[0]}(?v)`"
             raise self.cursor.fail(what, hint)
         if token.key in RESERVED or token.key in KEYWORDS:
             self.cursor.error(

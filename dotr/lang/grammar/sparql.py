@@ -25,7 +25,7 @@ _OTHER_FORMS: Final = {
     "DESCRIBE": "a rule builds its graph in DEFINE",
     "INSERT": "nothing can be changed from here",
     "DELETE": "nothing can be changed from here",
-    "LOAD": "there is no door to the outside: name files with BACKGROUND",
+    "LOAD": "a query sees one graph only: name files with BACKGROUND",
     "CLEAR": "nothing can be changed from here",
     "DROP": "nothing can be changed from here",
     "CREATE": "nothing can be changed from here",
@@ -126,9 +126,7 @@ class SparqlParser:
                 return tuple(found)
             else:
                 hint = (
-                    "an expression stands in brackets: `(… AS ?x)`"
-                    if self.cursor.token.kind == "name"
-                    else ""
+                    "write an expression in brackets: `(… AS ?x)`" if self.cursor.token.kind == "name" else ""
                 )
                 raise self.cursor.fail("a variable, `(expression AS ?x)` or `*`", hint)
 
@@ -308,7 +306,7 @@ class SparqlParser:
             case "GRAPH" | "SERVICE":
                 return self._other_graph()
             case "SELECT":
-                raise self.cursor.fail("a pattern", "a subquery stands in braces of its own: `{ SELECT … }`")
+                raise self.cursor.fail("a pattern", "write a subquery in its own braces: `{ SELECT … }`")
             case _:
                 hint = ""
                 if start.kind == "name":

@@ -100,7 +100,7 @@ class TemplateParser:
             )
             raise Skip
         if token.kind in ("attribute", "timeof"):
-            self.cursor.error("D1012", f"`{token.text}` stands in a template", self.cursor.span(),
+            self.cursor.error("D1012", f"`{token.text}` is not allowed in a template", self.cursor.span(),
                        hint=f"bind it: WITH ?x := {token.text}, and write ?x")  # fmt: skip
             raise Skip
         constant = self.cursor.constant()
