@@ -46,11 +46,9 @@ class Uneven:
     starts: tuple[Time, ...]
 
     def seen_by(self, time: Time, horizon: int) -> range:
-        """See `Even.seen_by`."""
         return range(bisect_right(self.starts, time), bisect_right(self.starts, time + horizon) + 1)
 
     def bounds(self, number: int) -> tuple[Time | None, Time | None]:
-        """See `Even.bounds`."""
         starts = self.starts
         return (
             starts[number - 1] if number else None,

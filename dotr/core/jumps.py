@@ -172,7 +172,6 @@ class Jumps:
             self._periods.rebase(self._background)
 
     def changed(self) -> dict[Triple, Entry | None]:
-        """See `Periods.changed`."""
         return self._periods.changed()
 
     def snapshot(self, stated: bool = True) -> dict[str, Any]:

@@ -51,17 +51,14 @@ class LastingInstants:
         return self._jumps.useless
 
     def replace(self, time: Time, program: Program, background: Collection[Triple]) -> None:
-        """See `Jumps.replace`."""
         self._jumps.replace(time, program, background)
         if self._oracle is not None:
             self._oracle.replace(time, program, background)
 
     def program_from(self, time: Time) -> Program | None:
-        """See `Jumps.program_from`."""
         return self._jumps.program_from(time)
 
     def programs_ahead(self) -> dict[Time, Program]:
-        """See `Jumps.programs_ahead`."""
         return self._jumps.programs_ahead()
 
     def instants(
@@ -123,11 +120,9 @@ class LastingInstants:
         return type(error)([one if one.place else replace(one, place=place) for one in error.diagnostics])
 
     def changed(self) -> dict[Triple, Entry | None]:
-        """See `Periods.changed`."""
         return self._jumps.changed()
 
     def snapshot(self, stated: bool = True) -> dict[str, Any]:
-        """See `Jumps.snapshot`."""
         return self._jumps.snapshot(stated)
 
     def restore(self, state: Mapping[str, Any]) -> None:

@@ -165,7 +165,6 @@ class Periods:
         return self._net(before, useless)
 
     def undo(self) -> None:
-        """Undo the last change."""
         for triple, deleted, inserted, held in reversed(self._undo):
             (self._deleted.add if deleted else self._deleted.discard)(triple)
             if inserted:

@@ -183,7 +183,6 @@ class Bounds:
         heapify(self._times)
 
     def undo(self, log: Log) -> None:
-        """Undo changes of bounds."""
         for ends, keys, before in reversed(log):
             if before is None:
                 for key in keys:

@@ -255,7 +255,6 @@ class Maintained:
 
     @property
     def clashing(self) -> bool:
-        """Whether there are `clashes`."""
         touched = self.store.overlay.touched
         return any(c.added or c.removed for c in touched if is_clash(c.relation)) or any(
             table.rows for relation, table in self._tables.items() if is_clash(relation)

@@ -371,7 +371,6 @@ def clashes_of(store: TripleIndex) -> list[Triple]:
 
 
 def clash_found(triple: Triple) -> Diagnostic:
-    """D3101 for a clash."""
     subject, predicate, object_ = triple
     return Diagnostic(
         "D3101",

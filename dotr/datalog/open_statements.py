@@ -148,7 +148,6 @@ class OpenStatements:
                         doubt(subject, object_)
 
     def forget(self) -> None:
-        """Forget the change."""
         for statements in self.relations.values():
             statements.begun.clear()
             statements.ended.clear()

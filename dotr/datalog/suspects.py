@@ -150,7 +150,6 @@ class Suspects:
         return any((over, level) in positive for over in unions_of(relation))
 
     def forget(self) -> None:
-        """Forget all doubts."""
         for suspect in self._known.values():
             suspect.doubted.clear()
         for queue in self.queues.values():

@@ -42,7 +42,6 @@ def is_number(value: object) -> bool:
 
 
 def to_single(value: Any) -> Single:
-    """A number as xsd:float."""
     return value if type(value) is Single else single(to_double(value))
 
 

@@ -201,7 +201,6 @@ class Pairing:
         return any(left[i] is not None and right[j] is not None for i, j, _ in self._shared)
 
     def row(self, left: Row, right: Row) -> Row:
-        """Both together."""
         if self.exact:
             return self._pick(left + right)
         return tuple(

@@ -165,7 +165,6 @@ class KeyIndex(Generic[B]):
         return True
 
     def drop(self, keys: Iterable[Key]) -> None:
-        """Remove existing keys."""
         for key in keys:
             if self._single or self._odd:
                 self.remove(key)
@@ -173,7 +172,6 @@ class KeyIndex(Generic[B]):
                 del self.table[key]
 
     def remove(self, key: Key) -> None:
-        """Remove an existing key."""
         if not _peers(key):
             del self.table[key]
             return

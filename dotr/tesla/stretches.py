@@ -142,7 +142,6 @@ class HeldLog(Sequence[Fact]):
             pass
 
     def remove(self, fact: Fact) -> None:
-        """Remove one existing fact."""
         self._ends = []
         time, values = fact[0], fact[1]
         blocks = self._kept.blocks

@@ -270,7 +270,6 @@ class LogWriter(DataSourceArrowWriter):
             os.unlink(os.path.join(self._path, old))
 
     def abort(self, messages: list[Any]) -> None:
-        """Remove what tasks wrote."""
         for message in messages:
             for name in () if message is None else message.files:
                 os.unlink(os.path.join(self._path, name))

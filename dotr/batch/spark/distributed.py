@@ -169,7 +169,6 @@ class DistributedStream(Running):
         os.makedirs(self._ends, exist_ok=True)
 
     def start(self) -> None:
-        """Start the query."""
         self.query = self.with_observed(self._started(closing=self._is_closing()))
 
     # -- the query

@@ -36,7 +36,6 @@ class Together:
 
 
 def together(batches: Batches) -> Batches:
-    """See `Together`."""
     waiting: list[pa.RecordBatch] = []  # graphs of one time; more may follow
     for batch in batches:
         noted = batch.column(2).is_valid()
