@@ -189,8 +189,8 @@ class RuleWriter:
 
     def _open(self, item: CodeItem) -> None:
         """The loop over a conjunct's choices."""
-        assert self.work is not None, "a conjunct with several choices is work"
-        self.work.loop(item.what, item.loop, choice=item.choice)
+        if self.work is not None:
+            self.work.loop(item.what, item.loop, choice=item.choice)
         self.source.open(f"for {item.target or item.local} in {item.loop}")
         self.scope.locals[item.gives] = item.local
         self.kept.append(item.local)
@@ -238,8 +238,8 @@ class RuleWriter:
 
     def _new_function(self, number: int) -> None:
         """Continue in a new function that takes all known values."""
-        assert self.work is not None, "a conjunct with several choices is work"
-        given = dict.fromkeys(("time", "out", self.work.start, "f0", *self.kept))
+        start = () if self.work is None else (self.work.start,)
+        given = dict.fromkeys(("time", "out", *start, "f0", *self.kept))
         self.source.call(f"further{self.plan.index}_{number}", ", ".join(given))
         self.source.open("for _ in (0,)")  # a failure is a `continue`
 
@@ -298,7 +298,7 @@ class RuleWriter:
         lo, hi = self.scope.range
         members = f"{rules}[{lo}:{hi}]" if self.ranged else rules
         if self.faults:
-            drop = "lost.append" if loops else source.name("drop", self.drop)
+            drop = "lost.append" if loops and self.work is not None else source.name("drop", self.drop)
             with source.block(f"if {self.faults}"):
                 source.line(f"{drop}({members})")
                 source.line("continue")
@@ -374,11 +374,11 @@ def ranged(plans: Sequence[RulePlan]) -> bool:
 
 
 def works(plans: Sequence[RulePlan]) -> bool:
-    """Whether a trigger fact may take rules of one shape too much work: they read more than one fact of some
-    conjunct, or make texts.
+    """Whether a trigger fact may take rules of one shape too much work: one of them reads more than one fact
+    of some conjunct, or makes texts.
     """
     plan = plans[0]
-    single = (LastValue, RunningTotal) if ranged(plans) else (LastValue, RunningTotal, MonotonicStack)
+    single = (LastValue, RunningTotal, MonotonicStack)
     loops = any(not isinstance(step.column.content, single) for step in plan.steps)
     return loops or _makes_text(plan.rule)
 

@@ -43,8 +43,17 @@ def _write(_conjunct: Choose, code: StepCode) -> None:
         source.line(f"if {fact}[0] < {at.oldest(source, scope, step)}: continue")
     elif isinstance(content, MonotonicStack):
         at.listed(scope, step, f"len({bucket}.facts)")
-        source.line(f"{listed} = {at.stack_search(source, scope, step, latest_above, code.limits)(bucket)}")
-        source.line(f"if not {listed}: continue")
+        lo, hi = scope.range
+        search = at.stack_search(source, scope, step, latest_above, code.limits)(bucket)
+        passes = ">=" if content.measure.inclusive else ">"
+        rising = source.name("limits", code.limits)
+        with source.block(f"if {bucket}.measures[-1] {passes} {rising}[{hi} - 1]"):  # the common case
+            source.line(f"{fact} = {bucket}.facts[-1]")
+            source.line(f"if {fact}[0] < {at.oldest(source, scope, step)}: continue")
+            source.line(f"{listed} = (({fact}, {lo}, {hi}),)")
+        with source.block("else"):
+            source.line(f"{listed} = {search}")
+            source.line(f"if not {listed}: continue")
     elif code.limits:
         left = at.oldest(source, scope, step)
         source.line(f"{listed}, taken, lo{number} = [], {scope.range[0]}, {left}")
