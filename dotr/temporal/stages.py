@@ -32,9 +32,13 @@ def unreached(rule: Rule) -> Passed:
 
 
 def added(one: Passed, other: Passed) -> Passed:
-    """The sum of two counts of one rule. If one has further steps at its end, the other passed them all."""
+    """The sum of two counts of one rule. If one has further steps at its end, the other passed them all, or
+    slept: then it has none but TRIGGER.
+    """
     if not one or not other:
         return one or other
+    if one[0][0] == other[0][0] == TRIGGER and 1 in (len(one), len(other)) and len(one) != len(other):
+        return [*added(one[:1], other[:1]), *one[1:], *other[1:]]
     longer, shorter = (one, other) if len(one) >= len(other) else (other, one)
     if any(a[0] != b[0] for a, b in zip(longer, shorter, strict=False)):
         return other  # other rules changed the order in which this one is evaluated
@@ -52,9 +56,11 @@ def subtracted(all_: Mapping[str, Passed], before: Mapping[str, Passed]) -> dict
 
 
 def _since(passed: Passed, before: Passed) -> Passed:
-    """`passed` minus `before`, which may lack steps at its end: it passed them all, as in `added`."""
+    """`passed` minus `before`, which may lack steps at its end: it passed them all or slept: see `added`."""
     if not before:
         return passed
+    if before[0][0] == TRIGGER and len(before) == 1 < len(passed):
+        return [*_since(passed[:1], before), *passed[1:]]
     found: Passed = []
     old: int | None = None
     for place, (name, count) in enumerate(passed):

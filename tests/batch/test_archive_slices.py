@@ -18,9 +18,11 @@ from dotr.batch.local import LocalRunner
 from dotr.batch.log_splits import LogListing, Piece, open_log
 from dotr.batch.runs import Report, Request
 from dotr.core.deployment import Deployment
+from dotr.core.funnel import Funnel
 from dotr.errors import DataError
 from dotr.io.files.sources import SourceOptions
 from dotr.lang import parse_program
+from dotr.rdf.terms import XSD
 from dotr.temporal.partitions import By
 from tests.batch.test_local import Serial, in_one_process, output, quiet
 
@@ -111,6 +113,28 @@ def test_slices_have_the_events_of_one_run(order: str, tmp_path: Path) -> None:
     assert report.parts == 10, "more would see more than a 20th twice"
     assert (report.graphs, report.instants) == (600, 600)
     assert report.streams == {"Again.Seen": 600}
+
+
+def test_trigger_facts_of_slices_that_have_nothing_to_choose_do_not_pass_a_step(tmp_path: Path) -> None:
+    """Rules that differ in a threshold count their trigger facts themselves, also while they sleep."""
+    text = """RULE High DEFINE { dotr_id a :High ; :v ?v }
+        FROM V := { SELECT ?v WHERE { :s :v ?v FILTER(?v > 2) } }
+        AND LAST Rare := { SELECT ?w WHERE { :s :rare ?w } } WITHIN 20 s FROM V WITH ?v := V.?v
+        """
+    rules = f"PREFIX : <urn:x:>\n{text}{text.replace('High', 'Higher').replace('> 2', '> 4')}"
+    rows: list[tuple[int | None, str | None]] = [
+        (i * 7, f'<urn:x:s> <urn:x:{"rare" if i == 304 else "v"}> "{i % 7}"^^<{XSD}integer> .\n')
+        for i in range(600)
+    ]
+    archive(tmp_path / "log.parquet", rows, 60)
+    paths = [str(tmp_path / "log.parquet")]
+    report, lines = ran(tmp_path, open_log(paths, SourceOptions()), rules=rules)
+    funnel: dict[str, Funnel] = {}
+    program = parse_program(rules)
+    assert lines == in_one_process(program, [], paths, SourceOptions(), funnel)
+    assert lines
+    assert list(report.seconds) == ["detect"]
+    assert report.funnel(program) == funnel
 
 
 def test_a_short_log_is_not_read_twice(tmp_path: Path) -> None:

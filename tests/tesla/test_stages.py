@@ -24,3 +24,11 @@ def test_what_lacks_steps_at_its_end_passed_them_all() -> None:
     assert summed({"R": [("Temp", 5), ("WHERE", 4)]}, {"R": [("Temp", 2)]}) == {
         "R": [("Temp", 7), ("WHERE", 6)]
     }
+
+
+def test_trigger_facts_that_came_while_a_rule_slept_passed_no_step() -> None:
+    slept, woke = {"R": [("", 3)]}, {"R": [("", 4), ("LAST", 2)]}
+    assert summed(slept, woke) == summed(woke, slept) == {"R": [("", 7), ("LAST", 2)]}
+    assert summed(slept, slept) == {"R": [("", 6)]}
+    assert subtracted(summed(slept, woke), slept) == woke
+    assert subtracted({"R": [("", 5)]}, slept) == {"R": [("", 2)]}
