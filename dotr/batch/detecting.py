@@ -174,46 +174,45 @@ class Detecting:
         oracle = MatchOracle(part, self._clock) if self._treatment.verify else None
         slices = self._layout.cuts[of].slices
         start, end = (None, None) if slices is None else slices.bounds(slice_)
-        owned, dropped = start is None, 0
-        counted = counts or FactCounts()  # others are counted where they are extracted
-
-        def forget() -> None:
-            detector.forget_passed()
-            counted.seen.clear()
-            counted.quiet.clear()
-
         if span is not None:
             known = self._with_silence(
                 group, detector, (start, end), known, span, self.tick_facts_of(group, bucket_)
             )
+        shown, waiting, dropped = iter(known), list[Known](), 0
         instant: Known
 
-        def entering() -> Iterator[Known]:
-            nonlocal owned, dropped, instant
-            for instant in known:
-                if not owned and start is not None and instant[0] >= start:
-                    forget()
-                    owned, dropped = True, detector.dropped
+        def before(bound: Time | None) -> Iterator[Known]:
+            nonlocal instant
+            for instant in chain(waiting, shown):
+                if bound is not None and instant[0] >= bound:
+                    waiting.append(instant)
+                    return
                 yield instant
 
-        found = detector.detected(entering(), counted.seen, counted.quiet, every=oracle is not None)
-        for _, matches in found:
-            time, _, facts, graph = instant
-            if oracle is not None:
-                oracle.check(time, facts, graph, matches, left_out.facts)
-            if not owned:
-                left_out.forget()  # the slice before reports it
-                continue
-            if left_out.facts:
-                self._time = time
-                failed = left_out.settle(time, part.program.rules, self._clock)
-                if failed is not None:
-                    raise failed
-            if matches:
-                yield matches
-        if not owned:
-            forget()
-            return
+        for bound in (None,) if start is None else (start, None):
+            owned, counted = bound is None, FactCounts()
+            if owned and start is not None:
+                if not waiting:
+                    return
+                detector.forget_passed()
+                dropped = detector.dropped
+            if owned and counts is not None:  # others are counted where they are extracted
+                counted = counts
+            found = detector.detected(before(bound), counted.seen, counted.quiet, every=oracle is not None)
+            for _, matches in found:
+                time, _, facts, graph = instant
+                if oracle is not None:
+                    oracle.check(time, facts, graph, matches, left_out.facts)
+                if not owned:
+                    left_out.forget()  # the slice before reports it
+                    continue
+                if left_out.facts:
+                    self._time = time
+                    failed = left_out.settle(time, part.program.rules, self._clock)
+                    if failed is not None:
+                        raise failed
+                if matches:
+                    yield matches
         self.done.dropped += detector.dropped - dropped
         self.done.passed = summed(self.done.passed, detector.passed())
 
