@@ -1,6 +1,7 @@
 """Running aggregates over a sliding window: what leaves is subtracted, nothing is counted twice.
 
-Place:   the buckets of `Total` columns (columns.py): one per key, read with the oldest time that counts.
+Place:   the buckets of `RunningTotal` columns (columns.py): one per key, read with the oldest time that
+         counts.
 Method:  COUNT, SUM and AVG are groups: a queue of the values, and their total (sums exact, so that
          subtraction leaves no residue). MIN and MAX are not; they keep the ascending (descending) stack of
          candidates that no later one beats. DISTINCT keeps how often each term is inside. Every fact enters
