@@ -14,11 +14,9 @@ import pyarrow.compute as pc
 
 from dotr.batch.extracting import Instant
 from dotr.batch.log_splits import LogListing, Piece, other_time
-from dotr.events import Time
+from dotr.events import Message, Time
 from dotr.io.arrow_columns import integers
-from dotr.io.decode.documents import Format
-from dotr.io.decode.parquet import ArchiveFile
-from dotr.io.decode.parsing import parse_triples
+from dotr.io.decode.parquet import ArchiveFile, not_there
 from dotr.rdf.terms import Triple
 
 
@@ -46,6 +44,17 @@ def opened(log: LogListing, path: str) -> ArchiveFile:
     return archive
 
 
+def graphs_of(
+    log: LogListing, pieces: Iterable[Piece]
+) -> Iterator[tuple[Sequence[Time], Sequence[list[Triple]]]]:
+    """(times in µs, the graph at each) of the pieces, some at a time. Raises DataError."""
+    for piece in pieces:
+        for times, parts, place in opened(log, piece.file).graphs(piece.first, piece.end or None):
+            if type(parts[0]) is Message:
+                raise not_there(place)
+            yield times, parts  # type: ignore[misc]  # a message is alone
+
+
 def whole_instants(
     log: LogListing, pieces: Sequence[Piece], again: Collection[Time] = ()
 ) -> Iterator[Instant]:
@@ -54,13 +63,13 @@ def whole_instants(
     found = zip(counts.field("values").to_pylist(), counts.field("counts").to_pylist(), strict=True)
     several = {time: count for time, count in found if count > 1}
     waiting: dict[Time, list[list[Triple]]] = {}
-    for time, graph, place in rows_of(log, pieces):
-        if time in again:
-            continue
-        triples = parse_triples(graph, Format.NTRIPLES, place, log.options.base)
-        if time not in several:
-            yield time, [triples]
-            continue
-        waiting.setdefault(time, []).append(triples)
-        if len(waiting[time]) == several[time]:
-            yield time, waiting.pop(time)
+    for times, graphs in graphs_of(log, pieces):
+        for time, triples in zip(times, graphs, strict=True):
+            if time in again:
+                continue
+            if time not in several:
+                yield time, [triples]
+                continue
+            waiting.setdefault(time, []).append(triples)
+            if len(waiting[time]) == several[time]:
+                yield time, waiting.pop(time)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 from operator import itemgetter
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from dotr.batch.fact_rows import COUNTED, FINDING, REFUSED, FactRow
 from dotr.batch.findings_as_json import packed
 from dotr.batch.job import Worker, split_lines
 from dotr.core.funnel import FactCounts
-from dotr.core.instant import REFUSABLE
+from dotr.core.instant import REFUSABLE, Known
 from dotr.core.parts import Part
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError, UnsupportedError
 from dotr.events import Clock, Composite, Message, Time
@@ -31,28 +31,37 @@ from dotr.rdf.terms import Triple
 FACTS = pa.schema([("part", pa.int64()), ("time", pa.int64()), ("facts", pa.binary())])
 """BundleRow by column."""
 
+_TOGETHER = 256
+"""Instants whose facts are in memory."""
+
 
 def extract(worker: Worker, instants: Iterable[Instant]) -> Iterator[FactRow]:
     """Distinct instants, in any order, to rows of facts; on request, those in error to rows of dead letters.
     The last row has the number of facts.
     """
-    facts, route = worker.extracting.facts, worker.router.rows
-    findings = worker.extracting.findings
-    worker.extracting.counts = FactCounts()  # left by an aborted attempt
+    extracting, route = worker.extracting, worker.router.rows
+    findings = extracting.findings
+    extracting.counts = FactCounts()  # left by an aborted attempt
     forgiving = worker.job.treatment.forgiving
-    for time, graphs in instants:
-        try:
-            found = facts(time, graphs)
-        except (DataError, ProgramError) as error:
-            if not forgiving or error.diagnostics[0].code not in REFUSABLE:
-                raise
-            yield from _letters(time, graphs, error, worker.job.clock)
-            continue
-        if findings:
-            yield from ((FINDING, time, json.dumps(packed(finding))) for finding in findings)
-            findings.clear()
-        yield from route(time, found)
-    counts, worker.extracting.counts = worker.extracting.counts, FactCounts()
+    source = iter(instants)
+    while due := list(islice(source, _TOGETHER)):
+        while due:
+            known: list[Known] = []
+            try:
+                extracting.several(due, known)
+                due = due[len(known) :]
+            except (DataError, ProgramError) as error:
+                if not forgiving or error.diagnostics[0].code not in REFUSABLE:
+                    raise
+                (time, graphs), due = due[len(known)], due[len(known) + 1 :]
+                yield from _letters(time, graphs, error, worker.job.clock)
+            extracting.count(known)
+            if findings:
+                yield from ((FINDING, known[-1][0], json.dumps(packed(finding))) for finding in findings)
+                findings.clear()
+            for time, _, facts, _ in known:
+                yield from route(time, facts)
+    counts, extracting.counts = extracting.counts, FactCounts()
     if counts.seen:
         yield COUNTED, 0, json.dumps(counts.seen)
 

@@ -7,7 +7,7 @@ Method:  the first half of an instant in core/pipeline.py. It sees no other time
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from dotr.batch.time_gaps import Cutoff
@@ -18,7 +18,6 @@ from dotr.core.instant import Graphs, Known, OnState
 from dotr.errors import Diagnostic
 from dotr.events import Clock, Fact, Time
 from dotr.late import dataclass
-from dotr.rdf.terms import Triple
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,42 +68,43 @@ class Extracting:
         """Report every instant that is not in error with what holds at it."""
         self._instants.on_state = on_state
 
-    def facts(self, time: Time, graphs: Sequence[list[Triple]] | None) -> Mapping[str, Sequence[Fact]]:
-        """Stream name → facts of the instant at which `graphs` came, in canonical order; None is a tick.
+    def several(self, due: Sequence[Instant], known: list[Known]) -> None:
+        """Append the facts of instants with graphs to `known`, in order: of all, or up to the first with
+        `findings`. They are not counted.
 
-        Raises DataError, ProgramError for an instant in error; the next one is not affected.
+        Raises DataError, ProgramError for the instant after those in `known`; the next one is not affected.
         """
-        if self._cutoff is not None and time >= self._cutoff.since:
-            raise self._cutoff.error(time, self._clock)
-        facts = self._checked(self._instants.known(time, graphs))
-        if graphs is not None:
-            seen = self.counts.seen
+        place, had, since = 0, len(self.findings), None if self._cutoff is None else self._cutoff.since
+        while place < len(due) and len(self.findings) == had:
+            start, end = len(known), len(due)
+            if since is not None:
+                end = next((i for i in range(place, end) if due[i][0] >= since), end)
+            place = self._instants.entered(due, place, end - place, known)  # type: ignore[arg-type]  # graphs
+            self._check(known[start:])
+            if place < len(due):
+                known.append(self._one(*due[place]))
+                self._check(known[-1:])
+                place += 1
+
+    def count(self, known: Iterable[Known]) -> None:
+        """Count the facts of instants with graphs."""
+        seen = self.counts.seen
+        for _, _, facts, _ in known:
             for name, found in facts.items():
                 seen[name] += len(found)
-        return facts
 
-    def several(self, due: Sequence[Instant], known: list[Known]) -> int:
-        """Append to `known` the facts of instants with graphs, in order, up to the first with a finding;
-        returns how many were taken. Neither counted nor cut off. Raises as `facts`.
-        """
-        place, had = 0, len(self.findings)
-        while place < len(due) and len(self.findings) == had:
-            start = len(known)
-            place = self._instants.entered(due, place, len(due) - place, known)  # type: ignore[arg-type]  # graphs
-            if place < len(due):
-                known.append(self._instants.overlaid(*due[place]))
-                place += 1
-            if self._oracle is not None:
-                for one in known[start:]:
-                    self._checked(one)
-        return place
+    def _one(self, time: Time, graphs: Graphs | None) -> Known:
+        if self._cutoff is not None and time >= self._cutoff.since:
+            raise self._cutoff.error(time, self._clock)
+        return self._instants.overlaid(time, graphs)
 
-    def _checked(self, known: Known) -> Mapping[str, Sequence[Fact]]:
-        time, triples, facts, _ = known
+    def _check(self, known: Iterable[Known]) -> None:
         if self._oracle is not None:
-            self._oracle.check(time, triples, facts)  # type: ignore[arg-type]  # nothing lasts here
-        return facts
+            for time, triples, facts, _ in known:
+                self._oracle.check(time, triples, facts)  # type: ignore[arg-type]  # nothing lasts here
 
     def tick_facts(self, time: Time) -> Mapping[str, Sequence[Fact]]:
-        """The background's own facts at a tick without a graph."""
-        return self.facts(time, None)
+        """What the background alone answers at a tick at which no graph came."""
+        known = self._one(time, None)
+        self._check([known])
+        return known[2]

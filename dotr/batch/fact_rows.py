@@ -133,20 +133,28 @@ class Router:
         """
         rows: list[FactRow] = []
         layout = self._layout
-        lines = {name: fact_line(self._numbers[name], found) for name, found in facts.items() if found}
+        lines: dict[str, str] = {}
         for group, needs in self._groups:
             mine = [
                 name
-                for name in lines
-                if (need := needs.get(name)) is not None and (need.always or need.at(time, facts))
+                for name, found in facts.items()
+                if found and (need := needs.get(name)) is not None and (need.always or need.at(time, facts))
             ]
             if not mine and not group.holds and not any(time % duration == 0 for duration in group.ticks):
                 continue
             buckets = layout.cuts[group.number].buckets
             if group.keys is None or buckets == 1:
+                for name in mine:
+                    if name not in lines:
+                        lines[name] = fact_line(self._numbers[name], facts[name])
                 texts = {0: "\n".join([lines[name] for name in mine])}
             else:
                 texts = self._by_key(group.keys, buckets, mine, facts)
+            if layout.cuts[group.number].slices is None:
+                rows += [
+                    (layout.part(group.number, number, 0), time, texts[number]) for number in sorted(texts)
+                ]
+                continue
             for part, number in layout.parts_of_instant(group, sorted(texts), time):
                 rows.append((part, time, texts[number]))
         return rows

@@ -121,19 +121,11 @@ class Instants:
             place += 1
         return place
 
-    def known(self, time: Time, graphs: Graphs | None) -> Known:
-        """The facts of the instant of `graphs`; None is a tick without a graph.
+    def overlaid(self, time: Time, graphs: Graphs | None) -> Known:
+        """The facts of the instant of `graphs`; None is a tick without a graph. The triples fill an overlay,
+        unless no rule reads them and no query joins them. Cost: the triples, and what they touch.
 
         Raises DataError, ProgramError for an instant in error; the next one is not affected.
-        """
-        lone: list[Known] = []
-        if graphs is not None and self.entered([(time, list(graphs))], 0, 1, lone):
-            return lone[0]
-        return self.overlaid(time, graphs)
-
-    def overlaid(self, time: Time, graphs: Graphs | None) -> Known:
-        """Like `known`, for any instant: the triples fill an overlay, unless no rule reads them and no query
-        joins them. Cost: the triples, and what they touch.
         """
         if graphs is None:
             return time, (), self._facts(time, ()), False

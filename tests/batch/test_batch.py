@@ -113,8 +113,8 @@ def test_the_literal_reading_beside_agrees(rules: Path, log: Path, tmp_path: Pat
     ("engine", "finds", "what"),
     [
         (
-            "dotr.core.instant.Instants.known",
-            lambda _, time, graphs: (time, graphs[0], {}, True),
+            "dotr.core.instant.Instants.entered",
+            lambda _, due, place, most, known: known.extend((t, g[0], {}, True) for t, g in due) or len(due),
             "query `Fire.Smoke` at",
         ),
         ("dotr.tesla.detector.TeslaDetector.detect", lambda *_: [], "rule `Fire` at"),
