@@ -117,7 +117,11 @@ def test_the_literal_reading_beside_agrees(rules: Path, log: Path, tmp_path: Pat
             lambda _, due, place, most, known: known.extend((t, g[0], {}, True) for t, g in due) or len(due),
             "query `Fire.Smoke` at",
         ),
-        ("dotr.tesla.detector.TeslaDetector.detect", lambda *_: [], "rule `Fire` at"),
+        (
+            "dotr.tesla.detector.TeslaDetector.detected",
+            lambda _, instants, *_counts, every: ((place, []) for place, _ in enumerate(instants)),
+            "rule `Fire` at",
+        ),
     ],
 )
 def test_a_difference_to_the_literal_reading_ends_the_run(
