@@ -229,8 +229,8 @@ def outputs_apart(
             )
 
 
-AHEAD = 64
-"""Graphs of files are run when so many have been read."""
+AHEAD, ALONE = 256, 4
+"""Graphs of files are run when so many have been read; one read alone, which may be large, counts as four."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,13 +360,15 @@ class Replay:
                         sources.refusals.take(item.error, item.content)
                     continue
                 if isinstance(item, GraphRun):
+                    count += len(item.times)
                     waiting += len(item.times)
                     self._take_run(item)
                 else:
-                    waiting += 1
+                    count += 1
+                    waiting += ALONE
                     self._take(item)
                 if waiting >= ahead:
-                    count, waiting = count + waiting, 0
+                    waiting = 0
                     self._write(sink)
                     if at_once:
                         sink.flush()
