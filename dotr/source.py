@@ -46,10 +46,6 @@ class Span:
     start: int
     end: int
 
-    def to(self, other: Span) -> Span:
-        """From the start of this span to the end of the other."""
-        return Span(self.source, self.start, other.end)
-
     def __str__(self) -> str:
         line, column = self.source.position(self.start)
         return f"{self.source.name}:{line}:{column}"

@@ -49,15 +49,6 @@ def reached(select: Select) -> frozenset[Relation]:
     return frozenset(relation for pattern in patterns_of(core) for relation in read_by(pattern))
 
 
-def why_interpreted(select: Select) -> str | None:
-    """Why a query is interpreted; None if it is compiled."""
-    try:
-        translate(select)
-    except Refused as refusal:
-        return str(refusal)
-    return None
-
-
 @dataclass(frozen=True, slots=True)
 class QueryPlans:
     """How queries are evaluated, for `dotr plan`. `engine`: "compiled" or "interpreted"; `streams`: evaluated

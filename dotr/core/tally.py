@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from dotr.core.ahead import ticks_of
 from dotr.core.counters import Counters
 from dotr.core.funnel import FactCounts, Funnel, funnels, joined
 from dotr.core.instant import Known
 from dotr.events import RawMatch, Time
-from dotr.ir import Every, Program
+from dotr.ir import Program
 from dotr.late import replace
 from dotr.temporal.stages import Passed
 
@@ -36,7 +37,7 @@ class Tally:
         self.facts = FactCounts()
         self.fired: dict[tuple[int, ...], int] = {}
         self._program, self._gone = program, dict(gone)
-        self.every = list({r.trigger.duration: None for r in program.rules if isinstance(r.trigger, Every)})
+        self.every = ticks_of(program)
         self._events = [self.counts.events.get(rule.name, 0) for rule in program.rules]
 
     def begin(self, known: Sequence[Known]) -> None:

@@ -52,7 +52,6 @@ from dotr.rdf.terms import RDF_TYPE, Triple
 _LIMITS = Limits()
 _FEW, _OF_A_RULE = 500, 4
 """Up to this many ending statements, plus this many per rule, are always maintained incrementally."""
-_REMEMBERED = 10_000
 _NO_ENDS: Mapping[Triple, Time] = MappingProxyType({})
 
 

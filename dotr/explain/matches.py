@@ -186,16 +186,15 @@ class Explainer:
         start, end, itself = bounds(rule, conjunct, row)
         found = self._facts(index, position, start, now)
         if found is None:
-            return Shown((), (), (), opened=False)
-        around = tuple(found)
-        inside = tuple(fact for fact in around if start <= fact[0] <= end and fact != itself)
+            return Shown((), (), opened=False)
+        inside = tuple(fact for fact in found if start <= fact[0] <= end and fact != itself)
         passing = tuple(
             fact
             for fact in inside
             if (conjunct.on is None or literal.holds(conjunct.on, {**row, name: fact}))
             and self._consumer(index, conjunct, fact, row) is None
         )
-        return Shown(inside, passing, around)
+        return Shown(inside, passing)
 
     def _facts(self, index: int, position: ir.Position, start: Time, end: Time) -> list[Fact] | None:
         """The facts of a position's stream, as far as they were kept, and the rule was there; None where it

@@ -21,7 +21,6 @@ class Shown:
 
     inside: tuple[Fact, ...]
     passing: tuple[Fact, ...]
-    around: tuple[Fact, ...]
     opened: bool = True
 
     @property

@@ -87,9 +87,6 @@ def _typed(lexical: Value, datatype: Value) -> Value | None:
     return decode(literal(lexical, name))
 
 
-_TAG = regex(r"[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*")
-
-
 def _tagged(lexical: Value, language: Value) -> Value | None:
     if type(lexical) is not str or type(language) is not str:
         return None

@@ -83,12 +83,9 @@ _texts: Memo[Term, str] = Memo(_text)
 Formatter: TypeAlias = Callable[[Sequence[Composite], Clock], str]
 """Events as the characters that go to the sink, line ends included."""
 
-FORMATS = ("text", "jsonl", "trig", "nquads", "csv")
-"""Those that are text."""
-
 
 def formatter(name: str, prefixes: Mapping[str, str], rules: Sequence[Rule] = ()) -> tuple[str, Formatter]:
-    """(what stands at the head of an output, how events are written) of one of FORMATS. `rules` are those of
+    """(the beginning of an output, how events are written) of a format that is text. `rules` are those of
     the program: columns of a table are theirs.
     """
     if name == "text":

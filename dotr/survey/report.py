@@ -31,7 +31,6 @@ class Survey:
     """What a sample says. `error`: what ended it early."""
 
     found: Diagnostics
-    probes: list[RuleProbe]
     error: DotrError | None = None
 
 
@@ -51,7 +50,7 @@ def survey(
     """
     found = Diagnostics()
     if not sample.graphs:
-        return Survey(found, [])
+        return Survey(found)
     asked = {n: q for n, q in program.written.items() if streams is None or n in streams}
     probes = Probes(program)
     rows = {name: probes.query(unfiltered(select)) for name, select in asked.items()}
@@ -64,7 +63,7 @@ def survey(
         error = _look_for_pieces(program, background, sample, empty, closed, found)
     for probe in probed:
         _judge_rule(probe, sample, found)
-    return Survey(found, probed, error)
+    return Survey(found, error)
 
 
 # -- queries -------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ Roots = Mapping[tuple[str, str], frozenset[int]]
 def roots(rule: Rule, computed: Collection[tuple[str, str]] = ()) -> Roots:
     """What the equations of a rule carry from its trigger to its other positions.
 
-    What the equations of a rule carry from its trigger to its other positions.
+    `computed`: attributes, as (stream, variable), that can be an xsd:float and so carry nothing.
     """
     if isinstance(rule.trigger, Every):
         return {}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dotr.core.extract import Extractor, needed, why_interpreted
+from dotr.core.extract import Extractor, needed
 from dotr.datalog.materialiser import Materialiser
 from dotr.errors import ProgramError
 from dotr.events import Clock
@@ -19,12 +19,22 @@ from dotr.reference.enrich import LiteralEnricher
 from dotr.reference.extract import LiteralExtractor
 from dotr.sparql.bound_variables import visible
 from dotr.sparql.printing import query_text
+from dotr.sparql.translate import Refused, translate
 from dotr.tesla.thresholds import sizes
 from tests.sparql.states import closed, enter, whole
 from tests.sparql.strategies import LITERALS, RESOURCES, World, ex, graphs, selects, worlds
 
 PREFIXES = {"": "http://example.org/"}
 INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
+
+
+def why_interpreted(select: Select) -> str | None:
+    """Why a query is interpreted; None if it is compiled."""
+    try:
+        translate(select)
+    except Refused as refusal:
+        return str(refusal)
+    return None
 
 
 def query(text: str) -> Select:

@@ -15,12 +15,6 @@ from dotr.io.tables.cells import CellError, excerpt
 _VALUES = {True: "true", False: "false", None: None}
 
 
-class Number(str):
-    """The text of a JSON number."""
-
-    __slots__ = ()
-
-
 _DECODER = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
 
 

@@ -13,18 +13,18 @@ from typing import Final
 from dotr.late import regex
 
 _PARTS: Final = regex(r"(?:([^:/?#]+):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
-_SCHEME: Final = regex(r"[A-Za-z][A-Za-z0-9+.\-]*:")
+_SCHEME: Final = regex(r"[^:/?#]*:")
 
 
 def is_absolute(reference: str) -> bool:
-    """Whether it begins with a scheme."""
+    """Whether it begins with a scheme, right or wrong: the first segment of a relative one has no colon."""
     return _SCHEME.match(reference) is not None
 
 
 def resolve(base: str, reference: str) -> str:
-    """The absolute IRI of a reference. `base` is absolute. Linear."""
+    """The absolute IRI of a valid reference. `base` is absolute. Linear."""
     scheme, authority, path, query, fragment = _split(reference)
-    if scheme is None or not is_absolute(reference):
+    if scheme is None:
         base_scheme, base_authority, base_path, base_query, _ = _split(base)
         scheme = base_scheme
         if authority is None:
