@@ -14,13 +14,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Final, Protocol
 
 from dotr.events import Time
 from dotr.expressions.aggregates import summarise
+from dotr.rdf.memo import Memo
 from dotr.rdf.order import TermKey, term_key
 from dotr.rdf.sums import ExactSum
 from dotr.rdf.terms import Term, integer
+
+_COUNTS: Final[Memo[int, Term]] = Memo(integer, 1 << 12)
 
 
 class RunningAggregate(Protocol):
@@ -53,8 +56,10 @@ class RunningCount:
             self._times.append(time)
 
     def value(self, since: Time) -> Term | None:
-        self.expire(since)
-        return integer(len(self._times))
+        times = self._times
+        while times and times[0] < since:  # `expire`, in place
+            times.popleft()
+        return _COUNTS[len(times)]
 
     def expire(self, since: Time) -> bool:
         times = self._times
@@ -111,7 +116,7 @@ class RunningSum:
         return self._finish()
 
     def _count(self) -> Term | None:
-        return integer(len(self._counts or ()))
+        return _COUNTS[len(self._counts or ())]
 
     def _total(self) -> Term | None:
         return None if self._errors else self._sum.total()
