@@ -130,17 +130,13 @@ class Emitter:
             if len(parts) == 1:
                 _, own, write = parts[0]
                 return write(own, ((match_hash(time, chosen), values),), stamp)
-        runs: dict[Rules, list[RawMatch]] = {}
-        for match in matches:
-            run = runs.get(match[0])
-            if run is None:
-                runs[match[0]] = [match]
-            else:
-                run.append(match)
-        if len(runs) == len(matches) > 2:
+        if len({match[0] for match in matches}) == len(matches) > 2:
             together = self._together(matches, stamp)
             if together is not None:
                 return together
+        runs: dict[Rules, list[RawMatch]] = {}
+        for match in matches:
+            runs.setdefault(match[0], []).append(match)
         if len(runs) > 1 and sum(map(len, runs)) > len(set().union(*runs)):  # a rule is in several
             runs = {}
             for rule, match in in_order(matches):
