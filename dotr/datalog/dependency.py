@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from dotr.ir import AggregateAtom, Atom, DatalogRule, NotAtom
 from dotr.joins.graph_relations import ALL, Relation, is_class, relation_of
+from dotr.joins.strong_components import StrongComponents
 from dotr.late import dataclass
 from dotr.rdf.terms import RDF_TYPE
 
@@ -100,44 +101,10 @@ def edges_of(rules: Sequence[DatalogRule]) -> list[Edge]:
 
 def components(graph: Mapping[Node, Sequence[Node]]) -> list[list[Node]]:
     """Strongly connected components, successors first; otherwise in order of first appearance."""
-    order: dict[Node, int] = {}
-    low: dict[Node, int] = {}
-    stack: list[Node] = []
-    on_stack: set[Node] = set()
-    found: list[list[Node]] = []
-    for root in graph:
-        if root in order:
-            continue
-        work: list[tuple[Node, int]] = [(root, 0)]
-        while work:
-            node, at = work.pop()
-            if at == 0:
-                order[node] = low[node] = len(order)
-                stack.append(node)
-                on_stack.add(node)
-            targets = graph.get(node, ())
-            while at < len(targets):
-                target = targets[at]
-                at += 1
-                if target not in order:
-                    work += [(node, at), (target, 0)]
-                    break
-                if target in on_stack:
-                    low[node] = min(low[node], order[target])
-            else:
-                if low[node] == order[node]:
-                    component: list[Node] = []
-                    while True:
-                        member = stack.pop()
-                        on_stack.discard(member)
-                        component.append(member)
-                        if member == node:
-                            break
-                    found.append(component[::-1])
-                if work:
-                    parent = work[-1][0]
-                    low[parent] = min(low[parent], low[node])
-    return found
+    found = StrongComponents[Node](lambda node: graph.get(node, ()))
+    for node in graph:
+        found.of(node)
+    return [members[::-1] for members in found.members]
 
 
 def path(graph: Mapping[Node, Sequence[Node]], start: Node, end: Node, within: set[Node]) -> list[Node]:
