@@ -19,7 +19,7 @@ from dotr.core.drive import AHEAD, drive
 from dotr.core.emit import Emission
 from dotr.core.open_instants import LateGraph, RefusedInstant
 from dotr.core.pipeline import TOGETHER, Pipeline
-from dotr.errors import DataError, Diagnostic, DotrError, EngineError, UsageError
+from dotr.errors import DataError, DotrError, EngineError, UsageError
 from dotr.events import Clock, Composite, Time
 from dotr.io.decode.documents import Format
 from dotr.io.decode.parsing import parse_triples
@@ -112,10 +112,10 @@ class Engine:
     ) -> None:
         program = rules if isinstance(rules, Program) else _loaded(rules)
         if time_unit not in UNITS:
-            raise UsageError(Diagnostic("D4102", f"`{time_unit}` is not a time unit", hint="use s, ms or us"))
+            raise UsageError.of("D4102", f"`{time_unit}` is not a time unit", hint="use s, ms or us")
         if materialize not in ("needed", "all"):
-            raise UsageError(
-                Diagnostic("D4103", f"`{materialize}` is not a way to materialize", hint="use needed or all")
+            raise UsageError.of(
+                "D4103", f"`{materialize}` is not a way to materialize", hint="use needed or all"
             )
         self._options = SourceOptions(unit=UNITS[time_unit])
         if time_path is not None:
@@ -254,17 +254,15 @@ class Engine:
             state = json.loads(blob)
             clock = state.get("clock")
             if clock is not None and clock[0] and clock[1] != self._options.unit:
-                raise DataError(
-                    Diagnostic(
-                        "D2102",
-                        f"this snapshot counts time in {clock[1]} µs, this engine in {self._options.unit} µs",
-                        hint="give the engine the time_unit that the snapshot was taken with",
-                    )
+                raise DataError.of(
+                    "D2102",
+                    f"this snapshot counts time in {clock[1]} µs, this engine in {self._options.unit} µs",
+                    hint="give the engine the time_unit that the snapshot was taken with",
                 )
             return self.pipeline.restore(state)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise EngineError(
-                Diagnostic("D5102", "this is not a snapshot, or a damaged one", hint="start again without it")
+            raise EngineError.of(
+                "D5102", "this is not a snapshot, or a damaged one", hint="start again without it"
             ) from error
 
     def query(
@@ -434,7 +432,7 @@ class Engine:
     def _frames(self, frames: Sequence[Any], options: SourceOptions) -> FrameSource:
         if not options.mappings or any(isinstance(frame, str | Path) for frame in frames):
             hint = 'engine.feed(frame, mapping="readings.map"), without paths beside it'
-            raise UsageError(Diagnostic("D4153", "a frame is read through a mapping", hint=hint))
+            raise UsageError.of("D4153", "a frame is read through a mapping", hint=hint)
         return FrameSource(frames, options.mappings[0], options, self._refusals)
 
     def replay(self, sources: Sources | FrameSource) -> Iterator[Emission]:
@@ -459,13 +457,11 @@ class Engine:
             self.pipeline.begin(clock)
         elif mine != clock:
             kinds = {True: "integer", False: "dateTime"}
-            raise DataError(
-                Diagnostic(
-                    "D2102",
-                    f"this graph has {kinds[clock.integer]} time, those before it {kinds[mine.integer]} time",
-                    notes=("one run uses one kind of time",),
-                    hint="restamp one of the sources",
-                )
+            raise DataError.of(
+                "D2102",
+                f"this graph has {kinds[clock.integer]} time, those before it {kinds[mine.integer]} time",
+                notes=("one run uses one kind of time",),
+                hint="restamp one of the sources",
             )
         return clock
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import field
 from enum import StrEnum
+from typing import Self
 
 from dotr.late import dataclass
 from dotr.source import Span
@@ -77,6 +78,20 @@ class DotrError(Exception):
             (diagnostics,) if isinstance(diagnostics, Diagnostic) else tuple(diagnostics)
         )
         super().__init__()
+
+    @classmethod
+    def of(
+        cls,
+        code: str,
+        message: str,
+        span: Span | None = None,
+        label: str = "",
+        notes: tuple[str, ...] = (),
+        hint: str = "",
+        place: str = "",
+    ) -> Self:
+        """An error with one diagnostic."""
+        return cls(Diagnostic(code, message, span, label, notes, hint, place=place))
 
     def __str__(self) -> str:
         return "\n".join(d.render() for d in self.diagnostics)

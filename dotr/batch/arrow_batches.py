@@ -21,7 +21,7 @@ from dotr.batch.job import Worker, split_lines
 from dotr.core.funnel import FactCounts
 from dotr.core.instant import REFUSABLE, Known
 from dotr.core.parts import Part
-from dotr.errors import DataError, Diagnostic, DotrError, ProgramError, UnsupportedError
+from dotr.errors import DataError, DotrError, ProgramError, UnsupportedError
 from dotr.events import Clock, Composite, Message, Time
 from dotr.io.arrow_columns import column
 from dotr.io.error_policy import dead_letter
@@ -93,12 +93,10 @@ def _bundle_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[BundleRow]:
 def graph_text(triples: Part) -> str:
     """A graph as in the column `graphs`. Raises UnsupportedError D4160 for a message with other parts."""
     if isinstance(triples, Message):
-        raise UnsupportedError(
-            Diagnostic(
-                "D4160",
-                "a message inserts or deletes, which does not run on Spark",
-                hint="run it on this machine: --engine local",
-            )
+        raise UnsupportedError.of(
+            "D4160",
+            "a message inserts or deletes, which does not run on Spark",
+            hint="run it on this machine: --engine local",
         )
     return "".join([f"{s} {p} {o} .\n" for s, p, o in triples])
 

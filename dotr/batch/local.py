@@ -52,7 +52,7 @@ from dotr.batch.time_gaps import MANY_GAPS, Cutoff, Gap, Span, Spans, cutoff, ga
 from dotr.collecting import RARELY
 from dotr.core.ahead import Ahead
 from dotr.core.time_units import check_units
-from dotr.errors import Diagnostic, EngineError, UnsupportedError
+from dotr.errors import EngineError, UnsupportedError
 from dotr.events import Time
 from dotr.io.decode.compression import is_packed
 from dotr.io.decode.parquet import SUFFIX
@@ -142,13 +142,11 @@ class LocalRunner:
                     pool.shutdown(wait=True, cancel_futures=True)
                     raise
         except BrokenExecutor:
-            raise EngineError(
-                Diagnostic(
-                    "D4304",
-                    "a process of the local engine died",
-                    notes=("most likely memory ran out and the system ended it",),
-                    hint="shorter slices (--slice) or a keyed rule need less memory at once",
-                )
+            raise EngineError.of(
+                "D4304",
+                "a process of the local engine died",
+                notes=("most likely memory ran out and the system ended it",),
+                hint="shorter slices (--slice) or a keyed rule need less memory at once",
             ) from None
         except OSError as error:
             raise unwritable(folder, error) from None

@@ -15,7 +15,7 @@ from dataclasses import field
 
 from dotr.batch.arrow_batches import graph_text, message_text
 from dotr.batch.line_splits import Cuts, cuts, file_size, table_cuts, table_header
-from dotr.errors import DataError, Diagnostic
+from dotr.errors import DataError
 from dotr.events import Clock, Time
 from dotr.io.decode.compression import is_packed
 from dotr.io.decode.documents import Format, format_of
@@ -310,12 +310,10 @@ def read_split(
 
 def other_time(place: str) -> DataError:
     """An archive whose times are written differently from those of the log's first graph."""
-    return DataError(
-        Diagnostic(
-            "D2102",
-            "this file writes time differently from the graphs before it",
-            place=place,
-            notes=("one run uses one kind of time, and one unit",),
-            hint="convert it again from its source",
-        )
+    return DataError.of(
+        "D2102",
+        "this file writes time differently from the graphs before it",
+        place=place,
+        notes=("one run uses one kind of time, and one unit",),
+        hint="convert it again from its source",
     )

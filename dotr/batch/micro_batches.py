@@ -24,7 +24,7 @@ from dotr.batch.stream_folder import StreamFolder, StreamOptions, Taken, batch_n
 from dotr.core.deployment import Deployment
 from dotr.core.parts import Part
 from dotr.core.pipeline import Pipeline
-from dotr.errors import DataError, Diagnostic, DotrError
+from dotr.errors import DataError, DotrError
 from dotr.events import Clock, Time
 from dotr.io.error_policy import dead_letter
 from dotr.io.event_formats import formatter, late_line
@@ -103,10 +103,8 @@ class MicroBatches:
         if known is None and clock is not None:
             self.pipeline.begin(clock)
         elif clock is not None and known != clock:
-            raise DataError(
-                Diagnostic(
-                    "D2102", "this batch writes time differently from those before", hint="--time-unit"
-                )
+            raise DataError.of(
+                "D2102", "this batch writes time differently from those before", hint="--time-unit"
             )
         self._lines, self._taken = _Written(), Taken(number, refused=len(letters))
         if self._options.on_error == "keep":
@@ -186,12 +184,10 @@ class MicroBatches:
         clock = self.pipeline.clock
         assert clock is not None
         if self._options.late == "fail":
-            raise DataError(
-                Diagnostic(
-                    "D2301",
-                    f"a graph is for {clock.text(time)}, an instant that is already closed",
-                    hint="allow for disorder with a lateness, or drop such graphs",
-                )
+            raise DataError.of(
+                "D2301",
+                f"a graph is for {clock.text(time)}, an instant that is already closed",
+                hint="allow for disorder with a lateness, or drop such graphs",
             )
         self._taken.late += 1
         if self._options.late == "keep":

@@ -21,7 +21,7 @@ from uuid import uuid4
 from dotr.batch.detecting import Detecting
 from dotr.batch.job import Worker
 from dotr.batch.skew import Weight
-from dotr.errors import Diagnostic, RefusedError
+from dotr.errors import RefusedError
 from dotr.events import Clock, Composite, Time
 from dotr.io.event_formats import formatter
 from dotr.io.event_table import ROWS, EventTableWriter
@@ -210,7 +210,7 @@ class OutputFolder:
 
 
 def _refused(message: str, place: Path, hint: str) -> RefusedError:
-    return RefusedError(Diagnostic("D5001", message, place=str(place), hint=hint))
+    return RefusedError.of("D5001", message, place=str(place), hint=hint)
 
 
 def _is_empty_folder(path: Path) -> bool:

@@ -161,14 +161,12 @@ def check_program(program: Program, clock: Clock) -> None:
     check_units(program, clock)
     if program.lasting:
         where = next(iter(program.holds)).span if program.holds else None
-        raise UnsupportedError(
-            Diagnostic(
-                "D4160",
-                "what lasts needs a log and a folder that all workers can read",
-                where,
-                notes=("HOLD, ISTREAM and DSTREAM look across instants: slices are cut on a shared disk",),
-                hint="copy the log to a shared disk, or run it on this machine: --engine local",
-            )
+        raise UnsupportedError.of(
+            "D4160",
+            "what lasts needs a log and a folder that all workers can read",
+            where,
+            notes=("HOLD, ISTREAM and DSTREAM look across instants: slices are cut on a shared disk",),
+            hint="copy the log to a shared disk, or run it on this machine: --engine local",
         )
 
 

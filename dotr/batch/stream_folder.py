@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from dotr.core.deployment import Deployment
-from dotr.errors import Diagnostic, EngineError, RefusedError
+from dotr.errors import EngineError, RefusedError
 from dotr.events import Time
 from dotr.io.files.outputs import unwritable
 from dotr.io.output_formats import ENDINGS
@@ -99,14 +99,12 @@ class StreamFolder:
                 raise damaged(str(self.states), f"no {META}, but `{self.out}` has its events")
             if not owned:
                 if any(self.out.iterdir()):
-                    raise RefusedError(
-                        Diagnostic(
-                            "D5001",
-                            f"`{self.out}` exists",
-                            place=str(self.out),
-                            notes=("it has no events of the stream with this checkpoint",),
-                            hint="give another name",
-                        )
+                    raise RefusedError.of(
+                        "D5001",
+                        f"`{self.out}` exists",
+                        place=str(self.out),
+                        notes=("it has no events of the stream with this checkpoint",),
+                        hint="give another name",
                     )
                 _write(self.out / f"_{META}", json.dumps(owner).encode())
             if known is None:
@@ -215,26 +213,22 @@ def _compare(known: dict[str, Any], meta: dict[str, Any], place: str) -> None:
     if mode != meta["mode"]:
         differences.append(f"the mode is {mode}, not {meta['mode']}")
     if differences:
-        raise RefusedError(
-            Diagnostic(
-                "D5220",
-                "the checkpoint belongs to other rules or options",
-                place=place,
-                notes=tuple(differences),
-                hint="start again with another --checkpoint and --out; rules that change while state stays "
-                "are what `dotr deploy` and `dotr feed` are for",
-            )
+        raise RefusedError.of(
+            "D5220",
+            "the checkpoint belongs to other rules or options",
+            place=place,
+            notes=tuple(differences),
+            hint="start again with another --checkpoint and --out; rules that change while state stays "
+            "are what `dotr deploy` and `dotr feed` are for",
         )
 
 
 def damaged(place: str, what: str) -> EngineError:
     """D5221."""
-    return EngineError(
-        Diagnostic(
-            "D5221",
-            "the state of the stream cannot be read",
-            place=place,
-            label=what,
-            hint="start again with another --checkpoint and --out",
-        )
+    return EngineError.of(
+        "D5221",
+        "the state of the stream cannot be read",
+        place=place,
+        label=what,
+        hint="start again with another --checkpoint and --out",
     )

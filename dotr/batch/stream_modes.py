@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from dotr.batch.fact_rows import Cut, Layout
 from dotr.batch.stream_folder import DISTRIBUTED, MODES, ORDERED, StreamOptions
 from dotr.core.deployment import Deployment
-from dotr.errors import Diagnostic, UsageError
+from dotr.errors import UsageError
 from dotr.events import Time
 from dotr.ir import Every, Program
 from dotr.late import dataclass
@@ -50,9 +50,7 @@ def choose(
     Raises UsageError D4123, D4311.
     """
     if asked not in CHOICES:
-        raise UsageError(
-            Diagnostic("D4123", f"mode cannot be `{asked}`", hint=f"one of {', '.join(CHOICES)}")
-        )
+        raise UsageError.of("D4123", f"mode cannot be `{asked}`", hint=f"one of {', '.join(CHOICES)}")
     against = obstacles(deployment.program, options)
     if asked == DISTRIBUTED and against:
         raise _cannot(against)
@@ -81,13 +79,11 @@ def no_clock(asked: str) -> Choice:
 
 
 def _cannot(notes: Sequence[str]) -> UsageError:
-    return UsageError(
-        Diagnostic(
-            "D4311",
-            "this stream cannot be distributed",
-            notes=tuple(notes),
-            hint="leave the mode to `auto`, or run it `ordered`",
-        )
+    return UsageError.of(
+        "D4311",
+        "this stream cannot be distributed",
+        notes=tuple(notes),
+        hint="leave the mode to `auto`, or run it `ordered`",
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from dotr.core.deployment import Deployment
 from dotr.datalog.owl_lists import rules_over
-from dotr.errors import Diagnostic, EngineError
+from dotr.errors import EngineError
 from dotr.events import Clock, Fact, RawMatch, Time, in_order
 from dotr.ir import Program
 from dotr.rdf.terms import Triple
@@ -69,11 +69,9 @@ class MatchOracle:
 
 
 def _difference(where: str, what: str, right: Any, ours: Any) -> EngineError:
-    return EngineError(
-        Diagnostic(
-            "D4090",
-            f"{where}: engine and literal reading differ",
-            notes=(f"{what}, literally: {right}", f"{what}, engine:    {ours}"),
-            hint="this is a bug of dotr: please report rules and input",
-        )
+    return EngineError.of(
+        "D4090",
+        f"{where}: engine and literal reading differ",
+        notes=(f"{what}, literally: {right}", f"{what}, engine:    {ours}"),
+        hint="this is a bug of dotr: please report rules and input",
     )

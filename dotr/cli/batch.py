@@ -152,7 +152,7 @@ def command(
     convert`), in any order. The output is a folder of part-* files and _dotr_run.json.
     """
     if slice_ == 0:
-        raise UsageError(Diagnostic("D4120", "--slice is empty", hint="give a duration such as 1h"))
+        raise UsageError.of("D4120", "--slice is empty", hint="give a duration such as 1h")
     places = [plain_path(place) for place in (*logs, *more_logs)]
     if not places:
         raise click.UsageError("name one or more logs: dotr batch RULES LOG… --out DIR")
@@ -213,12 +213,10 @@ def _runner(engine: str, spark: SparkOptions, places: Sequence[str]) -> Runner:
     if engine == "local":
         refuse_without_spark(spark)
         for place in filter(is_remote, places):
-            raise UsageError(
-                Diagnostic(
-                    "D4127",
-                    f"`{place}` is not on this machine",
-                    hint="only --engine spark can follow it; copy it here, or leave --engine local out",
-                )
+            raise UsageError.of(
+                "D4127",
+                f"`{place}` is not on this machine",
+                hint="only --engine spark can follow it; copy it here, or leave --engine local out",
             )
         from dotr.batch.local import LocalRunner  # noqa: PLC0415  # start-up: Arrow takes a third of a second
 
@@ -243,7 +241,7 @@ def _states_folder(path: str, overwrite: bool) -> OutputFolder:
     """The folder of --emit-state. Raises UsageError D4127 where tasks cannot write it themselves."""
     if is_remote(path):
         hint = "write to a folder of this machine, or one that all workers share"
-        raise UsageError(Diagnostic("D4127", f"`{path}` is not on this machine", hint=hint))
+        raise UsageError.of("D4127", f"`{path}` is not on this machine", hint=hint)
     return OutputFolder(path, overwrite)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from dotr.core.deployment import Deployment
 from dotr.core.pipeline import Pipeline
-from dotr.errors import Diagnostic, UsageError
+from dotr.errors import UsageError
 from dotr.events import Clock, Composite
 from dotr.explain.explanation import Explaining
 from dotr.explain.record import Record, RecordedPipeline
@@ -26,12 +26,10 @@ from dotr.io.places import places_of
 def refuse_format(format_: str) -> None:
     """Raise UsageError D4177 for a format of events without a place for a proof."""
     if format_ != "jsonl":
-        raise UsageError(
-            Diagnostic(
-                "D4177",
-                f"--explain writes JSON lines, not {format_}",
-                hint="add --format jsonl, or explain one event: dotr explain",
-            )
+        raise UsageError.of(
+            "D4177",
+            f"--explain writes JSON lines, not {format_}",
+            hint="add --format jsonl, or explain one event: dotr explain",
         )
 
 

@@ -92,7 +92,7 @@ def command(
 def _explain(code: str) -> int:
     page = explain(code)
     if page is None:
-        raise UsageError(Diagnostic("D4135", f"there is no code `{code}`", hint=similar(code)))
+        raise UsageError.of("D4135", f"there is no code `{code}`", hint=similar(code))
     sys.stdout.write(page + "\n")
     return 0
 

@@ -15,7 +15,7 @@ from dotr.cli.knowledge_files import knowledge_options, made_of
 from dotr.cli.options import file_name
 from dotr.cli.render import counted, note
 from dotr.cli.run import outputs_apart
-from dotr.errors import Diagnostic, UsageError
+from dotr.errors import UsageError
 from dotr.io.decode.compression import plain_name
 from dotr.io.decode.documents import Format, format_of, unknown_format
 from dotr.io.files.outputs import open_output
@@ -88,10 +88,8 @@ def _format(name: str | None, output: str | None) -> Format:
     if plain_name(output) != output or (found is None and name is None):
         raise unknown_format(output)
     if name is not None and found is not None and _WRITTEN[name] is not found:
-        raise UsageError(
-            Diagnostic(
-                "D4127", f"--format {name} and the name `{output}` disagree", hint="leave one of them out"
-            )
+        raise UsageError.of(
+            "D4127", f"--format {name} and the name `{output}` disagree", hint="leave one of them out"
         )
     kind = found if name is None else _WRITTEN[name]
     if kind not in _WRITTEN.values() or kind is None:

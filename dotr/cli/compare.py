@@ -18,7 +18,7 @@ from dotr.cli import render
 from dotr.cli.dead_letters import DeadLetters
 from dotr.cli.options import lateness_options, source_options
 from dotr.core.deployment import Deployment
-from dotr.errors import Diagnostic, UsageError
+from dotr.errors import UsageError
 from dotr.events import Clock
 from dotr.io.files.background_documents import read_background
 from dotr.io.files.outputs import open_output
@@ -150,7 +150,7 @@ def _once(source: str) -> bool:
 
 
 def _usage(message: str, hint: str) -> UsageError:
-    return UsageError(Diagnostic("D4406", message, hint=hint))
+    return UsageError.of("D4406", message, hint=hint)
 
 
 def _version(path: str, given: dict[str, str], options: SourceOptions) -> Version:

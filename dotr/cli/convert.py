@@ -22,7 +22,7 @@ from dotr.cli.dead_letters import DeadLetters
 from dotr.cli.options import file_name, source_options
 from dotr.cli.progress import Progress
 from dotr.cli.run import outputs_apart
-from dotr.errors import Diagnostic, UsageError
+from dotr.errors import UsageError
 from dotr.events import Clock
 from dotr.io.conversion import TARGETS, Conversion, numbered_part
 from dotr.io.files.outputs import FileOutput
@@ -64,10 +64,8 @@ def command(
     """
     output = plain_path(output)
     if is_remote(output):
-        raise UsageError(
-            Diagnostic(
-                "D4127", f"`{output}` is not on this machine", hint="write it here, then copy it there"
-            )
+        raise UsageError.of(
+            "D4127", f"`{output}` is not on this machine", hint="write it here, then copy it there"
         )
     outputs_apart([output], [on_error], sources)
     progress = Progress(not quiet and sys.stderr.isatty())

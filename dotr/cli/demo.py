@@ -12,7 +12,7 @@ import click
 
 from dotr.cli.options import file_name
 from dotr.cli.run import command as run
-from dotr.errors import Diagnostic, EngineError, RefusedError
+from dotr.errors import EngineError, RefusedError
 from dotr.io.files.rule_texts import shipped
 
 _EXAMPLE = "examples/building"
@@ -32,10 +32,8 @@ def command(folder: str | None) -> None:
     try:
         place = shipped(_EXAMPLE)
     except FileNotFoundError:
-        raise EngineError(
-            Diagnostic(
-                "D4202", "the demo's files are missing from this installation", hint="install dotr again"
-            )
+        raise EngineError.of(
+            "D4202", "the demo's files are missing from this installation", hint="install dotr again"
         ) from None
     if folder is not None:
         place = _copied(place, Path(folder))
@@ -48,14 +46,12 @@ def command(folder: str | None) -> None:
 
 def _copied(place: Path, folder: Path) -> Path:
     if folder.exists():
-        raise RefusedError(
-            Diagnostic("D5001", f"`{folder}` exists", hint="name a folder that does not exist yet")
-        )
+        raise RefusedError.of("D5001", f"`{folder}` exists", hint="name a folder that does not exist yet")
     try:
         shutil.copytree(place, folder, ignore=shutil.ignore_patterns("__pycache__"))
     except OSError as error:
-        raise EngineError(
-            Diagnostic("D4201", f"cannot write {folder}: {error.strerror}", hint="name another folder")
+        raise EngineError.of(
+            "D4201", f"cannot write {folder}: {error.strerror}", hint="name another folder"
         ) from None
     return folder
 

@@ -15,7 +15,7 @@ from dotr.cli.options import budget_option, deployment_option, iri, micros, size
 from dotr.cli.progress import Progress
 from dotr.core.replacing import refuse_closed
 from dotr.core.time_units import check_units
-from dotr.errors import DataError, Diagnostic
+from dotr.errors import DataError
 from dotr.events import Clock
 from dotr.explain.record import reach_of
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE
@@ -122,9 +122,7 @@ def plan_proposal(journal: Journal, proposal: Proposal, since: str) -> str:
     time, written = given_time(since, unit, clock, "--from")
     if clock is not None and clock.integer is not written.integer:
         kind = "integers" if clock.integer else "dateTimes"
-        raise DataError(
-            Diagnostic("D2102", f"the times of this deployment are {kind}", label=f"--from {since}")
-        )
+        raise DataError.of("D2102", f"the times of this deployment are {kind}", label=f"--from {since}")
     refuse_closed(time, status.get("watermark"), written)
     check_units(proposal.compiled.program, written)
     journal.keep_plan(plan_of(proposal, time, written))

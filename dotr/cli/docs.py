@@ -20,7 +20,7 @@ import click
 
 from dotr.cli.help import pages
 from dotr.cli.options import file_name
-from dotr.errors import Diagnostic, EngineError, RefusedError
+from dotr.errors import EngineError, RefusedError
 from dotr.io.files.rule_texts import shipped
 from dotr.lang.explain import PAGES
 
@@ -35,14 +35,12 @@ _HOME = Path(__file__).resolve().parents[1] / "docs"
 def command(output: str, overwrite: bool) -> None:
     """Build the manual as static pages with search; open DIR/index.html. Needs the extra `docs`."""
     if os.path.exists(output) and not overwrite:
-        raise RefusedError(
-            Diagnostic("D5001", f"`{output}` exists", hint="give another folder, or add --overwrite")
-        )
+        raise RefusedError.of("D5001", f"`{output}` exists", hint="give another folder, or add --overwrite")
     try:
         build(Path(output).absolute())
     except ImportError:
-        raise EngineError(
-            Diagnostic("D4205", "the site needs mkdocs-material", hint="pip install 'dotr[docs]'")
+        raise EngineError.of(
+            "D4205", "the site needs mkdocs-material", hint="pip install 'dotr[docs]'"
         ) from None
     click.echo(f"open {output}/index.html", err=True)
 

@@ -14,7 +14,7 @@ from dotr.cli.dead_letters import DeadLetters
 from dotr.cli.explaining import Asked, DeploymentSubject, NamedSources, Replacing, Subject
 from dotr.cli.given import given_time
 from dotr.cli.options import lateness_options, rules_options, source_options
-from dotr.errors import DataError, Diagnostic, UsageError
+from dotr.errors import DataError, UsageError
 from dotr.events import Clock, Time
 from dotr.explain.formats import PlainProofs, html, mermaid
 from dotr.explain.history import History
@@ -102,16 +102,14 @@ def command(
         name for name, value in (("--event", event_id), ("--why-not", why_not), ("--triple", triple)) if value
     ]
     if len(asked) > 1:
-        raise UsageError(
-            Diagnostic("D4171", f"{asked[0]} and {asked[1]} do not go together", hint="ask one thing")
-        )
+        raise UsageError.of("D4171", f"{asked[0]} and {asked[1]} do not go together", hint="ask one thing")
     subject: Subject
     if rules is None:
         _refuse_with_deployment(sources, then, more_rules, background)
         if verify:
             hint = "dotr explain RULES SOURCE… --verify"
             message = "a proof is checked against everything that came, of which a deployment keeps a part"
-            raise UsageError(Diagnostic("D4171", message, hint=hint))
+            raise UsageError.of("D4171", message, hint=hint)
         subject = deployment = DeploymentSubject(folder or ".dotr", options, on_error)
         if deployment.clock.integer and _defaulted("time_unit"):
             deployment.options = options = replace(options, unit=deployment.clock.unit)
@@ -119,7 +117,7 @@ def command(
         if folder is not None or not (sources or triple):
             hint = "dotr explain RULES SOURCE…, or dotr explain --dir FOLDER"
             message = "RULES are explained over SOURCEs, a deployment over what it was fed"
-            raise UsageError(Diagnostic("D4171", message, hint=hint))
+            raise UsageError.of("D4171", message, hint=hint)
         texts = RuleTexts()
         program = load_program([rules, *more_rules], texts)
         documents = [*program.background, *background]
@@ -132,14 +130,12 @@ def command(
     if triple and rules is not None and not sources:
         time = 0  # at no instant: by the background alone
     if (why_not or triple) and time is None:
-        raise UsageError(
-            Diagnostic("D4171", f"{asked[0]} needs the time of an instant", hint="add --at TIME")
-        )
+        raise UsageError.of("D4171", f"{asked[0]} needs the time of an instant", hint="add --at TIME")
     known = dict.fromkeys(one.name for program in subject.programs for one in program.rules)
     for name in (rule, why_not):
         if name is not None and name not in known:
             hint = f"its rules are {', '.join(known)}"
-            raise UsageError(Diagnostic("D4172", f"there is no rule `{name}`", hint=hint))
+            raise UsageError.of("D4172", f"there is no rule `{name}`", hint=hint)
     values = dict(_pair(text, subject.program) for text in where)
     question = Asked(
         lambda event, program: _is_wanted(event, program, event_id, rule, time, values),
@@ -164,9 +160,7 @@ def command(
         found = explainer.why_not(why_not, time, values)
     else:
         if history.wanted_event is None:
-            raise DataError(
-                Diagnostic("D4173", _nothing(event_id, rule, at), hint="ask --why-not NAME --at TIME")
-            )
+            raise DataError.of("D4173", _nothing(event_id, rule, at), hint="ask --why-not NAME --at TIME")
         found = [explainer.event(history.wanted_event)]
     if verify:
         refuse_wrong(checker_of(history, explainer.instants), found, time)
@@ -192,7 +186,7 @@ def _refuse_with_deployment(*given: Sequence[object]) -> None:
     """Raise UsageError D4171 for what only goes with rules that the command names."""
     if any(given):
         hint = "dotr explain RULES SOURCE…, or dotr explain --dir FOLDER"
-        raise UsageError(Diagnostic("D4171", "a deployment has its own rules and background", hint=hint))
+        raise UsageError.of("D4171", "a deployment has its own rules and background", hint=hint)
 
 
 def _replacing(
@@ -239,7 +233,7 @@ def instant_of(text: str, unit: int) -> Time:
     try:
         return parse_text(text, unit)[0]
     except TimeError as error:
-        raise UsageError(Diagnostic("D4111", f"--at: {error.message}", hint=error.hint)) from None
+        raise UsageError.of("D4111", f"--at: {error.message}", hint=error.hint) from None
 
 
 def _pair(text: str, program: Program) -> tuple[str, Term]:

@@ -19,7 +19,7 @@ from typing import Protocol
 from dotr.cli import render
 from dotr.cli.dead_letters import DeadLetters
 from dotr.core.parts import part_of
-from dotr.errors import DataError, Diagnostic
+from dotr.errors import DataError
 from dotr.events import Clock, Time
 from dotr.explain.history import History
 from dotr.explain.record import Graph, KeptEvent
@@ -118,7 +118,7 @@ class NamedSources:
             for one in self.then:
                 if reader.extractor.clock is not None and reader.extractor.clock != one.clock:
                     hint = "write all of them as integers, or as dateTimes"
-                    raise DataError(Diagnostic("D2102", "the times of --then are of two kinds", hint=hint))
+                    raise DataError.of("D2102", "the times of --then are of two kinds", hint=hint)
                 reader.extractor.clock = one.clock
                 history.replace(one.time, one.clock, one.program, one.background)
             history.run(reader, lambda: reader.clock)
@@ -139,9 +139,7 @@ class DeploymentSubject:
             status = journal.status()
         if status.get("clock") is None:
             hint = "dotr feed SOURCE"
-            raise DataError(
-                Diagnostic("D4189", f"the deployment in `{folder}` was not fed", place=folder, hint=hint)
-            )
+            raise DataError.of("D4189", f"the deployment in `{folder}` was not fed", place=folder, hint=hint)
         self.clock = Clock(*status["clock"])
         self._watermark: Time | None = status.get("watermark")
         home = Path(folder).absolute().parent
@@ -175,7 +173,7 @@ class DeploymentSubject:
                 files.append(given)
             if not files:
                 hint = "dotr deploy --keep 7d keeps what explanations need"
-                raise DataError(Diagnostic("D4189", "none of the sources that were fed is there", hint=hint))
+                raise DataError.of("D4189", "none of the sources that were fed is there", hint=hint)
             reader = Sources([os.path.relpath(file) for file in files], self.options, dead.refusals())
             history.run(reader, lambda: reader.clock)
         return history

@@ -149,17 +149,13 @@ def command(
     """
     files = [path for path in (insert, delete) if path is not None]
     if bool(sources) == bool(files) or bool(files) != (at is not None) or (files and follow):
-        raise UsageError(
-            Diagnostic(
-                "D4162",
-                "a feed has SOURCEs, or one message with --at",
-                hint="dotr feed SOURCE…, or dotr feed --insert FILE --delete FILE --at TIME",
-            )
+        raise UsageError.of(
+            "D4162",
+            "a feed has SOURCEs, or one message with --at",
+            hint="dotr feed SOURCE…, or dotr feed --insert FILE --delete FILE --at TIME",
         )
     if idle_advance is not None and not follow and not any(path == "-" for path in sources):
-        raise UsageError(
-            Diagnostic("D4131", "--idle-advance needs a source that may be silent", hint="add --follow")
-        )
+        raise UsageError.of("D4131", "--idle-advance needs a source that may be silent", hint="add --follow")
     for path in outputs or [None]:
         if chosen_format(format_, path, EVENT_FORMATS, "dotr feed") == "jelly":  # refused before all else
             refuse_without_jelly()

@@ -62,7 +62,7 @@ def _read(path: str) -> str:
         return read_rules_text(path)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise DataError(Diagnostic("D2003", f"cannot read `{path}`: {reason}", place=path)) from None
+        raise DataError.of("D2003", f"cannot read `{path}`: {reason}", place=path) from None
 
 
 def _replace(path: str, text: str) -> None:

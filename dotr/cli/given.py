@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 
 from dotr.core.parts import Part
-from dotr.errors import DataError, Diagnostic, UsageError
+from dotr.errors import DataError, UsageError
 from dotr.events import Clock, Time
 from dotr.io.decode.documents import Format, decode, format_of, read_bytes, unknown_format
 from dotr.io.decode.parsing import parse_triples
@@ -32,7 +32,7 @@ def given_time(text: str, unit: int, clock: Clock | None, option: str = "--at") 
     try:
         when, integer = parse_text(text, unit)
     except TimeError as error:
-        raise UsageError(Diagnostic("D4111", f"{option}: {error.message}", hint=error.hint)) from None
+        raise UsageError.of("D4111", f"{option}: {error.message}", hint=error.hint) from None
     return when, Clock(integer, unit)
 
 
@@ -47,12 +47,7 @@ def _triples(path: str, base: str, limit: int) -> list[Triple]:
     if format_ is None:
         raise unknown_format(path)
     if format_ in _STREAMS:
-        raise DataError(
-            Diagnostic(
-                "D2010",
-                f"`{path}` is a stream, no graph",
-                place=path,
-                hint="feed it as a SOURCE: it has times",
-            )
+        raise DataError.of(
+            "D2010", f"`{path}` is a stream, no graph", place=path, hint="feed it as a SOURCE: it has times"
         )
     return parse_triples(decode(read_bytes(path, limit), path), format_, path, base)

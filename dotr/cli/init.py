@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from dotr.cli.options import file_name
-from dotr.errors import Diagnostic, EngineError, RefusedError
+from dotr.errors import EngineError, RefusedError
 
 TEMPLATES = Path(__file__).parent.parent / "templates"
 
@@ -29,14 +29,12 @@ def templates() -> list[str]:
 def command(name: str, template: str) -> None:
     """Make the folder NAME: rules, background, twenty graphs, tests, and a README with five commands."""
     if Path(name).exists():
-        raise RefusedError(
-            Diagnostic("D5001", f"`{name}` exists", hint="name a folder that does not exist yet")
-        )
+        raise RefusedError.of("D5001", f"`{name}` exists", hint="name a folder that does not exist yet")
     try:
         shutil.copytree(TEMPLATES / template, name, ignore=shutil.ignore_patterns("__pycache__"))
     except OSError as error:
-        raise EngineError(
-            Diagnostic("D4201", f"cannot write {name}: {error.strerror}", hint="name another folder")
+        raise EngineError.of(
+            "D4201", f"cannot write {name}: {error.strerror}", hint="name another folder"
         ) from None
     click.echo(f"{name}/ is ready. Try:\n", err=True)
     click.echo(f"  cd {name}\n  dotr run rules.dotr events.jsonl\n\nand then what README.md says.", err=True)

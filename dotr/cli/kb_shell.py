@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from dotr.cli import render
 from dotr.cli.query import table
-from dotr.errors import Diagnostic, DotrError, UsageError
+from dotr.errors import DotrError, UsageError
 from dotr.io.term_formatting import TermFormatter
 from dotr.knowledge_base import Change, KnowledgeBase, Watch
 from dotr.lang.grammar.base import nearest
@@ -77,12 +77,10 @@ class Shell:
         known = {name: getattr(self, f"_{name}") for name in _HELP if name != "quit"}
         command = known.get(word.lower())
         if command is None:
-            raise UsageError(
-                Diagnostic(
-                    "D4188",
-                    f"there is no command `{word}`",
-                    hint=nearest(word, known) or "`help` lists the commands",
-                )
+            raise UsageError.of(
+                "D4188",
+                f"there is no command `{word}`",
+                hint=nearest(word, known) or "`help` lists the commands",
             )
         command(rest.strip())
 
@@ -128,7 +126,7 @@ class Shell:
             change = self.kb.add_rules(text) if word == "add" else self.kb.remove_rules(text)
             self._report(change)
         else:
-            raise UsageError(Diagnostic("D4188", f"rules cannot `{word}`", hint="write rules add or remove"))
+            raise UsageError.of("D4188", f"rules cannot `{word}`", hint="write rules add or remove")
 
     def _watch(self, rest: str) -> None:
         if rest:
@@ -145,9 +143,7 @@ class Shell:
     def _unwatch(self, rest: str) -> None:
         found = self._watches.pop(int(rest), None) if rest.isdigit() else None
         if found is None:
-            raise UsageError(
-                Diagnostic("D4188", f"nothing is watched as `{rest}`", hint="`watch` lists what is")
-            )
+            raise UsageError.of("D4188", f"nothing is watched as `{rest}`", hint="`watch` lists what is")
         found[0].close()
 
     def _advance(self, rest: str) -> None:
@@ -164,10 +160,8 @@ class Shell:
         name, _, iri = rest.partition(":")
         iri = iri.strip()
         if not (iri.startswith("<") and iri.endswith(">")):
-            raise UsageError(
-                Diagnostic(
-                    "D4188", f"`{rest}` is not a prefix", hint="write prefix ex: <http://example.org/>"
-                )
+            raise UsageError.of(
+                "D4188", f"`{rest}` is not a prefix", hint="write prefix ex: <http://example.org/>"
             )
         self.kb.prefixes[name.strip()] = iri[1:-1]
 

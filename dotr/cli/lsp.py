@@ -40,8 +40,8 @@ def command() -> None:
     try:
         server = make_server()
     except ImportError:
-        raise EngineError(
-            Diagnostic("D4205", "the language server needs pygls", hint="pip install 'dotr[lsp]'")
+        raise EngineError.of(
+            "D4205", "the language server needs pygls", hint="pip install 'dotr[lsp]'"
         ) from None
     server.start_io()
 

@@ -21,7 +21,6 @@ from dotr import __version__
 from dotr.cli import render, standard_streams
 from dotr.errors import (
     DataError,
-    Diagnostic,
     DotrError,
     EngineError,
     ProgramError,
@@ -183,13 +182,11 @@ def _refuse_impossible(arguments: Sequence[str]) -> None:
         except UnicodeEncodeError:
             possible = False
         if not possible:
-            raise UsageError(
-                Diagnostic(
-                    "D4114",
-                    "an argument has a character that nothing can be called by",
-                    label=ascii(argument)[:200],
-                    hint="take out the NUL, or the half of a character of UTF-16",
-                )
+            raise UsageError.of(
+                "D4114",
+                "an argument has a character that nothing can be called by",
+                label=ascii(argument)[:200],
+                hint="take out the NUL, or the half of a character of UTF-16",
             )
 
 
@@ -201,17 +198,17 @@ def _inaccessible(error: OSError) -> EngineError:
     path = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else str(error.filename)
     reason = (error.strerror or str(error)).lower()
     message = f"the operating system does not give access to `{path[:200]}`: {reason}"
-    return EngineError(Diagnostic("D4203", message, hint="check the path and who may use it"))
+    return EngineError.of("D4203", message, hint="check the path and who may use it")
 
 
 def _our_fault(error: Exception) -> EngineError:
     what = f"dotr itself failed: {type(error).__name__}: {error}"
     hint = "this is a bug; with DOTR_TRACEBACK=1 in the environment it shows where"
-    return EngineError(Diagnostic("D4999", what, hint=hint))
+    return EngineError.of("D4999", what, hint=hint)
 
 
-_OUT_OF_MEMORY = EngineError(
-    Diagnostic("D4204", "memory ran out", hint="feed less at once, or use shorter windows")
+_OUT_OF_MEMORY = EngineError.of(
+    "D4204", "memory ran out", hint="feed less at once, or use shorter windows"
 )  # made before there is none
 
 

@@ -14,7 +14,7 @@ import click
 from dotr.cli import render
 from dotr.cli.options import size, zone
 from dotr.core.parts import Part, all_triples
-from dotr.errors import Diagnostic, UsageError
+from dotr.errors import UsageError
 from dotr.events import Clock, Message
 from dotr.io.conversion import numbered
 from dotr.io.decode.documents import MAX_DOCUMENT, decode, read_bytes
@@ -75,7 +75,7 @@ def check(
     if not parsed.fits(table):
         listed = ", ".join(parsed.files) or f"tables: {', '.join(FORMATS)}"
         hint = "its line `# files:` or `# format:` says what it is for"
-        raise UsageError(Diagnostic("D4152", f"`{mapping}` is not for `{table}`", label=listed, hint=hint))
+        raise UsageError.of("D4152", f"`{mapping}` is not for `{table}`", label=listed, hint=hint)
     options = SourceOptions(unit=UNITS[time_unit], zone=zone_, mappings=(parsed,), max_document=max_document)
     extractor = options.extractor()
     notation = TermFormatter(dict(_PREFIX.findall(text)))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from dotr.budget import BUDGET
-from dotr.errors import Diagnostic, UsageError
+from dotr.errors import UsageError
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE
 from dotr.io.files.sources import SourceOptions
 from dotr.io.local_time import TimeError, zone_of
@@ -344,7 +344,7 @@ def _names(program: Program, values: Sequence[str], option: str) -> set[str]:
             shown = [n for n, private in public.items() if not private]
             what = "is private: its events never leave" if name in public else "is not a rule"
             hint = nearest(name, shown) or f"rules with events: {', '.join(shown) or 'none'}"
-            raise UsageError(Diagnostic("D4150", f"`{name}` of {option} {what}", hint=hint))
+            raise UsageError.of("D4150", f"`{name}` of {option} {what}", hint=hint)
     return set(names)
 
 

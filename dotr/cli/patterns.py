@@ -9,7 +9,7 @@ import sys
 
 import click
 
-from dotr.errors import Diagnostic, UsageError
+from dotr.errors import UsageError
 from dotr.io.files.rule_texts import read_rules_text, shipped
 from dotr.lang.grammar.base import nearest
 
@@ -35,12 +35,10 @@ def command(context: click.Context) -> None:
 def show(name: str) -> None:
     """Print a library: what it needs, its values, what it gives, and its rules."""
     if name.removesuffix(_ENDING) not in libraries():
-        raise UsageError(
-            Diagnostic(
-                "D4405",
-                f"there is no pattern library `{name}`",
-                hint=nearest(name, libraries()) or f"there are: {', '.join(libraries())}",
-            )
+        raise UsageError.of(
+            "D4405",
+            f"there is no pattern library `{name}`",
+            hint=nearest(name, libraries()) or f"there are: {', '.join(libraries())}",
         )
     sys.stdout.write(_text(name.removesuffix(_ENDING)))
 

@@ -25,7 +25,7 @@ from dotr.core.jumps import Jumps
 from dotr.core.lasting_instants import LastingInstants
 from dotr.core.parts import Part, labelled
 from dotr.datalog.owl_lists import rules_over
-from dotr.errors import DataError, Diagnostic, DotrError, EngineError, UsageError
+from dotr.errors import DataError, DotrError, EngineError, UsageError
 from dotr.events import Clock, Message, Time, Values
 from dotr.io.decode.documents import format_of, unreadable
 from dotr.io.error_policy import ErrorPolicy
@@ -85,8 +85,8 @@ def command(
         raise click.UsageError("name a query: a file, its text, or --query NAME")
     sources, query = (rest, "") if named is not None else (rest[:-1], rest[-1])
     if bool(sources) != (at is not None):
-        raise UsageError(
-            Diagnostic("D4110", "SOURCE and --at go together", hint="dotr query RULES SOURCE… --at 12 QUERY")
+        raise UsageError.of(
+            "D4110", "SOURCE and --at go together", hint="dotr query RULES SOURCE… --at 12 QUERY"
         )
     inline = bool(_INLINE.search(query)) and not os.path.exists(query)
     asked = query if inline else query_text(query) if query else ""
@@ -172,7 +172,7 @@ def _named(program: Program, name: str) -> Select:
     if name not in program.written:
         names = list(program.written)
         hint = nearest(name, names) or f"queries: {', '.join(names) or 'none'}"
-        raise UsageError(Diagnostic("D4179", f"there is no query `{name}` in the rules", hint=hint))
+        raise UsageError.of("D4179", f"there is no query `{name}` in the rules", hint=hint)
     return program.written[name]
 
 
@@ -222,7 +222,7 @@ def _instant(
     try:
         time, integer = parse_text(at, options.unit)
     except TimeError as error:
-        raise UsageError(Diagnostic("D4111", f"--at: {error.message}", hint=error.hint)) from None
+        raise UsageError.of("D4111", f"--at: {error.message}", hint=error.hint) from None
     reader = Sources(sources, options, refusals)
     came: dict[Time, list[Part]] = {}
     lasting = program.lasting
@@ -233,13 +233,8 @@ def _instant(
     clock = reader.clock or Clock(integer, options.unit)
     if clock.integer is not integer:
         kind = "integers" if clock.integer else "dateTimes"
-        raise DataError(
-            Diagnostic(
-                "D2102",
-                f"the times of these sources are {kind}",
-                label=f"--at {at}",
-                hint="ask for such a time",
-            )
+        raise DataError.of(
+            "D2102", f"the times of these sources are {kind}", label=f"--at {at}", hint="ask for such a time"
         )
     if lasting:
         background = _stated(program, background, clock, came, time, refusals, budget)
@@ -275,10 +270,8 @@ def _answer(
     select: Select, state: Collection[Triple], instant: Instant | None, budget: int, verify: bool
 ) -> bool | list[Values]:
     if instant is None and asks_time(select):
-        raise UsageError(
-            Diagnostic(
-                "D4112", "this query asks for NOW(), and no instant is given", hint="add SOURCE and --at"
-            )
+        raise UsageError.of(
+            "D4112", "this query asks for NOW(), and no instant is given", hint="add SOURCE and --at"
         )
     moment = None if instant is None else (instant.clock, instant.time)
     return answer_of(select, state, moment, budget, verify)
@@ -295,13 +288,11 @@ def _state(
         literally = LiteralEnricher(rules_over(program, background), background).state(triples)
         different = sorted(literally.symmetric_difference(state))
         if different:
-            raise EngineError(
-                Diagnostic(
-                    "D4090",
-                    "engine and literal reading derive different states",
-                    label=" ".join(different[0]),
-                    hint="this is a bug of dotr: please report rules and input",
-                )
+            raise EngineError.of(
+                "D4090",
+                "engine and literal reading derive different states",
+                label=" ".join(different[0]),
+                hint="this is a bug of dotr: please report rules and input",
             )
     return state
 

@@ -224,9 +224,7 @@ def outputs_apart(
     refuse_overlap([*outputs, *letters], inputs, None if outputs else _stdout(), appearing)
     for path in paths:
         if paths.count(path) > 1 and (os.path.isfile(path) or not os.path.exists(path)):
-            raise UsageError(
-                Diagnostic("D4113", f"two outputs go to one file, `{path}`", hint="give each its own")
-            )
+            raise UsageError.of("D4113", f"two outputs go to one file, `{path}`", hint="give each its own")
 
 
 AHEAD, ALONE = 256, 4
@@ -271,7 +269,7 @@ class Replay:
             self.sources.extractor.clock = clock
         elif self.pipeline.clock != clock:
             hint = "write all of them as integers, or as dateTimes"
-            raise DataError(Diagnostic("D2102", "the times of --then are of two kinds", hint=hint))
+            raise DataError.of("D2102", "the times of --then are of two kinds", hint=hint)
         self.pipeline.replace(time, program, background)
 
     def run(self, sink: TextSink | JellySink | ParquetSink, output: str | None) -> None:
@@ -437,14 +435,12 @@ class Replay:
         assert self._graph is not None
         self.lineage.withdraw(self._graph)
         if self.delayed.fails:
-            raise DataError(
-                Diagnostic(
-                    "D2301",
-                    f"this graph is for {clock.text(time)}, an instant that is already closed",
-                    place=self._graph.place,
-                    notes=("the stream is not in time order",),
-                    hint="allow for disorder with --lateness, or drop such graphs with --late drop",
-                )
+            raise DataError.of(
+                "D2301",
+                f"this graph is for {clock.text(time)}, an instant that is already closed",
+                place=self._graph.place,
+                notes=("the stream is not in time order",),
+                hint="allow for disorder with --lateness, or drop such graphs with --late drop",
             )
         self.delayed.keep(lambda: late_line(time, graph, clock))
 

@@ -14,7 +14,7 @@ import click
 from dotr.batch.locations import is_remote
 from dotr.batch.spark.configured import configured, is_submitted
 from dotr.batch.spark.sessions import SparkOptions
-from dotr.errors import Diagnostic, UsageError
+from dotr.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -61,10 +61,8 @@ def asked_of_spark(
     for given in conf:
         name, equals, value = given.partition("=")
         if not equals or not name.strip():
-            raise UsageError(
-                Diagnostic(
-                    "D4128", f"`{given}` is not a setting of Spark", hint="--conf spark.executor.memory=4g"
-                )
+            raise UsageError.of(
+                "D4128", f"`{given}` is not a setting of Spark", hint="--conf spark.executor.memory=4g"
             )
         settings[name.strip()] = value
     asked = SparkOptions(
@@ -99,9 +97,7 @@ def refuse_without_spark(asked: SparkOptions) -> None:
     """Raise UsageError D4121 for options of Spark where it does not run."""
     for option, value in _given(asked).items():
         if value:
-            raise UsageError(
-                Diagnostic("D4121", f"{option} is for --engine spark", hint=f"leave {option} out")
-            )
+            raise UsageError.of("D4121", f"{option} is for --engine spark", hint=f"leave {option} out")
 
 
 def _given(asked: SparkOptions) -> dict[str, object]:

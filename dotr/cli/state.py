@@ -11,7 +11,7 @@ import click
 
 from dotr.cli.explain import instant_of, run_up_to
 from dotr.cli.options import rules_options, source_options
-from dotr.errors import Diagnostic, UsageError
+from dotr.errors import UsageError
 from dotr.events import Time
 from dotr.explain.history import History
 from dotr.explain.instants import KeptInstants
@@ -61,9 +61,7 @@ def command(
     held then and holds no more, and the other way round.
     """
     if verify:
-        raise UsageError(
-            Diagnostic("D4171", "--verify has nothing to compare here", hint="dotr query --verify")
-        )
+        raise UsageError.of("D4171", "--verify has nothing to compare here", hint="dotr query --verify")
     program = load_program([rules, *more_rules], RuleTexts())
     documents = [*program.background, *background]
     triples = read_background(documents, options.base, options.max_document, named=program.named)
@@ -97,13 +95,9 @@ def command(
 def _earlier(since: Time, at: Time, format_: str) -> Time:
     """The time of --changes-since. Raises UsageError D4171 where it asks for nothing."""
     if since > at:
-        raise UsageError(
-            Diagnostic("D4171", "--changes-since is later than --at", hint="give the earlier time to it")
-        )
+        raise UsageError.of("D4171", "--changes-since is later than --at", hint="give the earlier time to it")
     if format_ == "turtle":
-        raise UsageError(
-            Diagnostic("D4171", "Turtle cannot say what ended", hint="add --format trig, or nquads")
-        )
+        raise UsageError.of("D4171", "Turtle cannot say what ended", hint="add --format trig, or nquads")
     return since
 
 

@@ -17,7 +17,7 @@ import click
 
 from dotr.cli import render
 from dotr.cli.options import file_name
-from dotr.errors import DataError, Diagnostic, DotrError, UsageError
+from dotr.errors import DataError, DotrError, UsageError
 from dotr.io.files.outputs import open_output
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.source import Source, Span
@@ -153,10 +153,8 @@ def _text(path: str) -> str:
     try:
         return read_rules_text(path)
     except OSError as error:
-        raise DataError(
-            Diagnostic(
-                "D2003", f"cannot read `{path}`: {error.strerror}", place=path, hint="name a test file"
-            )
+        raise DataError.of(
+            "D2003", f"cannot read `{path}`: {error.strerror}", place=path, hint="name a test file"
         ) from None
 
 
@@ -171,10 +169,8 @@ def test_files(paths: Iterable[str]) -> list[str]:
             continue
         below = sorted(str(file) for file in Path(path).rglob("*") if file.name.endswith(ENDINGS))
         if not below:
-            raise UsageError(
-                Diagnostic(
-                    "D4404", f"there is no test file below `{path}`", hint="their names end in .test.yaml"
-                )
+            raise UsageError.of(
+                "D4404", f"there is no test file below `{path}`", hint="their names end in .test.yaml"
             )
         found += below
     return list(dict.fromkeys(found))

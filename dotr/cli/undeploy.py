@@ -6,7 +6,7 @@ import click
 
 from dotr.cli import render
 from dotr.cli.options import deployment_option
-from dotr.errors import Diagnostic, UsageError
+from dotr.errors import UsageError
 from dotr.service.deployment_directory import undeploy
 from dotr.service.journal import Journal
 
@@ -22,9 +22,7 @@ def command(name: str | None, planned: bool, folder: str) -> None:
     --planned what `dotr deploy --from` planned is taken back.
     """
     if planned is (name is not None):
-        raise UsageError(
-            Diagnostic("D4163", "a rule or a plan is taken out", hint="dotr undeploy NAME, or --planned")
-        )
+        raise UsageError.of("D4163", "a rule or a plan is taken out", hint="dotr undeploy NAME, or --planned")
     with Journal(folder) as journal:
         if name is None:
             before = journal.plan()

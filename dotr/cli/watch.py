@@ -17,7 +17,7 @@ from dotr.core.deployment import Deployment
 from dotr.core.lasting_model import LastingModel
 from dotr.core.pipeline import Pipeline
 from dotr.core.watching import SignedAnswer, signed, watched, watching
-from dotr.errors import Diagnostic, ProgramError
+from dotr.errors import ProgramError
 from dotr.events import Clock, Composite
 from dotr.io.files.background_documents import BackgroundFiles
 from dotr.io.files.event_sinks import TextSink
@@ -127,14 +127,12 @@ def _with_holds(
 
 def _refuse_now(select: Select) -> None:
     if asks_now(select):
-        raise ProgramError(
-            Diagnostic(
-                "D1507",
-                "NOW() has no value in a query that is watched",
-                select.span,
-                hint="leave it out: every answer is printed with the time at which it begins or ends",
-                notes=("answers are compared at whatever time what lasts changes",),
-            )
+        raise ProgramError.of(
+            "D1507",
+            "NOW() has no value in a query that is watched",
+            select.span,
+            hint="leave it out: every answer is printed with the time at which it begins or ends",
+            notes=("answers are compared at whatever time what lasts changes",),
         )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dotr.errors import DataError, Diagnostic
+from dotr.errors import DataError
 from dotr.events import Clock, Time
 from dotr.ir import Every, Program
 from dotr.late import dataclass
@@ -61,15 +61,13 @@ def _ticked(silence: Silence, now: Time, latest: Time, bound: Time, clock: Clock
         return None
     worst = silence.worst(now, latest, bound)
     named = ", ".join(f"`{name}`" for name in worst.rules[:5]) + (", …" if worst.rules[5:] else "")
-    return DataError(
-        Diagnostic(
-            "D2107",
-            f"more than {TICKS:,} ticks lie between {clock.text(now)} and {clock.text(bound)}",
-            place=f"@ {clock.text(bound)}",
-            notes=(f"at each tick of `EVERY {duration_text(worst.every)}` something can match: {named}",),
-            hint="correct the clock of the source (--max-jump refuses such graphs), tick less often, or "
-            "let the rule choose a fact of the stream from a window",
-        )
+    return DataError.of(
+        "D2107",
+        f"more than {TICKS:,} ticks lie between {clock.text(now)} and {clock.text(bound)}",
+        place=f"@ {clock.text(bound)}",
+        notes=(f"at each tick of `EVERY {duration_text(worst.every)}` something can match: {named}",),
+        hint="correct the clock of the source (--max-jump refuses such graphs), tick less often, or "
+        "let the rule choose a fact of the stream from a window",
     )
 
 
@@ -84,14 +82,12 @@ def ahead(
 
 
 def _jumped(now: Time, time: Time, max_jump: Time, clock: Clock) -> DataError:
-    return DataError(
-        Diagnostic(
-            "D2106",
-            f"this graph is for {clock.text(time)}, more than {duration_text(max_jump)} ahead",
-            place=f"@ {clock.text(time)}",
-            notes=(f"time is at {clock.text(now)}, set by the last graph taken",),
-            hint="correct the clock of the source; or raise --max-jump, if it is right",
-        )
+    return DataError.of(
+        "D2106",
+        f"this graph is for {clock.text(time)}, more than {duration_text(max_jump)} ahead",
+        place=f"@ {clock.text(time)}",
+        notes=(f"time is at {clock.text(now)}, set by the last graph taken",),
+        hint="correct the clock of the source; or raise --max-jump, if it is right",
     )
 
 

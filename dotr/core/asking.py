@@ -15,7 +15,7 @@ import pyoxigraph as ox
 
 from dotr.budget import BUDGET, Exhausted, Meter, at_deployment
 from dotr.core.query_units import much_work_of
-from dotr.errors import Diagnostic, EngineError, ProgramError, UsageError
+from dotr.errors import EngineError, ProgramError, UsageError
 from dotr.events import Clock, Time, Values
 from dotr.ir import Select
 from dotr.joins.store import TripleIndex
@@ -46,14 +46,12 @@ def graph_of(text: str, name: str, prefixes: Mapping[str, str], state: Iterable[
     """The triples of a CONSTRUCT or DESCRIBE, in order. Raises ProgramError, UsageError."""
     more = _MORE.search(_NO_WORDS.sub(" ", text))
     if more is not None:
-        raise UsageError(
-            Diagnostic(
-                "D4178",
-                f"a CONSTRUCT or DESCRIBE cannot use {more[1].upper()} here",
-                place=name,
-                notes=("it is answered from the state at one time, and always in the same way",),
-                hint="SELECT can use NOW()",
-            )
+        raise UsageError.of(
+            "D4178",
+            f"a CONSTRUCT or DESCRIBE cannot use {more[1].upper()} here",
+            place=name,
+            notes=("it is answered from the state at one time, and always in the same way",),
+            hint="SELECT can use NOW()",
         )
     store = ox.Store()
     store.bulk_extend(map(quad, state))
@@ -63,7 +61,7 @@ def graph_of(text: str, name: str, prefixes: Mapping[str, str], state: Iterable[
         return sorted((str(t.subject), str(t.predicate), canonical(str(t.object))) for t in found)
     except SyntaxError as error:
         message = str(error).splitlines()[0][:200]
-        raise ProgramError(Diagnostic("D1201", f"this query cannot be read: {message}", place=name)) from None
+        raise ProgramError.of("D1201", f"this query cannot be read: {message}", place=name) from None
 
 
 def answer(
@@ -108,11 +106,9 @@ def _compare(
     now = literal("") if moment is None else moment[0].term(moment[1])
     same = full.ask(store, now) is bool(rows) if select.ask else full.solutions(store, now) == rows
     if not same:
-        raise EngineError(
-            Diagnostic(
-                "D4090",
-                "engine and full SPARQL engine answer differently",
-                select.span,
-                hint="this is a bug of dotr: please report query, rules and input",
-            )
+        raise EngineError.of(
+            "D4090",
+            "engine and full SPARQL engine answer differently",
+            select.span,
+            hint="this is a bug of dotr: please report query, rules and input",
         )

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from dotr.budget import OVERLONG, TEXT, Exhausted, Meter, Overlong, at_deployment
-from dotr.errors import Diagnostic, ProgramError
+from dotr.errors import ProgramError
 from dotr.events import Time
 from dotr.ir import Select
 from dotr.joins.body import Check
@@ -170,14 +170,12 @@ class UnitMaker:
     def many_answers(self, unit: QueryUnit | None, time: Time) -> ProgramError:
         """D4130."""
         name, span = ("", None) if unit is None else (unit.name, unit.select.span)
-        return ProgramError(
-            Diagnostic(
-                MANY_ANSWERS,
-                f"query `{name}` has more than {self._limit} answers at {self.store.moment.clock.text(time)}",
-                span,
-                notes=("patterns without a common variable multiply their answers",),
-                hint="join the patterns, filter, or aggregate",
-            )
+        return ProgramError.of(
+            MANY_ANSWERS,
+            f"query `{name}` has more than {self._limit} answers at {self.store.moment.clock.text(time)}",
+            span,
+            notes=("patterns without a common variable multiply their answers",),
+            hint="join the patterns, filter, or aggregate",
         )
 
     def much_work(self, exhausted: Exhausted, unit: QueryUnit, time: Time) -> ProgramError:
@@ -193,23 +191,19 @@ class UnitMaker:
 def much_work_of(exhausted: Exhausted, name: str, select: Select, budget: int, where: str) -> ProgramError:
     """D4132: a query takes more than a budget. D4133: it makes a text that is too long."""
     if isinstance(exhausted, Overlong):
-        return ProgramError(
-            Diagnostic(
-                OVERLONG,
-                f"query `{name}` makes a text of more than {TEXT:,} characters {where}",
-                select.span,
-                notes=exhausted.notes(),
-                hint="make a shorter text",
-            )
-        )
-    return ProgramError(
-        Diagnostic(
-            MUCH_WORK,
-            f"query `{name}` takes more than {budget} units of work {where}",
+        return ProgramError.of(
+            OVERLONG,
+            f"query `{name}` makes a text of more than {TEXT:,} characters {where}",
             select.span,
             notes=exhausted.notes(),
-            hint="join patterns through shared variables, filter earlier, or raise --budget",
+            hint="make a shorter text",
         )
+    return ProgramError.of(
+        MUCH_WORK,
+        f"query `{name}` takes more than {budget} units of work {where}",
+        select.span,
+        notes=exhausted.notes(),
+        hint="join patterns through shared variables, filter earlier, or raise --budget",
     )
 
 

@@ -5,7 +5,7 @@ Place:   called by core/pipeline.py in a run, and by `dotr deploy --from` for a 
 
 from __future__ import annotations
 
-from dotr.errors import Diagnostic, UsageError
+from dotr.errors import UsageError
 from dotr.events import Clock, Time
 
 
@@ -16,11 +16,9 @@ def refuse_closed(time: Time, watermark: Time | None, clock: Clock) -> None:
     first = watermark + 1
     if clock.integer:
         first = -(-first // clock.unit) * clock.unit
-    raise UsageError(
-        Diagnostic(
-            "D4161",
-            f"{clock.text(time)} is closed: what happened until then stays as it was",
-            notes=(f"the first time that is not closed is {clock.text(first)}",),
-            hint=f"let the new program hold from {clock.text(first)} on",
-        )
+    raise UsageError.of(
+        "D4161",
+        f"{clock.text(time)} is closed: what happened until then stays as it was",
+        notes=(f"the first time that is not closed is {clock.text(first)}",),
+        hint=f"let the new program hold from {clock.text(first)} on",
     )

@@ -40,14 +40,12 @@ def check_units(program: Program, clock: Clock) -> None:
 
 def _check_step(program: Program) -> None:
     if program.lars.rules and program.lars.step is None:
-        raise ProgramError(
-            Diagnostic(
-                "D1609",
-                "the times of this stream are dates, and these rules have no timeline",
-                program.lars.span,
-                hint="write `STEP 1 s` into a .lars file: how far apart its points are",
-                notes=("with integer times a point is one unit",),
-            )
+        raise ProgramError.of(
+            "D1609",
+            "the times of this stream are dates, and these rules have no timeline",
+            program.lars.span,
+            hint="write `STEP 1 s` into a .lars file: how far apart its points are",
+            notes=("with integer times a point is one unit",),
         )
 
 

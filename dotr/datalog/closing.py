@@ -404,14 +404,12 @@ def overflow(clauses: Clauses, limit: int) -> Callable[[Changes], None]:
     def stop(changes: Changes) -> None:
         relation = changes.relation
         rules = [c.rule for c in clauses.all if any(h.pattern.relation in (relation, ALL) for h in c.heads)]
-        raise ProgramError(
-            Diagnostic(
-                MANY_FACTS,
-                f"a rule derives more than {limit} facts of {relation_name(relation)}",
-                rules[0].span if rules else None,
-                notes=tuple(f"another rule that derives them: {rule.span}" for rule in rules[1:4]),
-                hint="join the atoms of its body through shared variables",
-            )
+        raise ProgramError.of(
+            MANY_FACTS,
+            f"a rule derives more than {limit} facts of {relation_name(relation)}",
+            rules[0].span if rules else None,
+            notes=tuple(f"another rule that derives them: {rule.span}" for rule in rules[1:4]),
+            hint="join the atoms of its body through shared variables",
         )
 
     return stop

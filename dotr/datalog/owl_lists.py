@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import combinations
 from typing import TypeAlias
 
-from dotr.errors import DataError, Diagnostic
+from dotr.errors import DataError
 from dotr.ir import Atom, BodyAtom, Call, DatalogRule, Entailment, FilterAtom, Node, Program, Var
 from dotr.late import dataclass
 from dotr.rdf.terms import OWL, RDF, RDF_TYPE, RDFS, Term, Triple, is_iri, is_literal
@@ -105,13 +105,11 @@ def _cells(
         values, tails = set(first.get(head, ())), set(rest.get(head, ()))
         if head in seen or len(values) != 1 or len(tails) != 1:
             what = "has no end" if head in seen else "lacks a member or branches"
-            raise DataError(
-                Diagnostic(
-                    "D3102",
-                    f"the list of an OWL axiom {what}",
-                    label=" ".join(axiom),
-                    hint="every cell of a list has one rdf:first and one rdf:rest; the last rest is rdf:nil",
-                )
+            raise DataError.of(
+                "D3102",
+                f"the list of an OWL axiom {what}",
+                label=" ".join(axiom),
+                hint="every cell of a list has one rdf:first and one rdf:rest; the last rest is rdf:nil",
             )
         seen.add(head)
         found.append((head, values.pop()))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dotr.errors import Diagnostic, UsageError
+from dotr.errors import UsageError
 from dotr.events import Clock, Time
 from dotr.explain.formats import PlainProofs, html, mermaid
 from dotr.explain.instants import KeptInstants
@@ -103,12 +103,10 @@ class Explaining:
         """
         event = self._record.event(name)
         if event is None:
-            raise UsageError(
-                Diagnostic(
-                    "D4173",
-                    f"the event `{name}` is not kept any more",
-                    hint="explain events as they come, or keep more: keep='7 d'",
-                )
+            raise UsageError.of(
+                "D4173",
+                f"the event `{name}` is not kept any more",
+                hint="explain events as they come, or keep more: keep='7 d'",
             )
         found = self._explainer().event(event)
         if self._verify:
@@ -119,8 +117,8 @@ class Explaining:
         """How far a rule came at an instant. Raises UsageError D4172."""
         rules = [one.name for one in self._record.program.rules]
         if rule not in rules:
-            raise UsageError(
-                Diagnostic("D4172", f"there is no rule `{rule}`", hint=f"its rules are {', '.join(rules)}")
+            raise UsageError.of(
+                "D4172", f"there is no rule `{rule}`", hint=f"its rules are {', '.join(rules)}"
             )
         return self._explanation(self._explainer().why_not(rule, time, where))
 

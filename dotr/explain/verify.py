@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from dotr.core.parts import labelled
-from dotr.errors import Diagnostic, EngineError
+from dotr.errors import EngineError
 from dotr.events import Fact, Message, Time
 from dotr.explain.checker import Checker
 from dotr.explain.instants import KeptInstants
@@ -56,13 +56,11 @@ def refuse_wrong(
         elif time is not None and isinstance(one, TripleProof):
             checker.triple(one, time)
     if checker.found:
-        raise EngineError(
-            Diagnostic(
-                "D4090",
-                "a proof does not follow, literally",
-                notes=tuple(checker.found[:5]),
-                hint="this is a bug of dotr: please report rules and input",
-            )
+        raise EngineError.of(
+            "D4090",
+            "a proof does not follow, literally",
+            notes=tuple(checker.found[:5]),
+            hint="this is a bug of dotr: please report rules and input",
         )
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import TypeAlias, assert_never
 
-from dotr.errors import Diagnostic, ProgramError
+from dotr.errors import ProgramError
 from dotr.events import Clock
 from dotr.expressions import closures as make
 from dotr.expressions.casts import CASTS
@@ -200,9 +200,7 @@ class _Compiler:
         match expression:
             case Exists():
                 if self._exists is None:
-                    raise ProgramError(
-                        Diagnostic("D1206", "EXISTS has no graph to look at here", expression.span)
-                    )
+                    raise ProgramError.of("D1206", "EXISTS has no graph to look at here", expression.span)
                 found, wanted = self._exists(expression), not expression.negated
                 return lambda row: found(row) is wanted
             case Call("&&", (a, b)):
@@ -232,7 +230,7 @@ class _Compiler:
         function, arguments = expression.function, expression.arguments
         wrong = check_call(function, len(arguments))
         if wrong:
-            raise ProgramError(Diagnostic("D1215", wrong, expression.span))
+            raise ProgramError.of("D1215", wrong, expression.span)
         if function == "-" and all(isinstance(a, TimeOf) for a in arguments):
             return self._seconds_between(*(self.value(a) for a in arguments))
         inner = tuple(self.value(a) for a in arguments)

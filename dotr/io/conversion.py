@@ -18,7 +18,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dotr.core.parts import Part
-from dotr.errors import Diagnostic, UsageError
+from dotr.errors import UsageError
 from dotr.events import Clock, Message, Time
 from dotr.io.decode.compression import plain_name
 from dotr.io.decode.parquet import SUFFIX, ArchiveWriter
@@ -149,13 +149,11 @@ class Conversion:
         self._suffix = PurePath(plain_name(path)).suffix.lower()
         packed = path.lower().endswith(".gz")
         if self._suffix not in TARGETS or (packed and self._suffix in (SUFFIX, JELLY)):
-            raise UsageError(
-                Diagnostic(
-                    "D4140",
-                    f"what to write cannot be inferred from the name `{path}`",
-                    hint=f"a file's name ends in one of {' '.join(TARGETS)}, of text formats also with .gz; "
-                    "that of a folder of Parquet files has no ending, or a slash",
-                )
+            raise UsageError.of(
+                "D4140",
+                f"what to write cannot be inferred from the name `{path}`",
+                hint=f"a file's name ends in one of {' '.join(TARGETS)}, of text formats also with .gz; "
+                "that of a folder of Parquet files has no ending, or a slash",
             )
         self._part = part
         self._output = output

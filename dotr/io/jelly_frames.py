@@ -15,7 +15,7 @@ from typing import Any
 
 import pyoxigraph as ox
 
-from dotr.errors import Diagnostic, UsageError
+from dotr.errors import UsageError
 from dotr.events import Clock, Composite
 from dotr.io.event_formats import nquads
 
@@ -32,7 +32,7 @@ class JellyFrames:
             from pyjelly.serialize.flows import DatasetsFrameFlow  # noqa: PLC0415
             from pyjelly.serialize.streams import QuadStream, SerializerOptions  # noqa: PLC0415
         except ImportError:
-            raise UsageError(Diagnostic("D2413", NEEDS, hint="pip install 'dotr[jelly]'")) from None
+            raise UsageError.of("D2413", NEEDS, hint="pip install 'dotr[jelly]'") from None
         kind = jelly.LOGICAL_STREAM_TYPE_TIMESTAMPED_NAMED_GRAPHS
         options = SerializerOptions(logical_type=kind, flow=DatasetsFrameFlow(logical_type=kind))
         encoder = GenericSinkTermEncoder(lookup_preset=options.lookup_preset)

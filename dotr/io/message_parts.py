@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dotr.core.parts import Part
-from dotr.errors import DataError, Diagnostic
+from dotr.errors import DataError
 from dotr.events import Message
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
 
@@ -30,13 +30,11 @@ def message_of(
     """What came, from its parts; None where there is none. Raises DataError."""
     if insert is None and delete is None:
         if graph is None:
-            raise DataError(
-                Diagnostic(
-                    "D2201",
-                    "a message without a graph, an insertion or a deletion says nothing",
-                    place=place,
-                    hint='an empty graph is `"graph": ""`',
-                )
+            raise DataError.of(
+                "D2201",
+                "a message without a graph, an insertion or a deletion says nothing",
+                place=place,
+                hint='an empty graph is `"graph": ""`',
             )
         return graph
     if delete is not None:
@@ -56,13 +54,11 @@ def refuse_blank(delete: Sequence[Triple], place: str) -> None:
     """Raise DataError D2202 where a deletion has a blank node."""
     for triple in delete:
         if triple[0][0] == "_" or triple[2][0] == "_":
-            raise DataError(
-                Diagnostic(
-                    "D2202",
-                    "a deletion names a triple, and a blank node is not a name",
-                    place=place,
-                    label=" ".join(triple),
-                    notes=("blank nodes are scoped to their graph: this one was in no other",),
-                    hint="give the node an IRI where it is inserted",
-                )
+            raise DataError.of(
+                "D2202",
+                "a deletion names a triple, and a blank node is not a name",
+                place=place,
+                label=" ".join(triple),
+                notes=("blank nodes are scoped to their graph: this one was in no other",),
+                hint="give the node an IRI where it is inserted",
             )

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Final
 
-from dotr.errors import Diagnostic, UsageError
+from dotr.errors import UsageError
 
 ENDINGS: Final[Mapping[str, str]] = {
     "text": "txt",
@@ -63,11 +63,9 @@ def format_of_name(path: str, can: Sequence[str], verb: str) -> str | None:
 def refused(what: str, can: Sequence[str], verb: str) -> UsageError:
     """A format that a verb does not write."""
     listed = ", ".join(f"{name} (.{ENDINGS[name]})" for name in can)
-    return UsageError(
-        Diagnostic(
-            "D4151",
-            f"{verb} does not write {what}",
-            notes=(f"it writes {listed}",),
-            hint="give the file another name, or say --format, which goes before the name",
-        )
+    return UsageError.of(
+        "D4151",
+        f"{verb} does not write {what}",
+        notes=(f"it writes {listed}",),
+        hint="give the file another name, or say --format, which goes before the name",
     )

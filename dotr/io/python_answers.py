@@ -9,7 +9,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from dotr.core.asking import answer, graph_of, makes_a_graph
-from dotr.errors import Diagnostic, UsageError
+from dotr.errors import UsageError
 from dotr.events import Clock, Time
 from dotr.io.python_graphs import rdflib_term
 from dotr.ir import Program
@@ -40,7 +40,7 @@ def asked(
     select = program.written.get(query) or parse_query(query, "<query>", program.prefixes)
     if time is None and asks_time(select):
         message = "this query asks for NOW(), and no instant is given"
-        raise UsageError(Diagnostic("D4112", message, hint="give one: query(…, at=12)"))
+        raise UsageError.of("D4112", message, hint="give one: query(…, at=12)")
     found = answer(select, state, None if time is None else (clock, time))
     if isinstance(found, bool):
         return found

@@ -14,7 +14,7 @@ from typing import Any
 
 from dotr.core.open_instants import LateGraph
 from dotr.core.parts import Part
-from dotr.errors import DataError, Diagnostic, DotrError, UsageError
+from dotr.errors import DataError, DotrError, UsageError
 from dotr.events import Clock, Message, Time
 from dotr.io.error_policy import ErrorPolicy
 from dotr.io.python_graphs import IRI
@@ -37,19 +37,15 @@ def duration(value: timedelta | str | None) -> int:
     with suppress(ValueError):
         if isinstance(value, str):
             return parse_duration(value)
-    raise UsageError(
-        Diagnostic(
-            "D4101", f"`{value}` is not a duration", hint='write "5 min", "PT5M" or a timedelta, not negative'
-        )
+    raise UsageError.of(
+        "D4101", f"`{value}` is not a duration", hint='write "5 min", "PT5M" or a timedelta, not negative'
     )
 
 
 def checked_budget(budget: int) -> int:
     """Units of work as given. Raises UsageError D4108 for anything but a positive number."""
     if isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:
-        raise UsageError(
-            Diagnostic("D4108", f"{budget!r} is not a budget", hint="a number of units, from 1 on")
-        )
+        raise UsageError.of("D4108", f"{budget!r} is not a budget", hint="a number of units, from 1 on")
     return budget
 
 
@@ -65,30 +61,24 @@ def time_of(at: int | datetime | str, unit: int) -> tuple[Time, bool]:
     what `parse_datetime` says.
     """
     if isinstance(at, bool) or not isinstance(at, int | datetime | str):
-        raise UsageError(
-            Diagnostic(
-                "D4104", f"{at!r} is not a time", hint="give an int, an aware datetime or ISO 8601 text"
-            )
+        raise UsageError.of(
+            "D4104", f"{at!r} is not a time", hint="give an int, an aware datetime or ISO 8601 text"
         )
     if isinstance(at, int):
         return _fitting(at * unit, at), True
     if isinstance(at, datetime):
         if at.tzinfo is None:
-            raise DataError(
-                Diagnostic("D2103", f"`{at.isoformat()}` has no time zone", hint="use an aware datetime")
-            )
+            raise DataError.of("D2103", f"`{at.isoformat()}` has no time zone", hint="use an aware datetime")
         return (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1), False
     try:
         return _fitting(parse_datetime(at), at), False
     except TimeError as error:
-        raise DataError(Diagnostic(error.code, error.message, hint=error.hint)) from None
+        raise DataError.of(error.code, error.message, hint=error.hint) from None
 
 
 def _fitting(time: Time, at: object) -> Time:
     if not fits(time):
-        raise DataError(
-            Diagnostic("D2105", f"`{at}` lies beyond 64 bits of microseconds", hint="check the time_unit")
-        )
+        raise DataError.of("D2105", f"`{at}` lies beyond 64 bits of microseconds", hint="check the time_unit")
     return time
 
 
@@ -97,10 +87,8 @@ class EngineErrors(ErrorPolicy):
 
     def __init__(self, on_error: str | Callable[[DotrError], None]) -> None:
         if not callable(on_error) and on_error not in ("fail", "skip"):
-            raise UsageError(
-                Diagnostic(
-                    "D4109", f"`{on_error}` is not a policy for errors", hint="fail, skip or a function"
-                )
+            raise UsageError.of(
+                "D4109", f"`{on_error}` is not a policy for errors", hint="fail, skip or a function"
             )
         ErrorPolicy.__init__(self, on_error == "fail")
         self._given = on_error if callable(on_error) else None
@@ -121,18 +109,16 @@ class EngineErrors(ErrorPolicy):
 def absolute_iri(iri: str) -> str:
     """An IRI as given. Raises UsageError D4107."""
     if not re.fullmatch(IRI, f"<{iri}>"):
-        raise UsageError(Diagnostic("D4107", f"`{iri}` is not an absolute IRI", hint="give a whole IRI"))
+        raise UsageError.of("D4107", f"`{iri}` is not an absolute IRI", hint="give a whole IRI")
     return iri
 
 
 def not_a_pair(item: object) -> UsageError:
     """D4105."""
-    return UsageError(
-        Diagnostic(
-            "D4105",
-            f"{item!r} is not a (time, graph) pair",
-            hint='push_all takes pairs like (12, "<a> <b> <c> .")',
-        )
+    return UsageError.of(
+        "D4105",
+        f"{item!r} is not a (time, graph) pair",
+        hint='push_all takes pairs like (12, "<a> <b> <c> .")',
     )
 
 
@@ -153,9 +139,7 @@ def late_policy(late: str | LateGraph, clock: Callable[[], Clock | None]) -> Lat
     if late == "drop":
         return None
     if late != "fail":
-        raise UsageError(
-            Diagnostic("D4106", f"`{late}` is not a policy for late graphs", hint="use drop or fail")
-        )
+        raise UsageError.of("D4106", f"`{late}` is not a policy for late graphs", hint="use drop or fail")
 
     def fail(time: Time, part: Part) -> None:
         begun = clock()
@@ -164,13 +148,11 @@ def late_policy(late: str | LateGraph, clock: Callable[[], Clock | None]) -> Lat
         counts = [
             f"{len(triples)} triples to {name}" for name, triples in parts.items() if triples is not None
         ]
-        raise DataError(
-            Diagnostic(
-                "D2301",
-                f"this graph is for {begun.text(time)}, an instant that is already closed",
-                notes=(f"it has {', '.join(counts).replace(' to graph', '')}",),
-                hint="allow for disorder with a lateness, or sort the input",
-            )
+        raise DataError.of(
+            "D2301",
+            f"this graph is for {begun.text(time)}, an instant that is already closed",
+            notes=(f"it has {', '.join(counts).replace(' to graph', '')}",),
+            hint="allow for disorder with a lateness, or sort the input",
         )
 
     return fail

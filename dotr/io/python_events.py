@@ -11,7 +11,7 @@ from html import escape
 from typing import TYPE_CHECKING, Final, NamedTuple, overload
 
 from dotr.core.emit import Emission
-from dotr.errors import Diagnostic, UsageError
+from dotr.errors import UsageError
 from dotr.events import Clock, Composite, Time
 from dotr.io.event_formats import format_jsonl, nquads
 from dotr.io.python_graphs import rdflib_term
@@ -245,12 +245,10 @@ def _stamp(time: Time, clock: Clock) -> int | datetime:
 def keeps(explaining: Explaining | None) -> Explaining:
     """What explains, where something was kept. Raises UsageError D4176."""
     if explaining is None:
-        raise UsageError(
-            Diagnostic(
-                "D4176",
-                "this engine keeps nothing to explain with",
-                hint='make it with Engine(…, keep="horizon")',
-            )
+        raise UsageError.of(
+            "D4176",
+            "this engine keeps nothing to explain with",
+            hint='make it with Engine(…, keep="horizon")',
         )
     return explaining
 

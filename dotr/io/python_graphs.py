@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyoxigraph as ox
 
-from dotr.errors import DataError, Diagnostic, UsageError
+from dotr.errors import DataError, UsageError
 from dotr.io.decode.documents import STREAM_BASE, Format, decode, format_of
 from dotr.io.decode.parsing import parse_triples
 from dotr.rdf.canonical import canonical
@@ -105,12 +105,10 @@ def own_term(term: Any) -> Term:
         return canonical(str(term))
     if isinstance(term, str) and _TERM.fullmatch(term):
         return canonical(term)
-    raise UsageError(
-        Diagnostic(
-            "D4105",
-            f"{term!r} is not a term",
-            hint='give a term of rdflib or pyoxigraph, or N-Triples text like <urn:a> or "one"',
-        )
+    raise UsageError.of(
+        "D4105",
+        f"{term!r} is not a term",
+        hint='give a term of rdflib or pyoxigraph, or N-Triples text like <urn:a> or "one"',
     )
 
 
@@ -131,30 +129,24 @@ def _of_rdflib(term: Any) -> Term:
     text = f"<{term}>"
     if isinstance(term, rdflib.URIRef) and _WHOLE.fullmatch(text):
         return text
-    raise DataError(
-        Diagnostic(
-            "D2001", f"{term!r} cannot be read as a term of RDF", hint="an IRI is absolute, without spaces"
-        )
+    raise DataError.of(
+        "D2001", f"{term!r} cannot be read as a term of RDF", hint="an IRI is absolute, without spaces"
     )
 
 
 def _a_path(text: str) -> UsageError:
-    return UsageError(
-        Diagnostic(
-            "D4105",
-            f"`{text}` is no Turtle, but looks like the name of a file",
-            hint=f'give pathlib.Path("{text}"), or replay it: engine.feed("{text}")',
-        )
+    return UsageError.of(
+        "D4105",
+        f"`{text}` is no Turtle, but looks like the name of a file",
+        hint=f'give pathlib.Path("{text}"), or replay it: engine.feed("{text}")',
     )
 
 
 def no_triple(item: Any) -> UsageError:
-    return UsageError(
-        Diagnostic(
-            "D4105",
-            f"{item!r} is not a triple",
-            hint="push Turtle text, an rdflib.Graph, or pyoxigraph quads or triples",
-        )
+    return UsageError.of(
+        "D4105",
+        f"{item!r} is not a triple",
+        hint="push Turtle text, an rdflib.Graph, or pyoxigraph quads or triples",
     )
 
 
@@ -163,8 +155,8 @@ def _ntriples(graph: rdflib.Graph) -> str:
     try:
         return graph.serialize(format="nt", encoding="utf-8").decode()
     except Exception as error:  # rdflib raises just this
-        raise DataError(
-            Diagnostic("D2001", f"rdflib cannot write this graph: {error}", hint="correct the term")
+        raise DataError.of(
+            "D2001", f"rdflib cannot write this graph: {error}", hint="correct the term"
         ) from None
 
 

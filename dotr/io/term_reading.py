@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dotr.errors import DataError, Diagnostic, UsageError
+from dotr.errors import DataError, UsageError
 from dotr.io.decode.parsing import parse_triples
 from dotr.rdf.terms import Term, Triple
 
@@ -19,12 +19,10 @@ def read_triple(text: str, prefixes: Mapping[str, str], what: str) -> Triple:
     try:
         (found,) = parse_triples(f"{head}{text} .", name=what, skipped=len(prefixes))
     except (DataError, ValueError):
-        raise UsageError(
-            Diagnostic(
-                "D4174",
-                f"{what} cannot be read: `{text}`",
-                hint="write terms as in Turtle, with the program's prefixes",
-            )
+        raise UsageError.of(
+            "D4174",
+            f"{what} cannot be read: `{text}`",
+            hint="write terms as in Turtle, with the program's prefixes",
         ) from None
     return found
 
@@ -35,7 +33,7 @@ def read_term(text: str, prefixes: Mapping[str, str], what: str) -> Term:
         return read_triple(f"<urn:s> <urn:p> {text}", prefixes, what)[2]
     except UsageError:
         message = f"{what}: `{text}` is not a term in Turtle"
-        raise UsageError(Diagnostic("D4174", message, hint=term_hint(text))) from None
+        raise UsageError.of("D4174", message, hint=term_hint(text)) from None
 
 
 def term_hint(text: str) -> str:

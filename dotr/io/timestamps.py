@@ -291,7 +291,7 @@ class TimestampExtractor:
         try:
             rung, time, integer = self._find(triples, file, own, about, names, place)
         except TimeError as error:
-            raise DataError(Diagnostic(error.code, error.message, place=place, hint=error.hint)) from None
+            raise DataError.of(error.code, error.message, place=place, hint=error.hint) from None
         clock = self.clock
         if clock is None or clock.integer is not integer:
             self.accept(integer, place)
@@ -368,14 +368,12 @@ class TimestampExtractor:
             self.clock = Clock(integer, self.unit)
         elif self.clock.integer is not integer:
             mine, theirs = ("integer", "dateTime") if integer else ("dateTime", "integer")
-            raise DataError(
-                Diagnostic(
-                    "D2102",
-                    f"this graph has {mine} time, the graphs before it {theirs} time",
-                    place=place,
-                    notes=("one run uses one kind of time",),
-                    hint="restamp one of the sources, or give --time-path the property that all of them have",
-                )
+            raise DataError.of(
+                "D2102",
+                f"this graph has {mine} time, the graphs before it {theirs} time",
+                place=place,
+                notes=("one run uses one kind of time",),
+                hint="restamp one of the sources, or give --time-path the property that all of them have",
             )
 
     def _find(
@@ -434,15 +432,13 @@ class TimestampExtractor:
     ) -> tuple[Time, bool]:
         times = {parse_term(value, self.unit, self._local) for value in values}
         if len(times) > 1:
-            raise DataError(
-                Diagnostic(
-                    "D2104",
-                    f"one graph has {len(times)} times of {what}",
-                    place=place,
-                    label=" ".join(sorted(set(values))[:5]),
-                    hint=_split_hint(triples, set(values))
-                    or "a graph holds at one instant: write a graph for each, with its own time",
-                )
+            raise DataError.of(
+                "D2104",
+                f"one graph has {len(times)} times of {what}",
+                place=place,
+                label=" ".join(sorted(set(values))[:5]),
+                hint=_split_hint(triples, set(values))
+                or "a graph holds at one instant: write a graph for each, with its own time",
             )
         return times.pop()
 

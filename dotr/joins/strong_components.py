@@ -1,6 +1,6 @@
 """Strongly connected components of a graph given by a successor function, found on demand.
 
-Place:   read by path_relations.py for pairs of many starts, by datalog/dependency.py; knows nothing of triples.
+Place:   read by path_relations.py for pairs of many starts, and by datalog/dependency.py; knows no triples.
 Method:  depth-first search with low links (Tarjan 1972), without recursion. What a start reaches is the union
          of the components below it; in a component everything reaches everything, so that a clique is one
          step.

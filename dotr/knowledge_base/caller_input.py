@@ -12,7 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from dotr.errors import DataError, Diagnostic, UsageError
+from dotr.errors import DataError, UsageError
 from dotr.events import Clock, Time
 from dotr.io.decode.documents import STREAM_BASE
 from dotr.io.decode.parsing import parse_triples
@@ -35,28 +35,22 @@ def read_time(at: int | datetime | str, unit: int) -> tuple[Time, Clock]:
     Raises UsageError D4104, DataError D2103, D2105, and what the text is refused for.
     """
     if isinstance(at, bool) or not isinstance(at, int | datetime | str):
-        raise UsageError(
-            Diagnostic(
-                "D4104", f"{at!r} is not a time", hint="give an int, an aware datetime or ISO 8601 text"
-            )
+        raise UsageError.of(
+            "D4104", f"{at!r} is not a time", hint="give an int, an aware datetime or ISO 8601 text"
         )
     if isinstance(at, int):
         time = at * unit
     elif isinstance(at, datetime):
         if at.tzinfo is None:
-            raise DataError(
-                Diagnostic("D2103", f"`{at.isoformat()}` has no time zone", hint="use an aware datetime")
-            )
+            raise DataError.of("D2103", f"`{at.isoformat()}` has no time zone", hint="use an aware datetime")
         time = (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
     else:
         try:
             time = parse_datetime(at)
         except TimeError as error:
-            raise DataError(Diagnostic(error.code, error.message, hint=error.hint)) from None
+            raise DataError.of(error.code, error.message, hint=error.hint) from None
     if not -_MOST <= time < _MOST:
-        raise DataError(
-            Diagnostic("D2105", f"`{at}` lies beyond 64 bits of microseconds", hint="check the time_unit")
-        )
+        raise DataError.of("D2105", f"`{at}` lies beyond 64 bits of microseconds", hint="check the time_unit")
     return time, Clock(isinstance(at, int), unit)
 
 
@@ -64,13 +58,11 @@ def same_kind(clock: Clock | None, other: Clock) -> Clock:
     """The clock of a knowledge base that has times of one kind. Raises DataError D2102."""
     if clock is not None and clock.integer is not other.integer:
         kinds = {True: "an integer", False: "a dateTime"}
-        raise DataError(
-            Diagnostic(
-                "D2102",
-                f"this time is {kinds[other.integer]}, those before it are not",
-                notes=("one knowledge base uses one kind of time",),
-                hint="write all times alike",
-            )
+        raise DataError.of(
+            "D2102",
+            f"this time is {kinds[other.integer]}, those before it are not",
+            notes=("one knowledge base uses one kind of time",),
+            hint="write all times alike",
         )
     return other if clock is None else clock
 
@@ -152,10 +144,8 @@ def rules_of_text(
     if isinstance(text, PathLike):
         return rules_of_files(text).rules
     if not isinstance(text, str):
-        raise UsageError(
-            Diagnostic(
-                "D4181", f"{text!r} is not a text of rules", hint="give Datalog text, or a pathlib.Path"
-            )
+        raise UsageError.of(
+            "D4181", f"{text!r} is not a text of rules", hint="give Datalog text, or a pathlib.Path"
         )
     return parse_datalog(text, name, prefixes)
 
@@ -166,6 +156,4 @@ def entailment_of(name: str) -> Entailment:
         return Entailment(str(name).lower())
     except ValueError:
         known = ", ".join(one.value for one in Entailment)
-        raise UsageError(
-            Diagnostic("D4182", f"`{name}` is not an entailment", hint=f"write one of {known}")
-        ) from None
+        raise UsageError.of("D4182", f"`{name}` is not an entailment", hint=f"write one of {known}") from None

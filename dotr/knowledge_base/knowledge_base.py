@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from dotr.budget import BUDGET
 from dotr.datalog.maintenance import Maintained
 from dotr.datalog.materialiser import Limits
-from dotr.errors import Diagnostic, DotrError, EngineError, UsageError
+from dotr.errors import DotrError, EngineError, UsageError
 from dotr.events import Clock, Time
 from dotr.io.decode.documents import STREAM_BASE
 from dotr.io.python_graphs import GraphLike, own_term, own_triple, rdflib_term
@@ -113,7 +113,7 @@ class KnowledgeBase:
 
     def _begin(self, terms: str, prefixes: dict[str, str], base: str, time_unit: str, scopes: Scopes) -> None:
         if time_unit not in UNITS:
-            raise UsageError(Diagnostic("D4102", f"`{time_unit}` is not a time unit", hint="use s, ms or us"))
+            raise UsageError.of("D4102", f"`{time_unit}` is not a time unit", hint="use s, ms or us")
         self._as_rdflib = _one_of(terms, "terms", ("rdflib", "canonical")) == "rdflib"
         self.prefixes = prefixes
         self._base, self._time_unit = base, time_unit
@@ -189,12 +189,10 @@ class KnowledgeBase:
             time, clock = read_time(to, UNITS[self._time_unit])
             clock = same_kind(self._clock, clock)
             if self._now is not None and time < self._now:
-                raise UsageError(
-                    Diagnostic(
-                        "D4183",
-                        f"{clock.text(time)} lies before {clock.text(self._now)}, the last advance",
-                        hint="time never goes back",
-                    )
+                raise UsageError.of(
+                    "D4183",
+                    f"{clock.text(time)} lies before {clock.text(self._now)}, the last advance",
+                    hint="time never goes back",
                 )
             with self._lock.writing():
                 change = self._apply([], self._expiry.due(time), self._model.rules, 0, None)
@@ -229,23 +227,19 @@ class KnowledgeBase:
         time, clock = read_time(until, UNITS[self._time_unit])
         clock = same_kind(self._clock, clock)
         if self._now is not None and time <= self._now:
-            raise UsageError(
-                Diagnostic(
-                    "D4184",
-                    f"a statement until {clock.text(time)} would have ended: it is {clock.text(self._now)}",
-                    hint="`until` lies after the last advance",
-                )
+            raise UsageError.of(
+                "D4184",
+                f"a statement until {clock.text(time)} would have ended: it is {clock.text(self._now)}",
+                hint="`until` lies after the last advance",
             )
         return time, clock
 
     def _refuse_inside_reading(self) -> None:
         if self._lock.is_reading:
-            raise UsageError(
-                Diagnostic(
-                    "D4185",
-                    "a transaction inside `with kb.reading():` would wait for itself",
-                    hint="write after the block",
-                )
+            raise UsageError.of(
+                "D4185",
+                "a transaction inside `with kb.reading():` would wait for itself",
+                hint="write after the block",
             )
 
     # -- reading
@@ -395,8 +389,8 @@ class KnowledgeBase:
             return own_triple(triple)
         found = read_text(f"{triple.strip().removesuffix('.')} .", self._base, self.prefixes)
         if len(found) != 1:
-            raise UsageError(
-                Diagnostic("D4105", f"{triple!r} is not a triple", hint="write subject, predicate and object")
+            raise UsageError.of(
+                "D4105", f"{triple!r} is not a triple", hint="write subject, predicate and object"
             )
         return found[0]
 
@@ -491,9 +485,7 @@ class KnowledgeBase:
 def _one_of(value: str, name: str, allowed: tuple[str, ...]) -> str:
     """Raises UsageError D4187."""
     if value not in allowed:
-        raise UsageError(
-            Diagnostic(
-                "D4187", f"{name}={value!r} is not possible", hint=f"write {' or '.join(map(repr, allowed))}"
-            )
+        raise UsageError.of(
+            "D4187", f"{name}={value!r} is not possible", hint=f"write {' or '.join(map(repr, allowed))}"
         )
     return value

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 from dotr.budget import Exhausted, Meter, at_deployment
 from dotr.core.query_units import much_work_of
-from dotr.errors import Diagnostic, UsageError
+from dotr.errors import UsageError
 from dotr.events import Clock, Time
 from dotr.io.python_graphs import rdflib_term
 from dotr.ir import Const, GroupPattern, Projection, Select, Values, Var
@@ -50,7 +50,7 @@ class PreparedQuery:
     def __call__(self, **values: Any) -> Answers:
         """The answers of now. Raises UsageError: D4180 no such variable, D4186 an ASK."""
         if self._query.select.ask:
-            raise UsageError(Diagnostic("D4186", "an ASK has no rows", hint="call ask(…)"))
+            raise UsageError.of("D4186", "an ASK has no rows", hint="call ask(…)")
         return self._owner.answers(self._query, values)
 
     def ask(self, **values: Any) -> bool:
@@ -229,12 +229,10 @@ class Query:
     def _with(self, values: Mapping[str, Term]) -> Query:
         unknown = sorted(values.keys() - names(self.select))
         if unknown:
-            raise UsageError(
-                Diagnostic(
-                    "D4180",
-                    f"the query has no variable `?{unknown[0]}`",
-                    hint="give values to variables of the query",
-                )
+            raise UsageError.of(
+                "D4180",
+                f"the query has no variable `?{unknown[0]}`",
+                hint="give values to variables of the query",
             )
         given = Values(tuple(map(Var, values)), (tuple(values.values()),))
         where = GroupPattern((given, *self.select.where.elements))
@@ -266,10 +264,8 @@ def as_select(select: Select) -> Select:
 
 
 def _no_time() -> tuple[Time, Clock]:
-    raise UsageError(
-        Diagnostic(
-            "D4112",
-            "this query asks for NOW(), and there is no time",
-            hint="call advance(time), and do not watch it",
-        )
+    raise UsageError.of(
+        "D4112",
+        "this query asks for NOW(), and there is no time",
+        hint="call advance(time), and do not watch it",
     )

@@ -16,7 +16,7 @@ from hashlib import blake2b
 from typing import Any
 
 from dotr.datalog.closing import Closed, load_background, saved_lists
-from dotr.errors import Diagnostic, EngineError
+from dotr.errors import EngineError
 from dotr.io.files.mapped import mapped, write_whole
 from dotr.ir import DatalogRule
 from dotr.joins.graph_relations import Relation
@@ -95,15 +95,13 @@ def read(path: str) -> OpenedBase:
         raise _damaged(path)
     version = data[len(_NAME) : end]
     if version not in (_WHOLE, _MAPPED):
-        raise EngineError(
-            Diagnostic(
-                "D5104",
-                f"`{path}` was saved in another version of the format",
-                place=path,
-                label=version.decode("ascii", "replace"),
-                hint=f"this dotr reads versions up to {int(_MAPPED)}: make the knowledge base again from its "
-                "sources",
-            )
+        raise EngineError.of(
+            "D5104",
+            f"`{path}` was saved in another version of the format",
+            place=path,
+            label=version.decode("ascii", "replace"),
+            hint=f"this dotr reads versions up to {int(_MAPPED)}: make the knowledge base again from its "
+            "sources",
         )
     start = end + 1 + _DIGEST
     try:
@@ -142,11 +140,9 @@ def _places(data: Content, at: int) -> list[tuple[int, int]]:
 
 
 def _damaged(path: str) -> EngineError:
-    return EngineError(
-        Diagnostic(
-            "D5103",
-            f"`{path}` is not a saved knowledge base, or a damaged one",
-            place=path,
-            hint="make it again from its sources, and save it again",
-        )
+    return EngineError.of(
+        "D5103",
+        f"`{path}` is not a saved knowledge base, or a damaged one",
+        place=path,
+        hint="make it again from its sources, and save it again",
     )

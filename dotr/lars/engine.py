@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from dotr.budget import BUDGET, POINT, UNLIMITED, Exhausted, Meter
-from dotr.errors import Diagnostic, EngineError
+from dotr.errors import EngineError
 from dotr.events import Clock, Time, Values
 from dotr.ir.lars import LarsProgram
 from dotr.joins.filters import Moment
@@ -161,12 +161,10 @@ class LarsEngine:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from a snapshot of the same program; before the first point. Raises EngineError D5010."""
         if state["version"] != VERSION:
-            raise EngineError(
-                Diagnostic(
-                    "D5010",
-                    f"the state of LARS rules has version {state['version']}, this dotr reads {VERSION}",
-                    hint="replay the stream from the start, or use the dotr that wrote it",
-                )
+            raise EngineError.of(
+                "D5010",
+                f"the state of LARS rules has version {state['version']}, this dotr reads {VERSION}",
+                hint="replay the stream from the start, or use the dotr that wrote it",
             )
         net = self._net
         self._now = net.placing.now = state["now"]

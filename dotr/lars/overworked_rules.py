@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from dotr.budget import OVERLONG, TEXT, Exhausted, Overlong
-from dotr.errors import Diagnostic, ProgramError
+from dotr.errors import ProgramError
 from dotr.expressions.functions import makes_text
 from dotr.ir.datalog import BindAtom, FilterAtom
 from dotr.ir.lars import LarsProgram, LarsRule, WindowAggregate
@@ -36,15 +36,13 @@ def overworked(
         code, much = MUCH_WORK, f"takes what holds at {at} past {budget} units of work"
         hint = "narrow a window, let atoms share a variable, or raise --budget"
     names = (rule.head.atom.name,) if isinstance(rule, LarsRule) else heads
-    return ProgramError(
-        Diagnostic(
-            code,
-            f"a rule for `{'` or `'.join(names)}` {much}",
-            rule.span if isinstance(rule, LarsRule) else None,
-            notes=exhausted.notes(),
-            hint=hint,
-            place=f"@ {at}",
-        )
+    return ProgramError.of(
+        code,
+        f"a rule for `{'` or `'.join(names)}` {much}",
+        rule.span if isinstance(rule, LarsRule) else None,
+        notes=exhausted.notes(),
+        hint=hint,
+        place=f"@ {at}",
     )
 
 
@@ -53,15 +51,13 @@ def never_quiet(names: Collection[str], at: str, most: int) -> ProgramError:
     more than `most` points at which nothing came.
     """
     heads = f" for `{'` or `'.join(names)}`" if names else ""
-    return ProgramError(
-        Diagnostic(
-            MUCH_WORK,
-            f"what holds has to be looked at at more than {most:,} points{heads} though no graph came",
-            notes=(f"it had reached {at}",),
-            hint="correct the clock of the source (--max-jump refuses such graphs), choose a longer STEP, "
-            "let the rule read ISTREAM in place of every point, or raise --budget",
-            place=f"@ {at}",
-        )
+    return ProgramError.of(
+        MUCH_WORK,
+        f"what holds has to be looked at at more than {most:,} points{heads} though no graph came",
+        notes=(f"it had reached {at}",),
+        hint="correct the clock of the source (--max-jump refuses such graphs), choose a longer STEP, "
+        "let the rule read ISTREAM in place of every point, or raise --budget",
+        place=f"@ {at}",
     )
 
 

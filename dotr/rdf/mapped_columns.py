@@ -26,7 +26,7 @@ from mmap import mmap
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from zlib import crc32
 
-from dotr.errors import Diagnostic, EngineError
+from dotr.errors import EngineError
 from dotr.late import dataclass
 from dotr.rdf.terms import Term
 
@@ -52,8 +52,8 @@ _SPREAD: Final = 1_000
 
 
 def damaged() -> EngineError:
-    return EngineError(
-        Diagnostic("D5101", "a saved background is damaged or of another version", hint="close it again")
+    return EngineError.of(
+        "D5101", "a saved background is damaged or of another version", hint="close it again"
     )
 
 

@@ -24,7 +24,7 @@ from dotr.datalog.schema import (
     schema_triples,
     stream_schema,
 )
-from dotr.errors import DataError, Diagnostic
+from dotr.errors import DataError
 from dotr.events import Clock, Fact, Message, Time, Values
 from dotr.ir import DatalogRule, Entailment, Hold, Program, RelationToStream, Select
 from dotr.joins.graph_relations import relation_of
@@ -214,7 +214,7 @@ class LiteralLasting:
         """The least model; raises DataError D3101 where it contradicts itself."""
         state = frozenset(closure(rules, triples))
         if program.entailment is not Entailment.NONE and contradictions(rules, state):
-            raise DataError(Diagnostic("D3101", "inconsistent, literally"))
+            raise DataError.of("D3101", "inconsistent, literally")
         return state
 
     def _differences(self, program: Program, model: frozenset[Triple], time: Time) -> dict[str, list[Fact]]:

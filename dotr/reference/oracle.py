@@ -14,7 +14,7 @@ from itertools import zip_longest
 from typing import Any, NoReturn
 
 from dotr.datalog.owl_lists import rules_over
-from dotr.errors import DataError, Diagnostic, DotrError, EngineError, ProgramError
+from dotr.errors import DataError, DotrError, EngineError, ProgramError
 from dotr.events import Clock, Fact, Match, Message, RawMatch, Time, in_order
 from dotr.ir import Program
 from dotr.rdf.terms import Triple
@@ -85,13 +85,11 @@ class Oracle:
                 )
 
     def _differ(self, where: str, *notes: str) -> NoReturn:
-        raise EngineError(
-            Diagnostic(
-                "D4090",
-                f"{where}: engine and literal reading differ",
-                notes=notes,
-                hint="this is a bug of dotr: please report rules and input",
-            )
+        raise EngineError.of(
+            "D4090",
+            f"{where}: engine and literal reading differ",
+            notes=notes,
+            hint="this is a bug of dotr: please report rules and input",
         )
 
     # -- what lasts

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, assert_never
 
 from dotr.budget import Overlong
-from dotr.errors import DataError, Diagnostic, EngineError
+from dotr.errors import DataError, EngineError
 from dotr.events import Clock, Fact, Match, Time
 from dotr.expressions.evaluate import compile_condition, compile_expression
 from dotr.ir.expressions import Attribute, Expression, TimeOf, Var
@@ -68,7 +68,7 @@ class LiteralTesla:
         instant all the same are touched. `left_out`: (number of a rule, trigger fact) that take too much.
         """
         if self._now is not None and time <= self._now:
-            raise DataError(Diagnostic("D4002", f"time runs backwards: {time} after {self._now}"))
+            raise DataError.of("D4002", f"time runs backwards: {time} after {self._now}")
         self._now = time
         if self._first is None:
             self._first = time
@@ -165,13 +165,11 @@ class LiteralTesla:
 
 
 def _passed_over(rule: LiteralRule, point: Time) -> EngineError:
-    return EngineError(
-        Diagnostic(
-            "D4090",
-            f"rule `{rule.rule.name}` at {rule.clock.text(point)}: engine and literal reading differ",
-            notes=("literally it matches there", "engine: the point was passed over"),
-            hint="this is a bug of dotr: please report rules and input",
-        )
+    return EngineError.of(
+        "D4090",
+        f"rule `{rule.rule.name}` at {rule.clock.text(point)}: engine and literal reading differ",
+        notes=("literally it matches there", "engine: the point was passed over"),
+        hint="this is a bug of dotr: please report rules and input",
     )
 
 

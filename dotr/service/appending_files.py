@@ -14,7 +14,7 @@ import os
 from contextlib import suppress
 from hashlib import blake2b
 
-from dotr.errors import Diagnostic, EngineError, RefusedError
+from dotr.errors import EngineError, RefusedError
 from dotr.io.files.outputs import unwritable
 from dotr.service.journal import Journal
 from dotr.service.records import OutputLength
@@ -42,13 +42,11 @@ class AppendingFile:
             raise unwritable(path, OSError(number, f"is {what}"))
         row = journal.outputs().get(self.path)
         if row is not None and row.format != format_ and not overwrite:
-            raise RefusedError(
-                Diagnostic(
-                    "D5206",
-                    f"`{path}` was begun as {row.format}, not as {format_}",
-                    place=path,
-                    hint=f"--format {row.format}, another file, or --overwrite",
-                )
+            raise RefusedError.of(
+                "D5206",
+                f"`{path}` was begun as {row.format}, not as {format_}",
+                place=path,
+                hint=f"--format {row.format}, another file, or --overwrite",
             )
         if row is not None and not overwrite:
             self.length, self.tail = row.length, row.tail
@@ -101,35 +99,29 @@ class AppendingFile:
         return file
 
     def _foreign(self) -> RefusedError:
-        return RefusedError(
-            Diagnostic(
-                "D5001",
-                f"`{self._name}` exists and is not an output of this deployment",
-                place=self._name,
-                hint="give another name, or --overwrite",
-            )
+        return RefusedError.of(
+            "D5001",
+            f"`{self._name}` exists and is not an output of this deployment",
+            place=self._name,
+            hint="give another name, or --overwrite",
         )
 
     def _shorter(self, found: str) -> RefusedError:
-        return RefusedError(
-            Diagnostic(
-                "D5207",
-                f"`{self._name}` has lost output that was committed",
-                place=self._name,
-                label=found,
-                hint="put it back; to begin the file again with the events to come, --overwrite",
-            )
+        return RefusedError.of(
+            "D5207",
+            f"`{self._name}` has lost output that was committed",
+            place=self._name,
+            label=found,
+            hint="put it back; to begin the file again with the events to come, --overwrite",
         )
 
     def _replaced(self) -> RefusedError:
-        return RefusedError(
-            Diagnostic(
-                "D5213",
-                f"`{self._name}` has other bytes than were committed",
-                place=self._name,
-                notes=("as long as before, or longer, but its end is another",),
-                hint="put it back; to begin the file again with the events to come, --overwrite",
-            )
+        return RefusedError.of(
+            "D5213",
+            f"`{self._name}` has other bytes than were committed",
+            place=self._name,
+            notes=("as long as before, or longer, but its end is another",),
+            hint="put it back; to begin the file again with the events to come, --overwrite",
         )
 
     def refuse_other_head(self, head: str) -> None:
@@ -144,15 +136,13 @@ class AppendingFile:
             raise unwritable(self._name, error) from None
         if not found.startswith(wanted):
             first = found.decode("utf-8", "replace").split("\n")[0]
-            raise RefusedError(
-                Diagnostic(
-                    "D5212",
-                    f"the head of `{self._name}` is not that of these rules",
-                    place=self._name,
-                    label=first,
-                    notes=(f"it would be: {head.splitlines()[0]}",),
-                    hint="give another name; to begin the file again with the events to come, --overwrite",
-                )
+            raise RefusedError.of(
+                "D5212",
+                f"the head of `{self._name}` is not that of these rules",
+                place=self._name,
+                label=first,
+                notes=(f"it would be: {head.splitlines()[0]}",),
+                hint="give another name; to begin the file again with the events to come, --overwrite",
             )
 
     def write(self, text: str) -> None:

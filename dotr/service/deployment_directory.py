@@ -169,13 +169,11 @@ def refuse_planned(journal: Journal) -> None:
     """Raise RefusedError D5211 while a change is planned: what it was planned over would not be there."""
     plan = journal.plan()
     if plan is not None:
-        raise RefusedError(
-            Diagnostic(
-                "D5211",
-                f"a change is planned from {Clock(*plan.clock).text(plan.time)} on",
-                place=str(journal.folder),
-                hint="feed beyond that time, or take the plan back: dotr undeploy --planned",
-            )
+        raise RefusedError.of(
+            "D5211",
+            f"a change is planned from {Clock(*plan.clock).text(plan.time)} on",
+            place=str(journal.folder),
+            hint="feed beyond that time, or take the plan back: dotr undeploy --planned",
         )
 
 
@@ -186,10 +184,8 @@ def undeploy(journal: Journal, name: str) -> Program:
     program = deployed_program(deployed)
     if name not in {rule.name for rule in program.rules}:
         have = ", ".join(f"`{rule.name}`" for rule in program.rules) or "none"
-        raise DataError(
-            Diagnostic(
-                "D5209", f"no rule `{name}` is deployed", notes=(f"deployed: {have}",), hint="dotr status"
-            )
+        raise DataError.of(
+            "D5209", f"no rule `{name}` is deployed", notes=(f"deployed: {have}",), hint="dotr status"
         )
     readers = [
         rule.name
@@ -199,15 +195,13 @@ def undeploy(journal: Journal, name: str) -> Program:
     if name in program.lars.reads:
         readers.append("LARS")
     if readers:
-        raise RefusedError(
-            Diagnostic(
-                "D5210",
-                f"rule `{name}` is read by {', '.join(f'`{reader}`' for reader in readers)}",
-                notes=("a rule without the events it reads would silently stop",),
-                hint="deploy .lars files that do not read it"
-                if readers[0] == "LARS"
-                else f"undeploy {readers[0]} first",
-            )
+        raise RefusedError.of(
+            "D5210",
+            f"rule `{name}` is read by {', '.join(f'`{reader}`' for reader in readers)}",
+            notes=("a rule without the events it reads would silently stop",),
+            hint="deploy .lars files that do not read it"
+            if readers[0] == "LARS"
+            else f"undeploy {readers[0]} first",
         )
     left = program.without([name])
     whole = replace(deployed, removed=deployed.removed | {(file, name) for file in deployed.files})

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from dotr.errors import Diagnostic, EngineError, RefusedError
+from dotr.errors import EngineError, RefusedError
 from dotr.events import Clock, Composite
 from dotr.io.files.outputs import unwritable
 from dotr.service.journal import Journal
@@ -150,4 +150,4 @@ class EventParts:
 
 
 def _refused(code: str, path: str, what: str, hint: str) -> RefusedError:
-    return RefusedError(Diagnostic(code, f"`{path}` {what}", place=path, hint=hint))
+    return RefusedError.of(code, f"`{path}` {what}", place=path, hint=hint)

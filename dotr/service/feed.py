@@ -17,7 +17,7 @@ from dotr.collecting import uncollected
 from dotr.core.emit import Emission
 from dotr.core.parts import Part
 from dotr.core.pipeline import Pipeline
-from dotr.errors import DataError, Diagnostic, DotrError, ProgramError, RefusedError
+from dotr.errors import DataError, DotrError, ProgramError, RefusedError
 from dotr.events import Clock, Time
 from dotr.io.error_policy import dead_letter
 from dotr.io.event_formats import late_line
@@ -126,7 +126,7 @@ class Feed:
             mine = self.pipeline.clock
             if mine is not None and mine != clock:
                 kind = "integers" if mine.integer else "dateTimes"
-                raise DataError(Diagnostic("D2102", f"the times of this deployment are {kind}", hint="--at"))
+                raise DataError.of("D2102", f"the times of this deployment are {kind}", hint="--at")
             self._given.append(late_line(time, part, clock))
             self._accept(TimedGraph(time, part, name, how="given"), clock)
             self._finish(keep_open)
@@ -252,13 +252,11 @@ class Feed:
             self.lineage.withdraw(self._item)
         if self.fail_on_late:
             place = self._item.place if isinstance(self._item, TimedGraph) else ""
-            raise DataError(
-                Diagnostic(
-                    "D2301",
-                    f"this graph is for {clock.text(time)}, an instant that is already closed",
-                    place=place,
-                    hint="allow for disorder with --lateness, or drop such graphs with --late drop",
-                )
+            raise DataError.of(
+                "D2301",
+                f"this graph is for {clock.text(time)}, an instant that is already closed",
+                place=place,
+                hint="allow for disorder with --lateness, or drop such graphs with --late drop",
             )
         if self.delayed is not None:
             self.delayed.write(late_line(time, graph, clock) + "\n")
@@ -398,11 +396,9 @@ class _Orderly:
 def refuse_other_unit(stored: Clock | None, unit: int, folder: str) -> None:
     """Raise RefusedError D5208 when integer time was counted in another unit so far."""
     if stored is not None and stored.integer and stored.unit != unit:
-        raise RefusedError(
-            Diagnostic(
-                "D5208",
-                f"the deployment in `{folder}` counts time in units of {stored.unit} µs, not {unit}",
-                place=folder,
-                hint="leave --time-unit out, or deploy with another --dir",
-            )
+        raise RefusedError.of(
+            "D5208",
+            f"the deployment in `{folder}` counts time in units of {stored.unit} µs, not {unit}",
+            place=folder,
+            hint="leave --time-unit out, or deploy with another --dir",
         )

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from dotr.datalog.closing import Closed
-from dotr.errors import DataError, Diagnostic, EngineError, RefusedError
+from dotr.errors import DataError, EngineError, RefusedError
 from dotr.events import Time
 from dotr.io.graph_source import Position
 from dotr.rdf.mapped_columns import Content
@@ -60,13 +60,8 @@ class Journal:
         self._lock: sqlite3.Connection | None = None
         path = self.folder / DATABASE
         if not path.exists() and not create:
-            raise DataError(
-                Diagnostic(
-                    "D5201",
-                    f"there is no deployment in `{folder}`",
-                    place=str(folder),
-                    hint="dotr deploy RULES",
-                )
+            raise DataError.of(
+                "D5201", f"there is no deployment in `{folder}`", place=str(folder), hint="dotr deploy RULES"
             )
         try:
             begun = path.exists() and path.stat().st_size > 0
@@ -111,13 +106,11 @@ class Journal:
             lock.close()
             if "locked" not in str(error):
                 raise
-            raise RefusedError(
-                Diagnostic(
-                    "D5204",
-                    f"the deployment in `{self.folder}` is in use by another process",
-                    place=str(self.folder),
-                    hint="wait until that feed or deploy ends, or stop it with Ctrl-C",
-                )
+            raise RefusedError.of(
+                "D5204",
+                f"the deployment in `{self.folder}` is in use by another process",
+                place=str(self.folder),
+                hint="wait until that feed or deploy ends, or stop it with Ctrl-C",
             ) from None
         return lock
 
@@ -159,14 +152,12 @@ class Journal:
             if exclusive:
                 self._update(int(found[0]))
         elif found[0] != str(FORMAT):
-            raise EngineError(
-                Diagnostic(
-                    "D5203",
-                    f"the deployment in `{self.folder}` has format {found[0]}; this dotr writes {FORMAT}",
-                    place=str(self.folder),
-                    notes=("nothing was changed",),
-                    hint="use the dotr that wrote it, or deploy again with another --dir",
-                )
+            raise EngineError.of(
+                "D5203",
+                f"the deployment in `{self.folder}` has format {found[0]}; this dotr writes {FORMAT}",
+                place=str(self.folder),
+                notes=("nothing was changed",),
+                hint="use the dotr that wrote it, or deploy again with another --dir",
             )
 
     def _update(self, format_: int) -> None:
@@ -221,26 +212,22 @@ class Journal:
         if any(word in text for word in _DAMAGED):
             return self._damaged(text)
         reason = (error.strerror if isinstance(error, OSError) else None) or text
-        return EngineError(
-            Diagnostic(
-                "D4201",
-                f"cannot write the deployment in `{self.folder}`: {reason.lower()}",
-                place=str(self.folder),
-                notes=("nothing that was committed is lost",),
-                hint="free space or make it writable, then run the same command again",
-            )
+        return EngineError.of(
+            "D4201",
+            f"cannot write the deployment in `{self.folder}`: {reason.lower()}",
+            place=str(self.folder),
+            notes=("nothing that was committed is lost",),
+            hint="free space or make it writable, then run the same command again",
         )
 
     def _damaged(self, found: str) -> EngineError:
-        return EngineError(
-            Diagnostic(
-                "D5202",
-                f"the deployment in `{self.folder}` is damaged",
-                place=str(self.folder / "deployment.db"),
-                label=found,
-                notes=("nothing was changed",),
-                hint="put a copy back, or deploy again with another --dir and feed again from the start",
-            )
+        return EngineError.of(
+            "D5202",
+            f"the deployment in `{self.folder}` is damaged",
+            place=str(self.folder / "deployment.db"),
+            label=found,
+            notes=("nothing was changed",),
+            hint="put a copy back, or deploy again with another --dir and feed again from the start",
         )
 
     # ------------------------------------------------------------------ rules

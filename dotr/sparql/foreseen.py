@@ -19,7 +19,7 @@ from math import prod
 import pyoxigraph as ox
 
 from dotr.budget import BUDGET, Exhausted, Meter
-from dotr.errors import Diagnostic, ProgramError
+from dotr.errors import ProgramError
 from dotr.events import Values as Row
 from dotr.ir import Minus, OptionalGroup, Select, SubSelect, TriplePattern, Union, Values, Var
 from dotr.ir.queries import Alternative, Inverse, NegatedSet, Path, Repeat, Sequence
@@ -65,14 +65,12 @@ class ForeseenQuery:
         try:
             return InterpretedQuery(self._select, index, Meter(self._largest)).solutions()
         except Exhausted:
-            raise ProgramError(
-                Diagnostic(
-                    "D4091",
-                    "this query takes more work to check than to answer",
-                    self._select.span,
-                    label=f"more than {self._largest:,} units in the literal reading",
-                    hint="run without --verify, or over a smaller state",
-                )
+            raise ProgramError.of(
+                "D4091",
+                "this query takes more work to check than to answer",
+                self._select.span,
+                label=f"more than {self._largest:,} units in the literal reading",
+                hint="run without --verify, or over a smaller state",
             ) from None
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyoxigraph as ox
 
-from dotr.errors import Diagnostic, ProgramError
+from dotr.errors import ProgramError
 from dotr.events import Values
 from dotr.ir import Select
 from dotr.rdf.canonical import canonical
@@ -70,13 +70,11 @@ class FullQuery:
         try:
             _TRIAL.query(self.text('"0"'), **_CALLS)
         except (SyntaxError, ValueError) as problem:
-            raise ProgramError(
-                Diagnostic(
-                    "D1290",
-                    "the full SPARQL engine cannot run this query",
-                    select.span,
-                    notes=(f"it says: {' '.join(str(problem).split())[:300]}",),
-                )
+            raise ProgramError.of(
+                "D1290",
+                "the full SPARQL engine cannot run this query",
+                select.span,
+                notes=(f"it says: {' '.join(str(problem).split())[:300]}",),
             ) from problem
 
     def text(self, now: Term) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import NoReturn, TypeAlias
 
 from dotr.budget import OVERLONG, TEXT, Exhausted, Overlong
-from dotr.errors import Diagnostic, ProgramError
+from dotr.errors import ProgramError
 from dotr.events import Clock, Fact
 from dotr.ir.rules import Rule
 from dotr.rdf.terms import Term
@@ -37,13 +37,11 @@ def overworked(rule: Rule, fact: Fact, exhausted: Exhausted, clock: Clock, budge
     hint = "narrow a window, equate a variable in ON, use LAST, or raise --budget"
     if isinstance(exhausted, Overlong):
         code, much, hint = OVERLONG, f"makes a text of more than {TEXT:,} characters", "make a shorter text"
-    return ProgramError(
-        Diagnostic(
-            code,
-            f"rule `{rule.name}` {much} for one fact of `{rule.trigger.name}`",
-            rule.span,
-            notes=(f"the fact: {rule.trigger.name}({values})", *exhausted.notes()),
-            hint=hint,
-            place=f"@ {clock.text(fact[0])}",
-        )
+    return ProgramError.of(
+        code,
+        f"rule `{rule.name}` {much} for one fact of `{rule.trigger.name}`",
+        rule.span,
+        notes=(f"the fact: {rule.trigger.name}({values})", *exhausted.notes()),
+        hint=hint,
+        place=f"@ {clock.text(fact[0])}",
     )

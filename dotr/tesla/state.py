@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dotr.errors import Diagnostic, EngineError
+from dotr.errors import EngineError
 from dotr.events import Time
 from dotr.ir.program import Program
 from dotr.ir.rules import Position, Rule
@@ -81,12 +81,10 @@ def load(
     Raises EngineError D5010 for a snapshot of a version that is not read.
     """
     if state.get("version") not in (1, 2, VERSION):
-        raise EngineError(
-            Diagnostic(
-                "D5010",
-                f"the detector's state has version {state.get('version')}, this dotr reads {VERSION}",
-                hint="replay the stream from the start, or use the dotr that wrote it",
-            )
+        raise EngineError.of(
+            "D5010",
+            f"the detector's state has version {state.get('version')}, this dotr reads {VERSION}",
+            hint="replay the stream from the start, or use the dotr that wrote it",
         )
     parts = state["rules"]
     network = build([parts[d]["epoch"] if d in parts else state["epochs"] for d in digests], state["now"])

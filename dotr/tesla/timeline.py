@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 from dotr.budget import UNLIMITED
-from dotr.errors import Diagnostic, EngineError, ProgramError
+from dotr.errors import EngineError, ProgramError
 from dotr.events import Clock, Fact, Time, Values
 from dotr.ir import Every, LarsProgram, Program, RelationToStream
 from dotr.late import dataclass
@@ -264,13 +264,11 @@ class Timeline:
     def _differs(
         self, name: str, point: Time, began: Sequence[Values], ended: Sequence[Values]
     ) -> EngineError:
-        return EngineError(
-            Diagnostic(
-                "D4090",
-                f"head `{name}` at {self._clock.text(point)}: engine and literal reading differ",
-                notes=(f"literally it changes there: {began}, {ended}", "engine: nothing does"),
-                hint="this is a bug of dotr: please report rules and input",
-            )
+        return EngineError.of(
+            "D4090",
+            f"head `{name}` at {self._clock.text(point)}: engine and literal reading differ",
+            notes=(f"literally it changes there: {began}, {ended}", "engine: nothing does"),
+            hint="this is a bug of dotr: please report rules and input",
         )
 
     def evaluate(self, number: int) -> dict[str, list[Fact]]:

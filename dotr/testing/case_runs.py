@@ -21,7 +21,7 @@ from dotr.core.drive import drive
 from dotr.core.instant import Facts
 from dotr.core.parts import Part
 from dotr.core.pipeline import FactsAt, Pipeline
-from dotr.errors import DataError, Diagnostic, DotrError
+from dotr.errors import DataError, DotrError
 from dotr.events import Clock, Composite, Fact, Time
 from dotr.expressions.value_operators import equal
 from dotr.io.decode.parsing import parse_triples
@@ -471,16 +471,14 @@ def _late(time: Time, place: str, clock: Clock | None) -> DataError:
     """As `dotr run` has it: a file is taken in its own order."""
     text = (clock or Clock()).text(time)
     message = f"this graph is for {text}, an instant that is already closed"
-    return DataError(
-        Diagnostic("D2301", message, place=place, hint="allow for disorder with `lateness: 5 min`")
-    )
+    return DataError.of("D2301", message, place=place, hint="allow for disorder with `lateness: 5 min`")
 
 
 def _unread(message: str, span: Span, hint: str) -> DataError:
-    return DataError(Diagnostic("D4403", message, span, hint=hint))
+    return DataError.of("D4403", message, span, hint=hint)
 
 
 def _unknown(what: str, name: str, known: Iterable[str], span: Span) -> DataError:
     names = list(known)
     hint = nearest(name, names) or (f"there are: {', '.join(names)}" if names else "there is none")
-    return DataError(Diagnostic("D4402", f"there is no {what} named `{name}`", span, hint=hint))
+    return DataError.of("D4402", f"there is no {what} named `{name}`", span, hint=hint)

@@ -17,7 +17,7 @@ from typing import TypeAlias
 from dotr.core.deployment import Deployment
 from dotr.core.parts import Part
 from dotr.core.pipeline import Pipeline
-from dotr.errors import DataError, Diagnostic, DotrError
+from dotr.errors import DataError, DotrError
 from dotr.events import Clock, Composite, Time
 from dotr.ir import Program
 from dotr.late import dataclass
@@ -176,7 +176,7 @@ class Comparing:
         text = self.found.clock.text(time)
         message = f"this graph is for {text}, an instant that is already closed"
         hint = "allow for disorder with --lateness, or drop such graphs with --late drop"
-        raise DataError(Diagnostic("D2301", message, hint=hint))
+        raise DataError.of("D2301", message, hint=hint)
 
     def _refused(self, _time: Time, graphs: Sequence[Part], _error: DotrError) -> None:
         self.found.refused += len(graphs)

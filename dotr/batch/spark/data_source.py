@@ -33,7 +33,7 @@ from pyspark.sql.types import StructType
 from dotr.batch.locations import is_remote, plain_path
 from dotr.batch.log_splits import LogListing, ReadCounts, Split, absolute, open_log, read_split, spread
 from dotr.batch.spark import failures
-from dotr.errors import Diagnostic, RefusedError, UsageError
+from dotr.errors import RefusedError, UsageError
 from dotr.events import Clock
 from dotr.io.arrow_columns import integers, texts
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE, Format
@@ -80,18 +80,16 @@ class LogSource(DataSource):
         _refuse_unknown(self.options)
         path = self.options.get("path")
         if not path:
-            raise UsageError(Diagnostic("D4124", 'the data source "dotr" needs a path', hint="save(path)"))
+            raise UsageError.of("D4124", 'the data source "dotr" needs a path', hint="save(path)")
         form = self.options.get("as", "nquads")
         if form not in _SUFFIXES:
             raise _bad("as", form, _SUFFIXES)
         if "graph" not in schema.names or "time" not in schema.names:
-            raise UsageError(
-                Diagnostic(
-                    "D4122",
-                    "a log has the columns `time` and `graph`",
-                    label=", ".join(schema.names),
-                    hint="rename them",
-                )
+            raise UsageError.of(
+                "D4122",
+                "a log has the columns `time` and `graph`",
+                label=", ".join(schema.names),
+                hint="rename them",
             )
         names = tuple(name for name in ("time", "graph", "id") if name in schema.names)
         places = tuple(schema.names.index(name) for name in names)
@@ -108,7 +106,7 @@ class LogSource(DataSource):
         _refuse_unknown(self.options)
         path = self.options.get("path")
         if not path:
-            raise UsageError(Diagnostic("D4124", 'the data source "dotr" needs a path', hint="load(path)"))
+            raise UsageError.of("D4124", 'the data source "dotr" needs a path', hint="load(path)")
         policy = self.options.get("onError", "fail")
         if policy not in ("fail", "skip"):
             raise _bad("onError", policy, ("fail", "skip"))
@@ -126,13 +124,11 @@ class LogSource(DataSource):
 def _here(place: str) -> str:
     """A place as a path. Raises UsageError D4127 if Python cannot open it."""
     if is_remote(place):
-        raise UsageError(
-            Diagnostic(
-                "D4127",
-                f"`{place}` is not on this machine",
-                hint="the data source opens files; `dotr batch --log` reads whatever Spark can, and so does "
-                "spark.read.parquet for archives of `dotr convert`",
-            )
+        raise UsageError.of(
+            "D4127",
+            f"`{place}` is not on this machine",
+            hint="the data source opens files; `dotr batch --log` reads whatever Spark can, and so does "
+            "spark.read.parquet for archives of `dotr convert`",
         )
     return plain_path(place)
 
@@ -143,12 +139,12 @@ def _refuse_unknown(options: Mapping[str, str]) -> None:
     for option in options:
         if option.lower() not in known:
             hint = nearest(option, _OPTIONS) or f"the options are {', '.join(_OPTIONS)}"
-            raise UsageError(Diagnostic("D4125", f"there is no option `{option}`", hint=hint))
+            raise UsageError.of("D4125", f"there is no option `{option}`", hint=hint)
 
 
 def _bad(option: str, found: str, known: Any) -> UsageError:
-    return UsageError(
-        Diagnostic("D4125", f"the option {option} cannot be `{found}`", hint=f"one of {', '.join(known)}")
+    return UsageError.of(
+        "D4125", f"the option {option} cannot be `{found}`", hint=f"one of {', '.join(known)}"
     )
 
 
@@ -213,9 +209,7 @@ class LogWriter(DataSourceArrowWriter):
         self._form, self._places, self._clock = form, places, clock
         self._run = uuid4().hex[:12]
         if os.path.lexists(self._path) and not os.path.isdir(self._path):
-            raise RefusedError(
-                Diagnostic("D5001", f"`{path}` is not a folder", place=path, hint="another name")
-            )
+            raise RefusedError.of("D5001", f"`{path}` is not a folder", place=path, hint="another name")
         self._old = _written_before(self._path) if overwrite else []
 
     @failures.crossed
@@ -280,14 +274,12 @@ def _written_before(folder: str) -> list[str]:
     found = [name for name in os.listdir(folder) if not name.startswith(".")] if os.path.isdir(folder) else []
     foreign = [name for name in found if not _OURS.fullmatch(name)]
     if foreign:
-        raise RefusedError(
-            Diagnostic(
-                "D5001",
-                f"`{folder}` has files that dotr did not write",
-                place=folder,
-                label=", ".join(sorted(foreign)[:5]),
-                hint="give another name, or mode append",
-            )
+        raise RefusedError.of(
+            "D5001",
+            f"`{folder}` has files that dotr did not write",
+            place=folder,
+            label=", ".join(sorted(foreign)[:5]),
+            hint="give another name, or mode append",
         )
     return found
 

@@ -25,7 +25,7 @@ from dotr.batch.spark.driver_input import Rules, deployed
 from dotr.batch.spark.streams import refuse_streaming
 from dotr.batch.time_gaps import Gap, cutoff
 from dotr.budget import BUDGET
-from dotr.errors import Diagnostic, DotrError, UsageError
+from dotr.errors import DotrError, UsageError
 from dotr.events import Clock, Time
 from dotr.io.decode.documents import STREAM_BASE
 from dotr.io.decode.parquet import UNIT_NOTE
@@ -77,13 +77,13 @@ def detect(
     refuse_streaming(log)
     clock = clock_of_frame(log, time_unit)
     if by not in list(By):
-        raise UsageError(Diagnostic("D4123", f"`{by}` is not a way to cut a log", hint="auto, key or time"))
+        raise UsageError.of("D4123", f"`{by}` is not a way to cut a log", hint="auto, key or time")
     if on_error not in ("fail", "skip"):
-        raise UsageError(Diagnostic("D4123", f"on_error cannot be `{on_error}`", hint="fail or skip"))
+        raise UsageError.of("D4123", f"on_error cannot be `{on_error}`", hint="fail or skip")
     forgiving = on_error == "skip"
     length = None if slice_length is None else duration(slice_length)
     if length == 0:
-        raise UsageError(Diagnostic("D4123", "an empty slice of time", hint='slice_length="1 h"'))
+        raise UsageError.of("D4123", "an empty slice of time", hint='slice_length="1 h"')
     deployment = deployed(rules, text, background, base, budget)
     program = deployment.program
     check_program(program, clock)
@@ -141,8 +141,8 @@ def clock_of_frame(log: DataFrame, time_unit: str | None) -> Clock:
     from pyspark.sql import types as t  # noqa: PLC0415  # start-up
 
     if time_unit is not None and time_unit not in UNITS:
-        raise UsageError(
-            Diagnostic("D4123", f"`{time_unit}` is not a unit of time", hint=f"one of {', '.join(UNITS)}")
+        raise UsageError.of(
+            "D4123", f"`{time_unit}` is not a unit of time", hint=f"one of {', '.join(UNITS)}"
         )
     kinds = {field.name: field.dataType for field in log.schema.fields}
     time, graph = kinds.get("time"), kinds.get("graph")
@@ -150,25 +150,19 @@ def clock_of_frame(log: DataFrame, time_unit: str | None) -> Clock:
         if isinstance(time, t.LongType | t.IntegerType | t.ShortType | t.ByteType):
             noted = log.schema["time"].metadata.get(UNIT_NOTE)
             if noted in UNITS and time_unit not in (None, noted):
-                raise UsageError(
-                    Diagnostic(
-                        "D4123",
-                        f"the column `time` counts {noted}, not {time_unit}",
-                        hint="leave time_unit out",
-                    )
+                raise UsageError.of(
+                    "D4123", f"the column `time` counts {noted}, not {time_unit}", hint="leave time_unit out"
                 )
             return Clock(integer=True, unit=UNITS[time_unit or (noted if noted in UNITS else "s")])
         if isinstance(time, t.TimestampType):
             return Clock(integer=False)
     found = ", ".join(f"{name} {kind.simpleString()}" for name, kind in kinds.items())
     hint = "give the times a zone" if isinstance(time, t.TimestampNTZType) else "rename or cast them"
-    raise UsageError(
-        Diagnostic(
-            "D4122",
-            "a log has the columns `time` (bigint or timestamp) and `graph` (string)",
-            label=found,
-            hint=hint,
-        )
+    raise UsageError.of(
+        "D4122",
+        "a log has the columns `time` (bigint or timestamp) and `graph` (string)",
+        label=found,
+        hint=hint,
     )
 
 

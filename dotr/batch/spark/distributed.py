@@ -55,7 +55,7 @@ from dotr.batch.stream_folder import (
 from dotr.batch.stream_modes import parts_of, slots, stream_layout
 from dotr.core.deployment import Deployment
 from dotr.core.time_units import check_units
-from dotr.errors import DataError, Diagnostic, DotrError, RefusedError
+from dotr.errors import DataError, DotrError, RefusedError
 from dotr.events import Clock, Time
 
 if TYPE_CHECKING:
@@ -145,12 +145,10 @@ class DistributedStream(Running):
         if noted.get("operators") != _OPERATORS:
             raise _other_operators(self._own)
         if noted["clock"] != [clock.integer, clock.unit]:
-            raise DataError(
-                Diagnostic(
-                    "D2102",
-                    "this stream writes time differently from before",
-                    hint="give the --time-unit it was started with, or another --checkpoint and --out",
-                )
+            raise DataError.of(
+                "D2102",
+                "this stream writes time differently from before",
+                hint="give the --time-unit it was started with, or another --checkpoint and --out",
             )
         self._id, self._cores = noted["id"], noted["cores"]
         layout = stream_layout(deployment, self._cores)
@@ -319,15 +317,13 @@ class DistributedStream(Running):
 
 
 def _other_operators(place: str) -> RefusedError:
-    return RefusedError(
-        Diagnostic(
-            "D5220",
-            "the checkpoint belongs to the query of another release of dotr",
-            place=place,
-            notes=("Spark keeps what is open by operator, and the operators differ",),
-            hint="end the stream with the release that began it (`--once`), then start with another "
-            "--checkpoint and --out",
-        )
+    return RefusedError.of(
+        "D5220",
+        "the checkpoint belongs to the query of another release of dotr",
+        place=place,
+        notes=("Spark keeps what is open by operator, and the operators differ",),
+        hint="end the stream with the release that began it (`--once`), then start with another "
+        "--checkpoint and --out",
     )
 
 

@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from dotr.budget import BUDGET
 from dotr.core.deployment import Deployment, Settings
-from dotr.errors import Diagnostic, UsageError
+from dotr.errors import UsageError
 from dotr.io.decode.documents import STREAM_BASE
 from dotr.io.files.background_documents import read_background
 from dotr.io.files.rule_texts import read_rules_text
@@ -38,9 +38,7 @@ def deployed(
     """
     paths = [rules] if isinstance(rules, str | os.PathLike) else list(rules)
     if bool(paths) == (text is not None):
-        raise UsageError(
-            Diagnostic("D4123", "rules are either paths or text", hint="rules=PATH, or text=TEXT")
-        )
+        raise UsageError.of("D4123", "rules are either paths or text", hint="rules=PATH, or text=TEXT")
     names = [fspath(path) for path in paths] or [_NAME]
     program = load_program(
         names, lambda name: text if text is not None and name == _NAME else read_rules_text(name)

@@ -26,7 +26,6 @@ from dotr.batch.findings_as_json import packed, unpacked
 from dotr.collecting import rarely
 from dotr.errors import (
     DataError,
-    Diagnostic,
     DotrError,
     EngineError,
     ProgramError,
@@ -121,16 +120,14 @@ def own(text: str) -> DotrError | None:
 
 def _other_worker(wanted: str, found: str, host: str, python: str) -> EngineError:
     has = f"has dotr {found}, the driver {wanted}" if found else "has no dotr"
-    return EngineError(
-        Diagnostic(
-            "D4307",
-            f"a Spark worker {has}",
-            place=host,
-            label=python,
-            notes=("the workers' Python is that of PYSPARK_PYTHON, or of the archive that was sent along",),
-            hint=f"install dotr {wanted} there, or send an environment: --archives env.tar.gz#environment "
-            "--conf spark.pyspark.python=./environment/bin/python",
-        )
+    return EngineError.of(
+        "D4307",
+        f"a Spark worker {has}",
+        place=host,
+        label=python,
+        notes=("the workers' Python is that of PYSPARK_PYTHON, or of the archive that was sent along",),
+        hint=f"install dotr {wanted} there, or send an environment: --archives env.tar.gz#environment "
+        "--conf spark.pyspark.python=./environment/bin/python",
     )
 
 
@@ -143,13 +140,11 @@ def as_own_error(error: Exception) -> DotrError:
     if found is not None:
         return found
     first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
-    return EngineError(
-        Diagnostic(
-            "D4303",
-            f"the Spark job failed: {first[:500]}",
-            notes=tuple(line for line in text.splitlines()[-3:] if line.strip() and line != first),
-            hint="Spark's own log has the whole story; `--engine local` runs without it",
-        )
+    return EngineError.of(
+        "D4303",
+        f"the Spark job failed: {first[:500]}",
+        notes=tuple(line for line in text.splitlines()[-3:] if line.strip() and line != first),
+        hint="Spark's own log has the whole story; `--engine local` runs without it",
     )
 
 

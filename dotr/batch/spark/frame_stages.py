@@ -26,7 +26,7 @@ from dotr.batch.output_parts import batched, write_detected
 from dotr.batch.spark.failures import Batches, crossing_to_driver, shipped
 from dotr.batch.spark.placing import FACT_COLUMNS
 from dotr.batch.time_gaps import MANY_GAPS, Gap
-from dotr.errors import DataError, Diagnostic
+from dotr.errors import DataError
 from dotr.events import Clock, Composite, Time
 from dotr.io.arrow_columns import integers, texts
 from dotr.io.decode.documents import Format
@@ -339,9 +339,7 @@ def micros(time: int | None, unit: int) -> Time:
     if time is None:
         raise missing("", "time")
     if abs(time * unit) >= 2**63:
-        raise DataError(
-            Diagnostic("D2105", f"`{time}` lies beyond 64 bits of microseconds", hint="check time_unit")
-        )
+        raise DataError.of("D2105", f"`{time}` lies beyond 64 bits of microseconds", hint="check time_unit")
     return time * unit
 
 

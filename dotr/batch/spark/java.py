@@ -21,7 +21,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from dotr.errors import Diagnostic, EngineError
+from dotr.errors import EngineError
 
 OLDEST = 17
 """The oldest Java release for Spark 4."""
@@ -49,13 +49,11 @@ def find_java() -> Java:
             looked.append(f"{found}: {home} is Java {release}")
         else:
             return Java(home, release, found)
-    raise EngineError(
-        Diagnostic(
-            "D4301",
-            f"no Java {OLDEST} or newer is here, and Spark needs one",
-            notes=tuple(looked),
-            hint="install one, or `pip install 'dotr[java]'`; `--engine local` does the same work without",
-        )
+    raise EngineError.of(
+        "D4301",
+        f"no Java {OLDEST} or newer is here, and Spark needs one",
+        notes=tuple(looked),
+        hint="install one, or `pip install 'dotr[java]'`; `--engine local` does the same work without",
     )
 
 

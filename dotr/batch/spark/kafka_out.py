@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dotr.batch.spark.failures import as_own_error
-from dotr.errors import Diagnostic, UsageError
+from dotr.errors import UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,14 +29,12 @@ def sender(spark: SparkSession, place: str, format_: str) -> Send | None:
         return None
     servers, _, topic = place.removeprefix(KAFKA).rpartition("/")
     if not servers or not topic or format_ != "jsonl":
-        raise UsageError(
-            Diagnostic(
-                "D4312",
-                f"`{place}` is not a topic that events can go to"
-                if format_ == "jsonl"
-                else f"events go to Kafka as JSON lines, not as {format_}",
-                hint="kafka:HOST:9092/TOPIC, or kafka:HOST:9092,HOST:9092/TOPIC; --format jsonl",
-            )
+        raise UsageError.of(
+            "D4312",
+            f"`{place}` is not a topic that events can go to"
+            if format_ == "jsonl"
+            else f"events go to Kafka as JSON lines, not as {format_}",
+            hint="kafka:HOST:9092/TOPIC, or kafka:HOST:9092,HOST:9092/TOPIC; --format jsonl",
         )
 
     def send(lines: str) -> None:

@@ -20,7 +20,7 @@ import pyarrow as pa
 from dotr.batch.arrow_batches import graph_text
 from dotr.batch.spark import failures
 from dotr.batch.spark.failures import shipped
-from dotr.errors import DataError, Diagnostic, UsageError
+from dotr.errors import DataError, UsageError
 from dotr.events import Clock, Time
 from dotr.io.arrow_columns import integers, texts
 from dotr.io.decode.documents import STREAM_BASE
@@ -59,10 +59,10 @@ def graphs(
     """
     failures.install()
     if on_error not in ("fail", "skip"):
-        raise UsageError(Diagnostic("D4123", f"on_error cannot be `{on_error}`", hint="fail, skip or keep"))
+        raise UsageError.of("D4123", f"on_error cannot be `{on_error}`", hint="fail, skip or keep")
     if time_unit is not None and time_unit not in UNITS:
         hint = f"one of {', '.join(UNITS)}"
-        raise UsageError(Diagnostic("D4123", f"`{time_unit}` is not a unit of time", hint=hint))
+        raise UsageError.of("D4123", f"`{time_unit}` is not a unit of time", hint=hint)
     read = _mapping(template, mapping, base or STREAM_BASE, time)
     assert read.time is not None
     columns = _columns(frame)
@@ -85,7 +85,7 @@ def _mapping(
 ) -> TableMapping:
     if (template is None) == (mapping is None):
         hint = 'template="[] :celsius {temp} .", or mapping="readings.map"'
-        raise UsageError(Diagnostic("D4123", "rows are mapped by either a template or a file", hint=hint))
+        raise UsageError.of("D4123", "rows are mapped by either a template or a file", hint=hint)
     if template is not None:
         read = parse_mapping(template, "<template>", base)
     else:
@@ -95,7 +95,7 @@ def _mapping(
         read = replace(read, time=parse_cell(time, "<time>"))
     if read.time is None:
         hint = 'time="ts", or # time: ts in the mapping'
-        raise UsageError(Diagnostic("D4123", "no column is named as the time", hint=hint))
+        raise UsageError.of("D4123", "no column is named as the time", hint=hint)
     return read
 
 

@@ -28,7 +28,7 @@ from dotr.core.enrich import enricher
 from dotr.datalog.clauses import Clause
 from dotr.datalog.materialiser import Materialiser
 from dotr.datalog.schema import is_schema, schema_triples
-from dotr.errors import DataError, Diagnostic, DotrError, UnsupportedError, UsageError
+from dotr.errors import DataError, DotrError, UnsupportedError, UsageError
 from dotr.io.arrow_columns import texts
 from dotr.ir import Program
 from dotr.joins.body import AbsentPattern
@@ -64,13 +64,11 @@ def materialize(
     failures.install()
     missing = [name for name in COLUMNS if name not in triples.columns]
     if missing:
-        raise UsageError(
-            Diagnostic(
-                "D4122",
-                "a table of triples has the columns subject, predicate and object",
-                label=", ".join(triples.columns),
-                hint="rename them",
-            )
+        raise UsageError.of(
+            "D4122",
+            "a table of triples has the columns subject, predicate and object",
+            label=", ".join(triples.columns),
+            hint="rename them",
         )
     spark, table = triples.sparkSession, triples.select(*COLUMNS)
     deployment = deployed(rules, text, background)
@@ -141,13 +139,11 @@ def _reads(clause: Clause) -> str:
 
 def _joining(why: str, at_node: bool) -> UnsupportedError:
     more = "ask for repeated passes (passes=10)" if at_node else "leave the rule out"
-    return UnsupportedError(
-        Diagnostic(
-            "D4310",
-            "a rule joins triples of the data, which `materialize` processes separately",
-            notes=(why,),
-            hint=f"close it in one process (dotr query), or {more}",
-        )
+    return UnsupportedError.of(
+        "D4310",
+        "a rule joins triples of the data, which `materialize` processes separately",
+        notes=(why,),
+        hint=f"close it in one process (dotr query), or {more}",
     )
 
 
@@ -192,8 +188,8 @@ def _data(rows: Iterable[tuple[str, str, str]]) -> list[Triple]:
     found = []
     for subject, predicate, object_ in rows:
         if subject is None or predicate is None or object_ is None:
-            raise DataError(
-                Diagnostic("D2018", "a row has no subject, predicate or object", hint="leave such rows out")
+            raise DataError.of(
+                "D2018", "a row has no subject, predicate or object", hint="leave such rows out"
             )
         if not is_schema(class_relation(object_) if predicate == RDF_TYPE else predicate):
             found.append((subject, predicate, canonical(object_)))

@@ -25,7 +25,7 @@ from dotr.batch.spark import failures
 from dotr.batch.spark.failures import Batches
 from dotr.datalog.clauses import Clause
 from dotr.datalog.schema import is_schema
-from dotr.errors import Diagnostic, UnsupportedError
+from dotr.errors import UnsupportedError
 from dotr.io.arrow_columns import texts
 from dotr.ir import Var
 from dotr.joins.body import BodyPattern
@@ -158,11 +158,9 @@ def closed_by_passes(
         if count == before:
             return current
     current.unpersist()
-    raise UnsupportedError(
-        Diagnostic(
-            "D4313",
-            f"the table is not closed after {passes} {'pass' if passes == 1 else 'passes'}",
-            notes=(f"the last one found new triples; there are {count:,} now",),
-            hint="give more passes, or close it in one process (dotr query)",
-        )
+    raise UnsupportedError.of(
+        "D4313",
+        f"the table is not closed after {passes} {'pass' if passes == 1 else 'passes'}",
+        notes=(f"the last one found new triples; there are {count:,} now",),
+        hint="give more passes, or close it in one process (dotr query)",
     )

@@ -29,7 +29,7 @@ from dotr.batch.spark import failures
 from dotr.batch.spark.failures import Batches, Work, shipped
 from dotr.batch.spark.read_tasks import ReadContents, ReadLines, ReadRows
 from dotr.batch.spark.together import COLUMNS, Together
-from dotr.errors import DataError, Diagnostic, DotrError, EngineError
+from dotr.errors import DataError, DotrError, EngineError
 from dotr.events import Clock
 from dotr.io.arrow_columns import integers, texts
 from dotr.io.decode.compression import ENDINGS, is_packed
@@ -106,21 +106,17 @@ def list_files(
         if not known and len(others) == 1 and PurePath(*others).name == PurePath(place).name:
             raise unknown_format(place)
         if not known:
-            raise DataError(
-                Diagnostic("D2009", f"`{place}` has no RDF file", place=place, hint="check the path")
-            )
+            raise DataError.of("D2009", f"`{place}` has no RDF file", place=place, hint="check the path")
         found |= {path: RemoteFile(path, size) for path, size in known.items()}
     files = tuple(found[path] for path in sorted(found))
     for file in files:
         if file.size > _FETCHED and not _parted(file, mappings):
-            raise DataError(
-                Diagnostic(
-                    "D2006",
-                    f"`{file.file}` is too large to be read from there",
-                    place=file.file,
-                    label=f"{file.size} bytes",
-                    hint="`dotr convert` it to Parquet or JSON lines, which many tasks read together",
-                )
+            raise DataError.of(
+                "D2006",
+                f"`{file.file}` is too large to be read from there",
+                place=file.file,
+                label=f"{file.size} bytes",
+                hint="`dotr convert` it to Parquet or JSON lines, which many tasks read together",
             )
     return files
 
@@ -150,16 +146,14 @@ def _unreachable(place: str, error: Exception) -> DotrError:
     text = str(error)
     first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
     if "PATH_NOT_FOUND" in text:
-        return DataError(Diagnostic("D2003", f"there is no `{place}`", place=place, hint="check the path"))
+        return DataError.of("D2003", f"there is no `{place}`", place=place, hint="check the path")
     cause = next((line.strip(": ") for line in text.splitlines() if "Exception:" in line), first)
-    return EngineError(
-        Diagnostic(
-            "D4305",
-            f"Spark cannot read `{place}`",
-            place=place,
-            label=cause[:300],
-            hint="the store must be known to Spark: settings in $SPARK_CONF_DIR/spark-defaults.conf",
-        )
+    return EngineError.of(
+        "D4305",
+        f"Spark cannot read `{place}`",
+        place=place,
+        label=cause[:300],
+        hint="the store must be known to Spark: settings in $SPARK_CONF_DIR/spark-defaults.conf",
     )
 
 

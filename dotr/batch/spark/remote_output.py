@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dotr.batch.output_parts import RUN_FILE, UNFINISHED, part_name
-from dotr.errors import Diagnostic, EngineError, RefusedError
+from dotr.errors import EngineError, RefusedError
 from dotr.io.files.outputs import unwritable
 from dotr.io.output_formats import ENDINGS
 
@@ -52,13 +52,11 @@ class RemoteStore:
             self._jvm = context._jvm
             settings = context._jsc.hadoopConfiguration()
         except Exception:  # Connect raises several of its own kinds
-            raise EngineError(
-                Diagnostic(
-                    "D4306",
-                    "over Spark Connect `dotr batch` cannot name files in a remote folder",
-                    place=uri,
-                    hint="write to a folder that all workers share, or use dotr.spark.detect(…).write",
-                )
+            raise EngineError.of(
+                "D4306",
+                "over Spark Connect `dotr batch` cannot name files in a remote folder",
+                place=uri,
+                hint="write to a folder that all workers share, or use dotr.spark.detect(…).write",
             ) from None
         self._fs = self._asked(uri, lambda: self._path(uri).getFileSystem(settings))
 
@@ -180,4 +178,4 @@ def with_manifest(run: str, files: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _refused(message: str, place: str, hint: str) -> RefusedError:
-    return RefusedError(Diagnostic("D5001", message, place=place, hint=hint))
+    return RefusedError.of("D5001", message, place=place, hint=hint)

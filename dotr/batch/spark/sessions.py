@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from dotr.batch.spark.configured import configured, has_logging, is_submitted
 from dotr.batch.spark.java import find_java, without_incubator
-from dotr.errors import Diagnostic, EngineError, UsageError
+from dotr.errors import EngineError, UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,13 +51,11 @@ class SparkOptions:
         """The settings for Spark. Raises UsageError D4128 for an unknown one."""
         for name in self.conf:
             if not name.startswith("spark."):
-                raise UsageError(
-                    Diagnostic(
-                        "D4128",
-                        f"`{name}` is not a setting of Spark",
-                        notes=("spark-submit would ignore it",),
-                        hint=f"did you mean `spark.{name}`?",
-                    )
+                raise UsageError.of(
+                    "D4128",
+                    f"`{name}` is not a setting of Spark",
+                    notes=("spark-submit would ignore it",),
+                    hint=f"did you mean `spark.{name}`?",
                 )
         found = dict(self.conf)
         sent = (
@@ -116,13 +114,11 @@ def start(options: SparkOptions) -> SparkSession:
     try:
         return builder.getOrCreate()  # type: ignore[no-any-return]  # the builder is untyped
     except Exception as error:  # Py4J and gRPC raise anything
-        raise EngineError(
-            Diagnostic(
-                "D4302",
-                f"Spark does not start: {str(error).splitlines()[0] if str(error) else type(error).__name__}",
-                label=place,
-                hint="check --master; `--engine local` does the same work without Spark",
-            )
+        raise EngineError.of(
+            "D4302",
+            f"Spark does not start: {str(error).splitlines()[0] if str(error) else type(error).__name__}",
+            label=place,
+            hint="check --master; `--engine local` does the same work without Spark",
         ) from None
 
 
@@ -136,13 +132,11 @@ def _refuse_late(options: SparkOptions, master: str | None, why: str) -> None:
     }
     late = [name for name, value in given.items() if value]
     if late:
-        raise UsageError(
-            Diagnostic(
-                "D4308",
-                f"--{late[0]} comes too late: {why}",
-                label=f"its master is {master}" if late[0] == "master" and master else "",
-                hint=f"give --{late[0]} to spark-submit, or stop the session first",
-            )
+        raise UsageError.of(
+            "D4308",
+            f"--{late[0]} comes too late: {why}",
+            label=f"its master is {master}" if late[0] == "master" and master else "",
+            hint=f"give --{late[0]} to spark-submit, or stop the session first",
         )
 
 

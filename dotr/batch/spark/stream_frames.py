@@ -21,7 +21,7 @@ from dotr.batch.stream_folder import FORMATS, ORDERED, StreamOptions, known_mode
 from dotr.batch.stream_modes import choose
 from dotr.budget import BUDGET
 from dotr.core.time_units import check_units
-from dotr.errors import Diagnostic, UsageError
+from dotr.errors import UsageError
 from dotr.io.decode.documents import STREAM_BASE
 from dotr.io.python_arguments import duration
 
@@ -71,7 +71,7 @@ def stream(
     for name, value, known in (*allowed, ("format", format_, FORMATS)):
         if value not in known:
             hint = f"one of {', '.join(known)}"
-            raise UsageError(Diagnostic("D4123", f"{name} cannot be `{value}`", hint=hint))
+            raise UsageError.of("D4123", f"{name} cannot be `{value}`", hint=hint)
     deployment = deployed(rules, text, background, base, budget)
     check_units(deployment.program, clock)
     for diagnostic in deployment.program.warnings:

@@ -53,8 +53,8 @@ def files(
     """The RDF files of a folder and those below it, oldest first, at most `most` in a batch."""
     place = plain_path(folder)
     if not is_remote(place) and not os.path.isdir(place):
-        raise DataError(
-            Diagnostic("D2009", f"`{folder}` is not a folder", place=folder, hint="files appear in a folder")
+        raise DataError.of(
+            "D2009", f"`{folder}` is not a folder", place=folder, hint="files appear in a folder"
         )
     suffixes = ",".join("".join(f"[{c}{c.upper()}]" if c.isalpha() else c for c in end) for end in SUFFIXES)
     reader = spark.readStream.format("binaryFile").schema(_FILE)

@@ -37,7 +37,7 @@ from dotr.batch.spark.running import (
 )
 from dotr.batch.stream_folder import ORDERED, StreamOptions, Taken
 from dotr.core.deployment import Deployment
-from dotr.errors import Diagnostic, DotrError, UsageError
+from dotr.errors import DotrError, UsageError
 from dotr.events import Clock, Time
 from dotr.io.files.sources import SourceOptions
 from dotr.rdf.terms import Triple
@@ -91,24 +91,18 @@ def check(frame: DataFrame, out: str, checkpoint: str) -> None:
     if not frame.isStreaming:
         raise not_streaming()
     if type(frame).__module__.startswith("pyspark.sql.connect"):
-        raise UsageError(
-            Diagnostic(
-                "D4309",
-                "over Spark Connect `stream` cannot run",
-                notes=(
-                    "the engine that sees all of the stream is the driver's, and Connect has no driver here",
-                ),
-                hint="run it with spark-submit; `detect` and `materialize` work over Connect",
-            )
+        raise UsageError.of(
+            "D4309",
+            "over Spark Connect `stream` cannot run",
+            notes=("the engine that sees all of the stream is the driver's, and Connect has no driver here",),
+            hint="run it with spark-submit; `detect` and `materialize` work over Connect",
         )
     for place in (checkpoint,) if out.startswith(KAFKA) else (out, checkpoint):
         if is_remote(place):
-            raise UsageError(
-                Diagnostic(
-                    "D4127",
-                    f"`{place}` is not on this machine",
-                    hint="the driver writes events and state itself: give a folder that it can open",
-                )
+            raise UsageError.of(
+                "D4127",
+                f"`{place}` is not on this machine",
+                hint="the driver writes events and state itself: give a folder that it can open",
             )
 
 
@@ -123,10 +117,8 @@ def folder_of(out: str, checkpoint: str) -> str:
 
 
 def not_streaming() -> UsageError:
-    return UsageError(
-        Diagnostic(
-            "D4129", "the frame is not a stream", hint="dotr.spark.detect takes frames that are complete"
-        )
+    return UsageError.of(
+        "D4129", "the frame is not a stream", hint="dotr.spark.detect takes frames that are complete"
     )
 
 
@@ -213,10 +205,8 @@ def _rows(frame: DataFrame, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]
 def refuse_streaming(frame: DataFrame) -> None:
     """Raise UsageError D4129 for a stream where a complete frame is required."""
     if frame.isStreaming:
-        raise UsageError(
-            Diagnostic(
-                "D4129",
-                "the frame is a stream, which is never complete",
-                hint="dotr.spark.stream(frame, rules, out=…, checkpoint=…) takes streams",
-            )
+        raise UsageError.of(
+            "D4129",
+            "the frame is a stream, which is never complete",
+            hint="dotr.spark.stream(frame, rules, out=…, checkpoint=…) takes streams",
         )

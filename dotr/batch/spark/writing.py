@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from dotr.batch.locations import is_remote, plain_path
 from dotr.batch.spark import failures
 from dotr.batch.spark.data_source import LogSource
-from dotr.errors import Diagnostic, RefusedError, UsageError
+from dotr.errors import RefusedError, UsageError
 from dotr.io.decode.parquet import UNIT_NOTE
 
 if TYPE_CHECKING:
@@ -28,26 +28,24 @@ def write(frame: DataFrame, path: str | PathLike[str], mode: str, form: str, tim
     """
     if mode not in MODES:
         hint = f"one of {', '.join(MODES)}"
-        raise UsageError(Diagnostic("D4123", f"a mode cannot be `{mode}`", hint=hint))
+        raise UsageError.of("D4123", f"a mode cannot be `{mode}`", hint=hint)
     place = fspath(path)
     here = plain_path(place)
     if mode not in ("append", "overwrite") and not is_remote(place) and _is_taken(here):
         if mode == "ignore":
             return False
-        raise RefusedError(
-            Diagnostic("D5001", f"`{place}` exists", place=place, hint="mode append, overwrite or ignore")
+        raise RefusedError.of(
+            "D5001", f"`{place}` exists", place=place, hint="mode append, overwrite or ignore"
         )
     failures.install()
     frame.sparkSession.dataSource.register(LogSource)
     columns = [name for name in ("time", "graph", "id") if name in frame.columns]
     if not {"time", "graph"} <= set(columns):
-        raise UsageError(
-            Diagnostic(
-                "D4122",
-                "a log has the columns `time` and `graph`",
-                label=", ".join(frame.columns),
-                hint="rename them",
-            )
+        raise UsageError.of(
+            "D4122",
+            "a log has the columns `time` and `graph`",
+            label=", ".join(frame.columns),
+            hint="rename them",
         )
     writer = frame.select(*columns).write.format("dotr").option("as", form)
     noted = frame.schema["time"].metadata.get(UNIT_NOTE)

@@ -12,7 +12,7 @@ import os
 import zlib
 from typing import IO, Any
 
-from dotr.errors import DataError, Diagnostic
+from dotr.errors import DataError
 
 ENDINGS = (".gz", ".bz2", ".zst", ".zip")
 """What names of compressed files end in."""
@@ -105,17 +105,15 @@ def _only_member(plain: IO[bytes], path: str) -> IO[bytes]:
         if len(members) == 1:
             return archive.open(members[0])
     except (OSError, ValueError, RuntimeError, NotImplementedError, zipfile.BadZipFile) as error:
-        raise DataError(
-            Diagnostic("D2007", f"`{path}` is damaged: it cannot be unpacked", place=path, label=str(error))
+        raise DataError.of(
+            "D2007", f"`{path}` is damaged: it cannot be unpacked", place=path, label=str(error)
         ) from None
-    raise DataError(
-        Diagnostic(
-            "D2411",
-            f"`{path}` has {len(members)} files",
-            place=path,
-            label=", ".join(member.filename for member in members[:5]),
-            hint="unpack it into a folder and name that",
-        )
+    raise DataError.of(
+        "D2411",
+        f"`{path}` has {len(members)} files",
+        place=path,
+        label=", ".join(member.filename for member in members[:5]),
+        hint="unpack it into a folder and name that",
     )
 
 

@@ -16,7 +16,7 @@ from hashlib import blake2b
 from os.path import splitext
 from typing import IO, Any, Protocol
 
-from dotr.errors import DataError, Diagnostic
+from dotr.errors import DataError
 from dotr.io.decode import jelly
 from dotr.io.decode.compression import ENDINGS, HEAD, Unpacked, plain_name, unpacked
 
@@ -79,13 +79,11 @@ def format_of(path: str) -> Format | None:
 
 
 def unknown_format(path: str) -> DataError:
-    return DataError(
-        Diagnostic(
-            "D2008",
-            f"what is written in `{path}` cannot be inferred from its name",
-            place=path,
-            hint=f"the name ends in one of {' '.join(SUFFIXES)}, each also with {' '.join(ENDINGS)}",
-        )
+    return DataError.of(
+        "D2008",
+        f"what is written in `{path}` cannot be inferred from its name",
+        place=path,
+        hint=f"the name ends in one of {' '.join(SUFFIXES)}, each also with {' '.join(ENDINGS)}",
     )
 
 
@@ -126,8 +124,8 @@ def _opened(path: str) -> io.BytesIO | io.BufferedReader[Any]:
 
 def unreadable(path: str, error: OSError) -> DataError:
     """A file the operating system does not give us."""
-    return DataError(
-        Diagnostic("D2003", f"cannot read `{path}`: {(error.strerror or str(error)).lower()}", place=path)
+    return DataError.of(
+        "D2003", f"cannot read `{path}`: {(error.strerror or str(error)).lower()}", place=path
     )
 
 
@@ -150,13 +148,11 @@ def read_some(file: Readable, size: int, path: str) -> bytes:
     try:
         return file.read(size)
     except EOFError as error:
-        raise DataError(
-            Diagnostic(
-                "D2007",
-                f"`{path}` is damaged: its compressed data end or break early",
-                place=path,
-                label=str(error),
-            )
+        raise DataError.of(
+            "D2007",
+            f"`{path}` is damaged: its compressed data end or break early",
+            place=path,
+            label=str(error),
         ) from None
     except OSError as error:
         raise unreadable(path, error) from None
@@ -168,27 +164,23 @@ def content_hash(content: bytes) -> str:
 
 
 def too_large(path: str, limit: int) -> DataError:
-    return DataError(
-        Diagnostic(
-            "D2006",
-            f"`{path}` is larger than one document may be",
-            place=path,
-            label=f"more than {limit} bytes",
-            hint="raise --max-document, or split the file",
-        )
+    return DataError.of(
+        "D2006",
+        f"`{path}` is larger than one document may be",
+        place=path,
+        label=f"more than {limit} bytes",
+        hint="raise --max-document, or split the file",
     )
 
 
 def says_nothing(path: str, limit: int) -> DataError:
     """A source that goes on without a statement, a row or a message."""
-    return DataError(
-        Diagnostic(
-            "D2023",
-            f"`{path}` goes on and says nothing",
-            place=path,
-            label=f"more than {limit} bytes of blank lines and comments in a row",
-            hint="take them out, or raise --max-document",
-        )
+    return DataError.of(
+        "D2023",
+        f"`{path}` goes on and says nothing",
+        place=path,
+        label=f"more than {limit} bytes of blank lines and comments in a row",
+        hint="take them out, or raise --max-document",
     )
 
 
@@ -199,14 +191,12 @@ def decode(content: bytes, name: str) -> str:
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         column = error.start - (content.rfind(b"\n", 0, error.start) + 1) + 1
-        raise DataError(
-            Diagnostic(
-                "D2002",
-                f"`{name}` is not UTF-8",
-                place=f"{name}:{line}:{column}",
-                label=f"the byte 0x{content[error.start]:02X}",
-                hint="convert it, for instance with iconv -f latin1 -t utf-8",
-            )
+        raise DataError.of(
+            "D2002",
+            f"`{name}` is not UTF-8",
+            place=f"{name}:{line}:{column}",
+            label=f"the byte 0x{content[error.start]:02X}",
+            hint="convert it, for instance with iconv -f latin1 -t utf-8",
         ) from None
     return text[1:] if text.startswith("\ufeff") else text
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from dotr.errors import DataError, Diagnostic
+from dotr.errors import DataError
 from dotr.late import regex
 from dotr.rdf.terms import escape
 
@@ -103,10 +103,8 @@ class JellyText:
             from pyjelly.parse.decode import Decoder, options_from_frame  # noqa: PLC0415
         except ImportError:
             hint = "pip install 'dotr[jelly]'"
-            raise DataError(
-                Diagnostic(
-                    "D2413", "Jelly needs a package that is not installed", place=self._name, hint=hint
-                )
+            raise DataError.of(
+                "D2413", "Jelly needs a package that is not installed", place=self._name, hint=hint
             ) from None
         wrong = (
             DecodeError,
@@ -176,14 +174,12 @@ class JellyText:
         return content
 
     def _damaged(self, reason: str) -> DataError:
-        return DataError(
-            Diagnostic(
-                "D2412",
-                f"`{self._name}` cannot be read as Jelly",
-                place=self._name,
-                label=reason,
-                hint="check the file with the tool that wrote it; `jelly-cli` shows what is in it",
-            )
+        return DataError.of(
+            "D2412",
+            f"`{self._name}` cannot be read as Jelly",
+            place=self._name,
+            label=reason,
+            hint="check the file with the tool that wrote it; `jelly-cli` shows what is in it",
         )
 
     # ------------------------------------------------------------------ as a file

@@ -15,7 +15,7 @@ from math import inf, nan
 from typing import Any, NamedTuple, TypeAlias
 
 from dotr.core.parts import Part
-from dotr.errors import DataError, Diagnostic
+from dotr.errors import DataError
 from dotr.io.decode.batch_parse import MANY, BatchParser, common_head
 from dotr.io.decode.documents import (
     MAX_DOCUMENT,
@@ -205,14 +205,12 @@ def _said(line: Line, place: str) -> tuple[str | PartTexts, Said]:
         raise _no_object(place, "no text `graph`, `insert` or `delete`")
     time = value.get("time")
     if time is not None and type(time) is not int and not (isinstance(time, str) and time.isascii()):
-        raise DataError(
-            Diagnostic(
-                "D2105",
-                "the time of this line is not a timestamp",
-                place=place,
-                label=json.dumps(time)[:100],
-                hint='write "time": 12, or "time": "2026-01-01T08:00:12Z"',
-            )
+        raise DataError.of(
+            "D2105",
+            "the time of this line is not a timestamp",
+            place=place,
+            label=json.dumps(time)[:100],
+            hint='write "time": 12, or "time": "2026-01-01T08:00:12Z"',
         )
     return text, time
 
@@ -265,12 +263,10 @@ def _loaded(text: str, place: str) -> object:
 
 
 def _no_object(place: str, found: str) -> DataError:
-    return DataError(
-        Diagnostic(
-            "D2014",
-            "this line is not a time-annotated graph",
-            place=place,
-            label=found,
-            hint='write {"time": 12, "graph": "<Turtle>"}, one object a line; "" is an empty graph',
-        )
+    return DataError.of(
+        "D2014",
+        "this line is not a time-annotated graph",
+        place=place,
+        label=found,
+        hint='write {"time": 12, "graph": "<Turtle>"}, one object a line; "" is an empty graph',
     )

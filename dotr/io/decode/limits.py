@@ -17,7 +17,7 @@ import re
 from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from dotr.errors import DataError, Diagnostic
+from dotr.errors import DataError
 from dotr.late import regex
 
 if TYPE_CHECKING:
@@ -94,14 +94,12 @@ def _refuse_contexts(text: str, name: str) -> None:
     except ValueError:
         return  # reported by the parser
     if _copied_terms(value) > MAX_CONTEXT_TERMS:
-        raise DataError(
-            Diagnostic(
-                "D2020",
-                f"the contexts of `{name}` are taken up too often",
-                place=name,
-                label=f"more than {MAX_CONTEXT_TERMS:,} terms would be copied",
-                hint="give the document one context, at its head",
-            )
+        raise DataError.of(
+            "D2020",
+            f"the contexts of `{name}` are taken up too often",
+            place=name,
+            label=f"more than {MAX_CONTEXT_TERMS:,} terms would be copied",
+            hint="give the document one context, at its head",
         )
 
 
@@ -169,40 +167,34 @@ def refuse_costly_xml(text: str, name: str) -> None:
 
 def refuse_levels(name: str, place: str) -> NoReturn:
     """Raise DataError D2020 for a document that nests too deep."""
-    raise DataError(
-        Diagnostic(
-            "D2020",
-            f"`{name}` nests deeper than a document may",
-            place=place,
-            label=f"more than {MAX_NESTING} levels",
-            hint="give inner nodes names, and say what belongs to them beside each other",
-        )
+    raise DataError.of(
+        "D2020",
+        f"`{name}` nests deeper than a document may",
+        place=place,
+        label=f"more than {MAX_NESTING} levels",
+        hint="give inner nodes names, and say what belongs to them beside each other",
     )
 
 
 def refuse_prefixes(size: int, name: str, place: str) -> None:
     """Raise DataError D2020 where the prefixes that are carried on have too many characters."""
     if size > MAX_PREFIXES:
-        raise DataError(
-            Diagnostic(
-                "D2020",
-                f"`{name}` carries on more prefixes than it may",
-                place=place,
-                label=f"more than {MAX_PREFIXES:,} characters",
-                hint="write IRIs in full where a prefix is used once",
-            )
+        raise DataError.of(
+            "D2020",
+            f"`{name}` carries on more prefixes than it may",
+            place=place,
+            label=f"more than {MAX_PREFIXES:,} characters",
+            hint="write IRIs in full where a prefix is used once",
         )
 
 
 def _refuse_attributes(name: str, place: str) -> NoReturn:
-    raise DataError(
-        Diagnostic(
-            "D2020",
-            f"an element of `{name}` has more attributes than one may",
-            place=place,
-            label=f"more than {MAX_ATTRIBUTES}",
-            hint="write properties as elements",
-        )
+    raise DataError.of(
+        "D2020",
+        f"an element of `{name}` has more attributes than one may",
+        place=place,
+        label=f"more than {MAX_ATTRIBUTES}",
+        hint="write properties as elements",
     )
 
 
@@ -218,7 +210,7 @@ def _refuse_entity_bomb(text: str, name: str) -> None:
 
 
 def _swells(message: str, name: str) -> DataError:
-    return DataError(Diagnostic("D2007", message, place=name, hint="write the IRIs in full"))
+    return DataError.of("D2007", message, place=name, hint="write the IRIs in full")
 
 
 def may_grow_to(size: int) -> int:
@@ -246,14 +238,12 @@ class BoundedOutput(io.BytesIO):
 
 
 def grows(name: str) -> DataError:
-    return DataError(
-        Diagnostic(
-            "D2007",
-            f"`{name}` expands without measure",
-            place=name,
-            label="a short text whose names are long when they are written in full",
-            hint="write shorter prefixes",
-        )
+    return DataError.of(
+        "D2007",
+        f"`{name}` expands without measure",
+        place=name,
+        label="a short text whose names are long when they are written in full",
+        hint="write shorter prefixes",
     )
 
 
@@ -263,24 +253,20 @@ def has_long_term(statements: bytes) -> bool:
 
 
 def long_term(name: str) -> DataError:
-    return DataError(
-        Diagnostic(
-            "D2021",
-            f"`{name}` has a term, or a comment, that is longer than one may be",
-            place=name,
-            label=f"{MAX_TERM} bytes or more",
-            notes=("--max-document is about whole documents: it does not move this limit",),
-            hint="keep such content in a file, and its address in the graph",
-        )
+    return DataError.of(
+        "D2021",
+        f"`{name}` has a term, or a comment, that is longer than one may be",
+        place=name,
+        label=f"{MAX_TERM} bytes or more",
+        notes=("--max-document is about whole documents: it does not move this limit",),
+        hint="keep such content in a file, and its address in the graph",
     )
 
 
 def no_memory(name: str) -> DataError:
-    return DataError(
-        Diagnostic(
-            "D2022",
-            f"memory ran out while `{name}` was read",
-            place=name,
-            hint="split the document, or lower --max-document so that such are refused sooner",
-        )
+    return DataError.of(
+        "D2022",
+        f"memory ran out while `{name}` was read",
+        place=name,
+        hint="split the document, or lower --max-document so that such are refused sooner",
     )

@@ -19,7 +19,7 @@ from dataclasses import field
 from typing import NamedTuple
 
 from dotr.core.parts import Part
-from dotr.errors import DataError, Diagnostic
+from dotr.errors import DataError
 from dotr.io.decode.batch_parse import MANY, BatchParser
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE, Format, Readable, decode, read_some, too_large
 from dotr.io.decode.limits import refuse_prefixes
@@ -212,13 +212,11 @@ class _Splitter:
 
     def _inside(self, text: str) -> DataError:
         line = self.line + text.count("\n") + sum(part.count("\n") for part in self._held)
-        return DataError(
-            Diagnostic(
-                "D2015",
-                "a message ends inside a graph block",
-                place=f"{self._name}:{line}",
-                hint="close the block with } before the delimiter",
-            )
+        return DataError.of(
+            "D2015",
+            "a message ends inside a graph block",
+            place=f"{self._name}:{line}",
+            hint="close the block with } before the delimiter",
         )
 
 

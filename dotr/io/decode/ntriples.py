@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import NoReturn, TypeAlias
 
-from dotr.errors import DataError, Diagnostic
+from dotr.errors import DataError
 from dotr.late import regex
 from dotr.rdf.canonical import canonical_literal, canonical_literals
 from dotr.rdf.memo import Memo
@@ -111,12 +111,10 @@ def _object_and_graph(rest: str, name: str) -> tuple[Term, Term]:
 def refuse_rdf12(term: Term, name: str) -> NoReturn:
     """Raise DataError D2004: a triple term, or a string with a base direction."""
     what = "a triple term" if term[0] == "<" else "a string with a base direction"
-    raise DataError(
-        Diagnostic(
-            "D2004",
-            f"`{name}` has {what} of RDF 1.2, which dotr does not read",
-            place=name,
-            label=term if len(term) < 200 else term[:200] + "…",
-            hint="write RDF 1.1: give the statement a node of its own, leave the direction out",
-        )
+    raise DataError.of(
+        "D2004",
+        f"`{name}` has {what} of RDF 1.2, which dotr does not read",
+        place=name,
+        label=term if len(term) < 200 else term[:200] + "…",
+        hint="write RDF 1.1: give the statement a node of its own, leave the direction out",
     )

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from dotr.core.parts import Part
-from dotr.errors import DataError, Diagnostic, UnsupportedError
+from dotr.errors import DataError, UnsupportedError
 from dotr.events import Clock, Message, Time
 from dotr.io.arrow_columns import integers, texts
 from dotr.io.decode.batch_parse import LONG, MANY
@@ -79,22 +79,18 @@ def archive_clock(schema: pa.Schema, place: str, unit: int, utc: bool = False) -
     if not pa.types.is_timestamp(time):
         raise no_archive(place, f"`time` is {time}")
     if time.tz is None and not utc:
-        raise DataError(
-            Diagnostic("D2103", "the timestamps have no time zone", place=place, hint="write them in UTC")
-        )
+        raise DataError.of("D2103", "the timestamps have no time zone", place=place, hint="write them in UTC")
     return Clock(integer=False)
 
 
 def no_archive(place: str, found: str) -> DataError:
     """A file, or the columns `found` in it, that are not a log."""
-    return DataError(
-        Diagnostic(
-            "D2017",
-            f"`{place}` is not a log of graphs",
-            place=place,
-            label=found,
-            hint="a log has the columns time (bigint, or timestamp with zone) and graph (N-Triples)",
-        )
+    return DataError.of(
+        "D2017",
+        f"`{place}` is not a log of graphs",
+        place=place,
+        label=found,
+        hint="a log has the columns time (bigint, or timestamp with zone) and graph (N-Triples)",
     )
 
 
@@ -290,35 +286,31 @@ def batch_times(column: Any, clock: Clock) -> list[Time | None]:
         try:
             return column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).to_pylist()  # type: ignore[no-any-return]
         except pa.ArrowInvalid:
-            raise DataError(
-                Diagnostic("D2105", "a time is finer than a microsecond", hint="round the times")
+            raise DataError.of(
+                "D2105", "a time is finer than a microsecond", hint="round the times"
             ) from None
     unit = clock.unit
     times = [None if time is None else time * unit for time in column.to_pylist()]
     bad = next((time for time in times if time is not None and abs(time) >= 2**63), None)
     if bad is not None:
-        raise DataError(
-            Diagnostic(
-                "D2105", f"`{bad // unit}` lies beyond 64 bits of microseconds", hint="check --time-unit"
-            )
+        raise DataError.of(
+            "D2105", f"`{bad // unit}` lies beyond 64 bits of microseconds", hint="check --time-unit"
         )
     return times
 
 
 def not_there(place: str) -> UnsupportedError:
     """A message that changes what lasts, where instants are looked at apart from each other."""
-    return UnsupportedError(
-        Diagnostic(
-            "D4160",
-            "this message inserts or deletes, which a batch does not do",
-            place=place,
-            hint="replay the log in one process: dotr run",
-        )
+    return UnsupportedError.of(
+        "D4160",
+        "this message inserts or deletes, which a batch does not do",
+        place=place,
+        hint="replay the log in one process: dotr run",
     )
 
 
 def missing(place: str, what: str) -> DataError:
-    return DataError(Diagnostic("D2018", f"a row has no {what}", place=place, hint="leave such rows out"))
+    return DataError.of("D2018", f"a row has no {what}", place=place, hint="leave such rows out")
 
 
 _DAMAGE = (OSError, pa.ArrowException, UnicodeDecodeError)
@@ -327,7 +319,7 @@ _DAMAGE = (OSError, pa.ArrowException, UnicodeDecodeError)
 
 def _damaged(path: str, error: Exception) -> DataError:
     reason = (getattr(error, "strerror", None) or str(error).partition("\n")[0]).lower()
-    return DataError(Diagnostic("D2003", f"cannot read `{path}`: {reason}", place=path))
+    return DataError.of("D2003", f"cannot read `{path}`: {reason}", place=path)
 
 
 class ArchiveWriter:

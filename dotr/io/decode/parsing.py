@@ -20,7 +20,7 @@ from typing import IO, TypeAlias, cast
 import pyoxigraph as ox
 from pyoxigraph import parse, serialize
 
-from dotr.errors import DataError, Diagnostic
+from dotr.errors import DataError
 from dotr.io.decode.documents import QUAD_FORMATS, STREAM_BASE, Format, Readable
 from dotr.io.decode.limits import (
     MAX_NESTING,
@@ -260,28 +260,22 @@ def _too_much(error: MemoryError, name: str) -> DataError:
 def _unreadable(error: SyntaxError, text: str, format_: Format, name: str, skipped: int) -> DataError:
     reason = _TRAILER.sub("", _POSITION.sub("", str(error.msg)))
     if "LoadDocumentCallback" in reason:
-        return DataError(
-            Diagnostic(
-                "D2005",
-                f"`{name}` refers to a context that is not in it",
-                place=name,
-                notes=("dotr never reads from the network",),
-                hint="put the content of the context into the document",
-            )
+        return DataError.of(
+            "D2005",
+            f"`{name}` refers to a context that is not in it",
+            place=name,
+            notes=("dotr never reads from the network",),
+            hint="put the content of the context into the document",
         )
     if error.lineno is None:
-        return DataError(
-            Diagnostic("D2001", f"`{name}` cannot be read as {format_.value}", place=name, label=reason)
-        )
+        return DataError.of("D2001", f"`{name}` cannot be read as {format_.value}", place=name, label=reason)
     excerpt = _line(text, error.lineno).strip()
-    return DataError(
-        Diagnostic(
-            "D2001",
-            f"`{name}` cannot be read as {format_.value}: {reason}",
-            place=f"{name}:{error.lineno - skipped}:{error.offset}",
-            label=excerpt if len(excerpt) < 200 else "",
-            hint=_hint(reason),
-        )
+    return DataError.of(
+        "D2001",
+        f"`{name}` cannot be read as {format_.value}: {reason}",
+        place=f"{name}:{error.lineno - skipped}:{error.offset}",
+        label=excerpt if len(excerpt) < 200 else "",
+        hint=_hint(reason),
     )
 
 
@@ -311,12 +305,10 @@ def _hint(reason: str) -> str:
 def _half_character(text: str, name: str) -> DataError:
     at = next(place for place, char in enumerate(text) if "\ud800" <= char <= "\udfff")
     line = text.count("\n", 0, at) + 1
-    return DataError(
-        Diagnostic(
-            "D2002",
-            f"`{name}` has half a character of UTF-16",
-            place=f"{name}:{line}:{at - text.rfind(chr(10), 0, at)}",
-            label=f"\\u{ord(text[at]):04X}",
-            hint="such escapes stand in pairs in JSON, and nowhere else",
-        )
+    return DataError.of(
+        "D2002",
+        f"`{name}` has half a character of UTF-16",
+        place=f"{name}:{line}:{at - text.rfind(chr(10), 0, at)}",
+        label=f"\\u{ord(text[at]):04X}",
+        hint="such escapes stand in pairs in JSON, and nowhere else",
     )

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, chain
 from typing import TypeAlias
 
-from dotr.errors import DataError, Diagnostic
+from dotr.errors import DataError
 from dotr.io.decode.documents import MAX_DOCUMENT, Format, decode, too_large
 from dotr.io.decode.line_blocks import Read, line_blocks
 from dotr.io.decode.ntriples import Run
@@ -133,13 +133,8 @@ def parsed_line(text: bytes, name: str, line: int) -> list[Quad]:
     except DataError as error:
         raise _moved(error, name, line) from None
     if len(quads) > 1:
-        raise DataError(
-            Diagnostic(
-                "D2001",
-                f"`{name}` has several statements in one line",
-                place=f"{name}:{line}",
-                hint="part them",
-            )
+        raise DataError.of(
+            "D2001", f"`{name}` has several statements in one line", place=f"{name}:{line}", hint="part them"
         )
     return quads
 

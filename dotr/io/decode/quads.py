@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field
 from itertools import chain
 
-from dotr.errors import DataError, Diagnostic
+from dotr.errors import DataError
 from dotr.io.decode.documents import (
     MAX_DOCUMENT,
     STREAM_BASE,
@@ -182,14 +182,12 @@ def refused_lines(block: QuadBlock, name: str) -> DataError:
             parsed_line(text.encode("utf-8", "surrogateescape"), name, line)
         except DataError as error:
             return error
-    return DataError(
-        Diagnostic(
-            "D2019",
-            f"graph {block.name} stands beside a line that cannot be read",
-            place=_at(name, block.line),
-            notes=("the line may have been one of its quads",),
-            hint="correct the line and feed the graph again",
-        )
+    return DataError.of(
+        "D2019",
+        f"graph {block.name} stands beside a line that cannot be read",
+        place=_at(name, block.line),
+        notes=("the line may have been one of its quads",),
+        hint="correct the line and feed the graph again",
     )
 
 
@@ -364,36 +362,30 @@ def _at(name: str, line: int) -> str:
 
 
 def _only_default(name: str) -> DataError:
-    return DataError(
-        Diagnostic(
-            "D2012",
-            f"`{name}` has triples but no named graph",
-            place=name,
-            hint="put every time-annotated graph into a named graph, or name a file of one graph .ttl or .nt",
-        )
+    return DataError.of(
+        "D2012",
+        f"`{name}` has triples but no named graph",
+        place=name,
+        hint="put every time-annotated graph into a named graph, or name a file of one graph .ttl or .nt",
     )
 
 
 def _stray(triple: Triple, name: str, line: int) -> DataError:
-    return DataError(
-        Diagnostic(
-            "D2012",
-            f"`{name}` has a triple in the default graph that is about no graph beside it",
-            place=_at(name, line),
-            label=" ".join(triple)[:300],
-            notes=("a stream's default graph says things about its named graphs, above all when they hold",),
-            hint="move it into the named graph it belongs to, or into the background",
-        )
+    return DataError.of(
+        "D2012",
+        f"`{name}` has a triple in the default graph that is about no graph beside it",
+        place=_at(name, line),
+        label=" ".join(triple)[:300],
+        notes=("a stream's default graph says things about its named graphs, above all when they hold",),
+        hint="move it into the named graph it belongs to, or into the background",
     )
 
 
 def _apart(graph: Term, name: str, line: int) -> DataError:
-    return DataError(
-        Diagnostic(
-            "D2013",
-            f"the quads of graph {graph} do not stand together",
-            place=_at(name, line),
-            notes=(f"a document of more than {WHOLE} bytes is streamed, one graph after the other",),
-            hint="sort it so that the quads of a graph are neighbours, their stamp directly before them",
-        )
+    return DataError.of(
+        "D2013",
+        f"the quads of graph {graph} do not stand together",
+        place=_at(name, line),
+        notes=(f"a document of more than {WHOLE} bytes is streamed, one graph after the other",),
+        hint="sort it so that the quads of a graph are neighbours, their stamp directly before them",
     )

@@ -18,7 +18,7 @@ from dataclasses import field
 from typing import NamedTuple
 
 from dotr.core.parts import Part
-from dotr.errors import DataError, Diagnostic
+from dotr.errors import DataError
 from dotr.io.decode.documents import STREAM_BASE, Format, decode
 from dotr.io.decode.json_lines import Line
 from dotr.io.decode.limits import refuse_prefixes
@@ -211,10 +211,10 @@ class Patches:
         return triples if len(triples) == len(rows) else None
 
     def _no_row(self, line: Line, message: str, hint: str) -> DataError:
-        return DataError(Diagnostic("D2204", message, place=f"{self.name}:{line.number}", hint=hint))
+        return DataError.of("D2204", message, place=f"{self.name}:{line.number}", hint=hint)
 
     def _refused(self, line: Line, message: str, hint: str) -> DataError:
-        return DataError(Diagnostic("D2205", message, place=f"{self.name}:{line.number}", hint=hint))
+        return DataError.of("D2205", message, place=f"{self.name}:{line.number}", hint=hint)
 
     def unfinished(self) -> DataError:
         """The file ends inside of a transaction."""

@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from dotr.errors import DataError, Diagnostic
+from dotr.errors import DataError
 from dotr.io.decode.documents import (
     MAX_DOCUMENT,
     STREAM_BASE,
@@ -67,13 +67,11 @@ def read_background(
         if format_ is None:
             raise unknown_format(path)
         if format_ in (Format.JSONLINES, Format.PATCH, Format.PARQUET):
-            raise DataError(
-                Diagnostic(
-                    "D2010",
-                    f"`{path}` is a stream, no background",
-                    place=path,
-                    hint="give it as a SOURCE; a background has no time",
-                )
+            raise DataError.of(
+                "D2010",
+                f"`{path}` is a stream, no background",
+                place=path,
+                hint="give it as a SOURCE; a background has no time",
             )
         try:
             content = read_bytes(path, limit)
@@ -124,13 +122,11 @@ class BackgroundFiles:
         now = self._stamps()
         if now != self._seen:
             changed = min({path for path, _, _ in set(now) ^ set(self._seen)})
-            raise DataError(
-                Diagnostic(
-                    "D2203",
-                    f"`{changed}` was written while a run goes on over it",
-                    place=changed,
-                    notes=("what is inserted and deleted now is so beside the background that was deployed",),
-                    hint="begin again, or let the new background hold from a time on",
-                )
+            raise DataError.of(
+                "D2203",
+                f"`{changed}` was written while a run goes on over it",
+                place=changed,
+                notes=("what is inserted and deleted now is so beside the background that was deployed",),
+                hint="begin again, or let the new background hold from a time on",
             )
         return triples

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import field
 
-from dotr.errors import DataError, Diagnostic
+from dotr.errors import DataError
 from dotr.events import Time
 from dotr.io.decode.documents import Format, Readable, decode, read_some, too_large
 from dotr.io.decode.parsing import parse_runs, stream_runs
@@ -117,14 +117,12 @@ class DumpReader:
         wanted = short(self.options.split)
         classes = sorted(parts.classes, key=lambda one: (-parts.classes[one], one))[:5]
         listed = ", ".join(f"{short(one)} ({parts.classes[one]:,})" for one in classes)
-        return DataError(
-            Diagnostic(
-                "D2410",
-                f"nothing in `{self.name}` is of the class {wanted} or has that property",
-                place=self.name,
-                label=f"it has {listed}" if listed else "it has no classes",
-                hint=f"--split {short(classes[0])}" if classes else "--split takes a property, too",
-            )
+        return DataError.of(
+            "D2410",
+            f"nothing in `{self.name}` is of the class {wanted} or has that property",
+            place=self.name,
+            label=f"it has {listed}" if listed else "it has no classes",
+            hint=f"--split {short(classes[0])}" if classes else "--split takes a property, too",
         )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field
 from typing import Any
 
-from dotr.errors import Diagnostic, UsageError
+from dotr.errors import UsageError
 from dotr.events import Clock
 from dotr.io.error_policy import ErrorPolicy, graphs_alone
 from dotr.io.files.table_reader import TableReader
@@ -59,4 +59,4 @@ def _batches(frame: Any) -> tuple[Any, Sequence[Any]]:
     if hasattr(frame, "__arrow_c_stream__"):
         return _batches(pa.table(frame))
     hint = "give a path, a pandas frame or an Arrow table"
-    raise UsageError(Diagnostic("D4153", f"{type(frame).__name__} is not a table", hint=hint))
+    raise UsageError.of("D4153", f"{type(frame).__name__} is not a table", hint=hint)

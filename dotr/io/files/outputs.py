@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, Protocol
 
-from dotr.errors import Diagnostic, EngineError, RefusedError
+from dotr.errors import EngineError, RefusedError
 
 _BUFFER = 1 << 16
 
@@ -176,11 +176,11 @@ def unwritable(path: str, error: OSError) -> EngineError:
     folder = os.path.dirname(path)
     if isinstance(error, FileNotFoundError) and folder and not os.path.isdir(folder):
         reason, hint = f"there is no folder `{folder}`", f"make it first: mkdir -p {folder}"
-    return EngineError(Diagnostic("D4201", f"cannot write {path}: {reason}", place=path, hint=hint))
+    return EngineError.of("D4201", f"cannot write {path}: {reason}", place=path, hint=hint)
 
 
 def _exists(path: Path, unfinished: bool) -> RefusedError:
     what = "was left by a run that did not finish" if unfinished else "exists"
-    return RefusedError(
-        Diagnostic("D5001", f"`{path}` {what}", place=str(path), hint="give another name, or --overwrite")
+    return RefusedError.of(
+        "D5001", f"`{path}` {what}", place=str(path), hint="give another name, or --overwrite"
     )

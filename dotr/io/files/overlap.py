@@ -17,7 +17,7 @@ from fnmatch import fnmatch
 from itertools import product
 from typing import TypeAlias
 
-from dotr.errors import DataError, Diagnostic, RefusedError
+from dotr.errors import DataError, RefusedError
 from dotr.io.decode.documents import format_of
 from dotr.io.files.sources import resolve
 
@@ -83,12 +83,10 @@ def _files(inputs: Sequence[str]) -> Iterator[str]:
 
 
 def _refused(output: str, file: str) -> RefusedError:
-    return RefusedError(
-        Diagnostic(
-            "D5002",
-            f"`{output}` is also read by this run",
-            place=file,
-            notes=("what is read would be lost, or what is written would be read again",),
-            hint="give the output another name",
-        )
+    return RefusedError.of(
+        "D5002",
+        f"`{output}` is also read by this run",
+        place=file,
+        notes=("what is read would be lost, or what is written would be read again",),
+        hint="give the output another name",
     )

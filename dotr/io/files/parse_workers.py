@@ -23,7 +23,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import IO, Any, NamedTuple, TypeAlias
 
-from dotr.errors import DataError, Diagnostic, EngineError
+from dotr.errors import DataError, EngineError
 from dotr.io.decode.json_lines import LineBatch, Lines, Said
 from dotr.rdf.terms import Triple
 
@@ -129,14 +129,12 @@ def _received(worker: subprocess.Popen[bytes]) -> list[Found]:
 
 def _ended(worker: subprocess.Popen[bytes]) -> EngineError:
     status = worker.wait()
-    return EngineError(
-        Diagnostic(
-            "D4314",
-            "a process that parses for this run ended early",
-            label=f"signal {-status}" if status < 0 else f"status {status}",
-            notes=("most likely memory ran out and the system ended it",),
-            hint="--jobs 1 parses in the process of the rules",
-        )
+    return EngineError.of(
+        "D4314",
+        "a process that parses for this run ended early",
+        label=f"signal {-status}" if status < 0 else f"status {status}",
+        notes=("most likely memory ran out and the system ended it",),
+        hint="--jobs 1 parses in the process of the rules",
     )
 
 

@@ -24,7 +24,7 @@ from difflib import get_close_matches
 from typing import IO, TYPE_CHECKING
 
 from dotr.core.parts import all_triples
-from dotr.errors import DataError, Diagnostic
+from dotr.errors import DataError
 from dotr.events import Clock, Time
 from dotr.io.decode.documents import content_hash, format_of
 from dotr.io.error_policy import ErrorPolicy, graphs_alone
@@ -176,14 +176,12 @@ class Sources:
             return
         size = _size(file) or 0
         if size > self.options.max_document:
-            raise DataError(
-                Diagnostic(
-                    "D2016",
-                    f"`{file}` is not in time order and too large to be sorted here",
-                    place=file,
-                    label=f"{size} bytes",
-                    hint="sort it, feed it alone with --lateness, or raise --max-document",
-                )
+            raise DataError.of(
+                "D2016",
+                f"`{file}` is not in time order and too large to be sorted here",
+                place=file,
+                label=f"{size} bytes",
+                hint="sort it, feed it alone with --lateness, or raise --max-document",
             )
         yield from _sorted(list(items), self._bookmark(file))
 
@@ -275,10 +273,8 @@ def resolve(paths: Sequence[str], mappings: Sequence[TableMapping] = ()) -> list
         elif os.path.isdir(path):
             found = files_below(path, mappings)
             if not found:
-                raise DataError(
-                    Diagnostic(
-                        "D2009", f"the folder `{path}` has no RDF file", place=path, hint="check the path"
-                    )
+                raise DataError.of(
+                    "D2009", f"the folder `{path}` has no RDF file", place=path, hint="check the path"
                 )
             files.extend(found)
         elif os.path.lexists(path):
@@ -286,13 +282,11 @@ def resolve(paths: Sequence[str], mappings: Sequence[TableMapping] = ()) -> list
         elif glob.has_magic(path):
             matched = sorted(f for f in glob.glob(path, recursive=True) if os.path.isfile(f))
             if not matched:
-                raise DataError(
-                    Diagnostic("D2009", f"no file matches `{path}`", place=path, hint="check the pattern")
-                )
+                raise DataError.of("D2009", f"no file matches `{path}`", place=path, hint="check the pattern")
             files.extend(matched)
         else:
             hint = _nearest_path(path) or "check the path"
-            raise DataError(Diagnostic("D2003", f"there is no `{path}`", place=path, hint=hint))
+            raise DataError.of("D2003", f"there is no `{path}`", place=path, hint=hint)
     return files
 
 

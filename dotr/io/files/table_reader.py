@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Any, Protocol
 
 from dotr.core.parts import Part, all_triples
-from dotr.errors import DataError, Diagnostic
+from dotr.errors import DataError
 from dotr.events import Time
 from dotr.io.decode.documents import read_some, says_nothing, too_large
 from dotr.io.decode.json_lines import Line, raw_lines
@@ -277,17 +277,15 @@ def _refuse_wide(block: bytes, name: str) -> None:
     """Raise DataError D2002 for UTF-16."""
     if block[:2] in (b"\xff\xfe", b"\xfe\xff") or (block[:200].count(b"\0") * 3 > len(block[:200])):
         hint = "convert it: iconv -f utf-16 -t utf-8"
-        raise DataError(Diagnostic("D2002", f"`{name}` is UTF-16", place=f"{name}:1", hint=hint))
+        raise DataError.of("D2002", f"`{name}` is UTF-16", place=f"{name}:1", hint=hint)
 
 
 def without_mapping(path: str) -> DataError:
     """A table, and no mapping for it."""
-    return DataError(
-        Diagnostic(
-            "D2407",
-            f"`{path}` is a table, and no mapping says what its rows mean",
-            place=path,
-            hint=f"dotr map new {path} > readings.map proposes one; then add --map readings.map "
-            "(in a file of tests `map: readings.map` behind `from:`)",
-        )
+    return DataError.of(
+        "D2407",
+        f"`{path}` is a table, and no mapping says what its rows mean",
+        place=path,
+        hint=f"dotr map new {path} > readings.map proposes one; then add --map readings.map "
+        "(in a file of tests `map: readings.map` behind `from:`)",
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dotr.errors import DataError, Diagnostic
+from dotr.errors import DataError
 
 
 def open_columns(path: str, file: bytes | str, form: str) -> tuple[Any, Iterator[Any]]:
@@ -29,11 +29,9 @@ def open_columns(path: str, file: bytes | str, form: str) -> tuple[Any, Iterator
             stream = pa.ipc.open_stream(file if not isinstance(file, str) else pa.memory_map(file))
             return stream.schema, iter(stream)
     except (pa.ArrowException, OSError) as error:
-        raise DataError(
-            Diagnostic(
-                "D2017",
-                f"`{path}` cannot be read as {form.capitalize()}",
-                place=path,
-                label=str(error).splitlines()[0][:200],
-            )
+        raise DataError.of(
+            "D2017",
+            f"`{path}` cannot be read as {form.capitalize()}",
+            place=path,
+            label=str(error).splitlines()[0][:200],
         ) from None

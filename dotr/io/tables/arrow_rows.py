@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from dotr.errors import DataError, Diagnostic
+from dotr.errors import DataError
 from dotr.events import Clock
 
 BATCH = 4096
@@ -72,13 +72,11 @@ def _texts(array: Any, name: str, place: str) -> list[str | None]:
         return [None if value is None else value.isoformat() for value in array.to_pylist()]
     if pa.types.is_null(kind):
         return [None] * len(array)
-    raise DataError(
-        Diagnostic(
-            "D2408",
-            f"the column `{name}` is of the type {kind}",
-            place=place,
-            hint="a cell is one value: text, number, time or truth value",
-        )
+    raise DataError.of(
+        "D2408",
+        f"the column `{name}` is of the type {kind}",
+        place=place,
+        hint="a cell is one value: text, number, time or truth value",
     )
 
 

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 from dotr.codegen import execute
 from dotr.core.parts import Part
-from dotr.errors import DataError, Diagnostic
+from dotr.errors import DataError
 from dotr.events import Message, Time
 from dotr.io.local_time import zone_of
 from dotr.io.tables.cells import (
@@ -145,15 +145,13 @@ def _positions(mapping: TableMapping, columns: Sequence[str], place: str) -> dic
         hint = nearest(cell.column, columns)
         if len(columns) == 1 and (found := next((d for d in ";\t|," if d in columns[0]), "")):
             hint = f"the mapping can say: # delimiter: {'tab' if found == chr(9) else found}"
-        raise DataError(
-            Diagnostic(
-                "D2402",
-                f"{'two columns are' if twice else 'no column is'} called `{cell.column}`",
-                place=place,
-                label=", ".join(map(excerpt, columns[:20])) or "no columns",
-                notes=(f"`{mapping.name}` uses it",),
-                hint=hint or "check the names in the mapping, or say # columns: a, b, c",
-            )
+        raise DataError.of(
+            "D2402",
+            f"{'two columns are' if twice else 'no column is'} called `{cell.column}`",
+            place=place,
+            label=", ".join(map(excerpt, columns[:20])) or "no columns",
+            notes=(f"`{mapping.name}` uses it",),
+            hint=hint or "check the names in the mapping, or say # columns: a, b, c",
         )
     return positions
 
@@ -460,9 +458,7 @@ def _without_repeats(triples: list[Any]) -> list[Any]:
 def cell_error(error: CellError, place: str, raw: str = "") -> DataError:
     """The diagnostic of a row."""
     where = f"{place}, column `{error.column}`" if error.column else place
-    return DataError(
-        Diagnostic(error.code, error.message, place=where, label=raw and excerpt(raw), hint=error.hint)
-    )
+    return DataError.of(error.code, error.message, place=where, label=raw and excerpt(raw), hint=error.hint)
 
 
 def cells_used(mapping: TableMapping) -> Iterator[str]:

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-from dotr.errors import DataError, Diagnostic
+from dotr.errors import DataError
 from dotr.io.decode.documents import Format
 from dotr.io.decode.parsing import parse_triples
 from dotr.lang.grammar.base import WELL_KNOWN
@@ -233,4 +233,4 @@ def cells_of(triples: Sequence[TemplateTriple]) -> Iterator[Cell]:
 
 def wrong(message: str, place: str, hint: str = "", label: str = "") -> DataError:
     """A mapping that cannot be read."""
-    return DataError(Diagnostic("D2401", message, place=place, label=label, hint=hint))
+    return DataError.of("D2401", message, place=place, label=label, hint=hint)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import islice
 
-from dotr.errors import DataError, Diagnostic
+from dotr.errors import DataError
 from dotr.io.decode.documents import open_document, read_some
 from dotr.io.decode.json_lines import raw_lines
 from dotr.io.tables.arrow_files import open_columns
@@ -47,8 +47,8 @@ def sample(path: str, most: int) -> TableSample:
     whole = head if len(head) < _HEAD else head[: head.rfind(b"\n") + 1]
     found = _of_json(path, whole, most) if form == "jsonl" else _of_csv(whole, form == "tsv", most)
     if not found.columns or not found.rows:
-        raise DataError(
-            Diagnostic("D2403", f"`{path}` has no rows", place=path, hint="a header line, and rows below it")
+        raise DataError.of(
+            "D2403", f"`{path}` has no rows", place=path, hint="a header line, and rows below it"
         )
     return found
 
