@@ -130,8 +130,9 @@ class Emitter:
             if len(parts) == 1:
                 _, own, write = parts[0]
                 return write(own, ((match_hash(time, chosen), values),), stamp)
-        if len({match[0] for match in matches}) == len(matches) > 2:
-            together = self._together(matches, stamp)
+        if len(matches) > 2 and matches[0][0] != matches[1][0]:
+            once = len({match[0] for match in matches}) == len(matches)
+            together = self._together(matches, stamp) if once else None
             if together is not None:
                 return together
         runs: dict[Rules, list[RawMatch]] = {}
