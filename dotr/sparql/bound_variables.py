@@ -9,77 +9,57 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
-from dotr.ir import (
-    Aggregate,
-    Attribute,
-    Bind,
-    Call,
-    Const,
-    Element,
-    Exists,
-    Expression,
-    Filter,
-    GroupPattern,
-    Minus,
-    OptionalGroup,
-    Select,
-    SubSelect,
-    TimeOf,
-    Triples,
-    Union,
-    Values,
-    Var,
-)
+from dotr import ir
 
 
-def visible(group: GroupPattern) -> tuple[str, ...]:
+def visible(group: ir.GroupPattern) -> tuple[str, ...]:
     """Names of the variables in scope at the end of `group`, in order of first appearance."""
     return tuple(dict.fromkeys(name for element in group.elements for name in _element(element)))
 
 
-def _element(element: Element) -> Iterator[str]:
+def _element(element: ir.Element) -> Iterator[str]:
     match element:
-        case Triples(patterns):
+        case ir.Triples(patterns):
             for pattern in patterns:
                 for node in (pattern.subject, pattern.predicate, pattern.object):
-                    if isinstance(node, Var) and node.name[0] != ".":
+                    if isinstance(node, ir.Var) and node.name[0] != ".":
                         yield node.name
-        case Filter() | Minus():
+        case ir.Filter() | ir.Minus():
             pass
-        case Bind(_, variable):
+        case ir.Bind(_, variable):
             yield variable.name
-        case Values(variables, _):
+        case ir.Values(variables, _):
             yield from (variable.name for variable in variables)
-        case Union(branches):
+        case ir.Union(branches):
             for branch in branches:
                 yield from visible(branch)
-        case OptionalGroup(group):
+        case ir.OptionalGroup(group):
             yield from visible(group)
-        case SubSelect(select):
+        case ir.SubSelect(select):
             yield from select.variables
-        case GroupPattern():
+        case ir.GroupPattern():
             yield from visible(element)
         case _:
             assert_never(element)
 
 
-def subexpressions(expression: Expression) -> Iterator[Expression]:
+def subexpressions(expression: ir.Expression) -> Iterator[ir.Expression]:
     """The expression and its subexpressions, parents first; without the patterns of EXISTS."""
     yield expression
     match expression:
-        case Call(_, arguments):
+        case ir.Call(_, arguments):
             for argument in arguments:
                 yield from subexpressions(argument)
-        case Aggregate(_, argument):
+        case ir.Aggregate(_, argument):
             if argument is not None:
                 yield from subexpressions(argument)
-        case Const() | Var() | Attribute() | TimeOf() | Exists():
+        case ir.Const() | ir.Var() | ir.Attribute() | ir.TimeOf() | ir.Exists():
             pass
         case _:
             assert_never(expression)
 
 
-def solution_expressions(select: Select) -> Iterator[Expression]:
+def solution_expressions(select: ir.Select) -> Iterator[ir.Expression]:
     """The expressions of SELECT, HAVING and ORDER BY of one query (not of its pattern or GROUP BY)."""
     for projection in select.projection:
         if projection.expression is not None:
@@ -89,16 +69,16 @@ def solution_expressions(select: Select) -> Iterator[Expression]:
         yield key.expression
 
 
-def is_grouped(select: Select) -> bool:
+def is_grouped(select: ir.Select) -> bool:
     """Whether solutions are grouped: GROUP BY, or an aggregate anywhere (SPARQL 1.1, sec. 18.2.4.1)."""
     return bool(select.group_by) or any(
-        isinstance(part, Aggregate)
+        isinstance(part, ir.Aggregate)
         for expression in solution_expressions(select)
         for part in subexpressions(expression)
     )
 
 
-def names(select: Select) -> set[str]:
+def names(select: ir.Select) -> set[str]:
     """Every variable name in the query, in scope or not."""
     found = set(select.variables)
     for projection in select.projection:
@@ -114,41 +94,41 @@ def names(select: Select) -> set[str]:
     return found | names_of_group(select.where)
 
 
-def names_of_group(group: GroupPattern) -> set[str]:
+def names_of_group(group: ir.GroupPattern) -> set[str]:
     """Every variable name in a group, including blank nodes."""
     found: set[str] = set()
     for element in group.elements:
         match element:
-            case Triples(patterns):
+            case ir.Triples(patterns):
                 for pattern in patterns:
                     nodes = (pattern.subject, pattern.predicate, pattern.object)
-                    found.update(node.name for node in nodes if isinstance(node, Var))
-            case Filter(condition):
+                    found.update(node.name for node in nodes if isinstance(node, ir.Var))
+            case ir.Filter(condition):
                 found |= _names_of(condition)
-            case Bind(expression, variable):
+            case ir.Bind(expression, variable):
                 found |= _names_of(expression) | {variable.name}
-            case Values(variables, _):
+            case ir.Values(variables, _):
                 found.update(variable.name for variable in variables)
-            case Union(branches):
+            case ir.Union(branches):
                 for branch in branches:
                     found |= names_of_group(branch)
-            case OptionalGroup(inner) | Minus(inner):
+            case ir.OptionalGroup(inner) | ir.Minus(inner):
                 found |= names_of_group(inner)
-            case SubSelect(select):
+            case ir.SubSelect(select):
                 found |= names(select)
-            case GroupPattern():
+            case ir.GroupPattern():
                 found |= names_of_group(element)
             case _:
                 assert_never(element)
     return found
 
 
-def _names_of(expression: Expression | None) -> set[str]:
+def _names_of(expression: ir.Expression | None) -> set[str]:
     found: set[str] = set()
     if expression is not None:
         for part in subexpressions(expression):
-            if isinstance(part, Var):
+            if isinstance(part, ir.Var):
                 found.add(part.name)
-            elif isinstance(part, Exists):
+            elif isinstance(part, ir.Exists):
                 found |= names_of_group(part.pattern)
     return found

@@ -14,18 +14,7 @@ from dotr.ir import Attribute, Exists, Expression, TimeOf, Var
 from dotr.joins.body import Check, View
 from dotr.joins.store import TripleIndex
 from dotr.rdf.terms import Term
-from dotr.sparql.algebra import (
-    Aggregation,
-    Algebra,
-    BasicGraphPattern,
-    Extend,
-    FilterOf,
-    Join,
-    LeftJoin,
-    MinusOf,
-    UnionOf,
-    branches_of,
-)
+from dotr.sparql import algebra
 from dotr.sparql.leaves import NO_LIMIT, ExistsLeaf, Leaf, Scalars
 from dotr.sparql.solution_operators import (
     Compute,
@@ -57,7 +46,7 @@ class Builder:
         self,
         store: TripleIndex,
         limit: int = NO_LIMIT,
-        checks: Callable[[BasicGraphPattern], Sequence[Check]] = lambda conjunction: (),
+        checks: Callable[[algebra.BasicGraphPattern], Sequence[Check]] = lambda conjunction: (),
         meter: Meter | None = None,
     ) -> None:
         self.store = store
@@ -67,44 +56,44 @@ class Builder:
         self._limit = limit
         self._checks = checks
 
-    def root(self, node: Algebra) -> SolutionOperator:
+    def root(self, node: algebra.Algebra) -> SolutionOperator:
         """The operator of a whole query."""
-        branches = branches_of(node)
+        branches = algebra.branches_of(node)
         if branches is None:
             return self.operator(node)
         leaves = [self._leaf(branch, self._checks(branch)) for branch in branches]
         return leaves[0] if len(leaves) == 1 else UnionOperator(leaves, self.meter)
 
-    def _leaf(self, node: BasicGraphPattern, checks: Sequence[Check] = ()) -> Leaf:
+    def _leaf(self, node: algebra.BasicGraphPattern, checks: Sequence[Check] = ()) -> Leaf:
         leaf = Leaf(node, self.store, checks, limit=self._limit, meter=self.meter)
         self.leaves.append(leaf)
         return leaf
 
-    def operator(self, node: Algebra) -> SolutionOperator:
+    def operator(self, node: algebra.Algebra) -> SolutionOperator:
         """The operator of an algebra node and its descendants."""
         meter = self.meter
         match node:
-            case BasicGraphPattern():
+            case algebra.BasicGraphPattern():
                 return self._leaf(node)
-            case Join(left, right):
+            case algebra.Join(left, right):
                 return JoinOperator(self.operator(left), self.operator(right), meter)
-            case LeftJoin(left, right, conditions):
+            case algebra.LeftJoin(left, right, conditions):
                 tests = self._tests(conditions) if conditions else None
                 return LeftJoinOperator(self.operator(left), self.operator(right), tests, meter)
-            case MinusOf(left, right):
+            case algebra.MinusOf(left, right):
                 return DifferenceOperator(self.operator(left), self.operator(right), meter)
-            case UnionOf(branches):
+            case algebra.UnionOf(branches):
                 return UnionOperator([self.operator(branch) for branch in branches], meter)
-            case FilterOf(inner, condition, ()):
+            case algebra.FilterOf(inner, condition, ()):
                 return FilterOperator(self.operator(inner), self._tests((condition,)), meter)
-            case FilterOf(inner, condition, patterns):
+            case algebra.FilterOf(inner, condition, patterns):
                 return self._exists(self.operator(inner), condition, patterns)
-            case Extend(inner, variable, expression):
+            case algebra.Extend(inner, variable, expression):
                 compute = self.scalars.compute
                 return ExtendOperator(
                     self.operator(inner), variable, lambda schema: compute(expression, schema), meter
                 )
-            case Aggregation():
+            case algebra.Aggregation():
                 return self._groups(node)
             case _:
                 assert_never(node)
@@ -112,7 +101,7 @@ class Builder:
     def _tests(self, conditions: Sequence[Expression]) -> Callable[[tuple[str, ...]], Test]:
         return lambda schema: self.scalars.test(conditions, schema)
 
-    def _groups(self, node: Aggregation) -> SolutionOperator:
+    def _groups(self, node: algebra.Aggregation) -> SolutionOperator:
         inner = self.operator(node.inner)
         keys: list[tuple[str, str | None, Compute]] = []
         for name, expression in node.keys:
@@ -135,7 +124,7 @@ class Builder:
         self,
         inner: SolutionOperator,
         condition: Expression,
-        patterns: Sequence[tuple[BasicGraphPattern, ...]],
+        patterns: Sequence[tuple[algebra.BasicGraphPattern, ...]],
     ) -> SolutionOperator:
         """A filter whose condition tests, for every row, whether patterns have a solution."""
         schema = inner.schema
@@ -154,7 +143,9 @@ class Builder:
         moment = self.store.moment
         holds = compile_condition(condition, leaf, clock=moment.clock, now=moment.read, exists=exists)
         bare = [
-            self.operator(UnionOf(tuple(BasicGraphPattern(branch.patterns) for branch in branches)))
+            self.operator(
+                algebra.UnionOf(tuple(algebra.BasicGraphPattern(branch.patterns) for branch in branches))
+            )
             for branches in patterns
         ]
         return ExistsOperator(inner, lambda view, row: holds((view, row)), bare, self.meter)

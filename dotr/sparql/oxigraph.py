@@ -17,27 +17,8 @@ from typing import TypeVar
 
 import pyoxigraph as ox
 
+from dotr import ir
 from dotr.expressions.aggregates import AGGREGATES
-from dotr.ir import (
-    Aggregate,
-    Bind,
-    Call,
-    Const,
-    Element,
-    Expression,
-    Filter,
-    GroupPattern,
-    Node,
-    Path,
-    Projection,
-    Select,
-    SubSelect,
-    TriplePattern,
-    Triples,
-    Union,
-    Values,
-    Var,
-)
 from dotr.joins.automaton import automaton
 from dotr.late import dataclass, replace
 from dotr.rdf.terms import TRUE, Term, to_oxigraph
@@ -62,7 +43,7 @@ class Prepared:
     query's own columns (which come first); `limit` and `offset` are still to be applied; `base`: for
     IRI()."""
 
-    select: Select
+    select: ir.Select
     base: Term | None
     width: int
     order: tuple[tuple[int, bool], ...]
@@ -70,35 +51,35 @@ class Prepared:
     offset: int
 
 
-def prepare(select: Select) -> Prepared:
+def prepare(select: ir.Select) -> Prepared:
     """Split a query into what pyoxigraph does and what remains to be done here."""
     inner = _inner(without_paths(with_known_functions(select), _unused(select, "path")), _Nodes(select))
     if select.ask:
         if not is_grouped(select):
             return Prepared(inner, base_of(select), 0, (), None, 0)
-        inner = replace(inner, ask=False, projection=(Projection(_fresh(select, 1)[0], Const(TRUE)),))
+        inner = replace(inner, ask=False, projection=(ir.Projection(_fresh(select, 1)[0], ir.Const(TRUE)),))
     columns = list(inner.projection)
     own = {p.variable.name: i for i, p in enumerate(columns)}
     order: list[tuple[int, bool]] = []
     for key, name in zip(inner.order_by, _fresh(select, len(inner.order_by)), strict=True):
         expression = key.expression
-        if isinstance(expression, Var) and expression.name in own:
+        if isinstance(expression, ir.Var) and expression.name in own:
             order.append((own[expression.name], key.descending))
             continue
         order.append((len(columns), key.descending))
-        columns.append(Projection(name, expression))
+        columns.append(ir.Projection(name, expression))
     bare = replace(inner, projection=tuple(columns), order_by=(), limit=None, offset=0)
     width = len(select.projection)
     return Prepared(bare, base_of(select), width, tuple(order), select.limit, select.offset)
 
 
-def base_of(select: Select) -> Term | None:
+def base_of(select: ir.Select) -> Term | None:
     """The BASE against which an IRI() of the query resolves, if any."""
     found: list[Term] = []
 
-    def look(expression: Expression) -> Expression:
-        if isinstance(expression, Call) and expression.function == "IRI":
-            found.extend(a.term for a in expression.arguments[1:] if isinstance(a, Const))
+    def look(expression: ir.Expression) -> ir.Expression:
+        if isinstance(expression, ir.Call) and expression.function == "IRI":
+            found.extend(a.term for a in expression.arguments[1:] if isinstance(a, ir.Const))
         return expression
 
     walk = Rewriter(look, lambda nested: walk.select(nested))
@@ -106,7 +87,7 @@ def base_of(select: Select) -> Term | None:
     return found[0] if found else None
 
 
-def _inner(select: Select, nodes: _Nodes) -> Select:
+def _inner(select: ir.Select, nodes: _Nodes) -> ir.Select:
     """One query or subquery with its aggregates, `NOW()` and aliases rewritten, including nested queries.
 
     A nested query's order has no effect (it has no LIMIT), so it is dropped.
@@ -122,27 +103,27 @@ def _inner(select: Select, nodes: _Nodes) -> Select:
     return replace(nested.select(select), star=False, reduced=False)
 
 
-def _node(expression: Expression, scope: tuple[str, ...]) -> Expression:
+def _node(expression: ir.Expression, scope: tuple[str, ...]) -> ir.Expression:
     match expression:
-        case Call("NOW", ()):
-            return Const(NOW_MARK)
-        case Aggregate("COUNT", None, False):
+        case ir.Call("NOW", ()):
+            return ir.Const(NOW_MARK)
+        case ir.Aggregate("COUNT", None, False):
             return expression
-        case Aggregate(function, argument, distinct) if function in AGGREGATES:
+        case ir.Aggregate(function, argument, distinct) if function in AGGREGATES:
             name = f"<{_SPACE}{function}{'-distinct' if distinct else ''}>"
             if argument is None:
-                argument = Call(_ROW, tuple(_or_none(Var(variable)) for variable in scope))
-            return Call(name, (_or_none(argument),))
+                argument = ir.Call(_ROW, tuple(_or_none(ir.Var(variable)) for variable in scope))
+            return ir.Call(name, (_or_none(argument),))
         case _:
             return expression
 
 
-def without_paths(select: Select, name: str = ".path") -> Select:
+def without_paths(select: ir.Select, name: str = ".path") -> ir.Select:
     """The query with its paths expanded, including nested queries; new variables are `name` and a number."""
     made = count()
 
-    def fresh() -> Var:
-        return Var(f"{name}{next(made)}")
+    def fresh() -> ir.Var:
+        return ir.Var(f"{name}{next(made)}")
 
     walk = Rewriter(
         lambda expression: expression,
@@ -152,23 +133,23 @@ def without_paths(select: Select, name: str = ".path") -> Select:
     return walk.select(select)
 
 
-def _triples(triples: Triples, fresh: Callable[[], Var]) -> list[Element]:
+def _triples(triples: ir.Triples, fresh: Callable[[], ir.Var]) -> list[ir.Element]:
     """Paths expanded: patterns first, unions of alternatives after them."""
-    plain: list[TriplePattern] = []
-    others: list[Element] = []
+    plain: list[ir.TriplePattern] = []
+    others: list[ir.Element] = []
     for pattern in triples.patterns:
         for element in spelled_out(pattern, fresh):
-            if isinstance(element, Triples):
+            if isinstance(element, ir.Triples):
                 plain += element.patterns
             else:
                 others.append(element)
-    return [*([Triples(tuple(plain))] if plain else []), *others]
+    return [*([ir.Triples(tuple(plain))] if plain else []), *others]
 
 
 class _Nodes:
     """Owns new names for nodes of a query's patterns, and the variables that its expressions mention."""
 
-    def __init__(self, select: Select) -> None:
+    def __init__(self, select: ir.Select) -> None:
         self._blank = _unused(select, "blank")
         self._end = _unused(select, "end")
         self._made = count()
@@ -176,83 +157,83 @@ class _Nodes:
         walk = Rewriter(self._note, lambda nested: walk.select(nested))
         walk.select(select)
 
-    def _note(self, expression: Expression) -> Expression:
-        if isinstance(expression, Var):
+    def _note(self, expression: ir.Expression) -> ir.Expression:
+        if isinstance(expression, ir.Var):
             self._mentioned.add(expression.name)
         return expression
 
-    def completed(self, triples: Triples) -> list[Element]:
+    def completed(self, triples: ir.Triples) -> list[ir.Element]:
         """Blank nodes as variables (one label may not occur in two blocks), paths of length zero completed.
 
         pyoxigraph finds a path of length zero from or to a constant only if a triple has that constant. So
         `?x :p* :c` becomes the solution ?x = :c, and all others.
         """
-        plain: list[TriplePattern] = []
-        others: list[Element] = []
+        plain: list[ir.TriplePattern] = []
+        others: list[ir.Element] = []
         for pattern in triples.patterns:
             path = self._named(pattern.predicate)
             subject, object_ = self._named(pattern.subject), self._named(pattern.object)
-            renamed = TriplePattern(subject, path, object_, pattern.span)
-            if isinstance(path, (str, Var)):
+            renamed = ir.TriplePattern(subject, path, object_, pattern.span)
+            if isinstance(path, (str, ir.Var)):
                 plain.append(renamed)
                 continue
-            element: Element = Triples((renamed,))
-            if isinstance(subject, Var) and subject.name in self._mentioned and _may_leave_literals(path):
+            element: ir.Element = ir.Triples((renamed,))
+            if isinstance(subject, ir.Var) and subject.name in self._mentioned and _may_leave_literals(path):
                 element = self._of_any_kind(subject, object_, renamed)
-            if may_be_empty(path) and not (isinstance(subject, Var) and isinstance(object_, Var)):
+            if may_be_empty(path) and not (isinstance(subject, ir.Var) and isinstance(object_, ir.Var)):
                 others += _zero_length(subject, object_, element)
             else:
                 others.append(element)
-        return [*([Triples(tuple(plain))] if plain else []), *others]
+        return [*([ir.Triples(tuple(plain))] if plain else []), *others]
 
-    def _of_any_kind(self, subject: Var, object_: Node, pattern: TriplePattern) -> SubSelect:
+    def _of_any_kind(self, subject: ir.Var, object_: ir.Node, pattern: ir.TriplePattern) -> ir.SubSelect:
         """A path whose subject may be a literal; pyoxigraph assumes that it is not, and would compare it by
         identity.
         """
-        end = Var(f"{self._end}{next(self._made)}")
-        known = Bind(Call(_SAME, (end,)), subject)
+        end = ir.Var(f"{self._end}{next(self._made)}")
+        known = ir.Bind(ir.Call(_SAME, (end,)), subject)
         inner = replace(pattern, subject=end, object=end if object_ == subject else object_)
-        names = dict.fromkeys(node for node in (subject, object_) if isinstance(node, Var))
-        where = GroupPattern((Triples((inner,)), known))
-        return SubSelect(Select(tuple(map(Projection, names)), where))
+        names = dict.fromkeys(node for node in (subject, object_) if isinstance(node, ir.Var))
+        where = ir.GroupPattern((ir.Triples((inner,)), known))
+        return ir.SubSelect(ir.Select(tuple(map(ir.Projection, names)), where))
 
-    def _named(self, place: _Place) -> _Place | Var:
-        if isinstance(place, Var) and place.name[0] == ".":
-            return Var(self._blank + place.name[1:])
+    def _named(self, place: _Place) -> _Place | ir.Var:
+        if isinstance(place, ir.Var) and place.name[0] == ".":
+            return ir.Var(self._blank + place.name[1:])
         return place
 
 
-def _zero_length(subject: Node, object_: Node, element: Element) -> list[Element]:
+def _zero_length(subject: ir.Node, object_: ir.Node, element: ir.Element) -> list[ir.Element]:
     """A path that may be empty from or to a constant: the solution of length zero, or another."""
     if subject == object_:
         return []
-    if isinstance(subject, Var) and isinstance(object_, str):
+    if isinstance(subject, ir.Var) and isinstance(object_, str):
         variable, constant = subject, object_
-    elif isinstance(object_, Var) and isinstance(subject, str):
+    elif isinstance(object_, ir.Var) and isinstance(subject, str):
         variable, constant = object_, subject
     else:
         return [element]
-    differs = Filter(Call("!", (Call("SAMETERM", (variable, Const(constant))),)))
-    zero = Values((variable,), ((constant,),))  # joins, whereas BIND inside EXISTS would overwrite
-    return [Union((GroupPattern((zero,)), GroupPattern((element, differs))))]
+    differs = ir.Filter(ir.Call("!", (ir.Call("SAMETERM", (variable, ir.Const(constant))),)))
+    zero = ir.Values((variable,), ((constant,),))  # joins, whereas BIND inside EXISTS would overwrite
+    return [ir.Union((ir.GroupPattern((zero,)), ir.GroupPattern((element, differs))))]
 
 
-def _may_leave_literals(path: Path) -> bool:
+def _may_leave_literals(path: ir.Path) -> bool:
     """Whether the subject of a pattern with this path may be a literal."""
     found = automaton(path)
     return found.nullable or any(not edge.forward for edge, _ in found.forward.moves[0])
 
 
-def _or_none(expression: Expression) -> Expression:
-    return Call("COALESCE", (expression, Const(_NO_VALUE)))
+def _or_none(expression: ir.Expression) -> ir.Expression:
+    return ir.Call("COALESCE", (expression, ir.Const(_NO_VALUE)))
 
 
-def _fresh(select: Select, count: int) -> list[Var]:
+def _fresh(select: ir.Select, count: int) -> list[ir.Var]:
     prefix = _unused(select, "key") if count else ""
-    return [Var(f"{prefix}{i}") for i in range(count)]
+    return [ir.Var(f"{prefix}{i}") for i in range(count)]
 
 
-def _unused(select: Select, prefix: str) -> str:
+def _unused(select: ir.Select, prefix: str) -> str:
     """`prefix`, made longer until no variable of the query begins with it."""
     taken = names(select)
     while any(name.startswith(prefix) for name in taken):

@@ -13,70 +13,53 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import assert_never
 
-from dotr.ir import (
-    Alternative,
-    Call,
-    Const,
-    Element,
-    Filter,
-    GroupPattern,
-    Inverse,
-    NegatedSet,
-    Node,
-    Path,
-    Repeat,
-    Sequence,
-    TriplePattern,
-    Triples,
-    Union,
-    Var,
-)
+from dotr import ir
 from dotr.late import replace
 
 
-def spelled_out(pattern: TriplePattern, fresh: Callable[[], Var]) -> list[Element]:
+def spelled_out(pattern: ir.TriplePattern, fresh: Callable[[], ir.Var]) -> list[ir.Element]:
     """The elements equivalent to one pattern; `fresh` makes variables."""
     match pattern.predicate:
-        case str() | Var() | Repeat():
-            return [Triples((pattern,))]
-        case NegatedSet(excluded, ()):
+        case str() | ir.Var() | ir.Repeat():
+            return [ir.Triples((pattern,))]
+        case ir.NegatedSet(excluded, ()):
             between = fresh()
-            step = Triples((replace(pattern, predicate=between),))
-            other = Filter(Call("NOT-IN", (between, *map(Const, excluded))))
-            return [GroupPattern((step, other))]
-        case NegatedSet((), inverse):
-            return spelled_out(replace(pattern, predicate=Inverse(NegatedSet(inverse, ()))), fresh)
-        case NegatedSet(forward, inverse):
-            parts = (NegatedSet(forward, ()), NegatedSet((), inverse))
-            return spelled_out(replace(pattern, predicate=Alternative(parts)), fresh)
-        case Inverse(path):
-            turned = TriplePattern(pattern.object, path, pattern.subject, pattern.span)
+            step = ir.Triples((replace(pattern, predicate=between),))
+            other = ir.Filter(ir.Call("NOT-IN", (between, *map(ir.Const, excluded))))
+            return [ir.GroupPattern((step, other))]
+        case ir.NegatedSet((), inverse):
+            return spelled_out(replace(pattern, predicate=ir.Inverse(ir.NegatedSet(inverse, ()))), fresh)
+        case ir.NegatedSet(forward, inverse):
+            parts = (ir.NegatedSet(forward, ()), ir.NegatedSet((), inverse))
+            return spelled_out(replace(pattern, predicate=ir.Alternative(parts)), fresh)
+        case ir.Inverse(path):
+            turned = ir.TriplePattern(pattern.object, path, pattern.subject, pattern.span)
             return spelled_out(turned, fresh)
-        case Sequence(paths):
-            nodes: list[Node] = [pattern.subject, *(fresh() for _ in paths[1:]), pattern.object]
-            found: list[Element] = []
+        case ir.Sequence(paths):
+            nodes: list[ir.Node] = [pattern.subject, *(fresh() for _ in paths[1:]), pattern.object]
+            found: list[ir.Element] = []
             for path, start, end in zip(paths, nodes[:-1], nodes[1:], strict=True):
-                found += spelled_out(TriplePattern(start, path, end, pattern.span), fresh)
+                found += spelled_out(ir.TriplePattern(start, path, end, pattern.span), fresh)
             return found
-        case Alternative(paths):
-            steps = (TriplePattern(pattern.subject, path, pattern.object, pattern.span) for path in paths)
-            return [Union(tuple(GroupPattern(tuple(spelled_out(step, fresh))) for step in steps))]
+        case ir.Alternative(paths):
+            steps = (ir.TriplePattern(pattern.subject, path, pattern.object, pattern.span) for path in paths)
+            return [ir.Union(tuple(ir.GroupPattern(tuple(spelled_out(step, fresh))) for step in steps))]
         case _:
             assert_never(pattern.predicate)
 
 
-def may_be_empty(path: Path) -> bool:
+def may_be_empty(path: ir.Path) -> bool:
     """Whether the path may have length zero."""
     match path:
-        case str() | NegatedSet():
+        case str() | ir.NegatedSet():
             return False
-        case Inverse(inner):
+        case ir.Inverse(inner):
             return may_be_empty(inner)
-        case Sequence(paths):
+        case ir.Sequence(paths):
             return all(map(may_be_empty, paths))
-        case Alternative(paths):
+        case ir.Alternative(paths):
             return any(map(may_be_empty, paths))
-        case Repeat(inner, minimum):
+        case ir.Repeat(inner, minimum):
             return minimum == 0 or may_be_empty(inner)
         case _:
             assert_never(path)

@@ -11,37 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import assert_never
 
-from dotr.ir import (
-    Aggregate,
-    Alternative,
-    Attribute,
-    Bind,
-    Call,
-    Const,
-    Element,
-    Exists,
-    Expression,
-    Filter,
-    GroupKey,
-    GroupPattern,
-    Inverse,
-    Minus,
-    NegatedSet,
-    Node,
-    OptionalGroup,
-    OrderKey,
-    Path,
-    Repeat,
-    Select,
-    Sequence,
-    SubSelect,
-    TimeOf,
-    TriplePattern,
-    Triples,
-    Union,
-    Values,
-    Var,
-)
+from dotr import ir
 from dotr.late import dataclass, regex
 from dotr.rdf.terms import RDF_TYPE, XSD_BOOLEAN, XSD_DECIMAL, XSD_DOUBLE, XSD_INTEGER, Term, escape
 
@@ -61,7 +31,7 @@ _UNARY = {"!": "!", "u-": "-", "u+": "+"}
 _UNARY_LEVEL, _PRIMARY = 6, 7
 
 
-def query_text(select: Select, prefixes: Mapping[str, str] | None = None) -> str:
+def query_text(select: ir.Select, prefixes: Mapping[str, str] | None = None) -> str:
     """The text of a query, several lines, no newline at the end; absolute IRIs are shortened with `prefixes`.
 
     The text does not declare the prefixes. Without prefixes it is valid for any SPARQL engine; literals then
@@ -114,26 +84,26 @@ class Writer:
             return f"{lexical}.0" if datatype == XSD_DECIMAL and "." not in lexical else str(lexical)
         return f'"{lexical}"^^{self.term(f"<{datatype}>")}'
 
-    def node(self, node: Node) -> str:
+    def node(self, node: ir.Node) -> str:
         """A constant, `?v`, or `_:b` for a blank node of the query."""
-        if isinstance(node, Var):
+        if isinstance(node, ir.Var):
             return f"_:{node.name[1:]}" if node.name[0] == "." else f"?{node.name}"
         return self.term(node)
 
-    def path(self, path: Path, level: int = 0) -> str:
+    def path(self, path: ir.Path, level: int = 0) -> str:
         """A property path; brackets if it binds more loosely than `level` (0 `|`, 1 `/`, 2 `^`, 3 `*`)."""
         match path:
             case str():
                 return "a" if path == RDF_TYPE and self.prefixes is not None else self.term(path)
-            case Alternative(paths):
+            case ir.Alternative(paths):
                 text, own = "|".join(self.path(p, 1) for p in paths), 0
-            case Sequence(paths):
+            case ir.Sequence(paths):
                 text, own = "/".join(self.path(p, 2) for p in paths), 1
-            case Inverse(inner):
+            case ir.Inverse(inner):
                 text, own = "^" + self.path(inner, 3), 2
-            case Repeat(inner, minimum, unbounded):
+            case ir.Repeat(inner, minimum, unbounded):
                 text, own = self.path(inner, 4) + ("?" if not unbounded else "+" if minimum else "*"), 3
-            case NegatedSet(forward, inverse):
+            case ir.NegatedSet(forward, inverse):
                 steps = [self.path(p, 4) for p in forward] + ["^" + self.path(p, 4) for p in inverse]
                 return f"!({'|'.join(steps)})" if len(steps) != 1 else f"!{steps[0]}"
             case _:
@@ -142,32 +112,32 @@ class Writer:
 
     # expressions
 
-    def expression(self, expression: Expression, level: int = 0) -> str:
+    def expression(self, expression: ir.Expression, level: int = 0) -> str:
         """An expression; brackets if it binds more loosely than `level` (1 `||` … 6 unary, 7 primary)."""
         match expression:
-            case Const(term):
+            case ir.Const(term):
                 return self.term(term)
-            case Var():
+            case ir.Var():
                 return self.node(expression)
-            case Attribute(position, variable):
+            case ir.Attribute(position, variable):
                 return f"{position}.?{variable}"
-            case TimeOf(position):
+            case ir.TimeOf(position):
                 return f"{position}.time"
-            case Aggregate():
+            case ir.Aggregate():
                 return self._aggregate(expression)
-            case Exists(pattern, negated):
+            case ir.Exists(pattern, negated):
                 text = " ".join(line.strip() for line in self.group(pattern))
                 return f"NOT EXISTS {text}" if negated else f"EXISTS {text}"
-            case Call(function, arguments):
+            case ir.Call(function, arguments):
                 text, own = self._call(function, arguments)
                 return f"({text})" if own < level else text
             case _:
                 assert_never(expression)
 
-    def _call(self, function: str, arguments: tuple[Expression, ...]) -> tuple[str, int]:
+    def _call(self, function: str, arguments: tuple[ir.Expression, ...]) -> tuple[str, int]:
         if function in _UNARY:
             inner = self.expression(arguments[0], _PRIMARY)
-            bare = function == "!" or not isinstance(arguments[0], Const)  # `-5` would be a constant
+            bare = function == "!" or not isinstance(arguments[0], ir.Const)  # `-5` would be a constant
             return f"{_UNARY[function]}{inner if bare else f'({inner})'}", _UNARY_LEVEL
         own = _LEVELS.get(function)
         if own is None:
@@ -181,7 +151,7 @@ class Writer:
         left = self.expression(arguments[0], own + 1 if own == 3 else own)
         return f"{left} {function} {self.expression(arguments[1], own + 1)}", own
 
-    def _aggregate(self, aggregate: Aggregate) -> str:
+    def _aggregate(self, aggregate: ir.Aggregate) -> str:
         inner = "*" if aggregate.argument is None else self.expression(aggregate.argument)
         if aggregate.distinct:
             inner = f"DISTINCT {inner}"
@@ -189,60 +159,60 @@ class Writer:
             inner += f'; SEPARATOR="{escape(aggregate.separator)}"'
         return f"{aggregate.function}({inner})"
 
-    def constraint(self, expression: Expression) -> str:
+    def constraint(self, expression: ir.Expression) -> str:
         """An expression where the grammar requires brackets or EXISTS."""
         text = self.expression(expression)
-        return text if isinstance(expression, Exists) else f"({text})"
+        return text if isinstance(expression, ir.Exists) else f"({text})"
 
     # groups
 
-    def group(self, group: GroupPattern) -> list[str]:
+    def group(self, group: ir.GroupPattern) -> list[str]:
         """`{`, the elements one step to the right, `}`."""
-        if len(group.elements) == 1 and isinstance(group.elements[0], SubSelect):
+        if len(group.elements) == 1 and isinstance(group.elements[0], ir.SubSelect):
             inner = self.select(group.elements[0].select)
         else:
             inner = [line for element in group.elements for line in self.element(element)]
         return ["{", *_indented(inner), "}"] if inner else ["{}"]
 
-    def element(self, element: Element) -> list[str]:
+    def element(self, element: ir.Element) -> list[str]:
         """The lines of one element of a group."""
         match element:
-            case Triples(patterns):
+            case ir.Triples(patterns):
                 return list(self._triples(patterns))
-            case Filter(condition):
+            case ir.Filter(condition):
                 return self._filter(condition)
-            case Bind(expression, variable):
+            case ir.Bind(expression, variable):
                 return [f"BIND({self.expression(expression)} AS {self.node(variable)})"]
-            case Values():
+            case ir.Values():
                 return self.values(element)
-            case Union(branches):
+            case ir.Union(branches):
                 lines = self.group(branches[0])
                 for branch in branches[1:]:
                     lines = _joined(lines, " UNION ", self.group(branch))
                 return lines
-            case OptionalGroup(group):
+            case ir.OptionalGroup(group):
                 return _joined(["OPTIONAL"], " ", self.group(group))
-            case Minus(group):
+            case ir.Minus(group):
                 return _joined(["MINUS"], " ", self.group(group))
-            case SubSelect():
-                return self.group(GroupPattern((element,)))
-            case GroupPattern():
+            case ir.SubSelect():
+                return self.group(ir.GroupPattern((element,)))
+            case ir.GroupPattern():
                 return self.group(element)
             case _:
                 assert_never(element)
 
-    def _filter(self, condition: Expression) -> list[str]:
-        if isinstance(condition, Exists):
+    def _filter(self, condition: ir.Expression) -> list[str]:
+        if isinstance(condition, ir.Exists):
             word = "FILTER NOT EXISTS" if condition.negated else "FILTER EXISTS"
             return _joined([word], " ", self.group(condition.pattern))
         return [f"FILTER{self.constraint(condition)}"]
 
-    def _triples(self, patterns: tuple[TriplePattern, ...]) -> Iterator[str]:
-        subject: Node | None = None
+    def _triples(self, patterns: tuple[ir.TriplePattern, ...]) -> Iterator[str]:
+        subject: ir.Node | None = None
         lines: list[str] = []
         for pattern in patterns:
             predicate = pattern.predicate
-            verb = self.node(predicate) if isinstance(predicate, Var) else self.path(predicate)
+            verb = self.node(predicate) if isinstance(predicate, ir.Var) else self.path(predicate)
             rest = f"{verb} {self.node(pattern.object)}"
             if pattern.subject == subject:
                 lines[-1] += " ;"
@@ -256,7 +226,7 @@ class Writer:
             lines[-1] += " ."
         yield from lines
 
-    def values(self, values: Values) -> list[str]:
+    def values(self, values: ir.Values) -> list[str]:
         """`VALUES (?x ?y) { (…) (…) }`."""
         head = f"VALUES ({' '.join(map(self.node, values.variables))})"
         rows = (" ".join("UNDEF" if t is None else self.term(t) for t in row) for row in values.rows)
@@ -264,7 +234,7 @@ class Writer:
 
     # queries
 
-    def select(self, select: Select) -> list[str]:
+    def select(self, select: ir.Select) -> list[str]:
         """The lines of a query or subquery, including the braces of its pattern."""
         lines = _joined([self._head(select)], " ", self.group(select.where))
         if select.group_by:
@@ -281,7 +251,7 @@ class Writer:
             lines += self.values(select.values)
         return lines
 
-    def _head(self, select: Select) -> str:
+    def _head(self, select: ir.Select) -> str:
         if select.ask:
             return "ASK"
         word = "SELECT DISTINCT" if select.distinct else "SELECT REDUCED" if select.reduced else "SELECT"
@@ -295,19 +265,21 @@ class Writer:
         )
         return f"{word} {' '.join(items)} WHERE"
 
-    def _group_key(self, key: GroupKey) -> str:
+    def _group_key(self, key: ir.GroupKey) -> str:
         if key.variable is not None:
             return f"({self.expression(key.expression)} AS {self.node(key.variable)})"
         return (
-            self.node(key.expression) if isinstance(key.expression, Var) else self.constraint(key.expression)
+            self.node(key.expression)
+            if isinstance(key.expression, ir.Var)
+            else self.constraint(key.expression)
         )
 
-    def _order_key(self, key: OrderKey) -> str:
+    def _order_key(self, key: ir.OrderKey) -> str:
         if key.descending:
             return f"DESC({self.expression(key.expression)})"
         return (
             self.node(key.expression)
-            if isinstance(key.expression, Var)
+            if isinstance(key.expression, ir.Var)
             else f"ASC({self.expression(key.expression)})"
         )
 

@@ -9,36 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
-from dotr.ir import (
-    Alternative,
-    Element,
-    Expression,
-    Inverse,
-    NegatedSet,
-    Path,
-    Repeat,
-    Select,
-    Sequence,
-    TriplePattern,
-    Triples,
-    Var,
-)
+from dotr import ir
 from dotr.joins.graph_relations import ALL, Relation, relation_of
 from dotr.sparql.algebra import Pattern
 from dotr.sparql.path_expansion import may_be_empty
 from dotr.sparql.rewriting import Rewriter
 
 
-def relations_of(select: Select) -> frozenset[Relation]:
+def relations_of(select: ir.Select) -> frozenset[Relation]:
     """The relations of all patterns, including nested queries and EXISTS; `ALL` if any triple may matter."""
     found: set[Relation] = set()
 
-    def look(triples: Triples) -> list[Element]:
+    def look(triples: ir.Triples) -> list[ir.Element]:
         for pattern in triples.patterns:
             found.update(read_by(pattern))
         return [triples]
 
-    def same(expression: Expression) -> Expression:
+    def same(expression: ir.Expression) -> ir.Expression:
         return expression
 
     walk = Rewriter(same, lambda nested: walk.select(nested), look)
@@ -46,32 +33,32 @@ def relations_of(select: Select) -> frozenset[Relation]:
     return frozenset(found)
 
 
-def read_by(pattern: TriplePattern | Pattern) -> Iterator[Relation]:
+def read_by(pattern: ir.TriplePattern | Pattern) -> Iterator[Relation]:
     """The relations that one pattern reads."""
     predicate = pattern.predicate
-    if isinstance(predicate, (str, Var)):
+    if isinstance(predicate, (str, ir.Var)):
         yield relation_of(pattern.subject, predicate, pattern.object)
         return
     yield from _of_path(predicate)
-    both = isinstance(pattern.subject, Var) and isinstance(pattern.object, Var)
+    both = isinstance(pattern.subject, ir.Var) and isinstance(pattern.object, ir.Var)
     if both and may_be_empty(predicate):
         yield ALL  # a path of length zero joins every node of the graph with itself
 
 
-def _of_path(path: Path) -> Iterator[Relation]:
+def _of_path(path: ir.Path) -> Iterator[Relation]:
     match path:
         case str():
             yield path
-        case Inverse(inner):
+        case ir.Inverse(inner):
             yield from _of_path(inner)
-        case Sequence(paths) | Alternative(paths):
+        case ir.Sequence(paths) | ir.Alternative(paths):
             for step in paths:
                 yield from _of_path(step)
                 if len(paths) > 1 and may_be_empty(step):
                     yield ALL  # its ends are new variables
-        case Repeat(inner):
+        case ir.Repeat(inner):
             yield from _of_path(inner)
-        case NegatedSet():
+        case ir.NegatedSet():
             yield ALL
         case _:
             assert_never(path)

@@ -8,39 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import assert_never
 
+from dotr import ir
 from dotr.expressions.casts import CASTS
-from dotr.ir import (
-    Aggregate,
-    Attribute,
-    Bind,
-    Call,
-    Const,
-    Element,
-    Exists,
-    Expression,
-    Filter,
-    GroupKey,
-    GroupPattern,
-    Minus,
-    OptionalGroup,
-    OrderKey,
-    Projection,
-    Select,
-    SubSelect,
-    TimeOf,
-    Triples,
-    Union,
-    Values,
-    Var,
-)
 from dotr.late import dataclass, replace
 
 
-def _itself(variable: Var) -> Var:
+def _itself(variable: ir.Var) -> ir.Var:
     return variable
 
 
-def _same(triples: Triples) -> tuple[Element, ...]:
+def _same(triples: ir.Triples) -> tuple[ir.Element, ...]:
     return (triples,)
 
 
@@ -50,88 +27,90 @@ class Rewriter:
     `triples` every block of patterns, which it may replace by several elements; `variable` every variable
     that is set or selected (others are in patterns and expressions)."""
 
-    node: Callable[[Expression], Expression]
-    subquery: Callable[[Select], Select]
-    triples: Callable[[Triples], Iterable[Element]] = _same
-    variable: Callable[[Var], Var] = _itself
+    node: Callable[[ir.Expression], ir.Expression]
+    subquery: Callable[[ir.Select], ir.Select]
+    triples: Callable[[ir.Triples], Iterable[ir.Element]] = _same
+    variable: Callable[[ir.Var], ir.Var] = _itself
 
-    def expression(self, expression: Expression) -> Expression:
+    def expression(self, expression: ir.Expression) -> ir.Expression:
         match expression:
-            case Call(function, arguments, span):
-                return self.node(Call(function, tuple(map(self.expression, arguments)), span))
-            case Aggregate(function, argument, distinct, separator, span):
+            case ir.Call(function, arguments, span):
+                return self.node(ir.Call(function, tuple(map(self.expression, arguments)), span))
+            case ir.Aggregate(function, argument, distinct, separator, span):
                 inner = None if argument is None else self.expression(argument)
-                return self.node(Aggregate(function, inner, distinct, separator, span))
-            case Exists(pattern, negated, span):
-                return self.node(Exists(self.group(pattern), negated, span))
-            case Const() | Var() | Attribute() | TimeOf():
+                return self.node(ir.Aggregate(function, inner, distinct, separator, span))
+            case ir.Exists(pattern, negated, span):
+                return self.node(ir.Exists(self.group(pattern), negated, span))
+            case ir.Const() | ir.Var() | ir.Attribute() | ir.TimeOf():
                 return self.node(expression)
             case _:
                 assert_never(expression)
 
-    def group(self, group: GroupPattern) -> GroupPattern:
-        found: list[Element] = []
+    def group(self, group: ir.GroupPattern) -> ir.GroupPattern:
+        found: list[ir.Element] = []
         for element in group.elements:
-            found.extend(self.triples(element) if isinstance(element, Triples) else (self.element(element),))
-        return GroupPattern(tuple(found), group.span)
+            found.extend(
+                self.triples(element) if isinstance(element, ir.Triples) else (self.element(element),)
+            )
+        return ir.GroupPattern(tuple(found), group.span)
 
-    def element(self, element: Element) -> Element:
+    def element(self, element: ir.Element) -> ir.Element:
         match element:
-            case Filter(condition, span):
-                return Filter(self.expression(condition), span)
-            case Bind(expression, variable, span):
-                return Bind(self.expression(expression), self.variable(variable), span)
-            case Values():
+            case ir.Filter(condition, span):
+                return ir.Filter(self.expression(condition), span)
+            case ir.Bind(expression, variable, span):
+                return ir.Bind(self.expression(expression), self.variable(variable), span)
+            case ir.Values():
                 return self.values(element)
-            case Triples():
+            case ir.Triples():
                 return element
-            case Union(branches):
-                return Union(tuple(map(self.group, branches)))
-            case OptionalGroup(group):
-                return OptionalGroup(self.group(group))
-            case Minus(group):
-                return Minus(self.group(group))
-            case SubSelect(select):
-                return SubSelect(self.subquery(select))
-            case GroupPattern():
+            case ir.Union(branches):
+                return ir.Union(tuple(map(self.group, branches)))
+            case ir.OptionalGroup(group):
+                return ir.OptionalGroup(self.group(group))
+            case ir.Minus(group):
+                return ir.Minus(self.group(group))
+            case ir.SubSelect(select):
+                return ir.SubSelect(self.subquery(select))
+            case ir.GroupPattern():
                 return self.group(element)
             case _:
                 assert_never(element)
 
-    def values(self, values: Values) -> Values:
-        return Values(tuple(map(self.variable, values.variables)), values.rows, values.span)
+    def values(self, values: ir.Values) -> ir.Values:
+        return ir.Values(tuple(map(self.variable, values.variables)), values.rows, values.span)
 
-    def select(self, select: Select) -> Select:
+    def select(self, select: ir.Select) -> ir.Select:
         """All expressions of one query; its nested queries go through `subquery`."""
         return replace(
             select,
             projection=tuple(
-                Projection(
+                ir.Projection(
                     self.variable(p.variable), None if p.expression is None else self.expression(p.expression)
                 )
                 for p in select.projection
             ),
             where=self.group(select.where),
             group_by=tuple(
-                GroupKey(
+                ir.GroupKey(
                     self.expression(k.expression), None if k.variable is None else self.variable(k.variable)
                 )
                 for k in select.group_by
             ),
             having=tuple(map(self.expression, select.having)),
-            order_by=tuple(OrderKey(self.expression(k.expression), k.descending) for k in select.order_by),
+            order_by=tuple(ir.OrderKey(self.expression(k.expression), k.descending) for k in select.order_by),
             values=None if select.values is None else self.values(select.values),
         )
 
 
-def spell_out(select: Select) -> Select:
+def spell_out(select: ir.Select) -> ir.Select:
     """Aliases used in later SELECT expressions, HAVING and ORDER BY, replaced by their expressions."""
-    known: dict[str, Expression] = {}
-    swap = Rewriter(lambda e: known.get(e.name, e) if isinstance(e, Var) else e, lambda nested: nested)
-    projection: list[Projection] = []
+    known: dict[str, ir.Expression] = {}
+    swap = Rewriter(lambda e: known.get(e.name, e) if isinstance(e, ir.Var) else e, lambda nested: nested)
+    projection: list[ir.Projection] = []
     for p in select.projection:
         expression = None if p.expression is None else swap.expression(p.expression)
-        projection.append(Projection(p.variable, expression))
+        projection.append(ir.Projection(p.variable, expression))
         if expression is not None:
             known[p.variable.name] = expression
     return replace(
@@ -140,24 +119,24 @@ def spell_out(select: Select) -> Select:
         having=tuple(map(swap.expression, select.having)),
         order_by=tuple(
             key
-            if isinstance(key.expression, Var)
+            if isinstance(key.expression, ir.Var)
             else replace(key, expression=swap.expression(key.expression))
             for key in select.order_by
         ),
     )
 
 
-def with_known_functions(select: Select) -> Select:
+def with_known_functions(select: ir.Select) -> ir.Select:
     """Calls of unknown functions replaced by an error, including nested queries."""
 
-    def node(expression: Expression) -> Expression:
+    def node(expression: ir.Expression) -> ir.Expression:
         if (
-            isinstance(expression, Call)
+            isinstance(expression, ir.Call)
             and expression.function.startswith("<")
             and expression.function.endswith(">")
             and (expression.function not in CASTS or len(expression.arguments) != 1)
         ):
-            return Call("COALESCE", (), expression.span)
+            return ir.Call("COALESCE", (), expression.span)
         return expression
 
     walk = Rewriter(node, lambda nested: walk.select(nested))

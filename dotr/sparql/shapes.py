@@ -11,19 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from dotr.ir import (
-    Call,
-    Const,
-    Element,
-    Expression,
-    Filter,
-    GroupPattern,
-    Projection,
-    Select,
-    TriplePattern,
-    Triples,
-    Var,
-)
+from dotr import ir
 from dotr.late import dataclass, replace
 from dotr.rdf.terms import Term
 from dotr.sparql.algebra import conjuncts
@@ -46,26 +34,26 @@ class Shape:
     """A query without its comparisons; `query` selects `width` projected variables, then the compared
     ones."""
 
-    query: Select
+    query: ir.Select
     width: int
     comparisons: tuple[Comparison, ...]
 
 
-def shape_of(select: Select) -> tuple[Shape, tuple[Term, ...]]:
+def shape_of(select: ir.Select) -> tuple[Shape, tuple[Term, ...]]:
     """The shape of a query and its constants, one per comparison."""
     comparisons: list[Comparison] = []
     constants: list[Term] = []
-    elements: list[Element] = []
+    elements: list[ir.Element] = []
     divisible = not (is_grouped(select) or select.order_by or select.ask or select.values is not None)
     scope = set(visible(select.where)) if divisible else set()
     for element in select.where.elements:
-        if not isinstance(element, Filter):
+        if not isinstance(element, ir.Filter):
             elements.append(element)
             continue
         for part in conjuncts(element.condition):
             found = _comparison(part)
             if found is None or found[0].variable not in scope:
-                elements.append(Filter(part))
+                elements.append(ir.Filter(part))
             else:
                 comparisons.append(found[0])
                 constants.append(found[1])
@@ -74,8 +62,8 @@ def shape_of(select: Select) -> tuple[Shape, tuple[Term, ...]]:
     asked = dict.fromkeys(c.variable for c in comparisons if c.variable not in have)
     bare = replace(
         select,
-        where=GroupPattern(tuple(elements)),
-        projection=(*select.projection, *(Projection(Var(name)) for name in asked)),
+        where=ir.GroupPattern(tuple(elements)),
+        projection=(*select.projection, *(ir.Projection(ir.Var(name)) for name in asked)),
         star=False,
         reduced=False,
         span=None,
@@ -88,12 +76,12 @@ def shape_of(select: Select) -> tuple[Shape, tuple[Term, ...]]:
     return shape, tuple(constants)
 
 
-def _comparison(condition: Expression) -> tuple[Comparison, Term] | None:
-    if isinstance(condition, Call) and condition.function in _MIRRORED:
+def _comparison(condition: ir.Expression) -> tuple[Comparison, Term] | None:
+    if isinstance(condition, ir.Call) and condition.function in _MIRRORED:
         left, right = condition.arguments
-        if isinstance(left, Var) and isinstance(right, Const):
+        if isinstance(left, ir.Var) and isinstance(right, ir.Const):
             return Comparison(left.name, condition.function), right.term
-        if isinstance(left, Const) and isinstance(right, Var):
+        if isinstance(left, ir.Const) and isinstance(right, ir.Var):
             return Comparison(right.name, _MIRRORED[condition.function]), left.term
     return None
 
@@ -105,7 +93,7 @@ class Renamer:
         self._names: dict[str, str] = {}
         self._walk = Rewriter(self._node, self.select, self._triples, self._var)
 
-    def select(self, select: Select) -> Select:
+    def select(self, select: ir.Select) -> ir.Select:
         """The query under the new names."""
         return self._walk.select(select)
 
@@ -115,19 +103,19 @@ class Renamer:
             new = self._names[name] = f"{'.b' if name[0] == '.' else 'v'}{len(self._names)}"
         return new
 
-    def _var(self, variable: Var) -> Var:
-        return Var(self.name(variable.name))
+    def _var(self, variable: ir.Var) -> ir.Var:
+        return ir.Var(self.name(variable.name))
 
-    def _node(self, expression: Expression) -> Expression:
-        return self._var(expression) if isinstance(expression, Var) else expression
+    def _node(self, expression: ir.Expression) -> ir.Expression:
+        return self._var(expression) if isinstance(expression, ir.Var) else expression
 
-    def _triples(self, triples: Triples) -> list[Element]:
-        return [Triples(tuple(map(self._pattern, triples.patterns)))]
+    def _triples(self, triples: ir.Triples) -> list[ir.Element]:
+        return [ir.Triples(tuple(map(self._pattern, triples.patterns)))]
 
-    def _pattern(self, pattern: TriplePattern) -> TriplePattern:
+    def _pattern(self, pattern: ir.TriplePattern) -> ir.TriplePattern:
         s, p, o = pattern.subject, pattern.predicate, pattern.object
-        return TriplePattern(
-            self._var(s) if isinstance(s, Var) else s,
-            self._var(p) if isinstance(p, Var) else p,
-            self._var(o) if isinstance(o, Var) else o,
+        return ir.TriplePattern(
+            self._var(s) if isinstance(s, ir.Var) else s,
+            self._var(p) if isinstance(p, ir.Var) else p,
+            self._var(o) if isinstance(o, ir.Var) else o,
         )
