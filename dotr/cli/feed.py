@@ -105,7 +105,7 @@ _LOOK = 0.25
     type=file_name,
     metavar="FILE",
     multiple=True,
-    help="Write to a file; may be repeated.",
+    help="Write to a file; may be repeated; text to .gz and .zst compressed.",
 )
 @click.option("--overwrite", is_flag=True, help="Overwrite output files.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress line, no summary.")
@@ -311,11 +311,11 @@ def _sinks(
     for path in outputs:
         name = chosen_format(format_, path, EVENT_FORMATS, "dotr feed")
         if is_device(path):
-            sinks.append(_stream_sink(name, program, open_output(path)))
+            sinks.append(_stream_sink(name, program, open_output(path, packed=name not in PART_FORMATS)))
         elif name in PART_FORMATS:
             sinks.append(EventParts(journal, path, overwrite, name))
         else:
-            file = AppendingFile(journal, path, name, overwrite)
+            file = AppendingFile(journal, path, name, overwrite, packed=True)
             head, write = formatter(name, program.prefixes, program.rules)
             if file.length:  # what stands there must have the same head
                 file.refuse_other_head(head)

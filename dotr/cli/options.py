@@ -269,7 +269,7 @@ def output_options(formats: tuple[str, ...] = EVENT_FORMATS) -> Callable[[F], F]
             "--output",
             type=file_name,
             metavar="FILE",
-            help="Write to a file instead of standard output.",
+            help="Write to a file instead of standard output; text to .gz and .zst compressed.",
         ),
         click.option("--overwrite", is_flag=True, help="Let -o replace a file that exists."),
         click.option("-q", "--quiet", is_flag=True, help="No progress line, no summary."),

@@ -132,7 +132,7 @@ def command(
         assert output is not None, "chosen_format asks for a file"
         _to_parquet(output, overwrite, select.variables, answer)
         return 0
-    out = open_output(output, overwrite)
+    out = open_output(output, overwrite, packed=True)
     text = format_ == "text"
     if select is None:
         write = TermFormatter(program.prefixes) if format_ == "turtle" else None

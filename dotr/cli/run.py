@@ -177,7 +177,7 @@ def chosen_format(format_: str | None, output: str | None, can: Sequence[str], v
         return format_
     if output is None:
         return "text" if sys.stdout.isatty() else "jsonl"
-    return format_of_name(output, can, verb) or "jsonl"
+    return format_of_name(output, can, verb, packed=True) or "jsonl"
 
 
 def refuse_without_jelly() -> None:
@@ -200,7 +200,7 @@ def open_sink(
         frames = JellyFrames()  # before anything is opened
         return JellySink(open_output(output, overwrite), frames)
     head, write = formatter(format_, program.prefixes, program.rules)
-    out = open_output(output, overwrite)
+    out = open_output(output, overwrite, packed=True)
     out.write(head)
     return TextSink(own or write, out)
 

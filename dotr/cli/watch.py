@@ -105,7 +105,7 @@ def command(
             delayed,
             SummaryStyle("", quiet, table=False),
         )
-        out = open_output(output, overwrite)
+        out = open_output(output, overwrite, packed=True)
         if initial:
             out.write(write(_initial(program, triples, select.ask), None))
         replay.run(TextSink(_formatted(write, select.ask), out), output)

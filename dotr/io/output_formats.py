@@ -30,6 +30,12 @@ ENDINGS: Final[Mapping[str, str]] = {
 EVENT_FORMATS: Final = ("text", "jsonl", "trig", "nquads", "csv", "parquet", "jelly")
 """Those of events."""
 
+_PACKED: Final = ("gz", "zst")
+"""Endings of the names of compressed outputs."""
+
+_NEVER_PACKED: Final = ("parquet", "jelly")
+"""Formats that are compressed in themselves, or not by whole files."""
+
 GRAPH_FORMATS: Final = ("turtle", "ntriples")
 """Those of one graph."""
 
@@ -48,16 +54,29 @@ _OTHERS: Final[Mapping[str, str]] = {
 """Ending of a name → what a reader will take the file for."""
 
 
-def format_of_name(path: str, can: Sequence[str], verb: str) -> str | None:
-    """The format of `can` that the ending of a name says; None where it says nothing.
+def packing_of(path: str) -> str:
+    """How an output of this name is compressed: "gz", "zst" or "" for not at all."""
+    ending = _ending(path)
+    return ending if ending in _PACKED else ""
+
+
+def format_of_name(path: str, can: Sequence[str], verb: str, *, packed: bool = False) -> str | None:
+    """The format of `can` that the ending of a name says; None where it says nothing. `packed`: `verb` writes
+    compressed text.
 
     Raises UsageError D4151 for one that `verb` does not write.
     """
-    ending = PurePath(path).suffix.lower().removeprefix(".")
-    format_ = next((name for name, known in ENDINGS.items() if known == ending), None)
-    if format_ in can or (format_ is None and ending not in _OTHERS):
+    ending = _ending(path)
+    inner = _ending(path[: -1 - len(ending)]) if packed and packing_of(path) else ending
+    format_ = next((name for name, known in ENDINGS.items() if known == inner), None)
+    fits = inner == ending or format_ not in _NEVER_PACKED
+    if fits and (format_ in can or (format_ is None and inner not in _OTHERS)):
         return format_
     raise refused(f"`{path}`, by its name {_OTHERS.get(ending) or format_}", can, verb)
+
+
+def _ending(path: str) -> str:
+    return PurePath(path).suffix.lower().removeprefix(".")
 
 
 def refused(what: str, can: Sequence[str], verb: str) -> UsageError:

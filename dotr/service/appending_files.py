@@ -15,7 +15,9 @@ from contextlib import suppress
 from hashlib import blake2b
 
 from dotr.errors import EngineError, RefusedError
-from dotr.io.files.outputs import unwritable
+from dotr.io.decode.compression import HEAD, DamagedError, unpacked
+from dotr.io.files.outputs import packer_for, unwritable
+from dotr.io.output_formats import packing_of
 from dotr.service.journal import Journal
 from dotr.service.records import OutputLength
 
@@ -29,11 +31,18 @@ class AppendingFile:
 
     exactly_once = True
 
-    def __init__(self, journal: Journal, path: str, format_: str, overwrite: bool = False) -> None:
-        """Raises RefusedError for a file that is not this deployment's to continue, EngineError D4201."""
+    def __init__(
+        self, journal: Journal, path: str, format_: str, overwrite: bool = False, *, packed: bool = False
+    ) -> None:
+        """`packed`: compressed as the name says, each commit as a gzip member or Zstandard frame of its own.
+        Raises RefusedError for a file that is not this deployment's to continue, EngineError D4201.
+        """
         self.path = os.path.realpath(path)
         self._name = path
         self._disk = journal.disk
+        self._packer = packer_for(path) if packed else None
+        if self._packer is not None:
+            format_ = f"{format_}.{packing_of(path)}"
         self._parts: list[str] = []
         self._size = self._prepared = 0
         if os.path.exists(self.path) and not os.path.isfile(self.path):
@@ -42,11 +51,13 @@ class AppendingFile:
             raise unwritable(path, OSError(number, f"is {what}"))
         row = journal.outputs().get(self.path)
         if row is not None and row.format != format_ and not overwrite:
+            begun = row.format.partition(".")[0]
+            other = "" if begun == format_.partition(".")[0] else f"--format {begun}, "
             raise RefusedError.of(
                 "D5206",
                 f"`{path}` was begun as {row.format}, not as {format_}",
                 place=path,
-                hint=f"--format {row.format}, another file, or --overwrite",
+                hint=f"{other}another file, or --overwrite",
             )
         if row is not None and not overwrite:
             self.length, self.tail = row.length, row.tail
@@ -131,7 +142,11 @@ class AppendingFile:
         wanted = head.encode()
         try:
             with open(self.path, "rb") as file:
-                found = file.read(len(wanted) + 200)
+                packed = None if self._packer is None else unpacked(file, file.read(HEAD), self._name)
+                file.seek(0)
+                found = (packed or file).read(len(wanted) + 200)
+        except DamagedError:
+            found = b""
         except OSError as error:
             raise unwritable(self._name, error) from None
         if not found.startswith(wanted):
@@ -154,9 +169,13 @@ class AppendingFile:
 
     def flush(self) -> None:
         """Hand what was written to the operating system. Raises EngineError D4201."""
-        rest = memoryview("".join(self._parts).encode())
+        content = "".join(self._parts).encode()
         self._parts.clear()
         self._size = 0
+        self._put(content if self._packer is None else self._packer.add(content))
+
+    def _put(self, content: bytes) -> None:
+        rest = memoryview(content)
         try:
             while rest:
                 rest = rest[self._disk.write(self._file, bytes(rest)) :]
@@ -177,6 +196,8 @@ class AppendingFile:
 
     def _settled(self) -> int:
         self.flush()
+        if self._packer is not None:
+            self._put(self._packer.end())
         try:
             self._disk.sync(self._file)
             length = os.lseek(self._file, 0, os.SEEK_CUR)
@@ -189,6 +210,8 @@ class AppendingFile:
     def close(self) -> None:
         """Drop what was not committed, as far as the disk lets us; the next start does it anyway."""
         self._parts.clear()
+        if self._packer is not None:
+            self._packer.close()
         with suppress(OSError):
             self._disk.truncate(self._file, self.length)
         os.close(self._file)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from dotr.io.decode.documents import read_bytes
 from tests.cli.conftest import HOT, SMOKE, Dotr
 
 TWO = """PREFIX : <http://example.org/building#>
@@ -61,7 +62,8 @@ def test_a_parquet_file_without_events_is_one(two: Dotr) -> None:
 @pytest.mark.parametrize(
     ("verb", "name"),
     [
-        ("run", "x.ttl"), ("run", "x.nt"), ("run", "x.json"), ("run", "x.jsonl.gz"), ("feed", "x.ttl"),
+        ("run", "x.ttl"), ("run", "x.nt"), ("run", "x.json"), ("run", "x.parquet.gz"), ("run", "x.jsonl.bz2"),
+        ("run", "x.json.zst"), ("feed", "x.ttl"), ("feed", "x.jelly.gz"), ("batch", "x.jsonl.gz"),
         ("query", "x.trig"), ("query", "x.ttl"), ("query", "x.jelly"),
         ("batch", "x.ttl"), ("batch", "x.xlsx"),
     ],
@@ -81,6 +83,58 @@ def test_a_name_of_a_format_that_is_not_written_is_refused_with_those_that_are(
     assert f"error[D4151]: dotr {verb} does not write `{name}`" in ran.err
     assert "jsonl (.jsonl)" in ran.err
     assert not Path(name).exists()
+
+
+@pytest.mark.parametrize("ending", [".gz", ".zst"])
+@pytest.mark.parametrize("name", ["x.jsonl", "x.txt", "x.nq", "x.trig", "x.csv", "x", "x.JSONL"])
+def test_text_is_compressed_if_the_name_says_so(two: Dotr, name: str, ending: str) -> None:
+    packed = name + (ending if name.islower() else ending.upper())
+    for output in (name, packed):
+        assert two("run", "two.dotr", "events", "-o", output).code == 0
+    assert read_bytes(packed) == Path(name).read_bytes() != Path(packed).read_bytes()
+    assert not Path(f"{packed}.part").exists()
+    two("deploy", "two.dotr")
+    assert two("feed", "events", "-o", f"fed{name}", "-o", f"fed{packed}", "--commit-graphs", "1").code == 0
+    assert read_bytes(f"fed{packed}") == Path(f"fed{name}").read_bytes() == Path(name).read_bytes()
+    Path("more.jsonl").write_text(json.dumps({"time": 20, "graph": HOT}))
+    assert two("feed", "more.jsonl", "-o", f"fed{name}", "-o", f"fed{packed}").code == 0
+    assert read_bytes(f"fed{packed}") == Path(f"fed{name}").read_bytes() != Path(name).read_bytes()
+
+
+def test_another_head_is_seen_behind_compression(two: Dotr) -> None:
+    two("deploy", "two.dotr")
+    for name in ("x.csv.gz", "x.csv.zst"):
+        assert two("feed", "events", "-o", name).code == 0
+        Path("two.dotr").write_text(TWO.replace("?note :=", f"?{name[6:]} :="))
+        assert two("deploy", "two.dotr").code == 0
+        refused = two("feed", "events", "-o", name)
+        assert (refused.code, "D5212" in refused.err, HEADER in refused.err) == (5, True, name == "x.csv.gz")
+
+
+def test_a_compressed_output_can_be_read_when_a_run_did_not_finish(two: Dotr) -> None:
+    Path("log.jsonl").write_text(json.dumps({"time": 1, "graph": HOT}) + "\n" + '{"time": 2}\n')
+    for name in ("x.jsonl", "x.jsonl.gz", "x.jsonl.zst"):
+        ran = two("run", "two.dotr", "log.jsonl", "-o", name, "--on-error", "fail")
+        assert (ran.code, f"what was emitted so far is in {name}.part" in ran.err) == (3, True)
+        assert not Path(name).exists()
+    assert (
+        read_bytes("x.jsonl.gz.part") == read_bytes("x.jsonl.zst.part") == Path("x.jsonl.part").read_bytes()
+    )
+
+
+def test_an_output_without_events_is_an_empty_compressed_file(two: Dotr) -> None:
+    Path("none.dotr").write_text(TWO.replace(":TempReading", ":Other").replace(":SmokeReading", ":Other"))
+    for name in ("x.jsonl.gz", "x.jsonl.zst"):
+        assert two("run", "none.dotr", "events", "-o", name).code == 0
+        assert Path(name).read_bytes()
+        assert read_bytes(name) == b""
+
+
+def test_answers_are_compressed_too(two: Dotr) -> None:
+    Path("q.rq").write_text("SELECT * WHERE { ?s ?p ?o }")
+    for name in ("x.csv", "x.csv.gz"):
+        assert two("query", "two.dotr", "q.rq", "-o", name).code == 0
+    assert read_bytes("x.csv.gz") == Path("x.csv").read_bytes()
 
 
 def test_a_format_that_is_asked_for_goes_before_the_name(two: Dotr) -> None:

@@ -224,7 +224,7 @@ def feed(
             feeding.plan(plan, deployed_program(planned(plan)), split_triples(plan.background))
         try:
             for path in outputs:
-                sinks.append(FileSink(write, AppendingFile(journal, path, "nquads")))
+                sinks.append(FileSink(write, AppendingFile(journal, path, "nquads", packed=True)))
             if letters:
                 feeding.dead_letters = AppendingFile(journal, letters, "jsonl")
             if late:

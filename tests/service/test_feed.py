@@ -6,12 +6,14 @@ import json
 import os
 import shutil
 import sqlite3
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dotr.errors import DataError, DotrError, EngineError, RefusedError
+from dotr.io.decode.documents import read_bytes
 from dotr.io.decode.parsing import parse_triples
 from dotr.io.files.sources import SourceOptions, Sources
 from dotr.rdf.terms import integer
@@ -164,8 +166,9 @@ class Stop:
         return self.left < 0
 
 
+@pytest.mark.parametrize("ending", ["", ".gz", ".zst"])
 def test_an_io_error_at_any_write_is_reported_and_the_next_feed_makes_it_whole(
-    state: str, tmp_path: Path
+    state: str, tmp_path: Path, ending: str
 ) -> None:
     expected, letters = reference(tmp_path, stream(24))
     with sqlite3.connect(Path(state) / "deployment.db") as connection:
@@ -176,7 +179,7 @@ def test_an_io_error_at_any_write_is_reported_and_the_next_feed_makes_it_whole(
         at += 1
         folder = tmp_path / f"run{at}"
         shutil.copytree(state, folder)
-        out, dead = str(folder / "out.nq"), str(folder / "dead.jsonl")
+        out, dead = str(folder / f"out.nq{ending}"), str(folder / "dead.jsonl")
         disk = FailingDisk(at)
         reported = "D4201"
         try:
@@ -186,11 +189,47 @@ def test_an_io_error_at_any_write_is_reported_and_the_next_feed_makes_it_whole(
             failed += 1
         assert reported == "D4201"
         feed(str(folder), ["in.jsonl"], [out], letters=dead)
-        assert Path(out).read_bytes() == expected, f"after a failure at write {at}"
+        assert read_bytes(out) == expected, f"after a failure at write {at}"
         assert Path(dead).read_bytes() == letters
         if disk.count < at:
             break
     assert failed > 30
+
+
+@pytest.mark.parametrize("ending", [".gz", ".zst"])
+def test_every_commit_of_a_compressed_output_is_a_member_of_its_own(
+    state: str, tmp_path: Path, ending: str
+) -> None:
+    lines, out = stream(60, bad=False), f"out.nq{ending}"
+    expected, _ = reference(tmp_path, lines)
+    lengths = [0]
+    for end in (20, 20, 40, 60):
+        feed(state, [write_lines("in.jsonl", lines[:end])], [out], every=10**9, keep_open=end < 60)
+        lengths.append(Path(out).stat().st_size)
+    assert lengths[1] == lengths[2], "a commit without an event adds nothing"
+    content, texts = Path(out).read_bytes(), []
+    for begin, end in pairwise(lengths):
+        Path("member").write_bytes(content[begin:end])
+        texts.append(read_bytes("member"))
+    assert (b"".join(texts), read_bytes(out)) == (expected, expected)
+    assert sum(map(bool, texts)) == 3
+
+
+def test_a_compressed_output_is_cut_back_to_its_last_commit(state: str, tmp_path: Path) -> None:
+    lines = stream(60, bad=False)
+    expected, _ = reference(tmp_path, lines)
+    feed(state, [write_lines("in.jsonl", lines[:25])], ["out.nq.gz"], keep_open=True)
+    with Path("out.nq.gz").open("ab") as file:
+        file.write(b"\x1f\x8b half a member")
+    feed(state, [write_lines("in.jsonl", lines)], ["out.nq.gz"])
+    assert read_bytes("out.nq.gz") == expected
+
+
+def test_an_output_that_was_begun_without_compression_is_not_continued_with_it(state: str) -> None:
+    feed(state, [write_lines("in.jsonl", stream(20, bad=False))], ["out.nq"])
+    Path("out.nq.gz").symlink_to("out.nq")
+    with pytest.raises(RefusedError, match=r"was begun as nquads, not as nquads\.gz"):
+        feed(state, ["in.jsonl"], ["out.nq.gz"])
 
 
 @pytest.mark.parametrize("at", [1, 4, 9])

@@ -11,6 +11,7 @@ Place:   tests/cli/test_feed.py does a few kills with it; the long run is starte
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import random
 import subprocess
@@ -23,18 +24,22 @@ from tests.service.deployments import HELD, HOLDING, LASTING, REACH, RULES, depl
 
 SCHEMA = "<urn:x:Smoke> <http://www.w3.org/2000/01/rdf-schema#subClassOf> <urn:x:Event> ."
 PROGRAMS = {"happens": RULES, "holds": HOLDING, "lasts": LASTING}
-OUTPUTS = ("out.nq", "out.jsonl", "dead.jsonl")
+OUTPUTS = ("out.nq", "out.jsonl", "out.nq.gz", "dead.jsonl")
 
 
 def command(state: str, every: int) -> list[str]:
-    """The feed under test: two outputs and dead letters, with commits that often."""
-    outputs = ["-o", "out.nq", "-o", "out.jsonl", "--on-error", "file=dead.jsonl"]
+    """The feed under test: three outputs and dead letters, with commits that often."""
+    outputs = ["-o", "out.nq", "-o", "out.jsonl", "-o", "out.nq.gz", "--on-error", "file=dead.jsonl"]
     pace = ["--commit-graphs", str(every), "--commit-every", "50ms"]
     return [sys.executable, "-m", "dotr.cli.main", "feed", "in.jsonl", "--dir", state, "-q", *outputs, *pace]
 
 
 def outputs(folder: Path) -> dict[str, bytes]:
-    return {name: (folder / name).read_bytes() for name in OUTPUTS}
+    """What the outputs say, unpacked: where members end depends on when a feed was killed."""
+    found = {name: (folder / name).read_bytes() for name in OUTPUTS}
+    found["out.nq.gz"] = gzip.decompress(found["out.nq.gz"])
+    assert found["out.nq.gz"] == found["out.nq"]
+    return found
 
 
 def quiet_run(folder: Path, graphs: int, every: int, rules: str) -> tuple[dict[str, bytes], float]:

@@ -12,9 +12,13 @@ import os
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO, TYPE_CHECKING, Protocol
 
 from dotr.errors import EngineError, RefusedError
+from dotr.io.output_formats import packing_of
+
+if TYPE_CHECKING:
+    from dotr.io.files.packing import Packer
 
 _BUFFER = 1 << 16
 
@@ -38,9 +42,13 @@ class StreamOutput:
     listens.
     """
 
-    def __init__(self, stream: IO[bytes], name: str = "standard output") -> None:
+    def __init__(
+        self, stream: IO[bytes], name: str = "standard output", packer: Packer | None = None
+    ) -> None:
         self._stream = stream
         self._name = name
+        self._packer = packer
+        self._packed = False  # whether a member is complete
         self._parts: list[bytes] = []
         self._size = 0
 
@@ -49,12 +57,17 @@ class StreamOutput:
 
     def write_bytes(self, content: bytes) -> None:
         """As `write`, for what is bytes already."""
+        if self._packer is not None:
+            content = self._packer.add(content)
         self._parts.append(content)
         self._size += len(content)
         if self._size >= _BUFFER:
-            self.flush()
+            self._put()
 
     def flush(self) -> None:
+        self._put()
+
+    def _put(self) -> None:
         content = b"".join(self._parts)
         self._parts.clear()
         self._size = 0
@@ -69,20 +82,35 @@ class StreamOutput:
             raise unwritable(self._name, error) from None
 
     def finish(self) -> None:
-        self.flush()
+        self._complete()
 
     def abandon(self) -> None:
         if not self._stream.closed:
             with suppress(EngineError, BrokenPipeError):  # what ends the run is reported already
-                self.flush()
+                self._complete()
+
+    def _complete(self) -> None:
+        """Everything that was written is out."""
+        if self._packer is not None:
+            if rest := self._packer.end(always=not self._packed):
+                self._parts.append(rest)
+            self._packed = True
+            self._packer.close()
+        self._put()
 
 
 class DeviceOutput(StreamOutput):
-    """Owns an open pipe or device."""
+    """Owns an open pipe or device. What is compressed is a member from one `flush` to the next."""
+
+    def flush(self) -> None:
+        if self._packer is not None and (member := self._packer.end()):
+            self._parts.append(member)
+            self._packed = True
+        super().flush()
 
     def finish(self) -> None:
         try:
-            self.flush()
+            self._complete()
         finally:
             self._stream.close()
 
@@ -98,7 +126,7 @@ class FileOutput(StreamOutput):
     cannot be written.
     """
 
-    def __init__(self, path: str, overwrite: bool = False) -> None:
+    def __init__(self, path: str, overwrite: bool = False, packer: Packer | None = None) -> None:
         self.path = Path(path)
         self.part = self.path.with_name(self.path.name + ".part")
         self._overwrite = overwrite
@@ -112,10 +140,10 @@ class FileOutput(StreamOutput):
             raise _exists(self.part, unfinished=True) from None
         except OSError as error:
             raise unwritable(path, error) from None
-        super().__init__(self._file, path)
+        super().__init__(self._file, path, packer)
 
     def finish(self) -> None:
-        self.flush()
+        self._complete()
         try:
             os.fsync(self._file.fileno())
             self._file.close()
@@ -157,18 +185,28 @@ def is_device(path: str) -> bool:
     return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
-def open_output(path: str | None, overwrite: bool = False) -> Output:
-    """The output for `-o PATH`; standard output where there is none."""
+def open_output(path: str | None, overwrite: bool = False, *, packed: bool = False) -> Output:
+    """The output for `-o PATH`; standard output where there is none. `packed`: compressed by its name."""
     if not path:
         return StreamOutput(sys.stdout.buffer)
+    packer = packer_for(path) if packed else None
     if is_device(path):
         try:
-            return DeviceOutput(open(path, "wb", buffering=0), path)  # open until the run ends
+            return DeviceOutput(open(path, "wb", buffering=0), path, packer)  # open until the run ends
         except OSError as error:
             raise unwritable(path, error) from None
     if os.path.isdir(path):
         raise unwritable(path, IsADirectoryError(21, "is a directory"))
-    return FileOutput(path, overwrite)
+    return FileOutput(path, overwrite, packer)
+
+
+def packer_for(path: str) -> Packer | None:
+    """What compresses an output of this name; None where it says nothing of that."""
+    if not (kind := packing_of(path)):
+        return None
+    from dotr.io.files.packing import Packer  # noqa: PLC0415  # start-up: few outputs are compressed
+
+    return Packer(kind)
 
 
 def unwritable(path: str, error: OSError) -> EngineError:
