@@ -6,7 +6,9 @@ import pytest
 
 from dotr.datalog.materialiser import Materialiser
 from dotr.ir import DatalogRule, Var
-from dotr.joins import compile_plan, delta_views, plan, triple_pattern
+from dotr.joins.body import triple_pattern
+from dotr.joins.join_code import compile_plan
+from dotr.joins.planner import delta_views, plan
 from dotr.rdf.terms import RDF_TYPE, Triple
 from tests.datalog.programs import aggregate, no, rule, term
 
