@@ -63,8 +63,11 @@ def children(parent: int) -> list[int]:
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]], dict[str, str]]]:
-    """(the master's URL, the workers, the environment of all)."""
+def cluster(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[tuple[str, list[subprocess.Popen[bytes]], dict[str, str]]]:
+    """(the master's URL, the workers, the environment of all); the parameter is the cores of each worker."""
+    cores = str(getattr(request, "param", 1))
     if not Path("/proc/self/stat").exists():
         pytest.skip("executors are found in /proc")
     try:
@@ -91,7 +94,7 @@ def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]
         until(lambda: said("I have been elected leader", 1), started[0])
         for number in range(2):
             folder = ("--work-dir", str(tmp_path / f"worker{number}"), "--webui-port", "0")
-            start("Worker", *folder, "--host", "127.0.0.1", "--cores", "1", "--memory", "1g", url)
+            start("Worker", *folder, "--host", "127.0.0.1", "--cores", cores, "--memory", "1g", url)
         until(lambda: said("Successfully registered with master", 2), started[2])
         yield url, started[1:], environment
     finally:
@@ -149,6 +152,74 @@ def test_a_submitted_batch_survives_an_executor(
         sorted(line for part in parts for line in part.read_text(encoding="utf-8").splitlines()) == expected
     )
     assert len(parts) > 1
+
+
+def mappings(process: int) -> list[str]:
+    """What a process has mapped of closed backgrounds: inode and path, once a mapping."""
+    try:
+        lines = Path(f"/proc/{process}/maps").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:  # it has ended meanwhile
+        return []
+    return [" ".join(line.split()[4:]) for line in lines if "/background-" in line]
+
+
+def below(process: int) -> Iterator[int]:
+    """Everything that a process has started, at any remove."""
+    for child in children(process):
+        yield child
+        yield from below(child)
+
+
+@pytest.mark.parametrize("cluster", [2], indirect=True)
+def test_a_background_is_brought_to_an_executor_once(
+    cluster: tuple[str, list[subprocess.Popen[bytes]], dict[str, str]],
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Two executors of two cores each: there are two copies of the background, whatever the number of tasks,
+    and all Python processes of an executor map its copy, each of them once.
+    """
+    url, workers, environment = cluster
+    smoke = "{ ?o :smoke ?room }"
+    assert smoke in RULES
+    rules = RULES.replace(smoke, "{ ?o :smoke ?room . ?room a :Room }")
+    rules = rules.replace("QUERY", "BACKGROUND <rooms.nt>\nQUERY", 1)
+    (tmp_path / "rules.dotr").write_text(rules, encoding="utf-8")
+    a = "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>"
+    rooms = [f"<urn:x:room{i}> {a} <urn:x:Room> .\n" for i in range(1, 5_000)]
+    (tmp_path / "rooms.nt").write_text("".join(rooms), encoding="utf-8")
+    archive(tmp_path)
+    (tmp_path / "dotr-submit.py").write_text(
+        "import dotr.rdf.background\n"
+        "from dotr.cli.main import main\n"
+        "dotr.rdf.background.LARGE = 1_000\n"
+        "main()\n",
+        encoding="utf-8",
+    )
+    driver = submitted(url, environment, tmp_path, "batch", "rules.dotr", "log.parquet", "--out", "out")
+    found: dict[int, dict[int, list[str]]] = {}
+    try:
+        while driver.poll() is None:
+            for executor in (one for worker in workers for one in children(worker.pid)):
+                for process in below(executor):
+                    if mapped := mappings(process):
+                        found.setdefault(executor, {})[process] = mapped
+            time.sleep(0.02)
+    finally:
+        driver.kill()
+    assert driver.returncode == 0, (tmp_path / "driver.log").read_text(encoding="utf-8")
+    copies = {tuple(mapped) for processes in found.values() for mapped in processes.values()}
+    assert len(found) == len(copies) == 2, found
+    assert all(len(copy) == 1 for copy in copies), "a process maps its copy once"
+    assert all(len({*map(tuple, processes.values())}) == 1 for processes in found.values())
+    assert max(map(len, found.values())) > 1, "no two processes shared one"
+    assert len(list(tmp_path.glob("worker*/app-*/*/background-*"))) == 2
+    capfd.readouterr()
+    assert run(["run", str(tmp_path / "rules.dotr"), str(tmp_path / "log.parquet"), "-q"]) == 0
+    expected = sorted(capfd.readouterr().out.splitlines())
+    parts = (tmp_path / "out").glob("part-*.jsonl")
+    assert sorted(line for part in parts for line in part.read_text("utf-8").splitlines()) == expected
+    assert len(expected) > 4_000
 
 
 def test_a_distributed_stream_survives_an_executor(
