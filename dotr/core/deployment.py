@@ -196,7 +196,7 @@ class Deployment:
 
     def partitioning(self, by: By = By.AUTO, *, together: bool = False) -> Partitioning:
         """How detection can be cut, by key and by time. `together`: one task computes what holds."""
-        return self._engine.partitioning(self.program, by, together)
+        return self._engine.partitioning(self.program, by, together, lambda: self.standing)
 
     def part(self, rules: Iterable[int]) -> Deployment:
         """A program of some of the rules, which refer to no others; for detection alone."""

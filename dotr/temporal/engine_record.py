@@ -137,8 +137,9 @@ class TemporalEngine:
 
     `shares`: which comparisons with constants it makes itself, so that queries need not differ in them.
     `plans`: how a detector of this engine detects each rule, as text. `literal`: what `--verify` compares
-    with. `reaches`: horizons of rules. `partitioning`: (program, by, whether one task computes what holds) →
-    how it can be cut. `silence`: (program, queries that may have facts without a graph) → which ticks matter.
+    with. `reaches`: horizons of rules. `partitioning`: (program, by, whether one task computes what holds,
+    a function that returns the queries that may have facts without a graph) → how it can be cut. `silence`:
+    (program, those queries) → which ticks matter.
     `digests`: identify the state of each rule.
     """
 
@@ -147,6 +148,6 @@ class TemporalEngine:
     plans: Callable[[Detector], Sequence[Any]]
     literal: Callable[[Program, Clock], LiteralDetector]
     reaches: Callable[[Program], list[RuleReach]]
-    partitioning: Callable[[Program, By, bool], Partitioning]
+    partitioning: Callable[[Program, By, bool, Callable[[], Collection[str]]], Partitioning]
     silence: Callable[[Program, Collection[str]], Silence]
     digests: Callable[[Program], Sequence[str]]

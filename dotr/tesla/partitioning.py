@@ -8,38 +8,49 @@ Method:  the unit of choice is a connected component of chaining: a rule and the
          consumed before it, nor earlier events of a rule that reads its own. If neither is possible, streams
          that lack the key may be copied to every part, if they trigger nothing and nothing consumes from
          them. A component without a cut is one task, or one task between any two gaps of the log that are
-         longer than its rules keep facts: after such a gap no state is left, whatever was consumed. Not with
-         EVERY, whose ticks find events in a gap. Components with compatible cuts share their input: every
-         fact is sent once for all of them.
+         longer than its rules keep facts: after such a gap no state is left, whatever was consumed. With
+         EVERY, the gap must also contain all ticks that may match after the last graph (silence.py); if ticks
+         may match forever, or see facts of the background, it is no cut. Components with compatible cuts
+         share their input: every fact is sent once for all of them.
 Why not: a choice per rule: a rule downstream of a consuming one would see composites that never happened.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TypeAlias
 
 from dotr.events import Time
 from dotr.ir import Every, Program
 from dotr.late import replace
 from dotr.temporal.engine_record import RuleReach
 from dotr.temporal.partitions import By, Partitioning, RuleComponent, RuleComponentGroup
+from dotr.temporal.silences import ENDLESS
 from dotr.tesla.held_keys import held_reason
 from dotr.tesla.partition_keys import stream_keys, unlinked
 from dotr.tesla.references import references, rule_reaches
+from dotr.tesla.silence import silence
 
 SIMILAR = 8
 """Groups cut by time hold horizons that differ by at most this factor: the longest determines the slices."""
 
+Standing: TypeAlias = Callable[[], Collection[str]]
+
 CROWDED = "by key, one part needed more than its share of the budget for what holds"
 
 
-def plan_batch(program: Program, by: By = By.AUTO, together: bool = False) -> Partitioning:
+def plan_batch(
+    program: Program, by: By = By.AUTO, together: bool = False, standing: Standing | None = None
+) -> Partitioning:
     """The plan for a program. Cheap: linear in rules, except for the search of keys in a component.
 
-    `together`: one task computes what holds, whatever its rules allow.
+    `together`: one task computes what holds, whatever its rules allow. `standing`: returns the queries that
+    may have facts without a graph; None: unknown.
     """
     reaches = rule_reaches(program)
-    components = tuple(_component(program, rules, reaches, by, together) for rules in connected(program))
+    components = tuple(
+        _component(program, rules, reaches, by, together, standing) for rules in connected(program)
+    )
     return Partitioning(components, tuple(_groups(program, components)))
 
 
@@ -68,7 +79,12 @@ def connected(program: Program) -> list[tuple[int, ...]]:
 
 
 def _component(
-    program: Program, rules: tuple[int, ...], reaches: Sequence[RuleReach], by: By, together: bool
+    program: Program,
+    rules: tuple[int, ...],
+    reaches: Sequence[RuleReach],
+    by: By,
+    together: bool,
+    standing: Standing | None,
 ) -> RuleComponent:
     reasons: list[str] = []
     holds = any(map(program.has_to_do_with_lars, rules))
@@ -90,15 +106,24 @@ def _component(
         keys = None
     if by is By.KEY and keys is not None:
         horizon = None
-    gap = _gap_cut(program, rules, reaches) if keys is None and horizon is None and not holds else None
+    gap: Time | None = None
+    if keys is None and horizon is None and not holds:
+        gap = _gap_cut(program, rules, max(reaches[i].kept for i in rules), standing)
     return RuleComponent(rules, keys, horizon, tuple(reasons), gap)
 
 
-def _gap_cut(program: Program, rules: Sequence[int], reaches: Sequence[RuleReach]) -> Time | None:
-    """How long facts are kept for rules that neither key nor horizon cuts; None if some tick."""
-    if any(isinstance(program.rules[i].trigger, Every) for i in rules):
+def _gap_cut(program: Program, rules: Sequence[int], kept: Time, standing: Standing | None) -> Time | None:
+    """How long after a graph something may be left of rules that neither key nor horizon cuts; None if there
+    is no limit. `kept`: how long they keep facts.
+    """
+    if not any(isinstance(program.rules[i].trigger, Every) for i in rules):
+        return kept
+    if standing is None:
         return None
-    return max(reaches[i].kept for i in rules)
+    ticking = silence(program.only(rules), standing()).ticking
+    if any(ticks.memory or ticks.reach >= ENDLESS for ticks in ticking):
+        return None
+    return kept + max((ticks.reach for ticks in ticking), default=0)
 
 
 def _time_cut(

@@ -41,6 +41,11 @@ class Story:
     instants: Mapping[int, Mapping[str, Sequence[Fact]]]
     always: Sequence[tuple[object, object]]
 
+    @property
+    def standing(self) -> Sequence[str]:
+        """Queries that may have facts without a graph."""
+        return ["A"] if self.always else []
+
     def at_tick(self, time: int) -> Mapping[str, Sequence[Fact]]:
         return {"A": facts(time, *self.always)} if self.always else {}
 

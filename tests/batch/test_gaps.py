@@ -34,6 +34,15 @@ WITH ?a := Smoke.?a, ?b := Heat.?b CONSUMING Heat
 RULE Calm DEFINE { dotr_id a :Calm ; :of ?a }
 FROM Smoke AND NOT Calm WITHIN 3 s BEFORE Smoke ON true WITH ?a := Smoke.?a
 """
+TICKING = """PREFIX : <urn:x:>
+QUERY Smoke := { SELECT ?a { ?a a :Smoke } }
+RULE Still DEFINE { dotr_id a :Still ; :of ?a } FROM EVERY 2 s AS Tick AND LAST Smoke WITHIN 6 s FROM Tick
+WITH ?a := Smoke.?a
+RULE Back DEFINE { dotr_id a :Back ; :of ?a , ?b } FROM Smoke AND LAST Still WITHIN 3 s FROM Smoke
+WITH ?a := Smoke.?a, ?b := Still.?a CONSUMING Still
+"""
+"""Ticks go on finding events 6 s into a gap, and those are looked back to for 3 s."""
+
 SECOND = 1_000_000
 
 
@@ -42,7 +51,7 @@ def graphs() -> list[tuple[int, str]]:
     random = Random(19)
     time, found = -40, []
     for number in range(3_000):
-        time += random.choice([0, 1, 1, 2, 3]) if number % 50 else random.choice([4, 5, 6, 20])
+        time += random.choice([0, 1, 1, 2, 3]) if number % 50 else random.choice([4, 6, 8, 20])
         kind = random.choice(["Smoke", "Heat", "Heat", "Noise"])
         found.append((time, f"<urn:x:o{number}> a <urn:x:{kind}> .".replace(" a ", f" {TYPE} ")))
     return found
@@ -70,8 +79,8 @@ def log(tmp_path: Path, request: pytest.FixtureRequest) -> str:
     return str(path)
 
 
-def check(log: str, runner: Any) -> None:
-    program = parse_program(RULES, "rules.dotr")
+def check(log: str, runner: Any, rules: str = RULES) -> None:
+    program = parse_program(rules, "rules.dotr")
     told: dict[str, Funnel] = {}
     expected = in_one_process(program, [], [log], SourceOptions(), told)
     request = Request(Deployment(program), open_log([log], SourceOptions()))
@@ -84,14 +93,33 @@ def check(log: str, runner: Any) -> None:
 
 
 @pytest.mark.parametrize("log", ["lines", "archive"], indirect=True)
-def test_local_tasks_begin_behind_gaps(log: str) -> None:
-    check(log, LocalRunner(4, Serial))
+@pytest.mark.parametrize("rules", [RULES, TICKING])
+def test_local_tasks_begin_behind_gaps(log: str, rules: str) -> None:
+    check(log, LocalRunner(4, Serial), rules)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "gap"),
+    [
+        ("", "", 12),
+        ("LAST Smoke", "NOT Smoke", None),
+        ("6 s", "9 s", 18),
+    ],
+    ids=["ticks find something for so long", "for ever", "for longer"],
+)
+def test_a_gap_contains_the_ticks_that_may_find_something(old: str, new: str, gap: int | None) -> None:
+    rules = TICKING.replace(old, new)
+    if new.startswith("NOT"):
+        rules = rules.replace("Tick\nWITH ?a := Smoke.?a", "Tick\nWITH ?a := Tick.time", 1)
+    plan = Deployment(parse_program(rules)).partitioning()
+    assert plan.gap == (None if gap is None else gap * SECOND)
 
 
 @pytest.mark.spark
 @pytest.mark.parametrize("log", ["lines", "archive"], indirect=True)
-def test_spark_tasks_begin_behind_gaps(log: str, spark: Any) -> None:
-    check(log, SparkRunner())
+@pytest.mark.parametrize("rules", [RULES, TICKING])
+def test_spark_tasks_begin_behind_gaps(log: str, rules: str, spark: Any) -> None:
+    check(log, SparkRunner(), rules)
 
 
 @pytest.mark.spark

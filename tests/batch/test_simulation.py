@@ -60,7 +60,7 @@ def in_parts(
     for task in range(tasks):
         mine = sorted(row for row in rows if hash(row[0]) % tasks == task)
         assert len({row[:2] for row in mine}) == len(mine), "an instant is one row a part"
-        found += Detecting(deployment, layout, CLOCK, story.at_tick).events(mine)
+        found += Detecting(deployment, layout, CLOCK, story.at_tick, story.standing).events(mine)
     return found
 
 
@@ -93,11 +93,13 @@ def test_every_cut_finds_what_one_process_finds(
 
 
 @st.composite
-def stories_with_gaps(draw: st.DrawFn) -> tuple[Story, Partitioning, tuple[Cut, ...]]:
-    """Stories whose times lie far apart here and there, and cuts at some of the gaps."""
+def stories_with_gaps(draw: st.DrawFn, ticking: bool = False) -> tuple[Story, Partitioning, tuple[Cut, ...]]:
+    """Stories whose times lie far apart here and there, and cuts at some of the gaps; `ticking`: also of
+    rules with EVERY.
+    """
     story = draw(stories(draw(st.integers(1, 20))))
-    plan = plan_batch(story.program)
-    assume(plan.gap is not None)
+    plan = plan_batch(story.program, standing=lambda: story.standing)
+    assume(any(group.gap is not None and (group.ticks or not ticking) for group in plan.groups))
     cuts = []
     for group in plan.groups:
         slices = None
@@ -113,7 +115,11 @@ def stories_with_gaps(draw: st.DrawFn) -> tuple[Story, Partitioning, tuple[Cut, 
     return story, plan, tuple(cuts)
 
 
-@given(stories_with_gaps(), st.integers(1, 3), st.randoms(use_true_random=False))
+@given(
+    st.one_of(stories_with_gaps(), stories_with_gaps(True)),
+    st.integers(1, 3),
+    st.randoms(use_true_random=False),
+)
 @settings(suppress_health_check=[HealthCheck.filter_too_much])
 def test_what_nothing_else_cuts_is_cut_at_gaps(
     case: tuple[Story, Partitioning, tuple[Cut, ...]], tasks: int, random: Random
