@@ -156,6 +156,9 @@ def _run(arguments: Sequence[str] | None) -> int:
         standard_streams.discard(sys.stdout)  # not an error, but nothing more can be said there
         return 0
     except (KeyboardInterrupt, click.exceptions.Abort):
+        # if it interrupted an exec of text (dataclasses has them), CPython would end by the signal instead of
+        # with this code, although it was caught; the next exec of text resets that (run_eval_code_obj)
+        exec("")  # noqa: S102  # see above
         render.note("stopped")
         return 130
     except Exception as error:

@@ -74,6 +74,18 @@ def test_the_demo_can_be_taken_along(dotr: Dotr) -> None:
     assert dotr("demo", "--copy", "mine").code == 5
 
 
+def test_ctrl_c_inside_of_an_import_ends_with_130_too(folder: Path) -> None:
+    """What dataclasses and named tuples execute as text would turn the code into death by the signal."""
+    (folder / "interrupted.py").write_text(
+        "import dotr.cli.main as m\n"
+        "m.group.main = lambda *_, **__: exec('raise KeyboardInterrupt')\n"
+        "m.main(['doctor'])\n"
+    )
+    command = [sys.executable, "-m", "interrupted"]
+    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (130, "dotr: stopped\n")
+
+
 def test_ctrl_c_ends_in_order_with_130(folder: Path) -> None:
     command = [sys.executable, "-m", "dotr.cli.main", "run", "fire.dotr", "-", "-o", "found.jsonl"]
     with subprocess.Popen(
