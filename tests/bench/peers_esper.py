@@ -6,7 +6,8 @@ Method:  the stream of by_hand.py: a hundred rooms, a graph a second, one in ten
          ten, and `EACH`. Matches (rule, second, room, second and value of the reading) must be equal, row
          by row, for every query of Esper's and both ways of dotr's.
          `warm`: facts in memory, matches counted, the best round in a process that has run such rounds
-         before. dotr's detector alone, thresholds in ON; a match that several rules share counts for each.
+         before. dotr's detector alone, thresholds in ON, as many instants at once as a pipeline gives it; a
+         match that several rules share counts for each.
          `files`: from file to file, starts included: Esper from CSV to CSV, dotr from JSON lines with Turtle
          in them to JSON lines with RDF in them. Processor time of the whole process in both, for the Java
          machine compiles and collects in threads of its own. MB: the greatest resident set of those
@@ -86,22 +87,17 @@ def program(selection: str, rules: int) -> Any:
     return parse_program(detect.QUERIES + "\n".join(texts))
 
 
-def counting(selection: str, rules: int) -> Any:
+def counting(selection: str, rules: int) -> detect.Make:
     """What makes a runner; making it is not timed."""
-
-    def make() -> Any:
-        found = TeslaDetector(program(selection, rules), Clock()).detect
-        return lambda stream: sum([len(match[0]) for time, facts in stream for match in found(time, facts)])
-
-    return make
+    return detect.engine(program(selection, rules), lambda matches: sum([len(match[0]) for match in matches]))
 
 
 def detected(selection: str, rules: int, stream: detect.Instants) -> list[Row]:
     """What the detector alone finds."""
     detector = TeslaDetector(program(selection, rules), Clock())
     found = []
-    for time, facts in stream:
-        for places, _, (_, (since, (room, value), *_)), _ in detector.detect(time, facts):
+    for matches in detect.detected(detector, detect.batches(stream)):
+        for places, time, (_, (since, (room, value), *_)), _ in matches:
             number = int(str(value).split('"')[1])
             found += [
                 (place, time // detect.SECOND, str(room), since // detect.SECOND, number) for place in places

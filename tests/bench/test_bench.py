@@ -259,7 +259,7 @@ def test_facts_of_two_events_and_the_lines_they_come_from_give_the_same_matches(
     found = peers_esper.detected(selection, rules, known)
     assert len(found) > 100
     assert found == peers_esper.reported_by_dotr(out)
-    assert len(found) == peers_esper.counting(selection, rules)()(known)
+    assert len(found) == peers_esper.counting(selection, rules)(known)()
 
 
 def test_the_coordinates_of_a_peer_become_a_project_of_mavens() -> None:
