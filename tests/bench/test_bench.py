@@ -260,6 +260,8 @@ def test_facts_of_two_events_and_the_lines_they_come_from_give_the_same_matches(
     assert len(found) > 100
     assert found == peers_esper.reported_by_dotr(out)
     assert len(found) == peers_esper.counting(selection, rules)(known)()
+    if rules == 1:
+        assert len(found) == peers_esper.by_dictionary(selection, by_hand.thresholds(1)[0])(known)()
 
 
 def test_the_coordinates_of_a_peer_become_a_project_of_mavens() -> None:
