@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+from typing import Final, NamedTuple
 
 from dotr import ir
 from dotr.errors import Diagnostics
@@ -45,7 +46,7 @@ def _bound_by(body: Sequence[ir.BodyAtom], found: Diagnostics) -> set[str]:
     _check_binds([item for item in body if isinstance(item, ir.BindAtom)], body, bound, found)
     for item in body:
         if isinstance(item, ir.FilterAtom):
-            _check_functions(item.condition, item.span, found)
+            check_functions(item.condition, item.span, found)
             for name in expression_variables(item.condition):
                 if name not in bound:
                     _unsafe(name, "FILTER", item.span, None, bound, found)
@@ -56,9 +57,9 @@ def _check_binds(
     binds: list[ir.BindAtom], body: Sequence[ir.BodyAtom], bound: set[str], found: Diagnostics
 ) -> None:
     for bind in binds:
-        _check_functions(bind.expression, bind.span, found)
+        check_functions(bind.expression, bind.span, found)
         if bind.variable.name in bound:
-            _bound_twice(bind.variable.name, bind.span, found)
+            bound_twice(bind.variable.name, bind.span, found)
     left = [bind for bind in binds if bind.variable.name not in bound]
     progress = True
     while progress:
@@ -68,7 +69,7 @@ def _check_binds(
                 left.remove(bind)
                 progress = True
                 if bind.variable.name in bound:
-                    _bound_twice(bind.variable.name, bind.span, found)
+                    bound_twice(bind.variable.name, bind.span, found)
                 bound.add(bind.variable.name)
     targets = {bind.variable.name for bind in left}
     for bind in left:
@@ -95,10 +96,10 @@ def _check_aggregate(item: ir.AggregateAtom, found: Diagnostics) -> None:
     for total in item.totals:
         name = total.variable.name
         if name in inner or name in seen:
-            _bound_twice(name, total.variable.span or item.span, found)
+            bound_twice(name, total.variable.span or item.span, found)
         seen.add(name)
         if total.argument is not None:
-            _check_functions(total.argument, item.span, found)
+            check_functions(total.argument, item.span, found)
             for used in expression_variables(total.argument):
                 if used not in inner:
                     _unsafe(used, f"{total.function}", item.span, None, inner, found)
@@ -115,22 +116,44 @@ def _check_terms(atom: ir.Atom, head: bool, found: Diagnostics) -> None:
         found.error("D3009", "a predicate must be an IRI", atom.span, atom.predicate)
 
 
-def _check_functions(expression: ir.Expression, span: Span | None, found: Diagnostics) -> None:
+class Language(NamedTuple):
+    """A language of rules without clock and chance: the code of an expression that it does not allow, its
+    name, the reason, and what to write instead of EXISTS and of an aggregate.
+    """
+
+    code: str
+    name: str
+    why: str
+    exists: str
+    aggregate: str
+
+
+_DATALOG: Final = Language(
+    "D3008",
+    "Datalog",
+    "what the background entails must not depend on when or where it is computed",
+    "write NOT atom, or AGGREGATE(…)",
+    "write NOT atom, or AGGREGATE(…)",
+)
+
+
+def check_functions(
+    expression: ir.Expression, span: Span | None, found: Diagnostics, language: Language = _DATALOG
+) -> None:
+    """Report the parts of an expression that a language of rules does not allow."""
     todo: list[ir.Expression] = [expression]
     while todo:
         part = todo.pop()
         if isinstance(part, ir.Call):
             if part.function in _REFUSED:
-                found.error(
-                    "D3008",
-                    f"`{part.function}` is not allowed in Datalog",
-                    part.span or span,
-                    notes=("what the background entails must not depend on when or where it is computed",),
-                )
+                message = f"`{part.function}` is not allowed in {language.name}"
+                found.error(language.code, message, part.span or span, notes=(language.why,))
             todo.extend(part.arguments)
         elif isinstance(part, ir.Exists | ir.Aggregate | ir.Attribute | ir.TimeOf):
-            hint = "write NOT atom, or AGGREGATE(…)" if isinstance(part, ir.Exists | ir.Aggregate) else ""
-            found.error("D3008", "this expression is not allowed in Datalog", part.span or span, hint=hint)
+            hint = language.exists if isinstance(part, ir.Exists) else ""
+            hint = language.aggregate if isinstance(part, ir.Aggregate) else hint
+            message = f"this expression is not allowed in {language.name}"
+            found.error(language.code, message, part.span or span, hint=hint)
 
 
 def _unsafe(
@@ -146,18 +169,20 @@ def _unsafe(
         isinstance(i, ir.NotAtom) and name in atom_variables(i.atom) for i in rule.body
     ):
         notes.append(f"`?{name}` occurs only in a NOT, which binds nothing")
-    close = get_close_matches(name, sorted(bound), 1)
-    hint = f"did you mean `?{close[0]}`?" if close else ""
-    found.error("D3001", f"unsafe rule: `?{name}` of {where} is not bound", span, "", hint, notes)
-
-
-def _bound_twice(name: str, span: Span | None, found: Diagnostics) -> None:
     found.error(
-        "D3007",
-        f"`?{name}` already has a value",
-        span,
-        hint=f"use a new variable and compare: FILTER(?new = ?{name})",
+        "D3001", f"unsafe rule: `?{name}` of {where} is not bound", span, "", near(name, bound), notes
     )
+
+
+def bound_twice(name: str, span: Span | None, found: Diagnostics, code: str = "D3007") -> None:
+    hint = f"use a new variable and compare: FILTER(?new = ?{name})"
+    found.error(code, f"`?{name}` already has a value", span, hint=hint)
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """A hint that names the most similar variable; "" if none is similar."""
+    close = get_close_matches(name, sorted(known), 1)
+    return f"did you mean `?{close[0]}`?" if close else ""
 
 
 def _names(names: Iterable[str]) -> str:

@@ -9,14 +9,20 @@ Method:  range restriction, as datalog/safety.py: atoms that are not negated bin
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
 
 from dotr import ir
+from dotr.datalog.safety import Language, bound_twice, check_functions, near
 from dotr.errors import Diagnostics
 from dotr.joins.variables import expression_variables
 from dotr.source import Span
 
-_REFUSED = frozenset({"NOW", "RAND", "UUID", "STRUUID", "BNODE"})
+_LARS = Language(
+    "D1614",
+    "a .lars file",
+    "rules are read at every time point, also while nothing comes",
+    "",
+    "write `COUNT(…) AS ?n OVER …`",
+)
 
 
 def check_lars_rule(rule: ir.LarsRule, found: Diagnostics) -> None:
@@ -27,7 +33,7 @@ def check_lars_rule(rule: ir.LarsRule, found: Diagnostics) -> None:
             _unsafe(name, "the head", rule.head.atom.span, rule, bound, found)
     for literal in rule.body:
         if isinstance(literal, ir.FilterAtom):
-            _check_functions(literal.condition, literal.span, found)
+            check_functions(literal.condition, literal.span, found, _LARS)
             for name in expression_variables(literal.condition):
                 if name not in bound and name not in times:
                     _unsafe(name, "FILTER", literal.span, rule, bound, found)
@@ -54,7 +60,7 @@ def _bound(rule: ir.LarsRule, found: Diagnostics) -> tuple[set[str], set[str]]:
         if isinstance(literal, ir.WindowAggregate):
             bound.update(_check_aggregate(literal, rule, found))
             if literal.variable.name in bound:
-                _bound_twice(literal.variable.name, literal.variable.span or literal.span, found)
+                bound_twice(literal.variable.name, literal.variable.span or literal.span, found, "D1605")
             bound.add(literal.variable.name)
     _check_binds(
         [literal for literal in rule.body if isinstance(literal, ir.BindAtom)], rule, bound, times, found
@@ -66,13 +72,13 @@ def _check_binds(
     binds: list[ir.BindAtom], rule: ir.LarsRule, bound: set[str], times: set[str], found: Diagnostics
 ) -> None:
     for bind in binds:
-        _check_functions(bind.expression, bind.span, found)
+        check_functions(bind.expression, bind.span, found, _LARS)
     left = list(binds)
     while ready := [b for b in left if all(n in bound for n in expression_variables(b.expression))]:
         for bind in ready:
             left.remove(bind)
             if bind.variable.name in bound:
-                _bound_twice(bind.variable.name, bind.span, found)
+                bound_twice(bind.variable.name, bind.span, found, "D1605")
             bound.add(bind.variable.name)
     targets = {bind.variable.name for bind in left}
     for bind in left:
@@ -95,10 +101,10 @@ def _check_aggregate(total: ir.WindowAggregate, rule: ir.LarsRule, found: Diagno
                 "D1612",
                 f"`{total.atom.name}` has no `?{variable.name}`",
                 variable.span or total.span,
-                hint=_near(variable.name, own) or "PER names variables of the atom",
+                hint=near(variable.name, own) or "PER names variables of the atom",
             )
     if total.argument is not None:
-        _check_functions(total.argument, total.span, found)
+        check_functions(total.argument, total.span, found, _LARS)
         for name in expression_variables(total.argument):
             if name not in own:
                 _unsafe(name, total.function, total.span, rule, own, found)
@@ -145,7 +151,7 @@ def _check_times(rule: ir.LarsRule, times: set[str], found: Diagnostics) -> None
                 "D1605",
                 f"unsafe rule: no literal binds the time `?{rule.head.at}` of the head",
                 span,
-                hint=_near(rule.head.at, times) or f"write `AT ?{rule.head.at} WITHIN …` in the body",
+                hint=near(rule.head.at, times) or f"write `AT ?{rule.head.at} WITHIN …` in the body",
                 notes=("a time is bound behind AT, by an atom that is not negated",),
             )
     for literal in rule.body:
@@ -167,26 +173,6 @@ def _refuse_times(names: Iterable[str], span: Span | None, found: Diagnostics) -
         )
 
 
-def _check_functions(expression: ir.Expression, span: Span | None, found: Diagnostics) -> None:
-    todo: list[ir.Expression] = [expression]
-    while todo:
-        part = todo.pop()
-        if isinstance(part, ir.Call):
-            if part.function in _REFUSED:
-                found.error(
-                    "D1614",
-                    f"`{part.function}` is not allowed in a .lars file",
-                    part.span or span,
-                    notes=("rules are read at every time point, also while nothing comes",),
-                )
-            todo.extend(part.arguments)
-        elif isinstance(part, ir.Exists | ir.Aggregate | ir.Attribute | ir.TimeOf):
-            hint = "write `COUNT(…) AS ?n OVER …`" if isinstance(part, ir.Aggregate) else ""
-            found.error(
-                "D1614", "this expression is not allowed in a .lars file", part.span or span, hint=hint
-            )
-
-
 def _unsafe(
     name: str, where: str, span: Span | None, rule: ir.LarsRule, bound: Iterable[str], found: Diagnostics
 ) -> None:
@@ -195,19 +181,5 @@ def _unsafe(
     if any(name in atom_variables(literal.atom) for literal in negated):
         notes.append(f"`?{name}` occurs only in a NOT, which binds nothing")
     found.error(
-        "D1605", f"unsafe rule: `?{name}` of {where} is not bound", span, "", _near(name, bound), notes
-    )
-
-
-def _near(name: str, known: Iterable[str]) -> str:
-    close = get_close_matches(name, sorted(known), 1)
-    return f"did you mean `?{close[0]}`?" if close else ""
-
-
-def _bound_twice(name: str, span: Span | None, found: Diagnostics) -> None:
-    found.error(
-        "D1605",
-        f"`?{name}` already has a value",
-        span,
-        hint=f"use a new variable and compare: FILTER(?new = ?{name})",
+        "D1605", f"unsafe rule: `?{name}` of {where} is not bound", span, "", near(name, bound), notes
     )

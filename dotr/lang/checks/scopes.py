@@ -8,10 +8,10 @@ Method:  SPARQL 1.1, sec. 18.2.1 (scope), 11.4 (grouped queries), 18.2.4.1 (assi
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from difflib import get_close_matches
 from typing import assert_never
 
 from dotr import ir
+from dotr.datalog.safety import near
 from dotr.errors import Diagnostics
 from dotr.sparql.bound_variables import visible
 
@@ -104,7 +104,7 @@ def _check_projection(select: ir.Select, known: Collection[str], found: Diagnost
                 "D1217",
                 f"nothing in the query binds `?{variable.name}`",
                 variable.span,
-                hint=_near(variable.name, known),
+                hint=near(variable.name, known),
                 notes=("it will be unbound in every fact",),
             )
         selected[variable.name] = None
@@ -156,16 +156,11 @@ def _check_reads(expression: ir.Expression, known: Collection[str], found: Diagn
                 "D1218",
                 f"`?{variable.name}` has no value here",
                 variable.span,
-                hint=_near(variable.name, known),
+                hint=near(variable.name, known),
                 notes=("nothing in this group binds it, so the expression is an error for every solution",),
             )
     for exists in existences(expression):
         _check_group(exists.pattern, frozenset(known), found)
-
-
-def _near(name: str, known: Collection[str]) -> str:
-    near = get_close_matches(name, sorted(known), n=1)
-    return f"did you mean `?{near[0]}`?" if near else ""
 
 
 def _check_group(group: ir.GroupPattern, outer: frozenset[str], found: Diagnostics) -> None:
