@@ -12,21 +12,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 
+from dotr import ir
 from dotr.events import Composite, Time, Values
-from dotr.ir import (
-    Const,
-    Fresh,
-    Hold,
-    Position,
-    Program,
-    Projection,
-    RelationToStream,
-    Rule,
-    Select,
-    StandingQuery,
-    TemplateTriple,
-    Var,
-)
 from dotr.late import replace
 from dotr.rdf.terms import RDF_TYPE, TRUE
 
@@ -43,24 +30,24 @@ class SignedAnswer(NamedTuple):
     values: Values
 
 
-def watching(program: Program, select: Select) -> Program:
+def watching(program: ir.Program, select: ir.Select) -> ir.Program:
     """The prologue of `program` with nothing but the query, which has no NOW()."""
     query = _with_a_row(select)
     holds = program.holds
     if not any(hold.predicate is None and hold.class_ is None for hold in holds):
-        holds = (*holds, Hold())
-    operators = {ENDED: RelationToStream.DSTREAM, BEGUN: RelationToStream.ISTREAM}
+        holds = (*holds, ir.Hold())
+    operators = {ENDED: ir.RelationToStream.DSTREAM, BEGUN: ir.RelationToStream.ISTREAM}
     return replace(
         program,
         queries={},
         rules=tuple(_rule(name, query) for name in operators),
         dependencies=tuple(range(len(operators))),
         holds=holds,
-        standing={name: StandingQuery(operator, query) for name, operator in operators.items()},
+        standing={name: ir.StandingQuery(operator, query) for name, operator in operators.items()},
     )
 
 
-def watched(program: Program) -> Select:
+def watched(program: ir.Program) -> ir.Select:
     """The query of a program of `watching`: for an ASK one that has a row while the answer is yes."""
     return program.standing[BEGUN].select
 
@@ -78,17 +65,17 @@ def _content(event: Composite) -> tuple[str, Time, Values]:
     return event.rule, event.time, values
 
 
-def _rule(name: str, select: Select) -> Rule:
-    template = (TemplateTriple(Fresh("dotr_answer"), RDF_TYPE, f"<urn:dotr:{name}>"),)
-    return Rule(name, template, Position(name, name, select.variables), (), None, (), ())
+def _rule(name: str, select: ir.Select) -> ir.Rule:
+    template = (ir.TemplateTriple(ir.Fresh("dotr_answer"), RDF_TYPE, f"<urn:dotr:{name}>"),)
+    return ir.Rule(name, template, ir.Position(name, name, select.variables), (), None, (), ())
 
 
-def _with_a_row(select: Select) -> Select:
+def _with_a_row(select: ir.Select) -> ir.Select:
     """An ASK as a SELECT that has one row where it is true."""
     if not select.ask:
         return select
     name, text = "yes", repr(select)
     while f"'{name}'" in text:
         name += "_"
-    projection = (Projection(Var(name), Const(TRUE)),)
+    projection = (ir.Projection(ir.Var(name), ir.Const(TRUE)),)
     return replace(select, ask=False, distinct=True, projection=projection)
