@@ -47,7 +47,7 @@ from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.files.sources import Mark, Sources, TimedGraph, live, resolve
 from dotr.io.graphs import GraphRun, SourceOptions
 from dotr.io.lineage import Lineage, with_places
-from dotr.io.output_formats import EVENT_FORMATS, format_of_name, refused
+from dotr.io.output_formats import EVENT_FORMATS, NEVER_PACKED, format_of_name, packing_of, refused
 from dotr.ir import Program
 from dotr.ir.private_rules import needed
 from dotr.lang import load_program
@@ -168,11 +168,13 @@ def command(
 def chosen_format(format_: str | None, output: str | None, can: Sequence[str], verb: str) -> str:
     """The format asked for, else that of the output's name, text on a terminal and JSON lines elsewhere.
 
-    Raises UsageError D4151 for a format of the name that the verb does not write, and for Parquet anywhere
-    but in a file.
+    Raises UsageError D4151 for a format of the name that the verb does not write, for Parquet anywhere but
+    in a file, and for Parquet and Jelly in a file whose name says that its text is compressed.
     """
     if format_ == "parquet" and (output is None or is_device(output)):
         raise refused("Parquet to a stream", [name for name in can if name != "parquet"], verb)
+    if format_ in NEVER_PACKED and output is not None and packing_of(output):
+        raise refused(f"{format_} to `{output}`", [name for name in can if name not in NEVER_PACKED], verb)
     if format_ is not None:
         return format_
     if output is None:

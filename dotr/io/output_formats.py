@@ -33,7 +33,7 @@ EVENT_FORMATS: Final = ("text", "jsonl", "trig", "nquads", "csv", "parquet", "je
 _PACKED: Final = ("gz", "zst")
 """Endings of the names of compressed outputs."""
 
-_NEVER_PACKED: Final = ("parquet", "jelly")
+NEVER_PACKED: Final = ("parquet", "jelly")
 """Formats that are compressed in themselves, or not by whole files."""
 
 GRAPH_FORMATS: Final = ("turtle", "ntriples")
@@ -69,7 +69,7 @@ def format_of_name(path: str, can: Sequence[str], verb: str, *, packed: bool = F
     ending = _ending(path)
     inner = _ending(path[: -1 - len(ending)]) if packed and packing_of(path) else ending
     format_ = next((name for name, known in ENDINGS.items() if known == inner), None)
-    fits = inner == ending or format_ not in _NEVER_PACKED
+    fits = inner == ending or format_ not in NEVER_PACKED
     if fits and (format_ in can or (format_ is None and inner not in _OTHERS)):
         return format_
     raise refused(f"`{path}`, by its name {_OTHERS.get(ending) or format_}", can, verb)

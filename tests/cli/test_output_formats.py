@@ -85,6 +85,20 @@ def test_a_name_of_a_format_that_is_not_written_is_refused_with_those_that_are(
     assert not Path(name).exists()
 
 
+@pytest.mark.parametrize("name", ["x.gz", "x.jsonl.zst"])
+@pytest.mark.parametrize("verb", ["run", "feed"])
+def test_what_is_not_text_is_refused_behind_a_name_that_says_it_is_compressed(
+    two: Dotr, verb: str, name: str
+) -> None:
+    two("deploy", "two.dotr")
+    rules = ["two.dotr"] if verb == "run" else []
+    ran = two(verb, *rules, "events", "--format", "parquet", "-o", name)
+    assert (ran.code, f"error[D4151]: dotr {verb} does not write parquet to `{name}`" in ran.err) == (2, True)
+    assert not Path(name).exists()
+    assert two(verb, *rules, "events", "--format", "jsonl", "-o", name).code == 0
+    assert read_bytes(name).startswith(b"{")
+
+
 @pytest.mark.parametrize("ending", [".gz", ".zst"])
 @pytest.mark.parametrize("name", ["x.jsonl", "x.txt", "x.nq", "x.trig", "x.csv", "x", "x.JSONL"])
 def test_text_is_compressed_if_the_name_says_so(two: Dotr, name: str, ending: str) -> None:
