@@ -1,0 +1,94 @@
+"""Whole programs over archives whose slices are read by tasks that detect: events and counts of one run."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dotr.batch.arrow_batches import graph_text
+from dotr.batch.local import LocalRunner
+from dotr.batch.log_splits import open_log
+from dotr.batch.runs import Request
+from dotr.core.deployment import Deployment
+from dotr.core.funnel import Funnel
+from dotr.errors import DotrError
+from dotr.io.decode.documents import Format
+from dotr.io.decode.parsing import parse_triples
+from dotr.io.files.rule_texts import read_rules_text
+from dotr.io.files.sources import SourceOptions
+from dotr.lang import load_program
+from dotr.temporal.partitions import By
+from tests.batch.test_local import Serial, in_one_process, output, quiet
+from tests.whole import TURTLE, triples, wholes
+
+CASES = 40
+SCHEMA = pa.schema([("time", pa.int64()), ("graph", pa.string())])
+
+
+def archives(r: Random, folder: Path) -> None:
+    """A log with ties and gaps: in order, nearly, or in two files side by side."""
+    rows: list[tuple[int, str]] = []
+    time = r.choice((0, -7, 100))
+    for _ in range(r.choice((10, 40, 60))):
+        text = TURTLE + " ".join(triples(r, blank=True) for _ in range(r.choice((0, 1, 1, 2, 4))))
+        rows.append((time, graph_text(parse_triples(text, Format.TURTLE, "<text>", None))))
+        time += r.choice((1, 1, 0, 2, 5, 30))
+    order = r.randint(0, 3)
+    if order == 1:
+        rows.sort(key=lambda row: row[0] + r.random() * 6)
+    for number, some in enumerate([rows[::2], rows[1::2]] if order == 2 else [rows]):
+        columns = [list(column) for column in zip(*some, strict=True)]
+        pq.write_table(
+            pa.table(columns, schema=SCHEMA),
+            folder / f"{number}.parquet",
+            row_group_size=r.choice((1, 3, 10)),
+        )
+
+
+def compare(seed: int, folder: Path) -> int:
+    """How many events there were in slices; 0 also where the program is refused, or not cut by time."""
+    r = Random(seed)
+    whole = wholes(r)
+    rules = re.sub(r"CONSUMING [\w, ]+", "", whole.rules)
+    given = {"a.dotr": rules, "a.dlog": whole.datalog} if whole.datalog else {"a.dotr": rules}
+    background = parse_triples(whole.background, Format.TURTLE, "<text>", None)
+    try:
+        program = load_program(list(given), lambda path: given.get(path) or read_rules_text(path))
+        deployment = Deployment(program, background)
+    except DotrError:
+        return 0
+    (folder / "log").mkdir()
+    archives(r, folder / "log")
+    paths, options = [str(folder / "log")], SourceOptions()
+    out = folder / "out"
+    out.mkdir()
+    length = r.choice((None, None, 3_000_000, 50_000_000))
+    request = Request(deployment, open_log(paths, options), By.TIME, length)
+    report = LocalRunner(r.choice((1, 2, 3, 7)), Serial).run(request, str(out), quiet)
+    funnel: dict[str, Funnel] = {}
+    lines = output(out, report)
+    assert lines == in_one_process(program, background, paths, options, funnel)
+    if list(report.seconds) != ["detect"]:
+        return 0
+    assert report.funnel(program) == funnel
+    return len(lines)
+
+
+def test_slices_of_whole_programs_are_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_LITTLE", "_MUCH"):  # however much is read twice
+        monkeypatch.setattr(f"dotr.batch.archive_slices.{name}", 0)
+    monkeypatch.setattr("dotr.batch.archive_slices._TOUCHED", 1 << 30)
+    eventful = 0
+    for seed in range(CASES):
+        with TemporaryDirectory() as folder:
+            try:
+                eventful += bool(compare(seed, Path(folder)))
+            except AssertionError as error:
+                pytest.fail(f"seed {seed}: {error}\n{wholes(Random(seed))}")
+    assert eventful > CASES // 5
