@@ -6,9 +6,9 @@ Method:  which columns a stream fills, and whether it triggers rules, is fixed f
          no call. Awake rules are called (compile.py), once per instant. All facts of an instant fill columns
          first, then rules run, then the columns that exclude the instant itself are filled. Rare cases are
          calls: an instant without a graph or out of order, a sweep, a new key.
-         If there are many streams, testing for each takes longer than a call: then each stream gets a
-         function for instants that have no other stream, written at its first use. Instants with more streams
-         there, and rules that depend on each other, on a clock or on what holds, go to the detector.
+         If there are many streams, testing for each takes longer than a call: then each set of streams that
+         an instant has gets a function, written at its first use. Rules that depend on each other, on a
+         clock or on what holds go to the detector.
 Why not: the code of rules in the loop, too. Their call is a twentieth of the cost of an instant with a
          trigger, and rules that never wake would have to be compiled.
 """
@@ -26,6 +26,9 @@ from dotr.tesla.network import NEVER, Network, StreamWiring
 
 LOOKS = 8
 """The greatest number of tests for streams in the loop."""
+
+SETS = 64
+"""The greatest number of sets of streams that get a function; instants with others go to the detector."""
 
 Instants: TypeAlias = Iterable[tuple[Time, object, Mapping[str, Sequence[Fact]], bool]]
 
@@ -47,8 +50,8 @@ def write_loop(
     """
     source = CodeSource()
     looks = _looks(network) if plain else []
-    many = len(looks) > LOOKS
-    if many:
+    many = _Sets(looks, network) if len(looks) > LOOKS else None
+    if many is not None:
         looks = []
     net, nothing = source.name("network", network), source.name("nothing", [])
     counts = {look.name: source.name("stream", look.name) for look in looks}
@@ -70,8 +73,10 @@ def write_loop(
     source.open("try")
     with source.block("for place, (time, _, facts, graph) in enumerate(instants)"):
         depth = source.depth
-        if looks or many:
-            with source.block(f"if graph and now < time{' and len(facts) < 2' * many}"):
+        if many is not None:
+            source.line(f"run = {source.name('sets', many)}[tuple(facts)] if graph and now < time else None")
+        if looks or many is not None:
+            with source.block("if graph and now < time" if many is None else "if run is not None"):
                 source.line("out = idle")
                 source.line(f"{net}.now = now = time")
                 source.line(f"if time >= {net}.sweep_at: {net}.sweep(time)")
@@ -81,12 +86,8 @@ def write_loop(
                         if look.first:
                             source.line(f"{counts[look.name]} += len(new)")
                         look.write(source, network)
-                if many:
-                    with source.block("for name in facts"):
-                        source.line("seen[name] += len(facts[name])")
-                        source.line(
-                            f"out = {source.name('whole', _Wholes(network))}[name](time, facts[name], idle)"
-                        )
+                if many is not None:
+                    source.line("out = run(time, facts, idle, seen)")
             source.open("else")
         source.line("counted = seen if graph else quiet")
         source.line("for name in facts: counted[name] += len(facts[name])")
@@ -105,21 +106,30 @@ def write_loop(
     return source.function("instants, seen, quiet, every")
 
 
-class _Wholes(dict[str, Any]):
-    """Owns a function per stream, for instants without another: (time, facts, no matches) → matches."""
+class _Sets(dict[tuple[str, ...], Any]):
+    """Owns a function for each set of streams that an instant has: (time, facts, no matches, counts by
+    stream) → matches; None for a set beyond the first ones.
+    """
 
-    def __init__(self, network: Network) -> None:
+    def __init__(self, looks: Sequence[_Look], network: Network) -> None:
         super().__init__()
-        self._network = network
+        self._looks, self._network = looks, network
 
-    def __missing__(self, name: str) -> Callable[..., list[RawMatch]]:
-        source, stream = CodeSource(), self._network.streams.get(name, StreamWiring())
+    def __missing__(self, names: tuple[str, ...]) -> Callable[..., list[RawMatch]] | None:
+        if len(self) >= SETS:
+            return None
+        source = CodeSource()
         source.line("out = idle")
-        look = _Look(name, stream, True, stream.fills, stream.triggers, stream.defers)
-        look.write(source, self._network)
+        for look in self._looks:
+            if look.name in names:
+                stream = source.name("stream", look.name)
+                source.line(f"new = facts[{stream}]")
+                if look.first:
+                    source.line(f"seen[{stream}] += len(new)")
+                look.write(source, self._network)
         source.line("return out")
-        self[name] = whole = source.function("time, new, idle")
-        return whole
+        self[names] = run = source.function("time, facts, idle, seen")
+        return run
 
 
 @dataclass(slots=True)

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 from dotr.events import Fact, Match, Time, in_order
 from dotr.reference.tesla import LiteralTesla
+from dotr.tesla import batch_loop
 from dotr.tesla.detection_stages import Passed
 from dotr.tesla.detector import TeslaDetector
 from tests.tesla.building import CLOCK
@@ -86,20 +88,22 @@ class Recorded(TeslaDetector):
         return super().at(time, facts, graph)
 
 
-@given(st.one_of(worlds(), families(), kin()), st.integers(1, 9))
-@settings(max_examples=5_000 if DEEP else 150)
-def test_instants_are_detected_together_as_one_by_one(world: World, size: int) -> None:
-    one = Recorded(world.program, CLOCK, filtered=world.filtered, same=world.same)
-    one.known = []
-    expected = _drive(one, world)
-    together = engine(world)
-    found, counted = in_batches(together, one.known, size)
-    assert found == expected
-    came = Counter(name for _, _, facts, _ in one.known for name in facts for _ in facts[name])
-    asked = together.network.queries
-    assert {name: counted[name] for name in asked} == {name: came[name] for name in asked}
-    assert together.passed() == one.passed()
-    assert together.snapshot() == one.snapshot()
+@given(st.one_of(worlds(), families(), kin()), st.integers(1, 9), st.sampled_from([(8, 64), (0, 64), (0, 1)]))
+@settings(max_examples=5_000 if DEEP else 200)
+def test_instants_are_detected_together_as_one_by_one(world: World, size: int, most: tuple[int, int]) -> None:
+    looks, sets = most
+    with patch.object(batch_loop, "LOOKS", looks), patch.object(batch_loop, "SETS", sets):
+        one = Recorded(world.program, CLOCK, filtered=world.filtered, same=world.same)
+        one.known = []
+        expected = _drive(one, world)
+        together = engine(world)
+        found, counted = in_batches(together, one.known, size)
+        assert found == expected
+        came = Counter(name for _, _, facts, _ in one.known for name in facts for _ in facts[name])
+        asked = together.network.queries
+        assert {name: counted[name] for name in asked} == {name: came[name] for name in asked}
+        assert together.passed() == one.passed()
+        assert together.snapshot() == one.snapshot()
 
 
 def _in_any_order(state: dict[str, Any]) -> dict[str, Any]:
