@@ -61,7 +61,7 @@ def test_a_bind_of_a_variable_that_the_other_side_has_is_not_moved() -> None:
 
 
 def test_a_constant_is_not_put_into_a_path_of_length_zero() -> None:
-    path = BasicGraphPattern((Pattern(X, Repeat(P, 0, None), Y),))
+    path = BasicGraphPattern((Pattern(X, Repeat(P, 0, unbounded=True), Y),))
     assert path.patterns[0].nullable
     assert join(path, fixed("x", A)) == Join(path, fixed("x", A))
 
