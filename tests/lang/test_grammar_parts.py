@@ -300,13 +300,13 @@ def test_a_prologue_line_and_where_reading_goes_on() -> None:
 
 
 def test_no_comment_is_lost_and_each_stands_by_its_unit() -> None:
-    text = "# first\n\nONE # behind\nTWO a # inside\n b\n# last\n"
+    text = "# first\n\nONE # behind\nTWO a # inside\n b # end\n# last\n"
     units = [
         LayoutUnit(text.index("ONE"), text.index("ONE") + 3, ["one"]),
         LayoutUnit(text.index("TWO"), text.index("\n b") + 3, ["two", "  b"], gap=True),
     ]
     footer = attach(Source("x", text), units)
-    assert render(units, footer) == "# first\n\none  # behind\n\n# inside\ntwo\n  b\n\n# last\n"
+    assert render(units, footer) == "# first\n\none  # behind\n\n# inside\n# end\ntwo\n  b\n\n# last\n"
 
 
 def test_comments_of_a_unit_that_is_left_out_go_to_the_next() -> None:

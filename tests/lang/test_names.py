@@ -85,9 +85,11 @@ def test_a_name_that_many_rules_get_wrong_is_reported_once_with_its_places() -> 
     loader = Loader(None, found)
     streams = Streams(loader.loaded, [], found)
     source = Source("a", "Cold " * 5)
-    streams.unknown["Cold"] = [(Span(source, 5 * n, 5 * n + 4), "") for n in range(5)]
+    places = [(Span(source, 5 * n, 5 * n + 4), "") for n in range(5)]
+    streams.unknown = {"Cold": places, "Warm": places[:3]}
     streams.report_unknown()
-    [one] = found.found
+    one, other = found.found
+    assert other.notes == one.notes[:2]
     assert one.notes == ("also at a:1:6", "also at a:1:11", "and 2 more")
     assert (selects(("a", "b")), selects(())) == ("it selects ?a ?b", "it selects nothing")
 
