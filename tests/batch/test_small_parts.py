@@ -144,6 +144,7 @@ def test_a_part_is_too_heavy_beside_the_average_of_the_others() -> None:
     assert codes([LEAST * 10, LEAST, LEAST, LEAST]) == ["D4136"]
     assert codes([LEAST * HEAVY, LEAST, LEAST, LEAST]) == []
     assert codes([LEAST * HEAVY + 1, LEAST, LEAST, LEAST]) == ["D4136"]
+    assert codes([LEAST * 2, LEAST]) == ["D4136"], "of four parts two had nothing"
     assert codes([LEAST - 1]) == []
     assert codes([LEAST]) == ["D4136"], "parts without rows are parts"
     assert codes([]) == []
@@ -171,14 +172,14 @@ def test_a_slice_begins_with_what_holds_before_it() -> None:
         (5 * S, message_text(Message(None, [other]))),
         (20 * S, message_text(Message(None, None, [other]))),
     ]
-    cut = [Slice((0,)), *(Slice((0,), begin * S) for begin in (1, 2, 5, 6, 12, 20, 30))]
+    cut = [Slice((0,)), *(Slice((0,), begin * S) for begin in (1, 2, 5, 6, 11, 12, 20, 30))]
     found = states(content([]), rows, cut, ())
     assert found[0] is None
     held = [[row[0] for row in state or ()] for state in found[1:]]
     a, b = SEEN[0], other[0]
-    assert held == [[], [a], [a], [a, b], [b], [b], []]
+    assert held == [[], [a], [a], [a, b], [a, b], [b], [b], []], "an end at its begin is its own"
     refused = states(content([]), rows, cut, {5 * S})
-    assert [[row[0] for row in state or ()] for state in refused[1:]] == [[], [a], [a], [a], [], [], []]
+    assert [[row[0] for row in state or ()] for state in refused[1:]] == [[], [a], [a], [a], [a], [], [], []]
 
 
 def test_slices_see_their_overlap_and_own_their_events() -> None:

@@ -81,6 +81,7 @@ def test_the_most_similar_variable_is_named() -> None:
         ("[?x, :d, ?m] :- [?x, :c, ?n], BIND(?n + 1 AS ?m) . [?x, :c, ?n] :- [?x, :d, ?n] .", 1),
         ("[?x, :c, ?m] :- [?x, :c, ?n], BIND(?n AS ?m) .", 0),
         ("[?x, :c, ?m] :- [?x, :c, ?n], BIND(?n + 1 AS ?v), BIND(?v AS ?m) .", 1),
+        ("[?x, :c, ?m] :- [?x, :c, ?n], BIND(?n AS ?v), BIND(?v + 1 AS ?m) .", 1),
         ("[?x, :c, ?m] :- [?x, :c, ?n], [?x, :e, ?v], BIND(?v + 1 AS ?m) .", 0),
         ("[?m, :c, ?x] :- [?x, :c, ?n], BIND(IRI(?n) AS ?m) .", 1),
         ("[?x, ?p, ?m] :- [?x, :c, ?n], [?x, :e, ?p], BIND(?n + 1 AS ?m) .", 1),

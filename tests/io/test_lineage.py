@@ -63,6 +63,8 @@ def test_graphs_of_a_snapshot_without_places_come_before_the_others() -> None:
     lineage.note(graph(1, "f", 7, 9))
     assert [letter["place"] for letter in letters(lineage, 1, 2)] == ["@ 1", "f:7"]
     assert lineage.places(1, 2) == ["f:7"]
+    lineage.note(graph(1, "f", 8, 12))
+    assert lineage.places(1, 1) == ["f:8"], "of more places the last are theirs"
 
 
 def test_a_late_graph_is_withdrawn_and_a_settled_instant_forgotten() -> None:

@@ -76,6 +76,7 @@ def test_a_frame_has_every_variable_of_any_rule() -> None:
     frame = frame_of(events(2))
     assert isinstance(frame, pd.DataFrame)
     assert list(frame.columns) == ["time", "rule", "id", "c"]
+    assert list(frame_of(list(events(2))[::-1]).columns) == list(frame.columns)
     hot = frame[frame["rule"] == "Hot"]
     assert hot["c"].tolist() == [0, 1]
     assert frame[frame["rule"] == "Any"]["c"].isna().all()

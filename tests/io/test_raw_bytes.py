@@ -16,6 +16,8 @@ def test_a_tape_has_what_is_not_through_yet() -> None:
     assert tape.start == 13, "a part goes when all of it is through"
     assert (tape.between(12, 14), tape.between(13, 14)) == (None, b"d")
     assert tape.everything() is None
+    tape.passed(16)
+    assert tape.start == 16
 
 
 def test_a_tape_with_a_limit_forgets_its_head() -> None:

@@ -70,6 +70,9 @@ def test_a_stack_keeps_what_is_the_latest_above_some_threshold() -> None:
     assert [time for time, _ in kept(found)] == [4, 5], "1 is below all, 9 and 8 are above all"
     found.insert(facts(6, (A, 5)))
     assert [time for time, _ in kept(found)] == [4, 6]
+    for time, value in ((7, 8), (8, 7)):
+        found.insert(facts(time, (A, value)))
+    assert [time for time, _ in kept(found)] == [8], "both are above all"
 
 
 def test_ranked_facts_pass_the_lowest_threshold() -> None:

@@ -119,6 +119,12 @@ def test_an_open_interval_has_neither_of_its_ends() -> None:
     assert chosen(two) == [[1, 2], [1, 3], [1, 4]]
 
 
+def test_a_window_of_another_position_ends_with_it_or_before() -> None:
+    late = last(at("H"), W, KEY)
+    assert chosen(rule("R", at("S"), late, each(at("M"), within(3, "H")))) == [[5, 3], [5, 4], [5, 5]]
+    assert chosen(rule("R", at("S"), late, each(at("M"), before(3, "H")))) == [[5, 3], [5, 4]]
+
+
 @pytest.mark.parametrize(
     ("function", "on", "value"),
     [

@@ -23,6 +23,7 @@ def test_the_delimiter_that_the_header_has_most_often_is_named_unless_it_is_usua
         ["a", "b,x", "c"], [["1", "2", "3"]], {"delimiter": ";"}
     )
     assert of(tmp_path, "b.csv", b"a,b;c\n1,2\n").settings == {}, "a tie is for the usual one"
+    assert of(tmp_path, "e.tsv", b"a,b\tc\n1\t2\n").columns == ["a,b", "c"]
     assert of(tmp_path, "c.csv", b"a\tb\n1\t2\n").settings == {"delimiter": "tab"}
     assert of(tmp_path, "d.tsv", b"a\tb\n1\t2\n").settings == {}
 
