@@ -181,12 +181,15 @@ def test_a_rule_is_followed_conjunct_by_conjunct_and_paired_before_its_condition
     program = parse_program(RULES)
     probes = Probes(program)
     probe = probe_rule(probes, program.rules[0], {})
-    sample = sample_of((0, "v", 90), (3, "v", 40), (4, "v", 30), (6, "smoke", 1), (7, "v", 80))
+    sample = sample_of((1, "v", 45), (4, "v", 30), (6, "smoke", 1))
+    for time in (1 * SECOND - 1, 6 * SECOND + 1):  # just outside of the window
+        sample.add(time, [("<urn:s>", "<urn:v>", integer(90))])
+    sample.graphs.sort(key=lambda graph: graph[0])
     assert probes.run([], sample) is None
     assert [seen.count for seen in probe.prefixes] == [1, 0]
     pairs = probe.pairs(0, sample.clock)
     place = pairs.columns["Hot.?v"]
-    assert [row[1][place] for row in pairs.rows] == [integer(40), integer(30)]
+    assert [row[1][place] for row in pairs.rows] == [integer(45), integer(30)]
     assert probe.nearest(0) == 2 * SECOND
 
 
