@@ -49,6 +49,15 @@ def test_repeated_and_missing_values() -> None:
     assert total("MAX", None) is None
 
 
+def test_a_value_beyond_the_known_extreme_is_the_new_one() -> None:
+    for function, beyond in (("MIN", integer(-1)), ("MAX", integer(9))):
+        group = Group(function, False, star=False)
+        group.add(integer(3))
+        assert group.total() == integer(3)
+        group.add(beyond)
+        assert group.total() == beyond
+
+
 @pytest.mark.parametrize("function", ["COUNT", "SUM", "AVG", "MIN", "MAX"])
 @pytest.mark.parametrize("distinct", [True, False])
 def test_what_left_has_left_no_trace(function: str, distinct: bool) -> None:
@@ -94,6 +103,13 @@ def test_heads_put_ahead_wait_and_those_before_the_beginning_are_dropped() -> No
     late.empty()
     assert relation.put_now == {A, B}
     assert late.pile == {}
+
+
+def test_nothing_holds_before_the_beginning() -> None:
+    placing, relation = Placing(Agenda(), 10), Relation("h", 1)
+    relation.begin(9, 8)
+    placing.put(relation, [A], 9)
+    assert (relation.put_now, placing.pending) == (set(), {})
 
 
 def test_what_stands_is_entered_once_and_a_kept_pile_stays() -> None:
