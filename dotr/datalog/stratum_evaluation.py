@@ -98,7 +98,7 @@ class StratumEvaluator:
 
     def run_all(self) -> None:
         """Close the overlay from the lowest stratum on; rows may be in doubt there."""
-        if self._idle:
+        if self._idle and not self.retraction.waits(0):  # rows of rules that are gone may be in doubt
             return
         self._layer(0)
         self._close_upper()

@@ -39,6 +39,28 @@ def test_a_change_is_the_net_of_a_transaction_in_canonical_order() -> None:
     assert kb.remove_rules(RULE.replace(P, "<urn:r>")).useless_removals == 1
 
 
+@pytest.mark.parametrize(
+    ("rules", "derived"),
+    [
+        (RULE, [fact("b", predicate=Q)]),
+        (RULE + "[?x, <urn:r>, ?y] :- [?x, <urn:q>, ?y] .", [fact("b", predicate=q) for q in (Q, "<urn:r>")]),
+        ("[?x, <urn:q>, ?y] :- [?x, <urn:p>, ?y], NOT [?x, <urn:no>, ?y] .", [fact("b", predicate=Q)]),
+        (
+            "[?x, <urn:q>, ?n] :- AGGREGATE([?x, <urn:p>, ?y] ON ?x BIND COUNT(?y) AS ?n) .",
+            [fact("b", predicate=Q)],
+        ),
+    ],
+)
+def test_what_the_last_rules_derived_goes_with_them(rules: str, derived: list[tuple[str, str, str]]) -> None:
+    kb = KnowledgeBase(entailment="none", terms="canonical")
+    kb.add_rules(rules)
+    kb.insert([fact("b")])
+    assert len(kb) == 1 + len(derived)
+    assert kb.remove_rules(rules).removed == tuple(derived)
+    assert (len(kb), kb.rules) == (1, ())
+    assert kb.add_rules(rules).added == tuple(derived)
+
+
 def test_a_watched_query_says_what_went_before_what_came() -> None:
     kb = base()
     watch = kb.watch("SELECT (COUNT(*) AS ?n) { ?x <urn:q> ?v }")
