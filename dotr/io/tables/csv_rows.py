@@ -1,9 +1,9 @@
 """Rows of CSV and TSV with their places, one row refused at a time.
 
 Place:   files/table_reader.py reads files through it. It is fed blocks of whole lines.
-Method:  Python's `csv` does the reading; a block in which every line is a row goes through it at once,
-         others row by row, so that the bytes up to the end of every row are known and feeding can go on
-         there.
+Method:  Python's `csv` does the reading, without the byte order mark that a file may begin with. A block in
+         which every line is a row goes through it at once, others row by row, so that the bytes up to the
+         end of every row are known and feeding can go on there.
 Bad input: D2403 ragged · D2405 quotes that do not end, NUL, bytes of another encoding. Reading goes on with
          the next line.
 """
@@ -22,6 +22,9 @@ LONGEST_ROW = 1 << 17
 """Bytes within which a quoted cell must end."""
 
 _MOST_LINES = 1000
+
+_MARK = "\ufeff"
+"""What a file may begin with: before the quotes of its first cell, which `csv` would take for text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,7 @@ class CsvRows:
         if b"\0" in block:
             return None
         try:
-            text = block.decode(self._dialect.encoding)
+            text = self._without_mark(block.decode(self._dialect.encoding))
             if b"\r" in block:
                 text = text.replace("\r\n", "\n").replace("\r", "\n")
             texts = text.split("\n")
@@ -93,6 +96,10 @@ class CsvRows:
             if row:
                 yield TableRow(row, line, self._line, self._offset)
             self._line += 1
+
+    def _without_mark(self, text: str) -> str:
+        """Text of the next row."""
+        return text if self._offset else text.removeprefix(_MARK)
 
     def _one_by_one(self, lines: Sequence[bytes], last: bool) -> Iterator[TableRow]:
         at = 0
@@ -112,7 +119,8 @@ class CsvRows:
         texts: list[str] = []
         size = 0
         for line in lines[at : at + _MOST_LINES]:
-            texts.append(line.decode(self._dialect.encoding, "replace").replace("\0", " "))
+            text = line.decode(self._dialect.encoding, "replace").replace("\0", " ")
+            texts.append(text if texts else self._without_mark(text))
             size += len(line)
             if size > LONGEST_ROW:
                 return 0
@@ -128,11 +136,13 @@ class CsvRows:
         return 0
 
     def _row(self, lines: Sequence[bytes], unended: bool) -> TableRow:
-        content, line = b"".join(lines), self._line
+        content, line, start = b"".join(lines), self._line, self._offset
         self._offset += len(content)
         self._line += len(lines)
         try:
             text = self._text(content, lines)
+            if start == 0:
+                text = text.removeprefix(_MARK)
             if unended:
                 raise CellError("a quoted cell does not end", 'a quote inside a cell is written ""', "D2405")
             rows = [row for row in self._dialect.reader([text]) if row]
@@ -162,7 +172,7 @@ class CsvRows:
 def one_row_a_line(block: bytes, dialect: Dialect) -> bool:
     """Whether each of some whole lines is a row."""
     try:
-        lines = block.decode(dialect.encoding).replace("\r\n", "\n").split("\n")
+        lines = block.decode(dialect.encoding).removeprefix(_MARK).replace("\r\n", "\n").split("\n")
         lines = lines if lines[-1] else lines[:-1]
         return sum(1 for _ in dialect.reader(lines)) == len(lines)
     except (UnicodeDecodeError, csv.Error):
@@ -173,7 +183,7 @@ def header_text(row: TableRow) -> str:
     """The columns that a header row names, as bookmarks carry them. Raises CellError."""
     if isinstance(row.cells, CellError):
         raise row.cells
-    columns = [(name or "").strip().removeprefix("\ufeff") for name in row.cells]
+    columns = [(name or "").strip() for name in row.cells]
     return json.dumps(columns, ensure_ascii=False)
 
 

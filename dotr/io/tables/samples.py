@@ -109,7 +109,7 @@ def _of_csv(head: bytes, tabbed: bool, most: int) -> TableSample:
     found = [row for row in cells if not isinstance(row, CellError) and row]
     if not found:
         return TableSample([], [], settings)
-    columns = [(name or "").strip().removeprefix("\ufeff") for name in found[0]]
+    columns = [(name or "").strip() for name in found[0]]
     rows: list[list[str | None]] = [list(row) for row in found[1:] if len(row) == len(columns)]
     return TableSample(columns, rows, settings)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from dotr.io.tables import csv_rows
@@ -58,6 +60,20 @@ def test_whether_every_line_is_a_row() -> None:
 
 
 def test_a_header_is_cleaned_and_one_in_error_raised() -> None:
-    assert header_text(TableRow(["\ufefftime ", None, "ü"], b"", 1, 9)) == '["time", "", "ü"]'
+    assert header_text(TableRow(["time ", None, "ü"], b"", 1, 9)) == '["time", "", "ü"]'
     with pytest.raises(CellError):
         header_text(TableRow(ragged(["a"], 2), b"", 1, 2))
+
+
+@pytest.mark.parametrize("quoted", ["a", "a,b", "a\nb", 'a""b'])
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_byte_order_mark_stands_before_the_quotes_of_the_first_cell(quoted: str, cut: bool) -> None:
+    block = f'\ufeff"{quoted}",c\n"\ufeff1",2\n'.encode()
+    rows = CsvRows(Dialect())
+    lines = block.splitlines(keepends=True) if cut else [block]
+    found = [*(row for line in lines for row in rows.feed(line)), *rows.finish()]
+    name = quoted.replace('""', '"')
+    assert [row.cells for row in found] == [[name, "c"], ["\ufeff1", "2"]]
+    assert json.loads(header_text(found[0])) == [name, "c"]
+    assert [row.end for row in found] == [len(block.rsplit(b"\n", 2)[0]) + 1, len(block)]
+    assert one_row_a_line(block, Dialect()) == ("\n" not in quoted)
