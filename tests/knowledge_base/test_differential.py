@@ -153,6 +153,7 @@ _steps = st.one_of(
     st.tuples(st.just("update"), _graphs, _graphs, st.none() | st.integers(1, 4)),
     st.tuples(st.just("insert"), _graphs, st.none() | st.integers(1, 4)),
     st.tuples(st.just("rules"), _programs(), st.sets(st.integers(0, 5), max_size=2)),
+    st.tuples(st.just("no rules")),
     st.tuples(st.just("advance"), st.integers(0, 3)),
     st.tuples(st.just("reopen")),
 )
@@ -169,6 +170,8 @@ def _run(twin: Twin, steps: Sequence[tuple[object, ...]]) -> None:
                 known = list(twin.rules.values())
                 gone = [known[place] for place in sorted(places) if place < len(known)]  # type: ignore[operator]
                 twin.update(set(), set(), rules, gone, None)  # type: ignore[arg-type]
+            case ("no rules",):
+                twin.update(set(), set(), (), list(twin.rules.values()), None)
             case ("advance", steps_):
                 twin.advance(steps_)  # type: ignore[arg-type]
             case ("reopen",):
