@@ -15,7 +15,8 @@ from random import Random
 import pytest
 
 from dotr.core.deployment import Deployment
-from dotr.core.instant import Facts, Graphs, Instants, Known
+from dotr.core.fact_batch import FactBatch, Facts, Known
+from dotr.core.instant import Graphs, Instants
 from dotr.core.parts import Instant
 from dotr.core.pipeline import TOGETHER, Pipeline
 from dotr.errors import DotrError
@@ -169,13 +170,10 @@ def test_a_day_that_is_closed_at_once_has_few_instants_facts_in_memory(
         extracted += 1
         return overlaid(self, time, graphs)
 
-    def counted_together(
-        self: Instants, due: Sequence[Instant], place: int, most: int, out: list[Known]
-    ) -> int:
+    def counted_together(self: Instants, due: Sequence[Instant], place: int, batch: FactBatch) -> int:
         nonlocal extracted
-        before = len(out)
-        end = entered(self, due, place, most, out)
-        extracted += len(out) - before
+        end = entered(self, due, place, batch)
+        extracted += end - place
         return end
 
     monkeypatch.setattr(Instants, "overlaid", counted)

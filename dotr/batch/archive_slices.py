@@ -28,7 +28,7 @@ from dotr.batch.log_splits import LogListing, Piece
 from dotr.batch.runs import LEAST, MOST, PARTS, Request
 from dotr.batch.time_gaps import Span
 from dotr.batch.time_slices import Even, Slices, Uneven
-from dotr.core.instant import Known
+from dotr.core.fact_batch import Known
 from dotr.events import Composite, Message, Time
 from dotr.io.decode.parquet import ArchiveFile, not_there
 from dotr.late import dataclass, replace

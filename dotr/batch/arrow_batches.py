@@ -18,8 +18,9 @@ from dotr.batch.fact_bundles import BundleRow, bundled, unbundled
 from dotr.batch.fact_rows import COUNTED, FINDING, REFUSED, FactRow
 from dotr.batch.findings_as_json import packed
 from dotr.batch.job import Worker, split_lines
+from dotr.core.fact_batch import Known
 from dotr.core.funnel import FactCounts
-from dotr.core.instant import REFUSABLE, Known
+from dotr.core.instant import REFUSABLE
 from dotr.core.parts import Part
 from dotr.errors import DataError, DotrError, ProgramError, UnsupportedError
 from dotr.events import Clock, Composite, Message, Time

@@ -22,8 +22,8 @@ from dotr.batch.skew import Weighing, Weight
 from dotr.batch.time_gaps import Span
 from dotr.batch.verifying import MatchOracle
 from dotr.core.deployment import Deployment
+from dotr.core.fact_batch import Known
 from dotr.core.funnel import FactCounts
-from dotr.core.instant import Known
 from dotr.core.overwork import LeftOut
 from dotr.errors import Diagnostic, ProgramError
 from dotr.events import Clock, Composite, Fact, RawMatch, Time

@@ -13,8 +13,9 @@ from typing import TypeAlias
 from dotr.batch.time_gaps import Cutoff
 from dotr.batch.verifying import FactOracle
 from dotr.core.deployment import Deployment
+from dotr.core.fact_batch import FactBatch, Known
 from dotr.core.funnel import FactCounts
-from dotr.core.instant import Graphs, Known, OnState
+from dotr.core.instant import Graphs, OnState
 from dotr.errors import Diagnostic
 from dotr.events import Clock, Fact, Time
 from dotr.late import dataclass
@@ -79,7 +80,9 @@ class Extracting:
             start, end = len(known), len(due)
             if since is not None:
                 end = next((i for i in range(place, end) if due[i][0] >= since), end)
-            place = self._instants.entered(due, place, end - place, known)  # type: ignore[arg-type]  # graphs
+            batch = FactBatch(None, end - place)
+            place = self._instants.entered(due, place, batch)  # type: ignore[arg-type]  # graphs
+            known += batch.known
             self._check(known[start:])
             if place < len(due):
                 known.append(self._one(*due[place]))

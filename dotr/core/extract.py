@@ -162,13 +162,17 @@ class Extractor:
         """Streams that may have facts at an instant without a graph: the background alone answers them."""
         return frozenset(stream for unit in self._always for stream in unit.standing())
 
-    def entry(self, predicate: Term) -> Entry | None:
-        """`facts` of an instant with one triple of this predicate, as a function of the rest of the triple.
+    def entry(self, predicate: Term, *, gathers: bool) -> tuple[Entry, frozenset[str]] | None:
+        """`facts` of an instant with one triple of this predicate, as a function of the rest of the triple
+        that adds them to those of earlier instants if it `gathers`; and the streams that they may be of.
 
         None if it takes more than that triple and the background. The caller knows that no rule reads it.
         """
         units = self._monotone([predicate])
-        return None if units is None else entry(units, predicate, self._moment)
+        made = None if units is None else entry(units, predicate, self._moment, gathers=gathers)
+        if units is None or made is None:
+            return None
+        return made, frozenset(name for unit in units for name in unit.distribution.fed)
 
     def collectors(self, predicates: Collection[Term]) -> Mapping[Term, Collector] | None:
         """A function for each triple of an instant with triples of these predicates only: see `collected`.

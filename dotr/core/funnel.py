@@ -110,7 +110,8 @@ def joined(
 
     `events`: all events of the run by rule; if fewer than the matches, some lacked a value of WITH or a valid
     graph. A rule that was never evaluated, since a stream that it must choose from was empty, is reported as
-    such.
+    such. A funnel ends with the first step that nothing passed, for whether later steps were evaluated says
+    how the work was divided.
     """
     found: dict[str, Funnel] = {}
     for rule in program.rules:
@@ -124,7 +125,8 @@ def joined(
         left = events.get(rule.name, 0)
         if not rule.private and left < funnel[-1][1]:
             funnel.append((LOST, left))
-        found[rule.name] = funnel
+        empty = next((place for place, (_, count) in enumerate(funnel) if not count), len(funnel))
+        found[rule.name] = funnel[: empty + 1]
     return found
 
 

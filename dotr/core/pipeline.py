@@ -17,9 +17,10 @@ from dotr.core.ahead import Ahead, ahead, ticks_of
 from dotr.core.counters import Counters
 from dotr.core.deployment import Deployment
 from dotr.core.emit import Emission, Emitter
+from dotr.core.fact_batch import FactBatch, Facts, Known
 from dotr.core.findings import Finding
 from dotr.core.funnel import FactCounts
-from dotr.core.instant import REFUSABLE, Facts, Known, OnState
+from dotr.core.instant import REFUSABLE, OnState
 from dotr.core.lasting_instants import LastingInstants, is_refusable
 from dotr.core.open_instants import LateGraph, OpenInstants, RefusedInstant
 from dotr.core.overwork import LeftOut, Overworked
@@ -261,46 +262,43 @@ class Pipeline:
 
     def _run(self, due: Sequence[Instant]) -> Iterator[Emission]:
         """Both halves over instants in order, up to an error."""
-        refused, pause, look = self._on_refused, self._pause, self.instants.overlaid
-        known: list[Known] = []
+        pause, look = self._pause, self.instants.overlaid
+        batch = self._batch()
         failed: DotrError | None = None
         place = 0
         while place < len(due):
+            if not batch.room:
+                yield from self._found(batch)
+                batch = self._batch()
             if pause is not None:
                 pause()
-            place = self.instants.entered(due, place, TOGETHER - len(known), known)
-            if len(known) == TOGETHER:
-                yield from self._found(known)
-                known = []
+            place = self.instants.entered(due, place, batch)
+            if place == len(due) or not batch.room:
                 continue
-            if place == len(due):
-                break
             instant = due[place]
             place += 1
             try:
-                known.append(look(*instant))  # type: ignore[arg-type]  # where nothing lasts all are graphs
+                batch.put(look(*instant))  # type: ignore[arg-type]  # where nothing lasts all are graphs
             except (DataError, ProgramError) as error:
-                failed = error
+                refusable = instant[1] is not None and error.diagnostics[0].code in REFUSABLE
                 self._open.failed.add(instant[0])
-                if refused is not None and instant[1] is not None and error.diagnostics[0].code in REFUSABLE:
-                    try:
-                        refused(instant[0], instant[1], error)
-                        failed = None
-                    except DotrError as raised:  # detect what was extracted before, then raise
-                        failed = raised
+                failed = self._raised(instant[0], instant[1] or (), error) if refusable else error
                 if failed is not None:
                     break
-            if len(known) == TOGETHER:
-                yield from self._found(known)
-                known = []
         try:
-            yield from self._found(known)
+            yield from self._found(batch)
         except DotrError:
             if failed is not None:  # it comes later, and is found again
                 self._open.failed.discard(instant[0])
             raise
         if failed is not None:
             raise failed
+
+    def _batch(self) -> FactBatch:
+        """For the next instants; facts wait for a trigger unless somebody looks at every instant."""
+        watched = self._detect is None or self._oracle is not None or self._on_facts is not None
+        waking = None if watched else self._detect.waking  # type: ignore[union-attr]  # watched
+        return FactBatch(waking, 1 if self._open.last is None else TOGETHER)  # the first instant by itself
 
     def stated(self) -> dict[Triple, Entry | None]:
         """The triples whose statements changed since the last call, as journals keep them."""
@@ -413,7 +411,7 @@ class Pipeline:
             if self._on_state is not None and jump.messages:
                 self._on_state(time, jump.state)
             if jump.seen:
-                yield from self._found([(time, jump.messages, jump.facts, jump.graph)])
+                yield from self._found(FactBatch.of((time, jump.messages, jump.facts, jump.graph)))
             if failed is not None:
                 raise failed
             if self._pause is not None:
@@ -438,7 +436,7 @@ class Pipeline:
         return bool(program.lars.rules) or any(time % duration == 0 for duration in every)
 
     def _raised(self, time: Time, parts: Sequence[Part], error: DotrError) -> DotrError | None:
-        """Report an instant of what lasts that is in error; returns what to raise, if anything."""
+        """Report an instant that is in error; returns what to raise after what came before, if anything."""
         if self._on_refused is None or not is_refusable(error):
             return error
         try:
@@ -458,13 +456,15 @@ class Pipeline:
         if self._detect is not None:
             self._detect.pass_over(bound)
 
-    def _found(self, known: Sequence[Known]) -> Iterator[Emission]:
+    def _found(self, batch: FactBatch) -> Iterator[Emission]:
         """Detect instants in order; yields the events of each that has any."""
         assert self._detect is not None, "begin() comes before the first graph"
         assert self.clock is not None
         detector, oracle, left_out = self._detect, self._oracle, self._left_out
         tally, emitter, counted, observe = self._tally, self._emit, 0, self._on_facts
-        tally.begin(known)
+        batch.close()
+        known = batch.known
+        tally.begin(batch.first)
         instants: Iterable[Known] = known
         if observe is not None:
             instants = ((time, came, observe(time, facts, here), here) for time, came, facts, here in known)
@@ -472,7 +472,7 @@ class Pipeline:
             found = detector.detected(instants, tally.facts.seen, tally.facts.quiet, every=oracle is not None)
             for place, matches in found:
                 time, came, _, graph = known[place]
-                self._ran(known, counted, place + 1)
+                self._ran(batch, counted, place + 1)
                 counted = place + 1
                 if oracle is not None:
                     oracle.check(time, came, graph, matches, left_out.facts)
@@ -487,12 +487,12 @@ class Pipeline:
                     raise failed
         except (Exception, KeyboardInterrupt):  # what was detected is not detected again
             now = detector.now
-            self._ran(known, counted, sum(now is not None and one[0] <= now for one in known))
+            self._ran(batch, counted, sum(now is not None and one[0] <= now for one in known))
             raise
-        self._ran(known, counted, len(known))
+        self._ran(batch, counted, len(known))
 
-    def _ran(self, known: Sequence[Known], start: int, end: int) -> None:
+    def _ran(self, batch: FactBatch, start: int, end: int) -> None:
         """Count the instants of a range as detected, if there are any."""
         if end > start:
-            self._open.last, lasting = known[end - 1][0], self._lasting is not None
-            self._heard = self._tally.instants(known, start, end, lasting, self._heard)
+            self._open.last, lasting = batch.known[end - 1][0], self._lasting is not None
+            self._heard = self._tally.instants(batch, start, end, lasting, self._heard)

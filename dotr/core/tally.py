@@ -11,8 +11,8 @@ from typing import Final
 
 from dotr.core.ahead import ticks_of
 from dotr.core.counters import Counters
+from dotr.core.fact_batch import FactBatch
 from dotr.core.funnel import FactCounts, Funnel, funnels, joined
-from dotr.core.instant import Known
 from dotr.events import RawMatch, Time
 from dotr.ir import Program
 from dotr.late import replace
@@ -40,23 +40,23 @@ class Tally:
         self.every = ticks_of(program)
         self._events = [self.counts.events.get(rule.name, 0) for rule in program.rules]
 
-    def begin(self, known: Sequence[Known]) -> None:
-        """Note the instants that are detected next."""
+    def begin(self, first: Time | None) -> None:
+        """Note the first of the instants that are detected next, if there are any."""
         self.settle()
-        if self.counts.first is None and known:
-            self.counts.first = known[0][0]
+        if self.counts.first is None:
+            self.counts.first = first
 
     def instants(
-        self, known: Sequence[Known], start: int, end: int, lasting: bool, heard: Time | None
+        self, batch: FactBatch, start: int, end: int, lasting: bool, heard: Time | None
     ) -> Time | None:
         """Count the detected instants of a range; returns the last with a message, `heard` if there was none.
         `lasting`: whether there may be instants without message and tick.
         """
         counts, every, lars = self.counts, self.every, self._program.lars.rules
         if not (every or lars or lasting):
-            counts.instants += end - start
-            return known[end - 1][0] if end > start else heard
-        for time, came, _, graph in known[start:end]:
+            counts.instants += batch.instants(start, end)
+            return batch.known[end - 1][0] if end > start else heard
+        for time, came, _, graph in batch.known[start:end]:
             if graph or came:
                 heard = time
                 counts.instants += 1

@@ -74,6 +74,12 @@ class Detector(Protocol):
     def now(self) -> Time | None:
         """The last instant that was detected; None before the first."""
 
+    @property
+    def waking(self) -> frozenset[str] | None:
+        """The streams whose facts trigger rules, if instants without any need not be detected by themselves:
+        their facts come, in order, with the next instant that is. None if every one must be.
+        """
+
     def due(self, bound: Time) -> Time | None:
         """The next time before `bound` (the next instant) at which to detect although no graph comes, or
         None.

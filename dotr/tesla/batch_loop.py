@@ -4,8 +4,9 @@ Place:   detector.py calls it for every batch, also for a batch of one instant.
 Method:  which columns a stream fills, and whether it triggers rules, is fixed for a network. So the loop
          tests for each stream in turn and contains the code that fills its columns (columns.py): a fact needs
          no call. Awake rules are called (compile.py), once per instant. All facts of an instant fill columns
-         first, then rules run, then the columns that exclude the instant itself are filled. Rare cases are
-         calls: an instant without a graph or out of order, a sweep, a new key.
+         first, then rules run, then the columns that exclude the instant itself are filled. Facts that
+         trigger no rule may come with a later instant: they only fill columns, each with its own time. Rare
+         cases are calls: an instant without a graph or out of order, a sweep, a new key.
          If there are many streams, testing for each takes longer than a call: then each set of streams that
          an instant has gets a function, written at its first use. Rules that depend on each other, on a
          clock or on what holds go to the detector.
@@ -15,6 +16,7 @@ Why not: the code of rules in the loop, too. Their call is a twentieth of the co
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -36,6 +38,15 @@ BatchLoop: TypeAlias = Callable[
     [Instants, dict[str, int], dict[str, int], bool], Iterator[tuple[int, list[RawMatch]]]
 ]
 """See `TeslaDetector.detected`."""
+
+
+def waking(network: Network) -> frozenset[str] | None:
+    """The streams whose facts trigger rules, if the loop takes facts of other streams with a later instant;
+    None if it needs every instant by itself.
+    """
+    if network.clocks or network.chains or len(_looks(network)) > LOOKS:
+        return None
+    return frozenset(name for name, stream in network.streams.items() if stream.triggers)
 
 
 def write_loop(
@@ -147,6 +158,11 @@ class _Look:
         """Write it for the facts in the local `new`; matches go to `out`."""
         for column in self.fills:
             column.write_insert(source, "new")
+        if self.first and self.stream.defers:
+            with source.block("if new and new[0][0] < time"):
+                source.line(f"old = new[:{source.name('bisect', bisect_left)}(new, (time,))]")
+                for column in self.stream.defers:
+                    column.write_insert(source, "old")
         if self.runs:
             awake = source.name("awake", self.stream.awake)
             with source.block(f"if {awake} and new"):
@@ -154,8 +170,11 @@ class _Look:
                 with source.block(f"for _, bundle in {awake}"):
                     compile_ = source.name("compile", network.compile)
                     source.line(f"(bundle.run or {compile_}(bundle))(time, new, out)")
-        for column in self.defers:
-            column.write_insert(source, "new")
+        if self.defers:
+            with source.block("if new and new[0][0] < time"):
+                source.line(f"new = new[{source.name('bisect', bisect_left)}(new, (time,)):]")
+            for column in self.defers:
+                column.write_insert(source, "new")
 
 
 def _looks(network: Network) -> list[_Look]:

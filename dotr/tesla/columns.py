@@ -6,12 +6,15 @@ Method:  a column is an index of buckets (buckets.py). Filling is generated code
          facts that filters, computes the key and appends. A stack treats sizes above the highest threshold
          of its rules as equal, and takes none below the lowest. Expiry is a sweep once per retention while
          the column is not empty, so a fact is visited about twice after it came, and unread facts expire too.
+         A column of one fact a key is swept when its keys have doubled, or after PATIENCE retentions:
+         otherwise a key whose facts are further apart than the retention goes and comes again each time.
 Why not: a timer per fact, or expiry on look-up alone: the first costs more than the work, the second keeps
          facts forever that are never read.
 """
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
@@ -35,22 +38,36 @@ from dotr.tesla.buckets import (
 from dotr.tesla.column_spec import ColumnSpec, FactLog, LastValue, MonotonicStack, Ranked, RunningTotal
 from dotr.tesla.conditions import conjunction
 from dotr.tesla.stretches import HeldLog, Stretch
-from dotr.tesla.thresholds import Threshold, write_size
+from dotr.tesla.thresholds import Threshold, write_limit, write_size
+
+PATIENCE = 8
+"""Retentions between two sweeps of a column of one fact a key whose keys do not double."""
+
+FEW = 16
+"""As many keys need no earlier sweep."""
 
 
 class Column(Generic[B]):
     """Owns the facts that rules may still read at a position.
 
-    `filled`: `on_fill` was called; the engine resets it when it finds the column empty.
+    `filled`: `on_fill` was called; the engine resets it when it finds the column empty. `on_growth` is called
+    when the column has more keys than `enough`; `sweep` sets it.
     """
 
     def __init__(
-        self, spec: ColumnSpec, kind: BucketKind[B], clock: Clock, on_fill: Callable[[Column[Any]], None]
+        self,
+        spec: ColumnSpec,
+        kind: BucketKind[B],
+        clock: Clock,
+        on_fill: Callable[[Column[Any]], None],
+        on_growth: Callable[[Column[Any]], None] = lambda _: None,
     ) -> None:
         self.spec = spec
         self.kind = kind
         self.retention: Time = 0
         self.filled = False
+        self.enough: float = FEW if isinstance(spec.content, LastValue) else math.inf
+        self._on_growth = on_growth
         self.index: KeyIndex[B] = KeyIndex()
         self._on_fill = on_fill
         self._clock = clock
@@ -113,6 +130,13 @@ class Column(Generic[B]):
     def sweep(self, now: Time) -> None:
         """Drop what is older than the retention."""
         self.index.drop(self.kind.expired(self.index.items(), now - self.retention))
+        if isinstance(self.spec.content, LastValue):
+            self.enough = max(FEW, 2 * len(self.index.table))
+
+    @property
+    def patience(self) -> Time:
+        """How long after a sweep, or the first fact, the next one is due."""
+        return self.retention * (PATIENCE if isinstance(self.spec.content, LastValue) else 1) + 1
 
     def consume(self, facts: Collection[Fact]) -> None:
         """Remove facts from a log. Cost: a look-up and a shift each, or one pass where many share a key."""
@@ -178,12 +202,15 @@ class Column(Generic[B]):
             self.index.table[key] = self.kind.open(fact)
             if not self.filled:
                 self._notify_filled()
-            return
-        bucket = self.index.exact(key)
-        if bucket is not None:
-            self.index.put(key, self.kind.add(bucket, fact))
-        elif self.index.put(key, self.kind.open(fact)):
-            self._notify_filled()
+        else:
+            bucket = self.index.exact(key)
+            if bucket is not None:
+                self.index.put(key, self.kind.add(bucket, fact))
+            elif self.index.put(key, self.kind.open(fact)):
+                self._notify_filled()
+        if len(self.index.table) > self.enough:
+            self.enough = math.inf
+            self._on_growth(self)
 
     def _notify_filled(self) -> None:
         if not self.filled and len(self.index):
@@ -202,9 +229,10 @@ class Column(Generic[B]):
         spec = self.spec
         table, miss = source.name("table", self.table), source.name("miss", self._miss)
         with source.block(f"for fact in {facts}"):
+            if spec.size is not None or any(isinstance(key, Attribute) for key in spec.keys):
+                source.line("values = fact[1]")
             if spec.size is not None:
-                write_size(source, spec.size.measure, "fact")
-                source.line(f"if size < {source.name('least', spec.size.least)}: continue")
+                write_limit(source, spec.size, "fact", "values")
                 if spec.fed_by_base:
                     source.line("fact = fact[:4]")
             condition = conjunction(spec.filters)
@@ -215,7 +243,7 @@ class Column(Generic[B]):
             if isinstance(content, Ranked | MonotonicStack):
                 write_size(source, content.measure, "fact")
                 source.line(f"if size < {source.name('floor', min(self.levels))}: continue")
-            source.line(f"key = {_key_code(spec.keys, source, self._clock)}")
+            source.line(f"key = {_key_code(spec.keys, source, self._clock, 'values')}")
             match content:
                 case LastValue():
                     source.line(f"if key in {table}: {table}[key] = fact")
@@ -253,21 +281,26 @@ class Column(Generic[B]):
             source.line(f"sizes[-1], facts_[-1] = size, {kept}")
 
 
-def open_column(spec: ColumnSpec, clock: Clock, on_fill: Callable[[Column[Any]], None]) -> Column[Any]:
+def open_column(
+    spec: ColumnSpec,
+    clock: Clock,
+    on_fill: Callable[[Column[Any]], None],
+    on_growth: Callable[[Column[Any]], None] = lambda _: None,
+) -> Column[Any]:
     """An empty column."""
-    return Column(spec, kind_of(spec.content, clock), clock, on_fill)
+    return Column(spec, kind_of(spec.content, clock), clock, on_fill, on_growth)
 
 
 def _plain_key(key: Key) -> str | list[str]:
     return key if isinstance(key, str) else list(key)
 
 
-def _key_code(keys: Sequence[Expression], source: CodeSource, clock: Clock) -> str:
-    """Source of the key of `fact`."""
+def _key_code(keys: Sequence[Expression], source: CodeSource, clock: Clock, values: str = "fact[1]") -> str:
+    """Source of the key of `fact`, whose values have this source."""
 
     def part(expression: Expression) -> str:
         if isinstance(expression, Attribute):
-            return f"fact[1][{int(expression.variable)}]"
+            return f"{values}[{int(expression.variable)}]"
         return f"{source.name('own', own_getter(expression, clock))}(fact)"
 
     texts = [part(key) for key in keys]

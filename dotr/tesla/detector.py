@@ -30,7 +30,7 @@ from dotr.temporal.identity import match_hash
 from dotr.temporal.refusals import RefusedTrigger, fail
 from dotr.temporal.stages import Passed
 from dotr.tesla import state as states
-from dotr.tesla.batch_loop import BatchLoop, Instants, write_loop
+from dotr.tesla.batch_loop import BatchLoop, Instants, waking, write_loop
 from dotr.tesla.columns import Column
 from dotr.tesla.digest import rule_digests
 from dotr.tesla.network import Network, Options, RuleBundle, StreamWiring
@@ -94,6 +94,7 @@ class TeslaDetector:
         self._every = list(network.clocks)
         self._due = None if network.now is None else self.next_tick(network.now)
         self._plain = not self._every and not network.chains
+        self._waking = None if self.timeline is not None else waking(network)
         self._loop: BatchLoop | None = None
 
     def at(self, time: Time, facts: Mapping[str, Sequence[Fact]], graph: bool = True) -> list[Match]:
@@ -161,7 +162,7 @@ class TeslaDetector:
         facts of streams with and without a graph.
 
         Instants after a yielded one are not detected before the next item is requested; `now` is the last one
-        detected.
+        detected. An instant may bring facts of earlier ones, see `waking`.
         """
         loop = self._loop
         if loop is None:
@@ -173,6 +174,14 @@ class TeslaDetector:
     def now(self) -> Time | None:
         """The last instant that was detected; None before the first."""
         return self.network.now
+
+    @property
+    def waking(self) -> frozenset[str] | None:
+        """The streams whose facts trigger rules, if instants without any need not be detected by themselves:
+        their facts come, in order, with the next instant that is. None before the first instant, and if every
+        one must be.
+        """
+        return None if self.network.now is None else self._waking
 
     def _without_graph(self, time: Time, facts: Mapping[str, Sequence[Fact]]) -> list[RawMatch]:
         """Rules that see neither a due tick nor a fact of an ISTREAM or DSTREAM are not touched."""

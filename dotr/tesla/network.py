@@ -139,6 +139,7 @@ class Network:
         self.options = options
         self._sweeps: list[tuple[Time, int, Column[Any]]] = []
         self._numbers: dict[Column[Any], int] = {}
+        self._due: dict[int, Time] = {}  # number → when its column is swept next
         self._users: dict[Column[Any], list[RuleBundle]] = {}
         durations = {r.trigger.duration for r in program.rules if isinstance(r.trigger, Every)}
         self.clocks: dict[Time, StreamWiring] = {duration: StreamWiring() for duration in sorted(durations)}
@@ -237,7 +238,7 @@ class Network:
     def _column(self, spec: ColumnSpec) -> Column[Any]:
         column = self.columns.get(spec)
         if column is None:
-            column = self.columns[spec] = open_column(spec, self.options.clock, self._filled)
+            column = self.columns[spec] = open_column(spec, self.options.clock, self._filled, self._grown)
             self._numbers[column] = len(self._numbers)
             self._users[column] = []
             stream = self._stream(spec.stream)
@@ -353,19 +354,31 @@ class Network:
             bundle.missing -= 1
             if not bundle.missing:
                 self._wake(bundle)
-        self._schedule(column, self.now or 0)
+        self._schedule(column, (self.now or 0) + column.patience)
 
-    def _schedule(self, column: Column[Any], now: Time) -> None:
-        heappush(self._sweeps, (now + column.retention + 1, self._numbers[column], column))
+    def _grown(self, column: Column[Any]) -> None:
+        """A column has many more keys than after its last sweep: sweep it now, or once something can have
+        expired since then.
+        """
+        number = self._numbers[column]
+        since = self._due[number] - column.patience
+        self._schedule(column, max(self.now or 0, since + column.retention) + 1)
+
+    def _schedule(self, column: Column[Any], due: Time) -> None:
+        number = self._numbers[column]
+        self._due[number] = due
+        heappush(self._sweeps, (due, number, column))
         self.sweep_at = self._sweeps[0][0]
 
     def sweep(self, now: Time) -> None:
         """Sweep the columns whose oldest facts may be out of reach."""
         while self._sweeps and self._sweeps[0][0] <= now:
-            _, _, column = heappop(self._sweeps)
+            due, number, column = heappop(self._sweeps)
+            if due != self._due[number]:  # scheduled again since
+                continue
             column.sweep(now)
             if len(column.index):
-                self._schedule(column, now)
+                self._schedule(column, now + column.patience)
             else:
                 self._emptied(column)
         self.sweep_at = self._sweeps[0][0] if self._sweeps else NEVER

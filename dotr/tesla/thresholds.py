@@ -182,6 +182,26 @@ def write_size(source: CodeSource, measure: Measure, fact: str) -> None:
     source.line("if size is None: continue")
 
 
+def write_limit(source: CodeSource, limit: Threshold, fact: str, values: str) -> None:
+    """`continue` if a fact with these values does not pass."""
+    if limit.measure.place == CARRIED:
+        source.line(f"if {fact}[4] < {source.name('least', limit.least)}: continue")
+    else:
+        passing = source.name("passing", _passing(limit))
+        source.line(f"if not {passing}[{values}[{limit.measure.place}]]: continue")
+
+
+def _passing(limit: Threshold) -> Memo[Term | None, bool]:
+    """Whether terms pass: a self-filling table."""
+    table, least = table_of(limit.measure), limit.least
+
+    def passes(term: Term | None) -> bool:
+        size = None if term is None else table[term]
+        return size is not None and size >= least
+
+    return Memo(passes)
+
+
 @lru_cache(maxsize=4)
 def _table(sign: int, inclusive: bool) -> Memo[Term, int | None]:
     """The measures of terms."""

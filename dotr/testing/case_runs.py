@@ -18,7 +18,7 @@ from functools import cached_property
 
 from dotr.core.deployment import Deployment, Settings
 from dotr.core.drive import drive
-from dotr.core.instant import Facts
+from dotr.core.fact_batch import Facts
 from dotr.core.parts import Part
 from dotr.core.pipeline import FactsAt, Pipeline
 from dotr.errors import DataError, DotrError

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from dotr import ir
 from dotr.core.deployment import Deployment, Settings
-from dotr.core.instant import Facts
+from dotr.core.fact_batch import Facts
 from dotr.errors import DotrError
 from dotr.events import Time
 from dotr.late import dataclass, replace

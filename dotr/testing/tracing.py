@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import field
 from typing import TypeAlias
 
-from dotr.core.instant import Facts
+from dotr.core.fact_batch import Facts
 from dotr.events import Clock, Match, Time
 from dotr.ir import Choose, Conjunct, Expression, Program, Rule
 from dotr.late import dataclass

@@ -26,6 +26,7 @@ from typing import Any, TypeAlias
 from dotr.events import Clock
 from dotr.lang import parse_program
 from dotr.rdf.terms import integer
+from dotr.tesla.batch_loop import waking
 from dotr.tesla.detector import TeslaDetector
 
 from . import by_hand, detect
@@ -65,10 +66,10 @@ def write_rules(path: Path, selection: str, rules: int) -> None:
 
 
 def instants(facts: Sequence[tuple[str, str, int, int]]) -> detect.Instants:
-    """As the detector takes them."""
+    """As queries give them: equal terms are one object, as readers keep them."""
     made: list[tuple[int, Any]] = []
-    for kind, room, value, second in facts:
-        time = second * detect.SECOND
+    for kind, text, value, second in facts:
+        time, room = second * detect.SECOND, sys.intern(text)
         fact = (
             {"Smoke": [(time, (room,), 0, "")]}
             if kind == "S"
@@ -98,7 +99,7 @@ def by_dictionary(selection: str, above: int) -> detect.Make:
     width = by_hand.WITHIN * detect.SECOND
 
     def make(stream: detect.Instants) -> Callable[[], int]:
-        given = detect.batches(stream)
+        given = detect.batches(stream, {"Smoke"})
         hot = {integer(value) for value in range(above + 1, 100)}
 
         def last() -> int:
@@ -149,7 +150,7 @@ def detected(selection: str, rules: int, stream: detect.Instants) -> list[Row]:
     """What the detector alone finds."""
     detector = TeslaDetector(program(selection, rules), Clock())
     found = []
-    for matches in detect.detected(detector, detect.batches(stream)):
+    for matches in detect.detected(detector, detect.batches(stream, waking(detector.network))):
         for places, time, (_, (since, (room, value), *_)), _ in matches:
             number = int(str(value).split('"')[1])
             found += [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 
 import pytest
 from hypothesis import event, given
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import dotr
 from dotr.budget import Exhausted
 from dotr.core.extract import Extractor
+from dotr.events import Fact
 from dotr.ir import GroupPattern, Projection, Select, TriplePattern, Triples, Union, Var
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
 from dotr.sparql.bound_variables import visible
@@ -68,15 +69,26 @@ def test_an_entry_gives_the_facts_of_an_overlay(
     predicate = PREDICATES[0]
     store = closed([triple for triple in background if triple[1] != predicate])
     extractor = Extractor(queries, store, shares=sizes if shared else None)
-    enter_row = extractor.entry(predicate)
-    event("has an entry" if enter_row is not None else "has none")
-    for time, (subject, object_) in enumerate(rows if enter_row is not None else []):
-        assert enter_row is not None
-        found = enter_row(subject, object_, time)
+    alone = extractor.entry(predicate, gathers=False)
+    gathering = extractor.entry(predicate, gathers=True)
+    event("has an entry" if alone is not None else "has none")
+    if alone is None or gathering is None:
+        assert alone is gathering
+        return
+    gathered: defaultdict[str, list[Fact]] = defaultdict(list)
+    everything: defaultdict[str, list[Fact]] = defaultdict(list)
+    for time, (subject, object_) in enumerate(rows):
+        found: dict[str, list[Fact]] = {}
+        alone[0](subject, object_, time, found)
+        gathering[0](subject, object_, time, gathered)
         enter(store, [(subject, predicate, object_)])
         wanted = extractor.facts(time, number(time))
         event("has facts" if wanted else "has no facts")
         assert found == wanted, [query_text(q) for q in queries.values()]
+        assert found.keys() <= gathering[1]
+        for name, facts in wanted.items():
+            everything[name] += facts
+    assert gathered == everything, [query_text(q) for q in queries.values()]
 
 
 @given(
@@ -140,11 +152,11 @@ def test_independent_triples_that_are_too_much_work_leave_nothing() -> None:
 )
 def test_an_entry_counts_like_an_overlay(text: str, facts: int) -> None:
     store = closed([(ex("s"), ex("in"), ex("r")), (ex("s"), ex("in"), ex("q"))])
-    enter_row = Extractor({"Q": query(text)}, store).entry(ex("p"))
-    assert enter_row is not None
-    assert Counter({name: len(found) for name, found in enter_row(ex("s"), number(3), 7).items()}) == Counter(
-        {"Q": facts}
-    )
+    entry = Extractor({"Q": query(text)}, store).entry(ex("p"), gathers=False)
+    assert entry is not None
+    found: dict[str, list[Fact]] = {}
+    entry[0](ex("s"), number(3), 7, found)
+    assert {name: len(some) for name, some in found.items()} == ({"Q": facts} if facts else {})
 
 
 def test_an_entry_leaves_nothing_when_it_is_too_much_work() -> None:
@@ -152,11 +164,13 @@ def test_an_entry_leaves_nothing_when_it_is_too_much_work() -> None:
     extractor = Extractor(
         {"Q": query("SELECT ?r { ?s :p ?v . ?s :in ?r }")}, closed(background), patience=100
     )
-    enter_row = extractor.entry(ex("p"))
-    assert enter_row is not None
+    entry = extractor.entry(ex("p"), gathers=False)
+    assert entry is not None
+    found: dict[str, list[Fact]] = {}
     with pytest.raises(Exhausted):
-        enter_row(ex("s"), number(3), 7)
-    assert enter_row(ex("t"), number(3), 8) == {}
+        entry[0](ex("s"), number(3), 7, found)
+    entry[0](ex("t"), number(3), 8, found)
+    assert found == {}
 
 
 @pytest.mark.parametrize("materialize", ["needed", "all"])

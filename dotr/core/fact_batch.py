@@ -1,0 +1,98 @@
+"""Facts of several instants in order, on their way from extraction to detection.
+
+Place:   core/pipeline.py makes a batch, core/instant.py puts instants into it, the detector goes through it.
+Method:  an instant whose facts trigger no rule only adds to what is remembered. So its facts, which have
+         their own times, wait for the next instant that triggers some, and the detector goes through those
+         alone.
+Why not: every instant by itself, always: most streams have few triggers, and making and reading a dictionary
+         for one fact takes longer than to remember the fact.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence, Set
+from typing import TypeAlias
+
+from dotr.events import Fact, Message, Time
+from dotr.rdf.terms import Triple
+
+Facts: TypeAlias = Mapping[str, Sequence[Fact]]
+
+Known: TypeAlias = tuple[Time, Sequence[Triple] | Sequence[Message], Facts, bool]
+"""(time, input, stream → facts, whether a graph came) of an instant; the input is triples, or messages where
+something lasts."""
+
+
+class FactBatch:
+    """Owns the facts of instants until they are detected.
+
+    `waking`: the streams whose facts trigger rules (`Detector.waking`); None: nothing waits. `most`: how many
+    instants it takes, `size`: how many came, `first` and `last`: their times. `known`: those to detect, in
+    order; where facts wait, without their input. `waiting`: stream → facts of those after the last `known`.
+    """
+
+    __slots__ = ("_ends", "first", "known", "last", "most", "size", "waiting", "waking")
+
+    def __init__(self, waking: Set[str] | None, most: int) -> None:
+        self.waking, self.most = waking, most
+        self.known: list[Known] = []
+        self.size = 0
+        self.first: Time | None = None
+        self.last: Time | None = None
+        self.waiting: defaultdict[str, list[Fact]] = defaultdict(list)
+        self._ends: list[int] = []
+
+    @property
+    def room(self) -> int:
+        """How many more instants it takes."""
+        return self.most - self.size
+
+    @classmethod
+    def of(cls, known: Known) -> FactBatch:
+        """One instant."""
+        batch = cls(None, 1)
+        batch.put(known)
+        return batch
+
+    def put(self, known: Known) -> None:
+        """Take an instant."""
+        time, _, facts, _ = known
+        self.came(time, time, 1)
+        if self.waking is None:
+            self.known.append(known)
+            return
+        waiting = self.waiting
+        for name, found in facts.items():
+            waiting[name] += found
+        if not self.waking.isdisjoint(facts):
+            self.wake(time, self.size)
+
+    def came(self, first: Time, last: Time, many: int) -> None:
+        """Count instants that were added to `known` or `waiting`."""
+        if self.first is None:
+            self.first = first
+        self.last = last
+        self.size += many
+
+    def wake(self, time: Time, end: int) -> defaultdict[str, list[Fact]]:
+        """All that waits is detected at `time`, the time of instant number `end`; returns the new, empty
+        `waiting`.
+        """
+        self.known.append((time, (), self.waiting, True))
+        self._ends.append(end)
+        self.waiting = defaultdict(list)
+        return self.waiting
+
+    def close(self) -> None:
+        """What waits is detected at the time of the last instant."""
+        ended = self._ends[-1] if self._ends else 0
+        if self.last is not None and self.waking is not None and self.size > ended:
+            self.wake(self.last, self.size)
+
+    def instants(self, start: int, end: int) -> int:
+        """How many instants a range of `known` stands for."""
+        if self.waking is None or end <= start:
+            return end - start
+        ends = self._ends
+        return ends[end - 1] - (ends[start - 1] if start else 0)
