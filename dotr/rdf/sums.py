@@ -67,6 +67,18 @@ class ExactSum:
         """Remove a term that was added before."""
         self._change(term, -1)
 
+    def include(self, other: ExactSum) -> None:
+        """Add all terms of another sum."""
+        self._integer += other._integer
+        self._decimal += other._decimal
+        self._as_doubles += other._as_doubles
+        self._drift += other._drift
+        self._plus_inf += other._plus_inf
+        self._minus_inf += other._minus_inf
+        self._nan += other._nan
+        for kind, many in other._counts.items():
+            self._counts[kind] = self._counts.get(kind, 0) + many
+
     def total(self) -> Term | None:
         """The sum: 0 of no terms, None if a term is not a number or the total exceeds its type."""
         total = self._total()

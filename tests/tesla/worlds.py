@@ -321,7 +321,7 @@ def _rule(draw: st.DrawFn, name: str, index: int, count: int, holes: bool = Fals
             test = draw(_hole(position))
             on = test if on is None else call("&&", on, test)
         kinds = ("choose", "choose", "choose", "choose", "total", "total", "not")
-        match draw(st.sampled_from(kinds if not holes else ("choose", "choose", "choose", "not"))):
+        match draw(st.sampled_from(kinds if not holes else ("choose", "choose", "total", "total", "not"))):
             case "choose" if isinstance(window, Within):
                 selection = draw(st.sampled_from(Selection if free else [Selection.LAST, Selection.EACH]))
                 k = (
