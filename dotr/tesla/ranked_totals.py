@@ -6,8 +6,8 @@ Method:  a fact belongs to one level, the highest limit that it passes; the aggr
          levels from its own limit up. What levels come to, from the highest down, is computed once for all
          rules and kept until something comes or goes. COUNT, SUM and AVG have a part for each level: what
          leaves is subtracted, and sums are exact, so parts add up. With DISTINCT a term counts at the highest
-         level at which it is inside, and moves down when its last fact there leaves. MIN and MAX have the
-         stack of running_aggregates.py for each level.
+         level at which it is inside, and moves down when its last fact there leaves. MIN and MAX have a
+         stack for each level, as in running_aggregates.py.
 Why not: a running aggregate for each rule: a fact would enter and leave as many as it passes. Prefix sums in
          a tree: rules ask for most of the levels at once.
 """
@@ -22,9 +22,10 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from dotr.events import Time
 from dotr.expressions.aggregates import summarise
+from dotr.rdf.order import TermKey, term_key
 from dotr.rdf.sums import ExactSum
 from dotr.rdf.terms import Term
-from dotr.tesla.running_aggregates import COUNTS, RunningAggregate, running
+from dotr.tesla.running_aggregates import COUNTS, RunningAggregate
 
 Entry: TypeAlias = tuple[Time, Term | None, int]
 """(time, argument, level)."""
@@ -36,7 +37,6 @@ Ranges: TypeAlias = list[tuple[Term | None, int, int]]
 """(aggregate, from, to): ranges of the members of a group that it holds for."""
 
 _END: Final = itemgetter(0)
-_EXTREME: Final = ("MIN", "MAX")
 
 
 class RankedAggregate(Protocol):
@@ -123,42 +123,49 @@ class RankedSum:
     def add(self, time: Time, term: Term | None, level: int) -> None:
         self._inside.append((time, term, level))
         self._above = None
-        if term is not None and self._levels is not None:
-            levels = self._levels.setdefault(term, {})
-            top = max(levels, default=None)
-            levels[level] = levels.get(level, 0) + 1
-            if top is not None:
-                if top >= level:
-                    return
-                self._change(term, top, -1)
+        if term is not None and self._levels is not None and not self._rises(term, level, self._levels):
+            return
         self._change(term, level, 1)
+
+    def _rises(self, term: Term, level: int, of_terms: dict[Term, dict[int, int]]) -> bool:
+        """Under DISTINCT: a fact comes; whether its term counts at a higher level from now on."""
+        levels = of_terms.get(term)
+        if levels is None:
+            of_terms[term] = {level: 1}
+            return True
+        if level in levels:
+            levels[level] += 1
+            return False
+        top = max(levels)
+        levels[level] = 1
+        if top > level:
+            return False
+        self._change(term, top, -1)
+        return True
 
     def expire(self, since: Time) -> bool:
         inside = self._inside
         while inside and inside[0][0] < since:
             _, term, level = inside.popleft()
             self._above = None
-            if term is not None and self._levels is not None:
-                self._leave(term, level, self._levels)
-            else:
+            if term is None or self._levels is None or self._falls(term, level, self._levels):
                 self._change(term, level, -1)
         return bool(inside)
 
-    def _leave(self, term: Term, level: int, of_terms: dict[Term, dict[int, int]]) -> None:
-        """A fact with an argument leaves, under DISTINCT."""
+    def _falls(self, term: Term, level: int, of_terms: dict[Term, dict[int, int]]) -> bool:
+        """Under DISTINCT: a fact leaves; whether its term no longer counts at its level."""
         levels = of_terms[term]
-        levels[level] -= 1
-        if levels[level]:
-            return
+        if levels[level] > 1:
+            levels[level] -= 1
+            return False
         del levels[level]
-        top = max(levels, default=None)
-        if top is None:
+        if not levels:
             del of_terms[term]
-        elif top > level:
-            return
-        else:
+            return True
+        top = max(levels)
+        if top < level:
             self._change(term, top, 1)
-        self._change(term, level, -1)
+        return top < level
 
     def _change(self, term: Term | None, level: int, sign: int) -> None:
         part = self._parts.get(level)
@@ -168,7 +175,8 @@ class RankedSum:
             part.errors += sign
         else:
             part.many += sign
-            part.sum.add(term, sign)
+            if self._finish is not _count:
+                part.sum.add(term, sign)
         if not (part.many or part.errors):
             del self._parts[level]
 
@@ -178,7 +186,8 @@ class RankedSum:
             self._above, parts, whole = [], self._parts, _Part()
             for level in sorted(parts, reverse=True):
                 part = parts[level]
-                whole.sum.include(part.sum)
+                if self._finish is not _count:
+                    whole.sum.include(part.sum)
                 whole.many += part.many
                 whole.errors += part.errors
                 self._above.append((level, self._finish(whole)))
@@ -200,44 +209,90 @@ def _mean(whole: _Part) -> Term | None:
     return None if whole.errors else whole.sum.mean(whole.many)
 
 
-class RankedOthers:
-    """MIN and MAX from those of each level; any other aggregate from all values, on demand."""
+class RankedExtreme:
+    """MIN and MAX in canonical order, without errors. DISTINCT makes no difference."""
 
-    __slots__ = ("_distinct", "_function", "_levels", "_make")
+    __slots__ = ("_above", "_least", "_oldest", "_stacks")
 
-    def __init__(self, function: str, distinct: bool) -> None:
-        self._function, self._distinct = function, distinct
-        self._make = running(function, distinct, star=False)
-        self._levels: dict[int, RunningAggregate] = {}
+    def __init__(self, function: str) -> None:
+        self._stacks: dict[int, deque[tuple[Time, TermKey, Term]]] = {}  # the extreme first, then later ones
+        self._least = function == "MIN"
+        self._oldest: Time = 0  # nothing is older
+        self._above: Above | None = None
 
     def add(self, time: Time, term: Term | None, level: int) -> None:
-        total = self._levels.get(level)
-        if total is None:
-            total = self._levels[level] = self._make()
-        total.add(time, term)
+        if term is None:
+            return
+        if not self._stacks:
+            self._oldest = time
+        key, stack = term_key(term), self._stacks.setdefault(level, deque())
+        if self._least:
+            while stack and stack[-1][1] >= key:
+                stack.pop()
+        else:
+            while stack and stack[-1][1] <= key:
+                stack.pop()
+        stack.append((time, key, term))
+        self._above = None
 
     def expire(self, since: Time) -> bool:
-        for level in [level for level, total in self._levels.items() if not total.expire(since)]:
-            del self._levels[level]
-        return bool(self._levels)
+        stacks = self._stacks
+        if since > self._oldest:
+            for stack in stacks.values():
+                while stack and stack[0][0] < since:
+                    stack.popleft()
+                    self._above = None
+            for level in [level for level, stack in stacks.items() if not stack]:
+                del stacks[level]
+            self._oldest = min((stack[0][0] for stack in stacks.values()), default=since)
+        return bool(stacks)
+
+    def above(self, since: Time) -> Above:
+        self.expire(since)
+        if self._above is None:
+            self._above, best, value = [], None, None
+            for level in sorted(self._stacks, reverse=True):
+                _, key, term = self._stacks[level][0]
+                if best is None or (key < best if self._least else key > best):
+                    best, value = key, term
+                self._above.append((level, value))
+        return self._above
+
+    def entries(self) -> list[Entry]:
+        stacks = sorted(self._stacks.items())
+        return [(time, term, level) for level, stack in stacks for time, _, term in stack]
+
+
+class RankedValues:
+    """Any other aggregate: over all values, on demand. O(the window) for each level per look-up."""
+
+    __slots__ = ("_distinct", "_function", "_inside")
+
+    def __init__(self, function: str, distinct: bool) -> None:
+        self._inside: deque[Entry] = deque()
+        self._function, self._distinct = function, distinct
+
+    def add(self, time: Time, term: Term | None, level: int) -> None:
+        self._inside.append((time, term, level))
+
+    def expire(self, since: Time) -> bool:
+        inside = self._inside
+        while inside and inside[0][0] < since:
+            inside.popleft()
+        return bool(inside)
 
     def above(self, since: Time) -> Above:
         self.expire(since)
         found: Above = []
         terms: list[Term | None] = []
-        for level in sorted(self._levels, reverse=True):
-            total = self._levels[level]
-            if self._function in _EXTREME:
-                terms = [summarise(self._function, False, [*terms, total.value(since)])]
-                found.append((level, terms[0]))
-            else:
-                terms += [term for _, term in total.entries()]
-                found.append((level, summarise(self._function, self._distinct, terms)))
+        of_level = itemgetter(2)
+        for level, entries in groupby(sorted(self._inside, key=of_level, reverse=True), of_level):
+            terms += [term for _, term, _ in entries]
+            found.append((level, summarise(self._function, self._distinct, terms)))
         return found
 
     def entries(self) -> list[Entry]:
-        levels = sorted(self._levels.items())
-        return [(time, term, level) for level, total in levels for time, term in total.entries()]
+        return list(self._inside)
 
 
 class JoinedRanks:
@@ -264,7 +319,9 @@ def ranked(function: str, distinct: bool, star: bool) -> Callable[[], RankedAggr
         return lambda: RankedCount(not star)
     if function in ("COUNT", "SUM", "AVG"):
         return lambda: RankedSum(function, distinct)
-    return lambda: RankedOthers(function, distinct)
+    if function in ("MIN", "MAX"):
+        return lambda: RankedExtreme(function)
+    return lambda: RankedValues(function, distinct)
 
 
 def value_above(

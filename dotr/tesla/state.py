@@ -22,7 +22,7 @@ from dotr.temporal.engine_record import Restored
 from dotr.tesla.column_spec import RankedTotal
 from dotr.tesla.columns import Column
 from dotr.tesla.network import Network
-from dotr.tesla.past import Past
+from dotr.tesla.past import Past, without_repeats
 from dotr.tesla.plan_step import PlanStep
 from dotr.tesla.thresholds import CARRIED, Filtered, Measure, Threshold, threshold
 
@@ -124,10 +124,13 @@ def load(
                 network.columns_of[index], part["columns"], part["filters"], levels, steps, strict=True
             )
             for column, old, test, level, step in of_rule:
-                past = Past(old, _of_level(level) or _threshold(test), _wanted(network, step))
+                past = Past(
+                    old, _of_level(level) or _threshold(test), _wanted(network, step), level is not None
+                )
                 wanted.setdefault(column, {})[past] = None
     for column, pasts in wanted.items():
-        column.load([past.facts(state["columns"][past.column], column.spec) for past in pasts])
+        needed = without_repeats(pasts, column.spec)
+        column.load([past.facts(state["columns"][past.column], column.spec) for past in needed])
     named = [(rule.name, digest in parts) for rule, digest in zip(program.rules, digests, strict=True)]
     names = {name for name, _ in named}
     known_ = frozenset(digests)
