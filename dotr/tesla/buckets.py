@@ -1,4 +1,5 @@
-"""What a column keeps under one key: the latest fact, a monotonic stack, a log, or a running total.
+"""What a column keeps under one key: the latest fact, a monotonic stack, a log, or a running total, by level
+or not.
 
 Place:   used by columns.py; plan.py chooses the kind for a conjunct.
 Method:  each kind can add a fact, drop old ones, and read several buckets as one, for keys that `=` equates

@@ -3,7 +3,8 @@
 Place:   compile.py puts common parts of several of these first; operators/ write the code of a conjunct.
 Method:  items before any loop are a list (`before_loops`), which compile.py writes one by one, or has another
          rule's writer write; then follow the loops of this rule and the match. EACH, LAST k and FIRST k nest
-         as loops in the order written, which is the output order; a conjunct that fails is a `continue`.
+         as loops in the order written, which is the output order; a conjunct that fails is a `continue`. With
+         thresholds a loop over ranges of members, each with its choice or total, stands as far out as it can.
 Why not: interpreting the plan per trigger fact, which costs 3 to 10 times as much; or passing partial matches
          from conjunct to conjunct, which costs memory where few survive.
 """
