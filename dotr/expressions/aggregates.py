@@ -2,7 +2,8 @@
 
 Place:   TESLA scopes, Datalog AGGREGATE, LARS windows and embedded queries read the table, as do their
          grammars and checks. Aggregates that can be maintained have a faster form in
-         tesla/running_aggregates.py and lars/totals.py; others are computed there from their values.
+         tesla/running_aggregates.py, tesla/ranked_totals.py and lars/totals.py; others are computed there
+         from their values.
 Method:  language.md, sec. 3: sums are exact (rdf/sums.py), MIN and MAX use the canonical order.
 Why not: SPARQL's own `<` for MIN and MAX: it is not a total order, so the result would depend on arrival.
 """

@@ -13,7 +13,14 @@ from dotr.core.deployment import Deployment
 from dotr.core.funnel import shown
 from dotr.ir import Every, Program
 from dotr.temporal.durations import duration_text
-from dotr.tesla.column_spec import FactLog, LastValue, MonotonicStack, Ranked, RunningTotal
+from dotr.tesla.column_spec import (
+    FactLog,
+    LastValue,
+    MonotonicStack,
+    Ranked,
+    RankedTotal,
+    RunningTotal,
+)
 from dotr.tesla.plan import RulePlan
 from dotr.tesla.plan_step import PlanStep
 
@@ -89,6 +96,8 @@ def kept(step: PlanStep) -> str:
             what = f"a running {function}"
         case MonotonicStack():
             what = "the facts that are last above some threshold"
+        case RankedTotal(function=function):
+            what = f"a running {function} above each of several thresholds"
         case Ranked():
             what = "all facts above some threshold"
         case _:

@@ -18,7 +18,7 @@ from types import NoneType
 from typing import Any
 
 from dotr.rdf.memo import Memo
-from dotr.rdf.terms import Term
+from dotr.rdf.terms import XSD_DECIMAL, Term
 from dotr.rdf.values import (
     DECIMAL_MAX,
     DECIMAL_MIN,
@@ -67,24 +67,40 @@ class ExactSum:
         """Remove a term that was added before."""
         self._change(term, -1)
 
+    def include(self, other: ExactSum) -> None:
+        """Add all terms of another sum."""
+        self._integer += other._integer
+        self._decimal += other._decimal
+        self._as_doubles += other._as_doubles
+        self._drift += other._drift
+        self._plus_inf += other._plus_inf
+        self._minus_inf += other._minus_inf
+        self._nan += other._nan
+        for kind, many in other._counts.items():
+            self._counts[kind] = self._counts.get(kind, 0) + many
+
     def total(self) -> Term | None:
         """The sum: 0 of no terms, None if a term is not a number or the total exceeds its type."""
-        total = self._total()
-        return None if total is None else encode(total)
+        if self._has(float) or self._has(Single):
+            return None if self._has(NoneType) else encode(self._floating(1))
+        exact = self._exact()
+        if exact is None:
+            return None
+        return _decimal(exact) if self._has(Decimal) else encode(self._integer)
 
     def mean(self, count: int) -> Term | None:
         """The exact total over `count`: a decimal cut at 18 fractional digits, or a double rounded once.
 
         None of no terms, and without a total.
         """
-        total = self._total()
-        if total is None or count == 0:
+        if count == 0 or self._has(NoneType):
             return None
-        if isinstance(total, float):
+        if self._has(float) or self._has(Single):
             return encode(self._floating(count))
-        exact = self._integer * _SCALE + self._decimal
-        cut = abs(exact) // count
-        return encode(EXACT.scaleb(Decimal(-cut if exact < 0 else cut), -18))
+        exact = self._exact()
+        if exact is None:
+            return None
+        return _decimal(exact // count if exact >= 0 else -(-exact // count))
 
     def _change(self, term: Term | None, sign: int) -> None:
         kind, exact, as_double = _NO_NUMBER if term is None else _parts[term]
@@ -107,15 +123,13 @@ class ExactSum:
     def _has(self, kind: type) -> bool:
         return self._counts.get(kind, 0) > 0
 
-    def _total(self) -> int | Decimal | float | None:
+    def _exact(self) -> int | None:
+        """The total of integers and decimals in 10⁻¹⁸; None beyond their range, and with an error."""
+        exact = self._integer * _SCALE + self._decimal
         if self._has(NoneType):
             return None
-        if self._has(float) or self._has(Single):
-            return self._floating(1)
-        if self._has(Decimal):
-            exact = EXACT.scaleb(Decimal(self._integer * _SCALE + self._decimal), -18)
-            return exact if DECIMAL_MIN <= exact <= DECIMAL_MAX else None
-        return self._integer if INTEGER_MIN <= self._integer <= INTEGER_MAX else None
+        least, most = (_LEAST, _MOST) if self._has(Decimal) else (_SCALE * INTEGER_MIN, _SCALE * INTEGER_MAX)
+        return exact if least <= exact <= most else None
 
     def _floating(self, count: int) -> float:
         """The total over `count`, rounded once: a double, or a Single if all terms are."""
@@ -130,6 +144,16 @@ class ExactSum:
             if only_singles:
                 return _nearest_single(value, numerator, count << _ULP)
         return single(value) if only_singles else value
+
+
+_LEAST, _MOST = (int(EXACT.scaleb(edge, 18)) for edge in (DECIMAL_MIN, DECIMAL_MAX))
+
+
+def _decimal(units: int) -> Term:
+    """The term of an xsd:decimal in 10⁻¹⁸, as `encode` writes it."""
+    whole, rest = divmod(abs(units), _SCALE)
+    fraction = f".{rest:018}".rstrip("0") if rest else ""
+    return f'"{"-" if units < 0 else ""}{whole}{fraction}"^^<{XSD_DECIMAL}>'
 
 
 _FINITE, _NAN, _PLUS_INF, _MINUS_INF = range(4)

@@ -14,6 +14,7 @@ from typing import Any
 
 from dotr.events import Clock
 from dotr.late import replace
+from dotr.tesla.column_spec import RankedTotal
 from dotr.tesla.columns import Column, open_column
 from dotr.tesla.compile import Run, compile_rules
 from dotr.tesla.past import Past
@@ -38,19 +39,23 @@ def run_alone(
     Its trigger facts are those that pass the rule's threshold.
     """
     own = plan_rule(plan.index, plan.rule, plan.occasions, epoch=plan.epoch, alone=True)
-    kept = [_column(step, column, clock, filtered) for step, column in zip(own.steps, columns, strict=True)]
+    steps = zip(own.steps, plan.steps, columns, strict=True)
+    kept = [_column(step, shared, column, clock, filtered) for step, shared, column in steps]
     shape = SharedRules([own], kept, exceeded(own, kept))
     return compile_rules([shape], clock, budget=budget, drop=drop)
 
 
 def _column(
-    step: PlanStep, column: Column[Any], clock: Clock, filtered: Mapping[str, Filtered]
+    step: PlanStep, shared: PlanStep, column: Column[Any], clock: Clock, filtered: Mapping[str, Filtered]
 ) -> Column[Any]:
     """The column that the rule would have alone; the group's column if it is equal."""
     if replace(column.spec, stream=step.column.stream, size=None) == step.column:
         return column
     by = filtered.get(step.conjunct.position.stream)
-    past = Past(0, None if by is None else by.threshold, None)
+    own = None if by is None else by.threshold
+    if isinstance(column.spec.content, RankedTotal):
+        own = shared.threshold
+    past = Past(0, own, None)
     made = open_column(step.column, clock, lambda _: None)
     made.retention = column.retention
     made.load([past.facts(column.dump(), step.column)])

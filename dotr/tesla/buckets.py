@@ -1,4 +1,5 @@
-"""What a column keeps under one key: the latest fact, a monotonic stack, a log, or a running total.
+"""What a column keeps under one key: the latest fact, a monotonic stack, a log, or a running total, by level
+or not.
 
 Place:   used by columns.py; plan.py chooses the kind for a conjunct.
 Method:  each kind can add a fact, drop old ones, and read several buckets as one, for keys that `=` equates
@@ -7,7 +8,7 @@ Method:  each kind can add a fact, drop old ones, and read several buckets as on
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -19,7 +20,16 @@ from dotr.ir.expressions import Attribute, Call, Expression, TimeOf, Var
 from dotr.rdf.order import values_key
 from dotr.rdf.terms import Term
 from dotr.temporal.equal_terms import B, Key
-from dotr.tesla.column_spec import Content, FactLog, LastValue, MonotonicStack, Ranked, RunningTotal
+from dotr.tesla.column_spec import (
+    Content,
+    FactLog,
+    LastValue,
+    MonotonicStack,
+    Ranked,
+    RankedTotal,
+    RunningTotal,
+)
+from dotr.tesla.ranked_totals import JoinedRanks, RankedAggregate, ranked
 from dotr.tesla.running_aggregates import JoinedTotal, RunningAggregate, running
 from dotr.tesla.stretches import HeldLog, HeldTotal, merged
 from dotr.tesla.term_tables import only_attribute, term_table, truth_table
@@ -198,9 +208,7 @@ class TotalKind:
     def __init__(self, content: RunningTotal, clock: Clock) -> None:
         self._content = content
         self._make = running(content.function, content.distinct, content.argument is None)
-        self.argument: Getter = (
-            (lambda fact: None) if content.argument is None else own_getter(content.argument, clock)
-        )
+        self.argument = _argument(content, clock)
 
     def open(self, fact: Fact) -> RunningAggregate:
         return self.add(self._make(), fact)
@@ -229,6 +237,58 @@ class TotalKind:
         bucket = self._make()
         for time, term in entries:
             bucket.add(time, term)
+        return bucket
+
+
+class RankedTotalKind:
+    """The bucket is a running aggregate by level. `levels` are the least sizes that rules take, rising; a
+    fact that measures less than the first is not added.
+    """
+
+    def __init__(self, content: RankedTotal, clock: Clock) -> None:
+        self._make = ranked(content.function, content.distinct, content.argument is None)
+        self._measure = measured(content.measure)
+        self._argument = _argument(content, clock)
+        self.levels: list[int] = []
+
+    def share(self, least: int) -> None:
+        """Add a rule's least size."""
+        if least not in self.levels:
+            insort(self.levels, least)
+
+    def open(self, fact: Fact) -> RankedAggregate:
+        return self.add(self._make(), fact)
+
+    def add(self, bucket: RankedAggregate, fact: Fact) -> RankedAggregate:
+        size = self._measure(fact)
+        if size is not None:
+            self._put(bucket, fact[0], self._argument(fact), size)
+        return bucket
+
+    def _put(self, bucket: RankedAggregate, time: Time, term: Term | None, size: int) -> None:
+        place = bisect_right(self.levels, size)
+        if place:
+            bucket.add(time, term, self.levels[place - 1])
+
+    def expired(self, buckets: Iterable[tuple[Key, RankedAggregate]], since: Time) -> list[Key]:
+        return [key for key, total in buckets if not total.expire(since)]
+
+    def join(self, buckets: Sequence[RankedAggregate], since: Time) -> RankedAggregate | JoinedRanks | None:
+        live = [bucket for bucket in buckets if bucket.expire(since)]
+        if len(live) <= 1:
+            return live[0] if live else None
+        return JoinedRanks(live, self._make())
+
+    def size(self, bucket: RankedAggregate) -> int:
+        return len(bucket.entries())
+
+    def dump(self, bucket: RankedAggregate) -> list[Any]:
+        return [list(entry) for entry in bucket.entries()]
+
+    def load(self, entries: Iterable[tuple[Time, Term | None, int]]) -> RankedAggregate:
+        bucket = self._make()
+        for time, term, size in entries:
+            self._put(bucket, time, term, size)
         return bucket
 
 
@@ -283,10 +343,17 @@ def kind_of(content: Content, clock: Clock) -> BucketKind[Any]:
             return HeldTotalKind(content, clock)
         case RunningTotal():
             return TotalKind(content, clock)
+        case RankedTotal():
+            return RankedTotalKind(content, clock)
         case MonotonicStack():
             return MonotonicStackKind(content)
         case _:
             assert_never(content)
+
+
+def _argument(content: RunningTotal | RankedTotal, clock: Clock) -> Getter:
+    """The argument of a fact; None for COUNT(*)."""
+    return (lambda fact: None) if content.argument is None else own_getter(content.argument, clock)
 
 
 def _own_leaf(clock: Clock) -> Callable[[Var | Attribute | TimeOf], Getter]:

@@ -8,7 +8,9 @@ Method:  TESLA's automaton of columns (Cugola, Margara 2010: T-Rex keeps a colum
            total    a running aggregate per key, in a window anchored at the trigger
            stack    per key, what is the latest above some threshold: a latest whose filter compares with
                     a constant, so that rules with other constants share it (thresholds.py)
-           ranked   all facts per key above the lowest of several thresholds: EACH, shared as stacks are
+           ranked   all facts per key above the lowest of several thresholds: EACH, and aggregates under
+                    further conditions, shared as stacks are
+           ranked total  a running aggregate per key and level between such thresholds, shared likewise
            log      all facts per key within reach, in canonical order: everything else
          A window BEFORE the trigger has a column that takes the facts of an instant at its end (`deferred`),
          so that the newest fact of the column is always the newest of the window.
@@ -65,7 +67,33 @@ class Ranked:
     measure: Measure
 
 
-Content: TypeAlias = LastValue | FactLog | RunningTotal | MonotonicStack | Ranked
+@dataclass(frozen=True, slots=True)
+class RankedTotal:
+    """A running aggregate per key, by level: what it comes to above each threshold of the rules that share
+    it.
+    """
+
+    measure: Measure
+    function: str
+    distinct: bool
+    argument: Expression | None
+    duration: Time
+
+
+Content: TypeAlias = LastValue | FactLog | RunningTotal | MonotonicStack | Ranked | RankedTotal
+
+
+def for_one(content: Content) -> Content:
+    """What is kept instead where all rules have the same threshold, so that it can be a filter."""
+    match content:
+        case MonotonicStack():
+            return LastValue()
+        case Ranked():
+            return FactLog()
+        case RankedTotal(_, function, distinct, argument, duration):
+            return RunningTotal(function, distinct, argument, duration)
+        case _:
+            return content
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +121,10 @@ class ColumnSpec:
     @property
     def fed_by_base(self) -> bool:
         """Whether its facts arrive with their size."""
-        shared = isinstance(self.content, MonotonicStack | Ranked) and self.content.measure.place == CARRIED
-        return shared or (self.size is not None and self.size.measure.place == CARRIED)
+        content, size = self.content, self.size
+        if isinstance(content, MonotonicStack | Ranked | RankedTotal) and content.measure.place == CARRIED:
+            return True
+        return size is not None and size.measure.place == CARRIED
 
     @property
     def carries(self) -> bool:

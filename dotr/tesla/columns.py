@@ -15,7 +15,7 @@ Why not: a timer per fact, or expiry on look-up alone: the first costs more than
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Generic, assert_never, cast
@@ -29,14 +29,24 @@ from dotr.tesla.buckets import (
     HeldLogKind,
     HeldTotalKind,
     MonotonicStackKind,
+    RankedTotalKind,
     TotalKind,
     in_order,
     kind_of,
     own_condition,
     own_getter,
 )
-from dotr.tesla.column_spec import ColumnSpec, FactLog, LastValue, MonotonicStack, Ranked, RunningTotal
+from dotr.tesla.column_spec import (
+    ColumnSpec,
+    FactLog,
+    LastValue,
+    MonotonicStack,
+    Ranked,
+    RankedTotal,
+    RunningTotal,
+)
 from dotr.tesla.conditions import conjunction
+from dotr.tesla.ranked_totals import united
 from dotr.tesla.stretches import HeldLog, Stretch
 from dotr.tesla.thresholds import Threshold, write_limit, write_size
 
@@ -83,6 +93,8 @@ class Column(Generic[B]):
         self.levels.add(threshold.least)
         if isinstance(self.kind, MonotonicStackKind):
             self.kind.top = max(self.levels)
+        elif isinstance(self.kind, RankedTotalKind):
+            self.kind.share(threshold.least)
 
     @property
     def table(self) -> dict[Key, B]:
@@ -172,7 +184,7 @@ class Column(Generic[B]):
         """The content as a plain value that shares nothing with it: facts, or totals by key."""
         if isinstance(self.kind, HeldLogKind):
             return {"held": [[_plain_key(key), self.kind.dump(b)] for key, b in self.index.items()]}
-        if isinstance(self.kind, TotalKind):
+        if isinstance(self.kind, TotalKind | RankedTotalKind):
             return {"totals": [[_plain_key(key), self.kind.dump(b)] for key, b in self.index.items()]}
         return {"facts": [fact for _, bucket in self.index.items() for fact in self.kind.dump(bucket)]}
 
@@ -181,12 +193,14 @@ class Column(Generic[B]):
 
         Each held what its own rules could still read: the union serves all.
         """
-        if isinstance(self.kind, TotalKind | HeldLogKind):
-            form = "totals" if isinstance(self.kind, TotalKind) else "held"
-            whole = next((dump[form] for dump in dumps if form in dump), None)
+        kind = self.kind
+        if isinstance(kind, TotalKind | HeldLogKind | RankedTotalKind):
+            form = "held" if isinstance(kind, HeldLogKind) else "totals"
+            saved = [dump[form] for dump in dumps if form in dump]
+            whole = (united(saved) if isinstance(kind, RankedTotalKind) else saved[0]) if saved else None
             if whole is not None:
                 for key, entries in whole:
-                    self.index.put(key if isinstance(key, str) else tuple(key), self.kind.load(entries))
+                    self.index.put(key if isinstance(key, str) else tuple(key), kind.load(entries))
                 self._notify_filled()
                 return
         sizes: dict[Fact, tuple[int, ...]] = {}
@@ -240,7 +254,7 @@ class Column(Generic[B]):
                 passes = source.name("passes", own_condition(condition, self._clock))
                 source.line(f"if not {passes}(fact): continue")
             content = spec.content
-            if isinstance(content, Ranked | MonotonicStack):
+            if isinstance(content, Ranked | MonotonicStack | RankedTotal):
                 write_size(source, content.measure, "fact")
                 source.line(f"if size < {source.name('floor', min(self.levels))}: continue")
             source.line(f"key = {_key_code(spec.keys, source, self._clock, 'values')}")
@@ -257,6 +271,12 @@ class Column(Generic[B]):
                     source.line(f"if bucket is None: {miss}(key, fact)")
                     with source.block("else"):
                         self._write_push(source)
+                case RankedTotal(argument=of):
+                    levels, cut = source.name("levels", sorted(self.levels)), source.name("cut", bisect_right)
+                    term = "None" if of is None else _own_code(of, source, self._clock)
+                    source.line(f"bucket = {table}.get(key)")
+                    source.line(f"if bucket is None: {miss}(key, fact)")
+                    source.line(f"else: bucket.add(fact[0], {term}, {levels}[{cut}({levels}, size) - 1])")
                 case RunningTotal():
                     add = source.name("add", self.kind.add)
                     source.line(f"bucket = {table}.get(key)")
@@ -297,14 +317,15 @@ def _plain_key(key: Key) -> str | list[str]:
 
 def _key_code(keys: Sequence[Expression], source: CodeSource, clock: Clock, values: str = "fact[1]") -> str:
     """Source of the key of `fact`, whose values have this source."""
-
-    def part(expression: Expression) -> str:
-        if isinstance(expression, Attribute):
-            return f"{values}[{int(expression.variable)}]"
-        return f"{source.name('own', own_getter(expression, clock))}(fact)"
-
-    texts = [part(key) for key in keys]
+    texts = [_own_code(key, source, clock, values) for key in keys]
     return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
+
+
+def _own_code(expression: Expression, source: CodeSource, clock: Clock, values: str = "fact[1]") -> str:
+    """Source of a value of `fact`, whose values have this source."""
+    if isinstance(expression, Attribute):
+        return f"{values}[{int(expression.variable)}]"
+    return f"{source.name('own', own_getter(expression, clock))}(fact)"
 
 
 def _key_function(keys: Sequence[Expression], clock: Clock) -> Callable[[Fact], PartialKey]:

@@ -23,7 +23,7 @@ from dotr.late import dataclass
 from dotr.temporal.refusals import RefusedTrigger, overworked
 from dotr.temporal.stages import Passed
 from dotr.tesla.alone import run_alone
-from dotr.tesla.column_spec import ColumnSpec, MonotonicStack, Ranked
+from dotr.tesla.column_spec import ColumnSpec, MonotonicStack, Ranked, RankedTotal
 from dotr.tesla.columns import Column, open_column
 from dotr.tesla.compile import Run, compile_rules
 from dotr.tesla.detection_stages import StageCounts
@@ -56,7 +56,9 @@ class RuleGroup:
     def shares(self) -> bool:
         """Whether it reads more than one of its rules would read alone."""
         contents = [column.spec.content for column in self.columns]
-        return len(self.plans) > 1 or any(isinstance(c, MonotonicStack | Ranked) for c in contents)
+        return len(self.plans) > 1 or any(
+            isinstance(c, MonotonicStack | Ranked | RankedTotal) for c in contents
+        )
 
 
 @dataclass(slots=True, eq=False)

@@ -14,7 +14,7 @@ from dotr.expressions.functions import makes_text
 from dotr.ir.expressions import Const, Expression
 from dotr.ir.rules import Between, Conjunct, Every, Rule, Within
 from dotr.late import dataclass, replace
-from dotr.tesla.column_spec import ColumnSpec, Content, FactLog, LastValue, MonotonicStack
+from dotr.tesla.column_spec import ColumnSpec, Content, FactLog, RunningTotal, for_one
 from dotr.tesla.conditions import as_own, conjunction, equality, looks_at_time, names, parts, reach
 from dotr.tesla.operators import DETECTED
 from dotr.tesla.plan_step import PlanStep
@@ -120,8 +120,7 @@ def without_needless_sharing(plans: Sequence[RulePlan]) -> list[RulePlan]:
     def settled(step: PlanStep) -> PlanStep:
         if step.threshold is None or len(asked[step.column]) > 1:
             return step
-        content = LastValue() if isinstance(step.column.content, MonotonicStack) else FactLog()
-        column = replace(step.column, content=content, size=step.threshold)
+        column = replace(step.column, content=for_one(step.column.content), size=step.threshold)
         return replace(step, column=column, threshold=None)
 
     return [replace(plan, steps=tuple(map(settled, plan.steps))) for plan in plans]
@@ -186,8 +185,8 @@ def _plan_step(rule: Rule, conjunct: Conjunct, source: _Sources, depth: Time) ->
     if newest and not (residual or itself is not None or consumed):
         content = operator.content(conjunct, variables)
     shared: Threshold | None = None
-    held = isinstance(content, FactLog) and content.held  # intervals are not measured
-    shares = None if held else operator.shares(conjunct, content)
+    held = isinstance(content, FactLog | RunningTotal) and content.held  # intervals are not measured
+    shares = None if held else operator.shares(conjunct, content, bool(residual))
     if not source.alone and shares is not None:
         shared, size = size, None
         if shared is None:

@@ -3,7 +3,8 @@
 Place:   compile.py puts common parts of several of these first; operators/ write the code of a conjunct.
 Method:  items before any loop are a list (`before_loops`), which compile.py writes one by one, or has another
          rule's writer write; then follow the loops of this rule and the match. EACH, LAST k and FIRST k nest
-         as loops in the order written, which is the output order; a conjunct that fails is a `continue`.
+         as loops in the order written, which is the output order; a conjunct that fails is a `continue`. With
+         thresholds a loop over ranges of members, each with its choice or total, stands as far out as it can.
 Why not: interpreting the plan per trigger fact, which costs 3 to 10 times as much; or passing partial matches
          from conjunct to conjunct, which costs memory where few survive.
 """
@@ -22,7 +23,7 @@ from dotr.ir.expressions import Const, Expression
 from dotr.ir.rules import Between, Binding, Choose, Rule, Summarise
 from dotr.rdf.terms import Term
 from dotr.temporal.stages import label
-from dotr.tesla.column_spec import LastValue, MonotonicStack, RunningTotal
+from dotr.tesla.column_spec import LastValue, MonotonicStack, RankedTotal, RunningTotal
 from dotr.tesla.columns import Column
 from dotr.tesla.conditions import NOW, names, parts
 from dotr.tesla.detection_stages import StageCounts, StageWriter
@@ -112,7 +113,7 @@ class RuleWriter:
 
     def write_loops(self) -> None:
         """Write the loops, the items inside them, and the match; restores the depth."""
-        source, work, loops, depth = self.source, self.work, self._loops, self.source.depth
+        source, work, loops, depth = self.source, self.work, self._in_order(), self.source.depth
         for number, item in enumerate(loops):
             if number and number % LOOPS == 0:
                 self._new_function(number // LOOPS)
@@ -126,6 +127,13 @@ class RuleWriter:
             if loops:
                 work.count_matches()
             work.leave()
+
+    def _in_order(self) -> list[CodeItem]:
+        """The loops, outermost first: as written, but after those that part the members by what is known. A
+        member has one turn of such a loop, so that no order of its matches depends on where it is.
+        """
+        known = {id(item) for item in self.waiting if item.choice}
+        return sorted(self._loops, key=lambda item: id(item) not in known)
 
     def write_trigger(self) -> None:
         """Write the trigger fact's own tests, and how many members it passes for."""
@@ -378,7 +386,7 @@ def works(plans: Sequence[RulePlan]) -> bool:
     of some conjunct, or makes texts.
     """
     plan = plans[0]
-    single = (LastValue, RunningTotal, MonotonicStack)
+    single = (LastValue, RunningTotal, MonotonicStack, RankedTotal)
     loops = any(not isinstance(step.column.content, single) for step in plan.steps)
     return loops or _makes_text(plan.rule)
 

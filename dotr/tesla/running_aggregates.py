@@ -23,7 +23,7 @@ from dotr.rdf.order import TermKey, term_key
 from dotr.rdf.sums import ExactSum
 from dotr.rdf.terms import Term, integer
 
-_COUNTS: Final[Memo[int, Term]] = Memo(integer, 1 << 12)
+COUNTS: Final[Memo[int, Term]] = Memo(integer, 1 << 12)
 
 
 class RunningAggregate(Protocol):
@@ -59,7 +59,7 @@ class RunningCount:
         times = self._times
         while times and times[0] < since:  # `expire`, in place
             times.popleft()
-        return _COUNTS[len(times)]
+        return COUNTS[len(times)]
 
     def expire(self, since: Time) -> bool:
         times = self._times
@@ -116,7 +116,7 @@ class RunningSum:
         return self._finish()
 
     def _count(self) -> Term | None:
-        return _COUNTS[len(self._counts or ())]
+        return COUNTS[len(self._counts or ())]
 
     def _total(self) -> Term | None:
         return None if self._errors else self._sum.total()

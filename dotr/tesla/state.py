@@ -4,7 +4,8 @@ Place:   `snapshot` and `restore` of detector.py; the pipeline and the deploymen
 Method:  one part per rule digest (digest.py), with its columns and the time of its deployment; columns are
          stored once, however many rules share them. A rule deployed later than others starts empty even if it
          could share their columns: rules of different epochs never do. Columns hold facts, so that a rule
-         finds its past even if it now shares columns in another way.
+         finds its past even if it now shares columns in another way; a running total holds what it adds up,
+         by level if rules with several thresholds share it.
 Why not: pickle: it ties a state to the code that wrote it and executes what it reads.
 """
 
@@ -18,21 +19,36 @@ from dotr.events import Time
 from dotr.ir.program import Program
 from dotr.ir.rules import Position, Rule
 from dotr.temporal.engine_record import Restored
+from dotr.tesla.column_spec import RankedTotal
 from dotr.tesla.columns import Column
 from dotr.tesla.network import Network
-from dotr.tesla.past import Past
-from dotr.tesla.thresholds import CARRIED, Filtered, Threshold, threshold
+from dotr.tesla.past import Past, without_repeats
+from dotr.tesla.plan_step import PlanStep
+from dotr.tesla.thresholds import CARRIED, Filtered, Measure, Threshold, threshold
 
-VERSION = 3
+VERSION = 4
 """The version of snapshots. It changes with the contents of columns and with the planning of rules.
 
 In version 1 facts of a base had no size: it followed from their values. In version 2 parts of ON that bound a
-fact's age kept facts where now there is a running total.
+fact's age kept facts where now there is a running total. In version 3 rules that differ in thresholds had a
+running total each.
 """
 
 
 def _positions(rule: Rule) -> list[Position]:
     return [conjunct.position for conjunct in rule.conjuncts]
+
+
+def _level(step: PlanStep) -> list[Any] | None:
+    """The threshold of a rule that reads a total by level."""
+    if step.threshold is None or not isinstance(step.column.content, RankedTotal):
+        return None
+    measure = step.threshold.measure
+    return [measure.place, measure.sign, measure.inclusive, step.threshold.limit]
+
+
+def _of_level(saved: Sequence[Any] | None) -> Threshold | None:
+    return None if saved is None else Threshold(Measure(*saved[:3]), saved[3])
 
 
 def _plain(by: Filtered | None) -> list[Any] | None:
@@ -45,6 +61,14 @@ def _threshold(test: Sequence[Any] | None) -> Threshold | None:
         return None
     place, operator, constant = test if len(test) == 3 else (CARRIED, *test)
     return threshold(place, operator, constant)
+
+
+def _wanted(network: Network, step: PlanStep) -> Threshold | None:
+    """What a position takes of facts that carry their size, or of a total by level."""
+    if isinstance(step.column.content, RankedTotal):
+        return step.threshold
+    by = network.options.filtered.get(step.conjunct.position.stream)
+    return None if by is None else by.threshold
 
 
 def save(program: Program, network: Network, digests: Sequence[str], first: Time | None) -> dict[str, Any]:
@@ -63,6 +87,7 @@ def save(program: Program, network: Network, digests: Sequence[str], first: Time
                 "dropped": network.dropped[index],
                 "columns": [number[column] for column in network.columns_of[index]],
                 "filters": [_plain(network.options.filtered.get(p.stream)) for p in _positions(rule)],
+                "levels": [_level(step) for step in network.plans[index].steps],
             }
             for index, (digest, rule) in enumerate(zip(digests, program.rules, strict=True))
         },
@@ -80,7 +105,7 @@ def load(
 
     Raises EngineError D5010 for a snapshot of a version that is not read.
     """
-    if state.get("version") not in (1, 2, VERSION):
+    if state.get("version") not in (1, 2, 3, VERSION):
         raise EngineError.of(
             "D5010",
             f"the detector's state has version {state.get('version')}, this dotr reads {VERSION}",
@@ -93,14 +118,19 @@ def load(
         if digest in parts:
             part = parts[digest]
             network.dropped[index] = part["dropped"]
-            positions = _positions(program.rules[index])
-            of_rule = zip(network.columns_of[index], part["columns"], part["filters"], positions, strict=True)
-            for column, old, test, position in of_rule:
-                now = network.options.filtered.get(position.stream)
-                past = Past(old, _threshold(test), None if now is None else now.threshold)
+            steps = network.plans[index].steps
+            levels = part.get("levels", [None] * len(steps))  # since version 4
+            of_rule = zip(
+                network.columns_of[index], part["columns"], part["filters"], levels, steps, strict=True
+            )
+            for column, old, test, level, step in of_rule:
+                past = Past(
+                    old, _of_level(level) or _threshold(test), _wanted(network, step), level is not None
+                )
                 wanted.setdefault(column, {})[past] = None
     for column, pasts in wanted.items():
-        column.load([past.facts(state["columns"][past.column], column.spec) for past in pasts])
+        needed = without_repeats(pasts, column.spec)
+        column.load([past.facts(state["columns"][past.column], column.spec) for past in needed])
     named = [(rule.name, digest in parts) for rule, digest in zip(program.rules, digests, strict=True)]
     names = {name for name, _ in named}
     known_ = frozenset(digests)

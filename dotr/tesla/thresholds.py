@@ -1,7 +1,7 @@
 """Comparisons with a constant, as numbers on a line: which rules' filters a value passes.
 
 Place:   plan.py finds them in ON and in filters from extract.py (`Filtered`); columns.py keeps monotonic
-         stacks over them; sharing.py orders rules by them.
+         stacks, and totals by level, over them; sharing.py orders rules by them.
 Method:  a threshold is normalised to "greater passes": `<` by a change of sign. Limits are integers of 10⁻¹⁸,
          and so is the measure of a value: for an integer or decimal its own size; for a double the boundary
          between limits that round to doubles it passes and the others. So one bisection finds the passed

@@ -158,6 +158,21 @@ def test_the_plan_of_rules_that_share_thresholds_is_the_one_that_runs() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("rest", "kept"),
+    [
+        ("", "a running AVG above each of several thresholds of each key, for 5 min"),
+        (" && Hot.?val - Smoke.?room < 30", "all facts above some threshold of each key, for 5 min"),
+    ],
+)
+def test_the_plan_of_rules_that_share_totals_says_so(rest: str, kept: str) -> None:
+    text = THRESHOLDS.replace("AND LAST Hot", "AND AVG(Hot.?val) AS ?mean OVER Hot")
+    program = parse_program(text.replace("Hot.?room = Smoke.?room", f"Hot.?room = Smoke.?room{rest}"))
+    for shown_rule in overview(Deployment(program))["rules"]:
+        (hot,) = shown_rule["conjuncts"]
+        assert (hot["keeps"], hot["sharers"]) == (kept, 2)
+
+
 def test_what_a_cool_down_keeps_is_its_own_window() -> None:
     """It depends on the whole past all the same: state and influence are two things."""
     program = parse_program("""PREFIX : <http://example.org/>

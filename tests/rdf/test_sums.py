@@ -41,6 +41,15 @@ numbers = t.numbers.map(canonical)
 mostly_numbers = st.lists(numbers | numbers | numbers | t.terms.map(canonical) | st.none(), max_size=8)
 
 
+@given(mostly_numbers, mostly_numbers)
+def test_the_terms_of_one_sum_may_be_included_in_another(
+    some: list[Term | None], more: list[Term | None]
+) -> None:
+    summed, whole = built(some), built(some + more)
+    summed.include(built(more))
+    assert (summed.total(), summed.mean(7)) == (whole.total(), whole.mean(7))
+
+
 @given(mostly_numbers, mostly_numbers, st.randoms())
 def test_removing_is_the_inverse_of_adding(
     kept: list[Term | None], passing: list[Term | None], random: object

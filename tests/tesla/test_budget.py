@@ -14,6 +14,7 @@ from dotr.ir import Expression, Rule
 from dotr.reference.tesla import LiteralTesla
 from dotr.tesla.detector import TeslaDetector
 from tests.tesla.building import CLOCK, A, at, call, each, equal, facts, program, rule, within
+from tests.tesla.total_worlds import totals
 from tests.tesla.worlds import World, families, kin, worlds
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
@@ -79,7 +80,7 @@ def test_what_an_instant_leaves_out_is_reported_from_its_first_rule_on() -> None
     assert reported == [0, 2, 1]
 
 
-@given(st.one_of(worlds(), families(), kin()), st.integers(1, 150))
+@given(st.one_of(worlds(), families(), kin(), totals()), st.integers(1, 150))
 @settings(max_examples=5_000 if DEEP else 200)
 def test_the_same_is_left_out_however_rules_share_and_wherever_the_stream_is_cut(
     world: World, budget: int

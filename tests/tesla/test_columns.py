@@ -160,5 +160,8 @@ def test_the_past_of_a_position_is_what_passed_its_own_threshold() -> None:
     assert Past(0, None, None).facts(dump, plain) == {"facts": [[1, [A], 0, ""], [2, [A], 0, ""]]}
     assert Past(0, five, None).facts(dump, plain) == {"facts": [[1, [A], 0, ""]]}
     based = spec(FactLog(), size=four)
-    assert Past(0, None, four).facts(dump, based) == {"facts": [[1, [A], 0, "", 5], [2, [A], 0, "", 4]]}
-    assert Past(0, five, four).facts({"totals": [["k", 1]]}, based) == {"totals": [["k", 1]]}
+    of_on = Past(0, None, four).facts(dump, based)
+    assert of_on == {"facts": [[1, [A], 0, "", 4], [2, [A], 0, "", 4]]}, "measured by ON, not by the query"
+    assert Past(0, four, four).facts(dump, based) == {"facts": [[1, [A], 0, "", 5]]}
+    totals = {"totals": [["k", [[1, integer(1)]]]]}
+    assert Past(0, five, four).facts(totals, based) == totals

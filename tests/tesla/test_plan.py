@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from dotr.ir import Conjunct, Rule
-from dotr.tesla.column_spec import Content, FactLog, LastValue, MonotonicStack, Ranked, RunningTotal
+from dotr.tesla.column_spec import (
+    Content,
+    FactLog,
+    LastValue,
+    MonotonicStack,
+    Ranked,
+    RankedTotal,
+    RunningTotal,
+)
 from dotr.tesla.plan import RulePlan, plan_rule, without_needless_sharing
 from dotr.tesla.plan_step import PlanStep
 from dotr.tesla.sharing import beginning, groups
@@ -26,6 +34,7 @@ from tests.tesla.building import (
 )
 
 KEY = equal("H.k", "S.k")
+REST = call("<", "H.v", "S.v")
 W = within(9, "S")
 
 
@@ -50,6 +59,8 @@ def step(conjunct: Conjunct, **more: object) -> PlanStep:
         (absent(at("H"), W, both(KEY, call(">", "H.v", 1))), MonotonicStack),
         (each(at("H"), W, both(KEY, call(">", "H.v", 1))), Ranked),
         (last(at("H"), W, both(KEY, call(">", "H.v", "S.v"))), FactLog),
+        (total("SUM", None, "n", at("H"), W, both(KEY, call(">", "H.v", 1))), RankedTotal),
+        (total("SUM", None, "n", at("H"), W, both(REST, call(">", "H.v", 1))), Ranked),
     ],
 )
 def test_a_conjunct_has_the_smallest_memory_that_will_do(conjunct: Conjunct, content: type[Content]) -> None:

@@ -273,3 +273,17 @@ def test_a_state_fits_a_stream_that_is_now_given_as_its_base() -> None:
     again = TeslaDetector(program(*rules), CLOCK)
     again.restore(together.snapshot())
     assert again.at(5, {"Smoke": facts(5, (A, 0))}) == together.at(5, {"Smoke": facts(5, (A, 0))}) != []
+
+
+def test_a_size_by_a_threshold_of_on_is_not_taken_for_one_of_the_query() -> None:
+    def fire(number: int, stream: str, limit: int) -> Rule:
+        on = call(">", "Heat.k", limit)
+        return rule(f"R{number}", at("Smoke"), last(at("Heat", stream), within(9, "Smoke"), on))
+
+    of = program(fire(0, "Heat0", 30), fire(1, "Heat0", 40), fire(2, "Heat1", 30))
+    apart = TeslaDetector(of, CLOCK)
+    apart.at(1, {"Heat0": facts(1, (100, 5)), "Heat1": []})
+    filtered = {"Heat0": Filtered("Heat", ">", integer(0)), "Heat1": Filtered("Heat", ">", integer(20))}
+    together = TeslaDetector(of, CLOCK, filtered=filtered)
+    together.restore(apart.snapshot())
+    assert [m.rule for m in together.at(2, {"Smoke": facts(2, (A, 0))})] == [0, 1]

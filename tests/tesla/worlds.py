@@ -164,23 +164,23 @@ def worlds(draw: st.DrawFn, odd: bool | None = None) -> World:
     rules: list[Rule] = []
     for i in range(count):
         rules.append(draw(_rule(f"T{i}", i, count)))
-    return World(program(*_without_vicious_cycles(rules)), draw(_instants(strange)))
+    return World(program(*_without_vicious_cycles(rules)), draw(instants(strange)))
 
 
 @st.composite
-def _instants(draw: st.DrawFn, strange: bool, floats: bool = False) -> list[Instant]:
+def instants(draw: st.DrawFn, strange: bool, floats: bool = False) -> list[Instant]:
     keys, values = (ODD_KEYS, ODD_VALUES) if strange else (KEYS, VALUES)
     values += FLOATS if floats else ()
     row = st.tuples(st.sampled_from(keys), st.sampled_from(values))
     rows = st.sampled_from((0, 1, 1, 1, 2, 3)).flatmap(lambda n: st.lists(row, min_size=n, max_size=n))
     time = draw(st.sampled_from((-3, 0, 1)))
-    instants = []
+    found = []
     for _ in range(draw(st.sampled_from((1, 4, 6, 8, 10, 12)))):
         content = {name: draw(rows) for name in QUERIES}
         streams = {name: facts(time, *found) for name, found in content.items() if found}
-        instants.append(Instant(time, streams, draw(st.integers(0, 4)) == 0))
+        found.append(Instant(time, streams, draw(st.integers(0, 4)) == 0))
         time += draw(st.sampled_from((1, 1, 1, 2, 3, 7)))
-    return instants
+    return found
 
 
 @st.composite
@@ -205,8 +205,8 @@ def families(draw: st.DrawFn) -> World:
             elif draw(st.booleans()):
                 streams[name] = f"{name}{number}"
                 same[streams[name]] = name
-        rules.append(_filled(one, f"T{number}", limits, streams))
-    return World(program(*rules), draw(_instants(strange, floats=True)), compared, same)
+        rules.append(filled(one, f"T{number}", limits, streams))
+    return World(program(*rules), draw(instants(strange, floats=True)), compared, same)
 
 
 @st.composite
@@ -247,8 +247,8 @@ def kin(draw: st.DrawFn) -> World:
             least = Const(integer(draw(st.integers(-1, 4))))
             where = Call(">", (TimeOf(draw(st.sampled_from(references_))), least))
         mine = replace(base, conjuncts=tuple(conjuncts), where=where, bindings=bindings, consuming=())
-        rules.append(_filled(mine, f"T{number}", [draw(st.sampled_from(LIMITS)) for _ in range(2)], {}))
-    return World(program(*rules), draw(_instants(draw(st.booleans()))))
+        rules.append(filled(mine, f"T{number}", [draw(st.sampled_from(LIMITS)) for _ in range(2)], {}))
+    return World(program(*rules), draw(instants(draw(st.booleans()))))
 
 
 OPERATORS = (">", ">=", "<", "<=")
@@ -264,7 +264,7 @@ LIMITS: tuple[Term, ...] = (
 )
 
 
-def _filled(one: Rule, name: str, limits: Sequence[Term], streams: Mapping[str, str]) -> Rule:
+def filled(one: Rule, name: str, limits: Sequence[Term], streams: Mapping[str, str]) -> Rule:
     """The rule with constants for its holes and other streams."""
     holes = dict(zip(HOLES, map(Const, limits), strict=True))
 
@@ -321,7 +321,7 @@ def _rule(draw: st.DrawFn, name: str, index: int, count: int, holes: bool = Fals
             test = draw(_hole(position))
             on = test if on is None else call("&&", on, test)
         kinds = ("choose", "choose", "choose", "choose", "total", "total", "not")
-        match draw(st.sampled_from(kinds if not holes else ("choose", "choose", "choose", "not"))):
+        match draw(st.sampled_from(kinds if not holes else ("choose", "choose", "total", "total", "not"))):
             case "choose" if isinstance(window, Within):
                 selection = draw(st.sampled_from(Selection if free else [Selection.LAST, Selection.EACH]))
                 k = (

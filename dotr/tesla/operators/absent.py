@@ -20,7 +20,7 @@ def _content(_conjunct: Absent, _variables: Mapping[str, int]) -> Content:
     return LastValue()
 
 
-def _shares(_conjunct: Absent, content: Content) -> Shares:
+def _shares(_conjunct: Absent, content: Content, _tested: bool) -> Shares:
     return Ranked if isinstance(content, FactLog) else MonotonicStack
 
 

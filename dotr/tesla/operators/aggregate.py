@@ -2,13 +2,15 @@
 
 Method:  a scope anchored at the trigger whose candidates depend on nothing else has a running total
          (running_aggregates.py). Any other is counted by two bisections if only a count is needed, else
-         enumerated.
+         enumerated. Rules that differ in a threshold have one running total by level, or enumerate the
+         candidates once (ranked_totals.py): either gives the values of ranges of them.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from dotr.expressions.aggregates import summarise
@@ -17,10 +19,12 @@ from dotr.ir.expressions import Expression
 from dotr.ir.rules import Summarise, Within
 from dotr.rdf.terms import Term, integer
 from dotr.temporal.stages import label
-from dotr.tesla.column_spec import Content, FactLog, RunningTotal
+from dotr.tesla.column_spec import Content, FactLog, Ranked, RankedTotal, RunningTotal
 from dotr.tesla.conditions import as_own, looks_at_time, names
 from dotr.tesla.operators import candidates as at
-from dotr.tesla.operators.detected import CodeItem, DetectedOperator, StepCode, nothing_shared
+from dotr.tesla.operators.detected import CodeItem, DetectedOperator, Shares, StepCode
+from dotr.tesla.ranked_totals import counted, summed, value_above, values_above
+from dotr.tesla.running_aggregates import running
 from dotr.tesla.work import computed
 
 _SUMMED = ("COUNT", "SUM", "AVG")
@@ -46,14 +50,28 @@ def _is_own(argument: Expression, own: str, bare: bool) -> bool:
     return names(argument) <= {own} and not makes_text(argument) and not looks
 
 
+def _shares(conjunct: Summarise, content: Content, tested: bool) -> Shares | None:
+    if isinstance(content, RunningTotal):
+        function, distinct, of, width = content.function, content.distinct, content.argument, content.duration
+        return lambda measure: RankedTotal(measure, function, distinct, of, width)
+    # what two bisections count is not enumerated for the sake of sharing
+    return Ranked if tested or conjunct.argument is not None else None
+
+
 def _item(conjunct: Summarise, needs: frozenset[str], code: StepCode) -> CodeItem:
-    value = f"a{code.number}"
+    """With thresholds `c<n>` lists (value, from, to): which members have which value."""
+    value, several = f"a{code.number}", f"c{code.number}"
+    shared = bool(code.limits)
     return CodeItem(
         needs,
-        lambda: _write(conjunct, code),
+        lambda: _write_ranges(conjunct, code) if shared else _write(conjunct, code),
         gives="?" + conjunct.variable,
         local=value,
-        keeps=(value,),
+        loop=several if shared else "",
+        what=code.step.title,
+        choice=True,
+        target=f"{value}, lo_{value}, hi_{value}" if shared else "",
+        keeps=(several,) if shared else (value,),
         stage=label(conjunct),
         may_fail=False,
     )
@@ -64,31 +82,72 @@ def _write(conjunct: Summarise, code: StepCode) -> None:
     source, scope, step, number = code.source, code.scope, code.step, code.number
     bucket = at.find(source, scope, step, code.column, number)
     value, several = f"a{number}", f"c{number}"
-    nothing = source.name("nothing", _nothing(conjunct))
+    nothing, since = source.name("nothing", _nothing(conjunct)), at.oldest(source, scope, step)
     if isinstance(step.column.content, RunningTotal):
-        since = at.oldest(source, scope, step)
         source.line(f"{value} = {nothing} if {bucket} is None else {bucket}.value({since})")
+        return
+    if isinstance(step.column.content, RankedTotal):
+        above, least = source.name("above", value_above), source.name("least", code.least)
+        value_ = f"{above}({bucket}, {since}, {least}, {nothing})"
+        source.line(f"{value} = {nothing} if {bucket} is None else {value_}")
         return
     source.line(f"{value} = {nothing}")
     with source.block(f"if {bucket} is not None"):
         if conjunct.argument is None and step.residual is None:
-            left, end = at.oldest(source, scope, step), at.beyond(scope, step)
+            end = at.beyond(scope, step)
             bisect, count = source.name("bisect", bisect_left), source.name("integer", integer)
             upper = f"len({bucket})" if end is None else f"{bisect}({bucket}, ({end},))"
-            source.line(f"{value} = {count}(max(0, {upper} - {bisect}({bucket}, ({left},))))")
+            source.line(f"{value} = {count}(max(0, {upper} - {bisect}({bucket}, ({since},))))")
             return
         at.candidates(code)
         finish = source.name("finish", _finish(conjunct))
-        if scope.work is not None:
-            tests = conjunct.argument is not None and computed(conjunct.argument)
-            scope.work.listed(step.title, f"len({several})", tests)
-        if conjunct.argument is None:
-            source.line(f"{value} = {finish}({several})")
+        _charge(conjunct, code)
+        values = several if conjunct.argument is None else f"[{_of(conjunct, code)} for x in {several}]"
+        source.line(f"{value} = {finish}({values})")
+
+
+def _write_ranges(conjunct: Summarise, code: StepCode) -> None:
+    """`c<n>` becomes (value, from, to) of ranges that cover the members in range."""
+    source, scope, step, number = code.source, code.scope, code.step, code.number
+    bucket, several = at.find(source, scope, step, code.column, number), f"c{number}"
+    content, nothing, (lo, hi) = step.column.content, _nothing(conjunct), scope.range
+    with source.block(f"if {bucket} is None"):
+        source.line(f"{several} = (({source.name('nothing', nothing)}, {lo}, {hi}),)")
+    with source.block("else"):
+        if isinstance(content, RankedTotal):
+            search = at.stack_search(source, scope, step, partial(values_above, nothing), code.limits)
+            source.line(f"{several} = {search(bucket)}")
             return
-        name = conjunct.position.name
-        scope.locals[name] = "x"
-        source.line(f"{value} = {finish}([{scope.value(conjunct.argument)} for x in {several}])")
-        del scope.locals[name]
+        assert isinstance(content, Ranked)
+        at.candidates(code)
+        _charge(conjunct, code)
+        cut, size = at.measured(source, content.measure)
+        upto = f"(upto := {cut}({source.name('limits', code.limits)}, {size}, {lo}, {hi}))"
+        passing = f"for x in {several} if {upto} > {lo}"
+        if conjunct.argument is None:
+            found = f"{source.name('counted', counted)}([upto {passing}], {lo}, {hi})"
+        else:
+            make = source.name("make", running(conjunct.function, conjunct.distinct, star=False))
+            values = f"[(upto, {_of(conjunct, code)}) {passing}]"
+            found = f"{source.name('summed', summed)}({values}, {lo}, {hi}, {make})"
+        source.line(f"{several} = {found}")
+
+
+def _charge(conjunct: Summarise, code: StepCode) -> None:
+    """Charge for the candidates `c<n>` and their arguments."""
+    if code.scope.work is not None:
+        tests = conjunct.argument is not None and computed(conjunct.argument)
+        code.scope.work.listed(code.step.title, f"len(c{code.number})", tests)
+
+
+def _of(conjunct: Summarise, code: StepCode) -> str:
+    """Source of the argument of a candidate `x`."""
+    scope, name = code.scope, conjunct.position.name
+    assert conjunct.argument is not None
+    scope.locals[name] = "x"
+    value = scope.value(conjunct.argument)
+    del scope.locals[name]
+    return value
 
 
 def _nothing(conjunct: Summarise) -> Term | None:
@@ -100,4 +159,4 @@ def _finish(conjunct: Summarise) -> Any:
     return lambda terms: summarise(function, distinct, terms, star=star)
 
 
-AGGREGATE = DetectedOperator(_content, nothing_shared, _item, counts_reference=True)
+AGGREGATE = DetectedOperator(_content, _shares, _item, counts_reference=True)

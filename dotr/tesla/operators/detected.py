@@ -57,16 +57,13 @@ class DetectedOperator(NamedTuple):
     """One operator.
 
     `content`: (conjunct, variable → number) → what its column keeps if the window ends at the trigger and ON
-    is keys and filters; else all facts are kept. `shares`: (conjunct, content) → what rules with several
-    thresholds can share instead, or None. `item`: (conjunct, its inputs, where its code goes) → its code.
+    is keys and filters; else all facts are kept. `shares`: (conjunct, content, whether ON has more than keys
+    and filters) → what rules with several thresholds can share instead, or None. `item`: (conjunct, its
+    inputs, where its code goes) → its code.
     `counts_reference`: under FROM the reference's own fact is a candidate.
     """
 
     content: Callable[[Any, Mapping[str, int]], Content]
-    shares: Callable[[Any, Content], Shares | None]
+    shares: Callable[[Any, Content, bool], Shares | None]
     item: Callable[[Any, frozenset[str], StepCode], CodeItem]
     counts_reference: bool = False
-
-
-def nothing_shared(_conjunct: object, _content: Content) -> None:
-    """`shares` of operators whose rules share nothing."""

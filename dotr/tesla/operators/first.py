@@ -9,7 +9,7 @@ from dotr.tesla.operators.choosing import all_facts, one, several
 from dotr.tesla.operators.detected import CodeItem, DetectedOperator, Shares, StepCode
 
 
-def _shares(_conjunct: Choose, _content: Content) -> Shares:
+def _shares(_conjunct: Choose, _content: Content, _tested: bool) -> Shares:
     return Ranked
 
 

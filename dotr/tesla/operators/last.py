@@ -16,7 +16,7 @@ def _content(conjunct: Choose, variables: Mapping[str, int]) -> Content:
     return LastValue() if conjunct.k == 1 else all_facts(conjunct, variables)
 
 
-def _shares(_conjunct: Choose, content: Content) -> Shares:
+def _shares(_conjunct: Choose, content: Content, _tested: bool) -> Shares:
     return Ranked if isinstance(content, FactLog) else MonotonicStack
 
 
