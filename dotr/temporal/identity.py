@@ -54,7 +54,11 @@ def _text(bits: int) -> str:
 
 def _lines_of(fact: Fact) -> bytes:
     when, values, ordinal, _ = fact
-    return "".join([f"\n{when} {ordinal}", *[f"\n{value or ''}" for value in values]]).encode()
+    try:
+        text = f"\n{when} {ordinal}\n{_lines(values)}" if values else f"\n{when} {ordinal}"
+    except TypeError:  # an unbound value
+        text = "".join([f"\n{when} {ordinal}", *[f"\n{value or ''}" for value in values]])
+    return text.encode()
 
 
 _LINES: Memo[Fact, bytes] = Memo(_lines_of, limit=1 << 13, longest=1 << 11)
@@ -74,6 +78,8 @@ def match_hashes(time: Time, several: Sequence[tuple[Fact, ...]]) -> list[str]:
         for fact in facts[1:]:
             hash_.update(lines[fact])
         digests.append(hash_.digest())
+    if len(digests) <= _SOME:
+        return _letters(digests)
     step = _MANY if len(digests) > 3 * _SOME else _SOME
     return [
         name for start in range(0, len(digests), step) for name in _letters(digests[start : start + step])
