@@ -85,7 +85,7 @@ class Instants:
         self._collectors: Memo[frozenset[Term], Mapping[Term, Collector] | None] = Memo(
             self._collectors_of, _MIXTURES
         )
-        self._mixture: list[Term] = []  # predicates of the last instant of several triples, and their functions
+        self._mixture: list[Term] = []  # predicates of the last instant of several triples; their functions
         self._mixed: Mapping[Term, Collector] | None = None
         self._canonical: tuple[Materialiser, CanonicalExtractor] | None = None
         self._state: list[Triple] = []
