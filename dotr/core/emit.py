@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import itemgetter
-from typing import TypeAlias, overload
+from typing import Any, TypeAlias, overload
 
 from dotr.core.templates import Constants, Row, RuleTemplate, Writer, share_writers
 from dotr.events import Clock, Composite, Fact, RawMatch, Time, in_order
@@ -27,8 +27,9 @@ Rules: TypeAlias = tuple[int, ...]
 _Part: TypeAlias = tuple[list[int], list[Constants], Writer]
 """Rules in output order, the constants of each, and the function that writes their events."""
 
-_Order: TypeAlias = tuple[list[list[_Part]], Callable[[list[str]], tuple[str, ...]]]
-"""The parts of several sets of rules, and a function that puts all their texts in output order."""
+_Order: TypeAlias = tuple[list[list[_Part]], Callable[[list[Any]], tuple[Any, ...]]]
+"""The parts of several sets of rules, and a function that puts what they write, rule by rule, in output
+order."""
 
 
 class Emission(Sequence[Composite]):
@@ -132,9 +133,9 @@ class Emitter:
                 return write(own, ((match_hash(time, chosen), values),), stamp)
         if len(matches) > 2 and matches[0][0] != matches[1][0]:
             once = len({match[0] for match in matches}) == len(matches)
-            together = self._together(matches, stamp) if once else None
-            if together is not None:
-                return together
+            alike = self._together(matches, stamp) if once else None
+            if alike is not None:
+                return alike
         runs: dict[Rules, list[Row]] = {}
         names = match_hashes(matches[0][1], [match[2] for match in matches])
         for (rules, _, _, values), name in zip(matches, names, strict=True):
@@ -144,11 +145,11 @@ class Emitter:
             runs = _by_rule(matches, names)
             order = self._orders[tuple(runs)]
             assert order is not None, "each rule is by itself"
-        parts, in_rule_order = order
+        together, in_rule_order = order
         texts: list[list[str]] = []
-        for rows, of_run in zip(runs.values(), parts, strict=True):
-            for _, own, write in of_run:
-                written, width = write(own, rows, stamp), len(own)
+        for rows, of_run in zip(runs.values(), together, strict=True):
+            for _, constants, write in of_run:
+                written, width = write(constants, rows, stamp), len(constants)
                 texts += [written] if width == 1 else [written[place::width] for place in range(width)]
         return texts[0] if len(texts) == 1 else list(chain.from_iterable(in_rule_order(texts)))
 
