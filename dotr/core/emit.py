@@ -9,26 +9,27 @@ Method:  paper, sec. 4, "output translation"; fresh names are content hashes (la
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain, islice
+from itertools import chain
 from operator import itemgetter
-from typing import TypeAlias, overload
+from typing import Any, TypeAlias, overload
 
-from dotr.core.templates import Constants, RuleTemplate, Writer, share_writers
+from dotr.core.templates import Constants, Row, RuleTemplate, Writer, share_writers
 from dotr.events import Clock, Composite, Fact, RawMatch, Time, in_order
 from dotr.ir import Program
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term
 from dotr.temporal.identity import match_hash, match_hashes
 
-_RULE, _FACTS, _VALUES = itemgetter(0), itemgetter(2), itemgetter(3)
+_FACTS = itemgetter(2)
 
 Rules: TypeAlias = tuple[int, ...]
 
 _Part: TypeAlias = tuple[list[int], list[Constants], Writer]
 """Rules in output order, the constants of each, and the function that writes their events."""
 
-_Order: TypeAlias = tuple[list[list[_Part]], Callable[[list[str]], tuple[str, ...]]]
-"""The parts of several sets of rules, and a function that puts all their texts in output order."""
+_Order: TypeAlias = tuple[list[list[_Part]], Callable[[list[Any]], tuple[Any, ...]]]
+"""The parts of several sets of rules, and a function that puts what they write, rule by rule, in output
+order."""
 
 
 class Emission(Sequence[Composite]):
@@ -132,25 +133,25 @@ class Emitter:
                 return write(own, ((match_hash(time, chosen), values),), stamp)
         if len(matches) > 2 and matches[0][0] != matches[1][0]:
             once = len({match[0] for match in matches}) == len(matches)
-            together = self._together(matches, stamp) if once else None
-            if together is not None:
-                return together
-        runs: dict[Rules, list[RawMatch]] = {}
-        for match in matches:
-            runs.setdefault(match[0], []).append(match)
-        if len(runs) > 1 and sum(map(len, runs)) > len(set().union(*runs)):  # a rule is in several
-            runs = {}
-            for rule, match in in_order(matches):
-                runs.setdefault((rule,), []).append(match)
-        texts: list[tuple[int, list[str]]] = []
-        names = iter(match_hashes(matches[0][1], list(map(_FACTS, chain.from_iterable(runs.values())))))
-        for rules, run in runs.items():
-            rows = list(zip(islice(names, len(run)), map(_VALUES, run), strict=True))
-            for numbers, own, write in self._parts[rules]:
-                written, width = write(own, rows, stamp), len(own)
-                texts += [(rule, written[place::width]) for place, rule in enumerate(numbers)]
-        texts.sort(key=_RULE)
-        return list(chain.from_iterable([of_rule for _, of_rule in texts]))
+            alike = self._together(matches, stamp) if once else None
+            if alike is not None:
+                return alike
+        runs: dict[Rules, list[Row]] = {}
+        names = match_hashes(matches[0][1], [match[2] for match in matches])
+        for (rules, _, _, values), name in zip(matches, names, strict=True):
+            runs.setdefault(rules, []).append((name, values))
+        order = self._orders[tuple(runs)]
+        if order is None:  # a rule is in several
+            runs = _by_rule(matches, names)
+            order = self._orders[tuple(runs)]
+            assert order is not None, "each rule is by itself"
+        together, in_rule_order = order
+        texts: list[list[str]] = []
+        for rows, of_run in zip(runs.values(), together, strict=True):
+            for _, constants, write in of_run:
+                written, width = write(constants, rows, stamp), len(constants)
+                texts += [written] if width == 1 else [written[place::width] for place in range(width)]
+        return texts[0] if len(texts) == 1 else list(chain.from_iterable(in_rule_order(texts)))
 
     def _together(self, matches: Sequence[RawMatch], stamp: str) -> list[str] | None:
         """For rules that matched once each: those with equal matches are written together. None if a rule
@@ -187,6 +188,15 @@ class Emitter:
             numbers.append(rule)
             own.append(template.constants)
         return list(parts.values())
+
+
+def _by_rule(matches: Sequence[RawMatch], names: Sequence[str]) -> dict[Rules, list[Row]]:
+    """What each rule by itself matched, as found."""
+    runs: dict[Rules, list[Row]] = {}
+    for (rules, _, _, values), name in zip(matches, names, strict=True):
+        for rule in rules:
+            runs.setdefault((rule,), []).append((name, values))
+    return runs
 
 
 def _names(matches: Sequence[RawMatch]) -> Mapping[tuple[Fact, ...], str]:

@@ -86,6 +86,8 @@ class Instants:
         self._collectors: Memo[frozenset[Term], Mapping[Term, Collector] | None] = Memo(
             self._collectors_of, _MIXTURES
         )
+        self._mixture: list[Term] = []  # predicates of the last instant of several triples; their functions
+        self._mixed: Mapping[Term, Collector] | None = None
         self._canonical: tuple[Materialiser, CanonicalExtractor] | None = None
         self._state: list[Triple] = []
         self.on_state: OnState | None = None
@@ -254,11 +256,14 @@ class Instants:
         """
         if self.on_state is not None or not 0 < len(triples) <= self._budget // SLACK:
             return None
-        predicates = frozenset([predicate for _, predicate, _ in triples])
-        collectors = self._collectors[predicates] if len(predicates) <= _VARIETY else None
-        if collectors is None:
+        mixture = [predicate for _, predicate, _ in triples]
+        if mixture != self._mixture:  # graphs that come one after the other are alike, most often
+            predicates = frozenset(mixture)
+            self._mixture = mixture
+            self._mixed = self._collectors[predicates] if len(predicates) <= _VARIETY else None
+        if self._mixed is None:
             return None
-        return self.extract.collected(dict.fromkeys(triples), collectors, time)
+        return self.extract.collected(dict.fromkeys(triples), self._mixed, time)
 
     def _collectors_of(self, predicates: frozenset[Term]) -> Mapping[Term, Collector] | None:
         if self._ontology or not all(map(self.enrich.inert, predicates)):

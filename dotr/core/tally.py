@@ -5,6 +5,7 @@ Place:   the pipeline counts in it, and makes a new one when rules are replaced.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
@@ -35,7 +36,7 @@ class Tally:
     ) -> None:
         self.counts = counts or Counters()
         self.facts = FactCounts()
-        self.fired: dict[tuple[int, ...], int] = {}
+        self.fired: defaultdict[tuple[int, ...], int] = defaultdict(int)
         self._program, self._gone = program, dict(gone)
         self.every = ticks_of(program)
         self._events = [self.counts.events.get(rule.name, 0) for rule in program.rules]
@@ -68,7 +69,7 @@ class Tally:
         """Count the events of one instant."""
         fired = self.fired
         for match in matches:
-            fired[match[0]] = fired.get(match[0], 0) + 1
+            fired[match[0]] += 1
 
     def settle(self, most: int = _RUNS) -> None:
         """Count per rule what fired, if that was more than `most` sets of rules."""

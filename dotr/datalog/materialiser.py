@@ -168,7 +168,8 @@ class Materialiser:
                 enter = entries.get(predicate)
                 if enter is None:
                     enter = self._entry(predicate)
-                enter(subject, object_)
+                if enter is not _ignore:
+                    enter(subject, object_)
             if self._waiting or self._several or self._late:
                 self._evaluator.run()
         except Exhausted as exhausted:
@@ -281,7 +282,8 @@ class Materialiser:
         enter = self._class_entries.get(class_)
         if enter is None:
             enter = self._class_entry(class_)
-        enter(subject)
+        if enter is not _ignore:
+            enter(subject)
 
     def _class_entry(self, class_: Term) -> Callable[[Term], None]:
         relation = class_relation(class_)

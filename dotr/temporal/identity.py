@@ -20,8 +20,9 @@ _ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 _PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]
 _TRIPLES = [pair + c for pair in _PAIRS for c in _ALPHABET]
 _lines: Callable[[tuple[Any, ...]], str] = "\n".join
-_BYTES = _ALPHABET.encode().ljust(256, b"?")
-_ROOM = bytes(9)
+_BYTES = f"{_ALPHABET} ".encode().ljust(256, b"?")
+_LANE = 25
+_ROOM = bytes(_LANE - 15)
 _MANY, _SOME = 64, 8
 _HALVES = (1 << 30) - 1  # small ints: two table look-ups of 15 bits each
 
@@ -54,7 +55,11 @@ def _text(bits: int) -> str:
 
 def _lines_of(fact: Fact) -> bytes:
     when, values, ordinal, _ = fact
-    return "".join([f"\n{when} {ordinal}", *[f"\n{value or ''}" for value in values]]).encode()
+    try:
+        text = f"\n{when} {ordinal}\n{_lines(values)}" if values else f"\n{when} {ordinal}"
+    except TypeError:  # an unbound value
+        text = "".join([f"\n{when} {ordinal}", *[f"\n{value or ''}" for value in values]])
+    return text.encode()
 
 
 _LINES: Memo[Fact, bytes] = Memo(_lines_of, limit=1 << 13, longest=1 << 11)
@@ -74,6 +79,8 @@ def match_hashes(time: Time, several: Sequence[tuple[Fact, ...]]) -> list[str]:
         for fact in facts[1:]:
             hash_.update(lines[fact])
         digests.append(hash_.digest())
+    if len(digests) <= _SOME:
+        return _letters(digests)
     step = _MANY if len(digests) > 3 * _SOME else _SOME
     return [
         name for start in range(0, len(digests), step) for name in _letters(digests[start : start + step])
@@ -81,39 +88,41 @@ def match_hashes(time: Time, several: Sequence[tuple[Fact, ...]]) -> list[str]:
 
 
 def _letters(digests: Sequence[bytes]) -> list[str]:
-    """Base32 of each: five bits per byte, by halving groups of bits and moving the halves apart."""
+    """The letters of at most sixty-four hashes."""
     if len(digests) < 3:
         return [_text(int.from_bytes(digest, "big")) for digest in digests]
-    if len(digests) <= _SOME:
-        many, (halvings, (low_, middle, high_)) = _SOME, _SOME_MASKS
-    else:
-        many, (halvings, (low_, middle, high_)) = _MANY, _MANY_MASKS
-    missing = [bytes(15)] * (many - len(digests))
-    bits = int.from_bytes(_ROOM + _ROOM.join([*digests, *missing]), "big")
-    for low, high, shift in halvings:
-        bits = bits & low | (bits & high) << shift
-    bits = bits & low_ | (bits & middle) << 3 | (bits & high_) << 6
-    text = bits.to_bytes(24 * many, "big").translate(_BYTES).decode()
-    return [text[place : place + 24] for place in range(0, 24 * len(digests), 24)]
+    return (_write_some if len(digests) <= _SOME else _write_many)(digests)
 
 
-def _masks(many: int) -> tuple[list[tuple[int, int, int]], tuple[int, int, int]]:
-    """(low half, high half, how far the high one moves) of groups of 24, 12 and 6 letters, then thirds of 3.
-
-    A letter takes five bits at first and eight at the end; a hash has room for 24 times eight.
+def _writer(many: int) -> Callable[[Sequence[bytes]], list[str]]:
+    """A function for the base32 letters of at most `many` hashes: five bits per byte, by halving groups of
+    bits and moving the halves apart; groups of 24, 12 and 6 letters, then thirds of 3. Between hashes, which
+    have room for 25 letters, comes a blank: text is parted there.
     """
-    every = sum(1 << 192 * place for place in range(many))
-    halvings, groups = [], [(0, 24)]  # (where a group begins, its letters)
+    lanes = sum(1 << 8 * _LANE * place for place in range(many))
+    masks, groups = [], [(0, 24)]  # (where a group begins, its letters)
     while groups[0][1] > 3:
         half = groups[0][1] // 2
-        low = sum((1 << 5 * half) - 1 << start for start, _ in groups)
-        halvings.append((low * every, (low << 5 * half) * every, 3 * half))
+        low = sum((1 << 5 * half) - 1 << start for start, _ in groups) * lanes
+        masks.append((low, low << 5 * half))
         groups = [(begin, half) for start, _ in groups for begin in (start, start + 8 * half)]
-    low = sum(31 << start for start, _ in groups)
-    return halvings, (low * every, (low << 5) * every, (low << 10) * every)
+    (low12, high12), (low6, high6), (low3, high3) = masks
+    first = sum(31 << start for start, _ in groups) * lanes
+    second, third = first << 5, first << 10
+    blanks = (len(_ALPHABET) << 8 * (_LANE - 1)) * lanes
+
+    def write(digests: Sequence[bytes]) -> list[str]:
+        bits = int.from_bytes(_ROOM.join(digests), "big")
+        bits = bits & low12 | (bits & high12) << 36
+        bits = bits & low6 | (bits & high6) << 18
+        bits = bits & low3 | (bits & high3) << 9
+        bits = bits & first | (bits & second) << 3 | (bits & third) << 6 | blanks
+        return bits.to_bytes(_LANE * many, "big").translate(_BYTES).decode().split()[-len(digests) :]
+
+    return write
 
 
-_SOME_MASKS, _MANY_MASKS = _masks(_SOME), _masks(_MANY)
+_write_some, _write_many = _writer(_SOME), _writer(_MANY)
 
 
 def match_id(rule: Rule, match: Match) -> str:

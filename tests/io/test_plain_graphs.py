@@ -18,6 +18,9 @@ HEADS = [
     "",
     "PREFIX : <http://e.org/x#> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> ",
     "@prefix : <#> . @prefix xsd: <urn:x:> . ",
+    "PREFIX : <http://e.org> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> ",
+    "PREFIX : <http://e.org:8> PREFIX xsd: <urn:> ",
+    "PREFIX : <http://e.org/?x=> PREFIX xsd: <http://e.org/a/> ",
     "PREFIX rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> PREFIX : <urn:a:b> ",
 ]
 PLAIN = [
@@ -114,11 +117,23 @@ documents = st.one_of(
 
 
 nodes = st.sampled_from(
-    ["<urn:x:a>", ":a", "xsd:b", "<http://e.org:80/a>", ":a-b"] * 6 + ["<http://e.org/(b)>", ":é"]
+    ["<urn:x:a>", ":a", "xsd:b", "<http://e.org:80/a>", ":a-b", ":1", "xsd:a_b"] * 6
+    + ["<http://e.org/(b)>", ":é"]
 )
 values = st.sampled_from(
     ["<urn:x:a>", ":a", "1", "-007", "2.50", "true", '"x"', '"x . y"', '"1"@en', '"1"@de-DE', '"1"^^xsd:b']
     * 6
+    + [
+        f'"{lexical}"^^xsd:{kind}'
+        for kind, some in {
+            "double": ("19.0", "0.021526418786692758", "1e3", "x", "INF"),
+            "dateTime": ("2014-08-01T08:00:00", "2014-08-01T08:00:00Z", "2014-02-30T08:00:00", "2014"),
+            "string": ("x",),
+            "langString": ("x",),
+        }.items()
+        for lexical in some
+    ]
+    * 2
     + [
         f'"{n}"^^<http://www.w3.org/2001/XMLSchema#{kind}>'
         for n in (-1, 0, "01")
@@ -256,6 +271,36 @@ def test_documents_behind_others_of_their_form_are_what_the_parser_says(
             assert found == [_parsed(head + text) for text in texts]
 
 
+names = st.from_regex(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,4}", fullmatch=True)
+
+
+@given(st.sampled_from(HEADS[1:]), st.lists(names, min_size=2, max_size=12), st.data())
+def test_names_are_plain_or_not_whichever_came_before(
+    head: str, locals_: list[str], data: st.DataObject
+) -> None:
+    prefixes = st.sampled_from([":", "xsd:"])
+    texts = [f"{data.draw(prefixes)}{local} <urn:x:b> 1 ." for local in locals_]
+    graphs = PlainGraphs(STREAM_BASE)
+    for text in texts:
+        found = graphs.parse([text], head)
+        if found is not None:
+            assert found == [_parsed(head + text)]
+            assert PlainGraphs(STREAM_BASE).parse([text], head) == found
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts"),
+    [
+        ("double", ("19.0", "0.5", "-1.25", "7", "0.1000000000000000055511151231257827")),
+        ("dateTime", ("2014-08-01T08:00:00", "2014-08-01T08:00:00Z", "2014-08-01T08:00:00.50+00:00")),
+        ("integer", ("1", "007", "+5", "none")),
+    ],
+)
+def test_literals_whose_datatype_is_a_name_are_canonical(kind: str, texts: tuple[str, ...]) -> None:
+    found = PlainGraphs(STREAM_BASE).parse([f':a :b "{text}"^^xsd:{kind} .' for text in texts], HEADS[1])
+    assert found == [_parsed(f'{HEADS[1]}:a :b "{text}"^^xsd:{kind} .') for text in texts]
+
+
 def test_documents_of_the_form_of_those_before_are_read_by_columns() -> None:
     graphs = PlainGraphs(STREAM_BASE)
     by_columns = []
@@ -287,7 +332,8 @@ def test_a_long_prefix_is_left_to_the_parser() -> None:
 
 def test_names_mean_what_the_last_head_says() -> None:
     rows = PlainGraphs(STREAM_BASE)
-    for head in (*HEADS[1:], HEADS[0], *HEADS[1:]):
+    plain = [*HEADS[1:3], HEADS[-1]]
+    for head in (*plain, HEADS[0], *plain):
         for count in (1, 2, 3):
             found = rows.parse([":a :b :c ."] * count, head)
             assert found is None or found == [_parsed(head + ":a :b :c .")] * count

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from itertools import filterfalse
+from operator import itemgetter
 from typing import TypeAlias
 
 import pyoxigraph as ox
@@ -41,13 +42,17 @@ _KINDS_OF_TEXT = rf"(?:@[a-z]{{2}}(?:-[A-Z]{{2}})?+|\^\^(?:{IRI}|{_NAME}))?+"
 _IRIS = regex(rf"(?:{IRI}\n)*+")
 _TEXTS = regex(rf"(?:{_STRING}{_KINDS_OF_TEXT}\n)*+")
 _NAMES = regex(rf"(?:{_NAME}\n)*+")
+_ANY_LOCAL = "Aa0_-"
+"""Of every kind of character in a local name. The part of an IRI that takes `_` takes all of them, in any
+order: a namespace with which this is plain is plain with every local name."""
 _LABELS = regex(r"(?:_:[A-Za-z][A-Za-z0-9]*+\n)*+")
 _CLOSED = regex(
     r"""(?:(?:<[^<>"\ \t]*+>|"(?:[^"\\\r\n]++|\\[^\r\n])*+"(?:@[A-Za-z0-9-]++|\^\^<[^<>"\ \t]*+>)?+)\n)*+""",
 )  # whatever is in them, they end where they end
 _AS_THEY_ARE = regex(
     rf'(?:"(?:[ !#-\[\]-~]*+"|(?:0|-?[1-9][0-9]{{0,17}})"\^\^<{XSD}integer>'
-    rf'|-?(?:0|[1-9][0-9]{{0,17}}+)\.[0-9]{{0,16}}[1-9]"\^\^<{XSD}decimal>|{USUAL_DATETIME}Z"\^\^<{XSD}dateTime>)\n)*+'
+    rf'|-?(?:0|[1-9][0-9]{{0,17}}+)\.[0-9]{{0,16}}[1-9]"\^\^<{XSD}decimal>'
+    rf'|{USUAL_DATETIME}Z?+"\^\^<{XSD}dateTime>)\n)*+'
 )  # literals that are canonical, the usual ones
 _INTEGERS = regex(r"(?:(?:0|-?[1-9][0-9]{0,17})\n)*+")
 _NUMBERS = regex(r"(?:[+-]?[0-9]++(?:\.[0-9]++)?+\n)*+")
@@ -67,6 +72,7 @@ _REWRITTEN = (f'"^^<{XSD}string>', f'"^^{RDF_TYPE[: -len("type>")]}')
 _MOST, _EACH = 1 << 23, 200
 """Bytes of what is remembered, about, and of what each token takes beside its characters."""
 
+_FIRST = itemgetter(0)
 _LONGEST_WAIT = 64
 _LONG_PREFIX = 1 << 10
 _BEFORE = len("<dotr:> <dotr:> ")
@@ -92,6 +98,7 @@ class PlainTokens:
         self._marks = {BETWEEN: APART, **{mark: mark for mark in marks}}
         self._turtle = turtle
         self._prefixes: Mapping[str, str] = {}
+        self._extended: set[str] = set()  # prefixes whose names are plain, whatever is behind the colon
         self._form = ""
         """Kinds of the tokens that are expected again and again."""
         self._hints: list[_Hint] = []
@@ -102,6 +109,7 @@ class PlainTokens:
         """From here on names have these prefixes."""
         if prefixes is not self._prefixes:
             self._form = ""  # what was expected stands for something else
+            self._extended = set()
         self._prefixes = prefixes
         self._size = 0
         self.terms.clear()
@@ -216,18 +224,17 @@ class PlainTokens:
         if self._size > _MOST:
             self.begin(self._prefixes)
             new = set(tokens).difference(self.kinds)
-        iris = [token for token in new if token[0] == "<"]
-        texts = [token for token in new if token[0] == '"']
-        return (
-            (not iris or self._learn_iris(iris))
-            and (not texts or self._learn_texts(texts))
-            and (
-                len(iris) + len(texts) == len(new)
-                or self._learn_words([token for token in new if token[0] not in '<"'])
-            )
-        )
+        first = set(map(_FIRST, new))
+        if first.isdisjoint('<"'):  # of a column, tokens are alike
+            return self._learn_words(new)
+        if len(first) > 1:
+            words = {token for token in new if token[0] not in '<"'}
+            iris = [token for token in new if token[0] == "<"]
+            texts = [token for token in new if token[0] == '"']
+            return self._learn_iris(iris) and self._learn_texts(texts) and self._learn_words(words)
+        return self._learn_iris(list(new)) if "<" in first else self._learn_texts(list(new))
 
-    def _learn(self, tokens: list[str], terms: list[Term], kind: str) -> bool:
+    def _learn(self, tokens: Collection[str], terms: Collection[Term], kind: str) -> bool:
         self._size += sum(map(len, tokens)) + sum(map(len, terms)) + _EACH * len(tokens)
         self.terms.update(zip(tokens, terms, strict=True))
         self._tables[kind].update(zip(tokens, terms, strict=True))
@@ -242,7 +249,6 @@ class PlainTokens:
         joined = "\n".join(tokens)
         if _AS_THEY_ARE.fullmatch(f"{joined}\n") is not None:
             return self._learn(tokens, tokens, LITERAL)
-        terms: list[Term] = []
         if not _all(_TEXTS, tokens) or any(datatype in joined for datatype in _REWRITTEN):
             odd = [token for token in tokens if token[-1] in '">' or "@" in token]
             asked = _asked(odd)
@@ -252,29 +258,34 @@ class PlainTokens:
             tokens = [token for token in tokens if token not in self.kinds]
             if not _all(_TEXTS, tokens):
                 return False
-        for token in tokens:
-            if token[-1] == '"':
-                terms.append(token)
-                continue
-            value, _, datatype = token.rpartition("^^")
-            if not datatype or datatype[0] == "<" or not value:
-                terms.append(canonical_literal(token))
-                continue
-            term = self._typed(value, datatype)
-            if not term:
-                return False
-            terms.append(term)
+        if not tokens:
+            return True
+        lines = self._in_full("\n".join([*tokens, ""]), {token.rpartition('"')[2] for token in tokens})
+        if lines is None:
+            return False
+        terms = lines.split("\n")
+        terms.pop()
+        if _AS_THEY_ARE.fullmatch(lines) is None:
+            terms = [term if term[-1] == '"' else canonical_literal(term) for term in terms]
         return self._learn(tokens, terms, LITERAL)
 
-    def _typed(self, value: str, name: str) -> Term:
-        """A literal whose datatype is a name; "" if that means nothing here."""
-        if not self._turtle or (name not in self.kinds and not self._learn_words([name])):
-            return ""
-        term = f"{value}^^{self.terms[name]}"
-        return "" if any(datatype in term for datatype in _REWRITTEN) else canonical_literal(term)
+    def _in_full(self, lines: str, suffixes: Collection[str]) -> str | None:
+        """Literals, each with its line end, whose datatypes are names, with their IRIs; None if one means
+        nothing here. `suffixes`: what follows their strings.
+        """
+        for suffix in suffixes:
+            name = suffix[2:]
+            if suffix[:2] != "^^" or name[0] == "<":
+                continue
+            if not self._turtle or (name not in self.kinds and not self._learn_words([name])):
+                return None
+            lines = lines.replace(f"{suffix}\n", f"^^{self.terms[name]}\n")
+        return None if any(datatype in lines for datatype in _REWRITTEN) else lines
 
-    def _learn_words(self, tokens: list[str]) -> bool:
+    def _learn_words(self, tokens: Collection[str]) -> bool:
         """Labels, names and numbers."""
+        if self._turtle and _all(_NAMES, tokens):
+            return self._learn_names(tokens)
         labels = [token for token in tokens if token[0] == "_"]
         if not _all(_LABELS, labels):
             return False
@@ -287,13 +298,6 @@ class PlainTokens:
         numbers = [token for token in tokens if ":" not in token]
         if not _all(_NUMBERS, numbers) or not _all(_NAMES, names):
             return False
-        try:
-            parts = [name.partition(":") for name in names]
-            iris = [f"<{self._prefixes[prefix]}{local}>" for prefix, _, local in parts]
-        except KeyError:
-            return False
-        if not _all(_IRIS, iris):
-            return False
         if _all(_INTEGERS, numbers):
             literals = [f'"{number}"^^<{XSD}integer>' for number in numbers]
         else:
@@ -301,7 +305,21 @@ class PlainTokens:
                 canonical_literal(f'"{number}"^^<{XSD}{"decimal" if "." in number else "integer"}>')
                 for number in numbers
             ]
-        return self._learn(names, iris, NODE) and self._learn(numbers, literals, LITERAL)
+        return self._learn_names(names) and self._learn(numbers, literals, LITERAL)
+
+    def _learn_names(self, names: Collection[str]) -> bool:
+        """Names, of the form of those that need no parser."""
+        parts = [name.partition(":") for name in names]
+        prefixes = {prefix for prefix, _, _ in parts}
+        spaces = self._prefixes
+        if not spaces.keys() >= prefixes:
+            return False
+        iris = [f"<{spaces[prefix]}{local}>" for prefix, _, local in parts]
+        if not self._extended >= prefixes:
+            if not _all(_IRIS, iris):
+                return False
+            self._extended |= {p for p in prefixes if _all(_IRIS, [f"<{spaces[p]}{_ANY_LOCAL}>"])}
+        return self._learn(names, iris, NODE)
 
 
 def _splits(text: str) -> bool:
@@ -343,6 +361,6 @@ def _asked(tokens: list[str]) -> list[Term] | None:
     return terms if all(terms) else None
 
 
-def _all(pattern: re.Pattern[str], tokens: list[str]) -> bool:
+def _all(pattern: re.Pattern[str], tokens: Collection[str]) -> bool:
     """Whether each of the tokens is what a pattern repeats; none of them has a line end."""
     return not tokens or pattern.fullmatch("\n".join(tokens) + "\n") is not None
