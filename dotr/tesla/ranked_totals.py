@@ -36,7 +36,7 @@ Above: TypeAlias = list[tuple[int, Term | None]]
 Ranges: TypeAlias = list[tuple[Term | None, int, int]]
 """(aggregate, from, to): ranges of the members of a group that it holds for."""
 
-_END: Final = itemgetter(0)
+_FIRST: Final = itemgetter(0)
 
 
 class RankedAggregate(Protocol):
@@ -52,7 +52,7 @@ class RankedAggregate(Protocol):
         """Drop what is older than `since`; return what the rest comes to. Read only."""
 
     def entries(self) -> list[Entry]:
-        """The values (for MIN and MAX: those that can still matter), oldest first within a level."""
+        """The values (for MIN and MAX: those that can still matter), oldest first."""
 
 
 class RankedCount:
@@ -260,7 +260,8 @@ class RankedExtreme:
 
     def entries(self) -> list[Entry]:
         stacks = sorted(self._stacks.items())
-        return [(time, term, level) for level, stack in stacks for time, _, term in stack]
+        found = [(time, term, level) for level, stack in stacks for time, _, term in stack]
+        return sorted(found, key=_FIRST)
 
 
 class RankedValues:
@@ -302,7 +303,7 @@ class JoinedRanks:
 
     def __init__(self, buckets: Iterable[RankedAggregate], whole: RankedAggregate) -> None:
         found = [entry for bucket in buckets for entry in bucket.entries()]
-        for entry in sorted(found, key=itemgetter(0)):
+        for entry in sorted(found, key=_FIRST):
             whole.add(*entry)
         self._whole, self._many = whole, len(found)
 
@@ -376,8 +377,8 @@ def summed(
     """
     found: Ranges = []
     total = make()
-    values.sort(key=_END, reverse=True)
-    for upto, passing in groupby(values, _END):
+    values.sort(key=_FIRST, reverse=True)
+    for upto, passing in groupby(values, _FIRST):
         if upto < hi:
             found.append((total.value(0), upto, hi))
             hi = upto
@@ -420,6 +421,6 @@ def united(dumps: Sequence[Sequence[Sequence[Any]]]) -> list[tuple[Any, list[Ent
                 shared = [max(pair) for pair in zip(levels, others, strict=False)]
                 others[:] = shared + levels[len(shared) :] + others[len(shared) :]
     return [
-        (key, sorted(((*entry, level) for entry, levels in of_key.items() for level in levels), key=_END))
+        (key, sorted(((*entry, level) for entry, levels in of_key.items() for level in levels), key=_FIRST))
         for key, of_key in of_keys.items()
     ]

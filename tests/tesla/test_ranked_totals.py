@@ -105,8 +105,12 @@ def test_what_is_above_each_level_is_the_aggregate_of_what_is_there(
             copy = ranked(function, distinct, star)()
             for entry in bucket.entries():
                 copy.add(*entry)
-            assert copy.above(since) == bucket.above(since)
             assert copy.entries() == bucket.entries()
+            for later in range(since, now + 2):
+                for least in LEVELS:
+                    terms = [t for when, t, level_ in inside if when >= later and level_ >= least]
+                    of_copy = summarise(function, distinct, terms, star=star)
+                    assert value_above(copy, later, least, nothing) == of_copy
     assert not bucket.expire(now + 1)
     assert bucket.above(now + 1) == bucket.entries() == []
 
