@@ -94,14 +94,19 @@ class RuleWriter:
         return bool(self.faults and self._loops)
 
     def before_loops(self) -> list[CodeItem]:
-        """The items that can be written before any loop is open, in order."""
+        """The items that can be written before any loop is open, in order.
+
+        Bindings that only read a value are not, if a loop parts the members: what an unbound value drops has
+        passed the steps that are counted in that loop. (Computed ones are counted with them.)
+        """
         known = {self.rule.trigger.name}
         found: list[CodeItem] = []
-        progress = True
+        progress, parted = True, False
         while progress:
             left: list[CodeItem] = []
             for item in self._items:
-                if item.needs <= known:
+                if item.needs <= known and (item.stage or item.may_fail or not parted):
+                    parted = parted or bool(item.target)
                     found.append(item)
                     if item.gives and not item.loop:
                         known.add(item.gives)
