@@ -56,7 +56,7 @@ class FactBatch:
         return batch
 
     def put(self, known: Known) -> None:
-        """Take an instant."""
+        """Take an instant; its facts may wait."""
         time, _, facts, _ = known
         self.came(time, time, 1)
         if self.waking is None:
@@ -74,6 +74,13 @@ class FactBatch:
             self.first = first
         self.last = last
         self.size += many
+
+    def withdraw(self, time: Time) -> None:
+        """Drop what waits of the instant at `time`, the last one."""
+        for name, facts in list(self.waiting.items()):
+            facts[:] = [fact for fact in facts if fact[0] < time]
+            if not facts:
+                del self.waiting[name]
 
     def wake(self, time: Time, end: int) -> defaultdict[str, list[Fact]]:
         """All that waits is detected at `time`, the time of instant number `end`; returns the new, empty

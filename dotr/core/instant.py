@@ -151,8 +151,7 @@ class Instants:
             try:
                 enter(subject, object_, time, waiting)  # type: ignore[arg-type]  # as above
             except (Explosion, Exhausted):  # heavier: like any other instant
-                for name, facts in waiting.items():
-                    waiting[name] = [fact for fact in facts if fact[0] < time]
+                batch.withdraw(time)
                 return place
             place += 1
             if wakes and not waking.isdisjoint(waiting):

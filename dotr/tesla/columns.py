@@ -54,7 +54,7 @@ PATIENCE = 8
 """Retentions between two sweeps of a column of one fact a key whose keys do not double."""
 
 FEW = 16
-"""As many keys need no earlier sweep."""
+"""Up to so many keys, growth brings no sweep forward."""
 
 
 class Column(Generic[B]):

@@ -141,7 +141,8 @@ class Network:
         self.options = options
         self._sweeps: list[tuple[Time, int, Column[Any]]] = []
         self._numbers: dict[Column[Any], int] = {}
-        self._due: dict[int, Time] = {}  # number → when its column is swept next
+        self._due: dict[int, Time] = {}  # number → when its column is swept next, unless it is empty
+        self._since: dict[int, Time] = {}  # number → when it was swept last, or filled
         self._users: dict[Column[Any], list[RuleBundle]] = {}
         durations = {r.trigger.duration for r in program.rules if isinstance(r.trigger, Every)}
         self.clocks: dict[Time, StreamWiring] = {duration: StreamWiring() for duration in sorted(durations)}
@@ -356,15 +357,19 @@ class Network:
             bundle.missing -= 1
             if not bundle.missing:
                 self._wake(bundle)
-        self._schedule(column, (self.now or 0) + column.patience)
+        self._wait(column, self.now or 0)
 
     def _grown(self, column: Column[Any]) -> None:
-        """A column has many more keys than after its last sweep: sweep it now, or once something can have
-        expired since then.
+        """A column has many more keys than after its last sweep: sweep it as soon as something that came
+        since then can have expired.
         """
-        number = self._numbers[column]
-        since = self._due[number] - column.patience
+        since = self._since[self._numbers[column]]
         self._schedule(column, max(self.now or 0, since + column.retention) + 1)
+
+    def _wait(self, column: Column[Any], now: Time) -> None:
+        """A column was swept, or got its first fact."""
+        self._since[self._numbers[column]] = now
+        self._schedule(column, now + column.patience)
 
     def _schedule(self, column: Column[Any], due: Time) -> None:
         number = self._numbers[column]
@@ -376,12 +381,13 @@ class Network:
         """Sweep the columns whose oldest facts may be out of reach."""
         while self._sweeps and self._sweeps[0][0] <= now:
             due, number, column = heappop(self._sweeps)
-            if due != self._due[number]:  # scheduled again since
+            if due != self._due.get(number):  # scheduled again since, or swept and found empty
                 continue
             column.sweep(now)
             if len(column.index):
-                self._schedule(column, now + column.patience)
+                self._wait(column, now)
             else:
+                del self._due[number]
                 self._emptied(column)
         self.sweep_at = self._sweeps[0][0] if self._sweeps else NEVER
 

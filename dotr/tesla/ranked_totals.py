@@ -217,7 +217,7 @@ class RankedExtreme:
     def __init__(self, function: str) -> None:
         self._stacks: dict[int, deque[tuple[Time, TermKey, Term]]] = {}  # the extreme first, then later ones
         self._least = function == "MIN"
-        self._oldest: Time = 0  # nothing is older
+        self._oldest: Time = 0  # set by the first entry
         self._above: Above | None = None
 
     def add(self, time: Time, term: Term | None, level: int) -> None:

@@ -134,8 +134,9 @@ class RuleWriter:
             work.leave()
 
     def _in_order(self) -> list[CodeItem]:
-        """The loops, outermost first: as written, but after those that part the members by what is known. A
-        member has one turn of such a loop, so that no order of its matches depends on where it is.
+        """The loops, outermost first: as written, but after those that part the members by what is known.
+        Each member runs the body of such a loop once, so that moving it outwards changes no order of its
+        matches.
         """
         known = {id(item) for item in self.waiting if item.choice}
         return sorted(self._loops, key=lambda item: id(item) not in known)

@@ -114,7 +114,7 @@ def test_the_literal_reading_beside_agrees(rules: Path, log: Path, tmp_path: Pat
     [
         (
             "dotr.core.instant.Instants.entered",
-            lambda _, due, place, most, known: known.extend((t, g[0], {}, True) for t, g in due) or len(due),
+            lambda _, due, place, out: out.known.extend((t, g[0], {}, True) for t, g in due) or len(due),
             "query `Fire.Smoke` at",
         ),
         (
