@@ -162,17 +162,14 @@ class Extractor:
         """Streams that may have facts at an instant without a graph: the background alone answers them."""
         return frozenset(stream for unit in self._always for stream in unit.standing())
 
-    def entry(self, predicate: Term, *, gathers: bool) -> tuple[Entry, frozenset[str]] | None:
+    def entry(self, predicate: Term) -> Entry | None:
         """`facts` of an instant with one triple of this predicate, as a function of the rest of the triple
-        that adds them to those of earlier instants if it `gathers`; and the streams that they may be of.
+        that adds them to those of earlier instants.
 
         None if it takes more than that triple and the background. The caller knows that no rule reads it.
         """
         units = self._monotone([predicate])
-        made = None if units is None else entry(units, predicate, self._moment, gathers=gathers)
-        if units is None or made is None:
-            return None
-        return made, frozenset(name for unit in units for name in unit.distribution.fed)
+        return None if units is None else entry(units, predicate, self._moment)
 
     def collectors(self, predicates: Collection[Term]) -> Mapping[Term, Collector] | None:
         """A function for each triple of an instant with triples of these predicates only: see `collected`.

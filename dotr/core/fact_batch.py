@@ -29,7 +29,7 @@ class FactBatch:
 
     `waking`: the streams whose facts trigger rules (`Detector.waking`); None: nothing waits. `most`: how many
     instants it takes, `size`: how many came, `first` and `last`: their times. `known`: those to detect, in
-    order; where facts wait, without their input. `waiting`: stream → facts of those after the last `known`.
+    order, each with the facts that waited for it. `waiting`: stream → facts of those after the last `known`.
     """
 
     __slots__ = ("_ends", "first", "known", "last", "most", "size", "waiting", "waking")
@@ -57,16 +57,16 @@ class FactBatch:
 
     def put(self, known: Known) -> None:
         """Take an instant; its facts may wait."""
-        time, _, facts, _ = known
+        time, came, facts, graph = known
         self.came(time, time, 1)
-        if self.waking is None:
-            self.known.append(known)
-            return
-        waiting = self.waiting
-        for name, found in facts.items():
-            waiting[name] += found
-        if not self.waking.isdisjoint(facts):
-            self.wake(time, self.size)
+        if self.waking is not None:
+            for name, found in facts.items():
+                self.waiting[name] += found
+            if self.waking.isdisjoint(facts):
+                return
+            facts, self.waiting = self.waiting, defaultdict(list)
+        self.known.append((time, came, facts, graph))
+        self._ends.append(self.size)
 
     def came(self, first: Time, last: Time, many: int) -> None:
         """Count instants that were added to `known` or `waiting`."""
@@ -82,24 +82,21 @@ class FactBatch:
             if not facts:
                 del self.waiting[name]
 
-    def wake(self, time: Time, end: int) -> defaultdict[str, list[Fact]]:
-        """All that waits is detected at `time`, the time of instant number `end`; returns the new, empty
-        `waiting`.
+    def wake(self, time: Time, came: Sequence[Triple], end: int) -> defaultdict[str, list[Fact]]:
+        """All that waits is detected at `time`, of instant number `end`, for which `came` is the input;
+        returns the new, empty `waiting`.
         """
-        self.known.append((time, (), self.waiting, True))
+        self.known.append((time, came, self.waiting, True))
         self._ends.append(end)
         self.waiting = defaultdict(list)
         return self.waiting
 
     def close(self) -> None:
         """What waits is detected at the time of the last instant."""
-        ended = self._ends[-1] if self._ends else 0
-        if self.last is not None and self.waking is not None and self.size > ended:
-            self.wake(self.last, self.size)
+        if self.last is not None and self.size > self.instants(0, len(self.known)):
+            self.wake(self.last, (), self.size)
 
     def instants(self, start: int, end: int) -> int:
         """How many instants a range of `known` stands for."""
-        if self.waking is None or end <= start:
-            return end - start
         ends = self._ends
-        return ends[end - 1] - (ends[start - 1] if start else 0)
+        return (ends[end - 1] if end else 0) - (ends[start - 1] if start else 0)

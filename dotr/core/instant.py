@@ -10,8 +10,7 @@ Method:  first the quick way, within a part of the budget (budget.py): queries s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TypeAlias
 
@@ -26,7 +25,7 @@ from dotr.core.query_units import MANY_ANSWERS, MUCH_WORK
 from dotr.datalog.closing import MANY_FACTS, MUCH_DATALOG, narrowed
 from dotr.datalog.materialiser import Limits, Materialiser
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError
-from dotr.events import Clock, Fact, Time
+from dotr.events import Clock, Time
 from dotr.ir import Entailment, Program
 from dotr.late import replace
 from dotr.rdf.blanks import label_stream
@@ -39,9 +38,6 @@ from dotr.sparql.full import Explosion
 Graphs: TypeAlias = Sequence[list[Triple]]
 
 OnState: TypeAlias = Callable[[Time, Sequence[Triple]], None]
-
-KnownEntry: TypeAlias = tuple[Entry, bool]
-"""The function of an instant of one triple, and whether its facts may trigger rules."""
 
 AGAIN = frozenset({MANY_FACTS, MUCH_DATALOG, MANY_ANSWERS, MUCH_WORK, OVERLONG})
 """Errors of the quick way that the canonical way decides on."""
@@ -81,8 +77,7 @@ class Instants:
         enrich.store.meter.open(budget // SLACK)
         self._findings: Findings | None = None
         self._ontology = program.entailment is not Entailment.NONE
-        self._entries: Memo[Term, KnownEntry | None] = Memo(partial(self._entry_of, None), longest=1 << 12)
-        self._gathers: tuple[Set[str], Memo[Term, KnownEntry | None]] | None = None
+        self._entries: Memo[Term, Entry | None] = Memo(self._entry_of, longest=1 << 12)
         self._collectors: Memo[frozenset[Term], Mapping[Term, Collector] | None] = Memo(
             self._collectors_of, _MIXTURES
         )
@@ -109,53 +104,25 @@ class Instants:
         """
         if self.on_state is not None:
             return place
-        if batch.waking is None:
-            end = self._one_by_one(due, place, place + batch.room, batch)
-        else:
-            end = self._gathered(due, place, place + batch.room, batch, batch.waking)
-        if end > place:
-            batch.came(due[place][0], due[end - 1][0], end - place)
-        return end
-
-    def _one_by_one(self, due: Sequence[Instant], place: int, end: int, batch: FactBatch) -> int:
-        entries, put = self._entries, batch.known.append
-        for time, graphs in islice(due, place, end):
+        waking, entries, waiting = batch.waking, self._entries, batch.waiting
+        start, before = place, batch.size - place
+        for time, graphs in islice(due, place, place + batch.room):
             if graphs is None or len(graphs) != 1 or len(graph := graphs[0]) != 1:
-                return place
+                break
             subject, predicate, object_ = graph[0]  # type: ignore[misc]  # a graph: nothing lasts here
-            entry = entries[predicate]  # type: ignore[index]  # as above
-            if entry is None or subject[0] == "_" or object_[0] == "_":
-                return place
-            facts: dict[str, list[Fact]] = {}
-            try:
-                entry[0](subject, object_, time, facts)  # type: ignore[arg-type]  # as above
-            except (Explosion, Exhausted):  # heavier: like any other instant
-                return place
-            put((time, graph, facts, True))  # type: ignore[arg-type]  # as above
-            place += 1
-        return place
-
-    def _gathered(
-        self, due: Sequence[Instant], place: int, end: int, batch: FactBatch, waking: Set[str]
-    ) -> int:
-        """As `_one_by_one`, where facts wait for an instant that triggers rules."""
-        entries, waiting, before = self._gathering(waking), batch.waiting, batch.size - place
-        for time, graphs in islice(due, place, end):
-            if graphs is None or len(graphs) != 1 or len(graph := graphs[0]) != 1:
-                return place
-            subject, predicate, object_ = graph[0]  # type: ignore[misc]  # a graph: nothing lasts here
-            entry = entries[predicate]  # type: ignore[index]  # as above
-            if entry is None or subject[0] == "_" or object_[0] == "_":
-                return place
-            enter, wakes = entry
+            enter = entries[predicate]  # type: ignore[index]  # as above
+            if enter is None or subject[0] == "_" or object_[0] == "_":
+                break
             try:
                 enter(subject, object_, time, waiting)  # type: ignore[arg-type]  # as above
             except (Explosion, Exhausted):  # heavier: like any other instant
                 batch.withdraw(time)
-                return place
+                break
             place += 1
-            if wakes and not waking.isdisjoint(waiting):
-                waiting = batch.wake(time, before + place)
+            if waking is None or not waking.isdisjoint(waiting):
+                waiting = batch.wake(time, graph, before + place)  # type: ignore[arg-type]  # as above
+        if place > start:
+            batch.came(due[start][0], due[place - 1][0], place - start)
         return place
 
     def overlaid(self, time: Time, graphs: Graphs | None) -> Known:
@@ -231,23 +198,11 @@ class Instants:
             self._canonical = enrich, extract
         return self._canonical
 
-    def _entry_of(self, waking: Set[str] | None, predicate: Term) -> KnownEntry | None:
-        """Both steps for an instant of one triple of this predicate, if one function can do them, and whether
-        its facts may trigger rules.
-        """
+    def _entry_of(self, predicate: Term) -> Entry | None:
+        """Both steps for an instant of one triple of this predicate, if one function can do them."""
         if self._ontology or not self.enrich.inert(predicate):
             return None
-        found = self.extract.entry(predicate, gathers=waking is not None)
-        if found is None:
-            return None
-        enter, streams = found
-        return enter, waking is not None and not waking.isdisjoint(streams)
-
-    def _gathering(self, waking: Set[str]) -> Memo[Term, KnownEntry | None]:
-        """The entries for batches with such triggers: a run has one or, where rules are replaced, few."""
-        if self._gathers is None or self._gathers[0] != waking:
-            self._gathers = waking, Memo(partial(self._entry_of, waking), longest=1 << 12)
-        return self._gathers[1]
+        return self.extract.entry(predicate)
 
     def _collected(self, triples: Sequence[Triple], time: Time) -> Facts | None:
         """Both steps for an instant of triples that are independent of each other. Each triple is charged to

@@ -296,8 +296,8 @@ class Pipeline:
 
     def _batch(self) -> FactBatch:
         """For the next instants; facts wait for a trigger unless somebody looks at every instant."""
-        watched = self._detect is None or self._oracle is not None or self._on_facts is not None
-        waking = None if watched else self._detect.waking  # type: ignore[union-attr]  # watched
+        detect, watched = self._detect, self._oracle is not None or self._on_facts is not None
+        waking = None if watched or detect is None else detect.waking
         return FactBatch(waking, 1 if self._open.last is None else TOGETHER)  # the first instant by itself
 
     def stated(self) -> dict[Triple, Entry | None]:

@@ -8,6 +8,7 @@ Method:  language.md, sec. 1, "Canonical order of facts". One index for the firs
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
@@ -139,11 +140,6 @@ class Distribution:
         """Every member."""
         return tuple(stream for group in self.groups for stream in group.streams)
 
-    @property
-    def fed(self) -> tuple[str, ...]:
-        """The names under which facts come."""
-        return (self.base,) if self._sizes is not None else self._everybody
-
     def reached(self, rows: Iterable[Row]) -> list[str]:
         """The members that get any of the rows."""
         return [stream for group, _ in self.share(rows) for stream in group.streams]
@@ -229,40 +225,31 @@ class Distribution:
         for stream in streams:
             result[stream] = facts
 
-    def add(self, rows: Sequence[Row], time: Time, result: dict[str, list[Fact]]) -> None:
-        """Add the facts of every member to a defaultdict with those of earlier instants."""
+    def add(self, rows: Sequence[Row], time: Time, result: defaultdict[str, list[Fact]]) -> None:
+        """Add the facts of every member to those of earlier instants."""
         found: dict[str, list[Fact]] = {}
         self.facts(rows, time, found)
         for stream, facts in found.items():
             result[stream] += facts
 
-    def lines_of_one(
-        self, columns: Sequence[str], literal: Sequence[bool], names: Names, *, gathers: bool
-    ) -> list[str]:
-        """Source lines of `facts` for one row, or of `add` if it `gathers`, over `time` and `result`. Takes
-        the names of its values, none unbound, and whether each may be a literal.
+    def lines_of_one(self, columns: Sequence[str], literal: Sequence[bool], names: Names) -> list[str]:
+        """Source lines of `add` for one row, over `time` and `result`. Takes the names of its values, none
+        unbound, and whether each may be a literal.
         """
         if self._others:
-            facts = names.bind(self.add if gathers else self.facts, "FACTS")
-            return [f"{facts}([{row_of(columns)}], time, result)"]
+            return [f"{names.bind(self.add, 'FACTS')}([{row_of(columns)}], time, result)"]
         own = columns[: self._width]
         row = row_of([_attribute(c, names) if may else c for c, may in zip(own, literal, strict=False)])
-
-        def put(stream: str, fact: str) -> str:
-            return f"result[{stream}].append({fact})" if gathers else f"result[{stream}] = [{fact}]"
-
         if self._sizes is not None:
             size = f"size = {names.bind(self._sizes, 'SIZE')}({columns[self._place]})"
             fact = f"(time, {row}, 0, '', size)"
-            return [size, f"if size is not None: {put(names.bind(self.base, 'BASE'), fact)}"]
+            return [size, f"if size is not None: result[{names.bind(self.base, 'BASE')}].append({fact})"]
         fact = f"(time, {row}, 0, '')"
         if self.index is None and len(self._everybody) == 1:
-            return [put(names.bind(self._everybody[0], "STREAM"), fact)]
+            return [f"result[{names.bind(self._everybody[0], 'STREAM')}].append({fact})"]
         streams = names.bind(self._everybody if self.index is None else self._streams, "STREAMS")
-        streams += "" if self.index is None else f"[{columns[self._place]}]"
-        if gathers:
-            return [f"fact = {fact}", f"for stream in {streams}: result[stream].append(fact)"]
-        return [f"result.update({names.bind(dict.fromkeys, 'SAME')}({streams}, [{fact}]))"]
+        chosen = "" if self.index is None else f"[{columns[self._place]}]"
+        return [f"fact = {fact}", f"for stream in {streams}{chosen}: result[stream].append(fact)"]
 
 
 def _attribute(column: str, names: Names) -> str:

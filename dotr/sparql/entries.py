@@ -11,6 +11,7 @@ Why not: filling an overlay, finding what was touched, and emptying it: nothing 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TypeAlias
 
@@ -28,10 +29,9 @@ from dotr.sparql.full import Explosion
 from dotr.sparql.leaves import Leaf
 from dotr.sparql.units import MonotoneDelta, Woken
 
-Entry: TypeAlias = Callable[[Term, Term, Time, dict[str, list[Fact]]], None]
-"""(subject, object, time) of the only triple of an instant, and where to put its facts, by stream: an empty
-dictionary, or a defaultdict with those of earlier instants. If it raises Exhausted or Explosion, some facts
-may have been put.
+Entry: TypeAlias = Callable[[Term, Term, Time, defaultdict[str, list[Fact]]], None]
+"""(subject, object, time) of the only triple of an instant, and where to add its facts, by stream. If it
+raises Exhausted or Explosion, some may have been added.
 """
 
 Collector: TypeAlias = Callable[[Term, Term], None]
@@ -58,14 +58,13 @@ class _FactLines:
 
     unit: MonotoneDelta
     subjects: frozenset[str]
-    gathers: bool
     parameters: tuple[str, ...] = ()
     found: bool = False
 
     def lines(self, outputs: Sequence[Node], annotation: str, value: Value, names: Names) -> list[str]:
         literal = [not (isinstance(node, Var) and node.name in self.subjects) for node in outputs]
         columns = [value(node) for node in outputs]
-        return self.unit.distribution.lines_of_one(columns, literal, names, gathers=self.gathers)
+        return self.unit.distribution.lines_of_one(columns, literal, names)
 
     def tail(self, names: Names) -> list[str]:
         return []
@@ -96,12 +95,9 @@ def _explode() -> None:
     raise Explosion
 
 
-def entry(
-    units: Iterable[MonotoneDelta], predicate: Relation, moment: Moment, *, gathers: bool
-) -> Entry | None:
+def entry(units: Iterable[MonotoneDelta], predicate: Relation, moment: Moment) -> Entry | None:
     """The function for an instant of one triple of this predicate, which no rule and no union reads, over the
-    units that read it. None if a query takes more than the triple and the background. `gathers`: it adds to
-    the facts of earlier instants.
+    units that read it. None if a query takes more than the triple and the background.
 
     Cost of a call: the plans. It raises Exhausted and Explosion if a query takes too much; then nothing is
     left behind but facts in the result.
@@ -113,7 +109,7 @@ def entry(
         if starts is None:
             return None
         rows = f"rows{number}"
-        lines += _one_row(unit, predicate, names, gathers) or _rows(unit, starts, rows, names, gathers)
+        lines += _one_row(unit, predicate, names) or _rows(unit, starts, rows, names)
     return make("entry", "\n".join([*lines, "    return", ""]), names)
 
 
@@ -160,24 +156,23 @@ def _starts(unit: MonotoneDelta, relation: Relation, *, checked: bool = True) ->
     return found
 
 
-def _one_row(unit: MonotoneDelta, predicate: Relation, names: Names, gathers: bool) -> list[str]:
+def _one_row(unit: MonotoneDelta, predicate: Relation, names: Names) -> list[str]:
     """The lines of a unit that finds at most one row; empty if it may find more. Whether any member wants the
     row is tested where its facts are made.
     """
     starts = _starts(unit, predicate, checked=False)
     if starts is None or len(starts) != 1:
         return []
-    block = _block(unit, starts[0], _FactLines(unit, starts[0].subjects, gathers), names)
+    block = _block(unit, starts[0], _FactLines(unit, starts[0].subjects), names)
     return [] if block.looping else block.lines
 
 
-def _rows(unit: MonotoneDelta, starts: Sequence[_Start], rows: str, names: Names, gathers: bool) -> list[str]:
+def _rows(unit: MonotoneDelta, starts: Sequence[_Start], rows: str, names: Names) -> list[str]:
     """The lines of a unit whose rows are collected first."""
     lines = [f"    {rows} = []"]
     for start in starts:
         lines += _block(unit, start, _RowLines(rows, unit.limit), names).lines
-    put = unit.distribution.add if gathers else unit.distribution.facts
-    return [*lines, f"    if {rows}: {names.bind(put, 'FACTS')}({rows}, time, result)"]
+    return [*lines, f"    if {rows}: {names.bind(unit.distribution.add, 'FACTS')}({rows}, time, result)"]
 
 
 def _block(unit: MonotoneDelta, start: _Start, sink: RowSink, names: Names) -> CodeBlock:

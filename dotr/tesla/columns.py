@@ -48,7 +48,7 @@ from dotr.tesla.column_spec import (
 from dotr.tesla.conditions import conjunction
 from dotr.tesla.ranked_totals import united
 from dotr.tesla.stretches import HeldLog, Stretch
-from dotr.tesla.thresholds import Threshold, write_limit, write_size
+from dotr.tesla.thresholds import Threshold, write_size
 
 PATIENCE = 8
 """Retentions between two sweeps of a column of one fact a key whose keys do not double."""
@@ -243,10 +243,8 @@ class Column(Generic[B]):
         spec = self.spec
         table, miss = source.name("table", self.table), source.name("miss", self._miss)
         with source.block(f"for fact in {facts}"):
-            if spec.size is not None or any(isinstance(key, Attribute) for key in spec.keys):
-                source.line("values = fact[1]")
             if spec.size is not None:
-                write_limit(source, spec.size, "fact", "values")
+                write_size(source, spec.size.measure, "fact", spec.size.least)
                 if spec.fed_by_base:
                     source.line("fact = fact[:4]")
             condition = conjunction(spec.filters)
@@ -255,9 +253,8 @@ class Column(Generic[B]):
                 source.line(f"if not {passes}(fact): continue")
             content = spec.content
             if isinstance(content, Ranked | MonotonicStack | RankedTotal):
-                write_size(source, content.measure, "fact")
-                source.line(f"if size < {source.name('floor', min(self.levels))}: continue")
-            source.line(f"key = {_key_code(spec.keys, source, self._clock, 'values')}")
+                write_size(source, content.measure, "fact", min(self.levels))
+            source.line(f"key = {_key_code(spec.keys, source, self._clock)}")
             match content:
                 case LastValue():
                     source.line(f"if key in {table}: {table}[key] = fact")
@@ -315,16 +312,16 @@ def _plain_key(key: Key) -> str | list[str]:
     return key if isinstance(key, str) else list(key)
 
 
-def _key_code(keys: Sequence[Expression], source: CodeSource, clock: Clock, values: str = "fact[1]") -> str:
-    """Source of the key of `fact`, whose values have this source."""
-    texts = [_own_code(key, source, clock, values) for key in keys]
+def _key_code(keys: Sequence[Expression], source: CodeSource, clock: Clock) -> str:
+    """Source of the key of `fact`."""
+    texts = [_own_code(key, source, clock) for key in keys]
     return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
 
 
-def _own_code(expression: Expression, source: CodeSource, clock: Clock, values: str = "fact[1]") -> str:
-    """Source of a value of `fact`, whose values have this source."""
+def _own_code(expression: Expression, source: CodeSource, clock: Clock) -> str:
+    """Source of a value of `fact`."""
     if isinstance(expression, Attribute):
-        return f"{values}[{int(expression.variable)}]"
+        return f"fact[1][{int(expression.variable)}]"
     return f"{source.name('own', own_getter(expression, clock))}(fact)"
 
 

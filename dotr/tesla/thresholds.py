@@ -153,7 +153,7 @@ def _scaled(value: Any) -> int:
     return int(EXACT.scaleb(value, 18)) if type(value) is Decimal else int(value) * _SCALE
 
 
-def table_of(measure: Measure) -> Memo[Term, int | None]:
+def table_of(measure: Measure) -> Memo[Term | None, int | None]:
     """The measures of terms: a self-filling table. See `measured`."""
     return _table(measure.sign, measure.inclusive)
 
@@ -164,50 +164,27 @@ def measured(measure: Measure) -> Callable[[Sequence[Any]], int | None]:
         return itemgetter(4)
     place, table = measure.place, table_of(measure)
 
-    def value(fact: Sequence[Any]) -> int | None:
-        term = fact[1][place]
-        return None if term is None else table[term]
-
-    return value
+    return lambda fact: table[fact[1][place]]
 
 
-def write_size(source: CodeSource, measure: Measure, fact: str) -> None:
-    """`size`: the measure of a fact; `continue` if it passes nothing."""
+def write_size(source: CodeSource, measure: Measure, fact: str, least: int | None = None) -> None:
+    """`size`: the measure of a fact; `continue` if it passes nothing, or is less than `least`."""
+    test = "" if least is None else f"size < {source.name('least', least)}"
     if measure.place == CARRIED:
         source.line(f"size = {fact}[4]")
-        return
-    source.line(f"term = {fact}[1][{measure.place}]")
-    source.line("if term is None: continue")
-    source.line(f"size = {source.name('size', table_of(measure))}[term]")
-    source.line("if size is None: continue")
-
-
-def write_limit(source: CodeSource, limit: Threshold, fact: str, values: str) -> None:
-    """`continue` if a fact with these values does not pass."""
-    if limit.measure.place == CARRIED:
-        source.line(f"if {fact}[4] < {source.name('least', limit.least)}: continue")
     else:
-        passing = source.name("passing", _passing(limit))
-        source.line(f"if not {passing}[{values}[{limit.measure.place}]]: continue")
-
-
-def _passing(limit: Threshold) -> Memo[Term | None, bool]:
-    """Whether terms pass: a self-filling table."""
-    table, least = table_of(limit.measure), limit.least
-
-    def passes(term: Term | None) -> bool:
-        size = None if term is None else table[term]
-        return size is not None and size >= least
-
-    return Memo(passes)
+        source.line(f"size = {source.name('size', table_of(measure))}[{fact}[1][{measure.place}]]")
+        test = f"size is None or {test}" if test else "size is None"
+    if test:
+        source.line(f"if {test}: continue")
 
 
 @lru_cache(maxsize=4)
-def _table(sign: int, inclusive: bool) -> Memo[Term, int | None]:
+def _table(sign: int, inclusive: bool) -> Memo[Term | None, int | None]:
     """The measures of terms."""
 
-    def measure(term: Term) -> int | None:
-        value = decode(term)
+    def measure(term: Term | None) -> int | None:
+        value = None if term is None else decode(term)
         match value:
             case bool():
                 return None

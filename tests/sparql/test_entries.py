@@ -69,26 +69,19 @@ def test_an_entry_gives_the_facts_of_an_overlay(
     predicate = PREDICATES[0]
     store = closed([triple for triple in background if triple[1] != predicate])
     extractor = Extractor(queries, store, shares=sizes if shared else None)
-    alone = extractor.entry(predicate, gathers=False)
-    gathering = extractor.entry(predicate, gathers=True)
-    event("has an entry" if alone is not None else "has none")
-    if alone is None or gathering is None:
-        assert alone is gathering
-        return
+    entry = extractor.entry(predicate)
+    event("has an entry" if entry is not None else "has none")
     gathered: defaultdict[str, list[Fact]] = defaultdict(list)
-    everything: defaultdict[str, list[Fact]] = defaultdict(list)
-    for time, (subject, object_) in enumerate(rows):
-        found: dict[str, list[Fact]] = {}
-        alone[0](subject, object_, time, found)
-        gathering[0](subject, object_, time, gathered)
+    everything: dict[str, list[Fact]] = {}
+    for time, (subject, object_) in enumerate(rows if entry is not None else []):
+        assert entry is not None
+        entry(subject, object_, time, gathered)
         enter(store, [(subject, predicate, object_)])
         wanted = extractor.facts(time, number(time))
         event("has facts" if wanted else "has no facts")
-        assert found == wanted, [query_text(q) for q in queries.values()]
-        assert found.keys() <= gathering[1]
         for name, facts in wanted.items():
-            everything[name] += facts
-    assert gathered == everything, [query_text(q) for q in queries.values()]
+            everything[name] = [*everything.get(name, []), *facts]
+        assert gathered == everything, [query_text(q) for q in queries.values()]
 
 
 @given(
@@ -152,10 +145,10 @@ def test_independent_triples_that_are_too_much_work_leave_nothing() -> None:
 )
 def test_an_entry_counts_like_an_overlay(text: str, facts: int) -> None:
     store = closed([(ex("s"), ex("in"), ex("r")), (ex("s"), ex("in"), ex("q"))])
-    entry = Extractor({"Q": query(text)}, store).entry(ex("p"), gathers=False)
+    entry = Extractor({"Q": query(text)}, store).entry(ex("p"))
     assert entry is not None
-    found: dict[str, list[Fact]] = {}
-    entry[0](ex("s"), number(3), 7, found)
+    found: defaultdict[str, list[Fact]] = defaultdict(list)
+    entry(ex("s"), number(3), 7, found)
     assert {name: len(some) for name, some in found.items()} == ({"Q": facts} if facts else {})
 
 
@@ -164,12 +157,12 @@ def test_an_entry_leaves_nothing_when_it_is_too_much_work() -> None:
     extractor = Extractor(
         {"Q": query("SELECT ?r { ?s :p ?v . ?s :in ?r }")}, closed(background), patience=100
     )
-    entry = extractor.entry(ex("p"), gathers=False)
+    entry = extractor.entry(ex("p"))
     assert entry is not None
-    found: dict[str, list[Fact]] = {}
+    found: defaultdict[str, list[Fact]] = defaultdict(list)
     with pytest.raises(Exhausted):
-        entry[0](ex("s"), number(3), 7, found)
-    entry[0](ex("t"), number(3), 8, found)
+        entry(ex("s"), number(3), 7, found)
+    entry(ex("t"), number(3), 8, found)
     assert found == {}
 
 
