@@ -64,7 +64,7 @@ def extract(worker: Worker, instants: Iterable[Instant]) -> Iterator[FactRow]:
                 yield from route(time, facts)
     counts, extracting.counts = extracting.counts, FactCounts()
     if counts.seen:
-        yield COUNTED, 0, json.dumps(counts.seen)
+        yield COUNTED, 0, json.dumps({name: count for name, (count,) in counts.seen.items()})
 
 
 def _letters(time: Time, graphs: Sequence[list[Triple]], error: DotrError, clock: Clock) -> Iterator[FactRow]:

@@ -94,7 +94,7 @@ class Extracting:
         seen = self.counts.seen
         for _, _, facts, _ in known:
             for name, found in facts.items():
-                seen[name] += len(found)
+                seen[name][0] += len(found)
 
     def _one(self, time: Time, graphs: Graphs | None) -> Known:
         if self._cutoff is not None and time >= self._cutoff.since:

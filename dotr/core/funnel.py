@@ -9,14 +9,13 @@ Method:  trigger facts are counted by query at instants with a graph (for ISTREA
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from dotr.events import Time
 from dotr.expressions.aggregates import AGGREGATES
 from dotr.ir import Every, Position, Program
-from dotr.temporal.stages import TRIGGER, Passed, added, unreached
+from dotr.temporal.stages import TRIGGER, Passed, added, counts, unreached
 
 Funnel: TypeAlias = list[tuple[str, int]]
 """(what, how many): the trigger's facts first, then partial matches left after each step of detection."""
@@ -41,15 +40,15 @@ class FactCounts:
         filtered: Mapping[str, str] | None = None,
         standing: Collection[str] = (),
     ) -> None:
-        self.seen: defaultdict[str, int] = defaultdict(int)
-        self.quiet: defaultdict[str, int] = defaultdict(int)
+        self.seen = counts()
+        self.quiet = counts()
         self._same, self._filtered = dict(same or {}), dict(filtered or {})
         self._standing = frozenset(standing)
 
     @property
     def total(self) -> int:
         """The number of all facts."""
-        return sum(self.seen.values()) + sum(self.quiet.values())
+        return sum(count for counted in (self.seen, self.quiet) for (count,) in counted.values())
 
     def streams(self, names: Iterable[str]) -> dict[str, int]:
         """How many facts each of some streams had; streams of a base that had facts are left out."""
@@ -57,7 +56,7 @@ class FactCounts:
         for stream in names:
             base = self._filtered.get(stream)
             name = base or self._same.get(stream, stream)
-            count = self.seen[name] + (self.quiet[name] if stream in self._standing else 0)
+            count = self.seen[name][0] + (self.quiet[name][0] if stream in self._standing else 0)
             if base is None or not count:
                 found[stream] = count
         return found

@@ -15,6 +15,10 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
+MOST, LONGEST = 1 << 15, 256
+"""How many results are kept, and of how many characters."""
+
+
 class Memo(dict[K, V]):
     """Owns at most `limit` results of `function`; `memo[key]` computes a missing one.
 
@@ -24,7 +28,7 @@ class Memo(dict[K, V]):
 
     __slots__ = ("_function", "_limit", "_longest")
 
-    def __init__(self, function: Callable[[K], V], limit: int = 1 << 15, longest: int = 256) -> None:
+    def __init__(self, function: Callable[[K], V], limit: int = MOST, longest: int = LONGEST) -> None:
         super().__init__()
         self._function = function
         self._limit = limit

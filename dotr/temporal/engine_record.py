@@ -16,7 +16,7 @@ from dotr.rdf.terms import Term
 from dotr.temporal.partitions import By, Partitioning
 from dotr.temporal.refusals import RefusedTrigger
 from dotr.temporal.silences import Silence
-from dotr.temporal.stages import Passed
+from dotr.temporal.stages import Counts, Passed
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,8 @@ class Detector(Protocol):
     def detected(
         self,
         instants: Iterable[tuple[Time, object, Mapping[str, Sequence[Fact]], bool]],
-        seen: dict[str, int],
-        quiet: dict[str, int],
+        seen: Counts,
+        quiet: Counts,
         *,
         every: bool = False,
     ) -> Iterator[tuple[int, Sequence[RawMatch]]]:

@@ -5,6 +5,7 @@ Place:   engines count (tesla/detection_stages.py), core/funnel.py makes a funne
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
@@ -15,6 +16,14 @@ TRIGGER: Final = ""
 
 Passed: TypeAlias = list[tuple[str, int | None]]
 """(step, partial matches left after it) in order of evaluation. None: as many as before it."""
+
+Counts: TypeAlias = defaultdict[str, list[int]]
+"""Name → a list of one number, which a loop adds to without looking for the name each time."""
+
+
+def counts() -> Counts:
+    """Nothing counted."""
+    return defaultdict(lambda: [0])
 
 
 def label(conjunct: Conjunct) -> str:

@@ -23,6 +23,7 @@ from typing import Any, TypeAlias
 from dotr.codegen import CodeSource
 from dotr.events import Fact, RawMatch, Time
 from dotr.late import dataclass
+from dotr.temporal.stages import Counts
 from dotr.tesla.columns import Column
 from dotr.tesla.network import NEVER, Network, StreamWiring
 
@@ -34,9 +35,7 @@ SETS = 64
 
 Instants: TypeAlias = Iterable[tuple[Time, object, Mapping[str, Sequence[Fact]], bool]]
 
-BatchLoop: TypeAlias = Callable[
-    [Instants, dict[str, int], dict[str, int], bool], Iterator[tuple[int, list[RawMatch]]]
-]
+BatchLoop: TypeAlias = Callable[[Instants, Counts, Counts, bool], Iterator[tuple[int, list[RawMatch]]]]
 """See `TeslaDetector.detected`."""
 
 
@@ -65,23 +64,17 @@ def write_loop(
     if many is not None:
         looks = []
     net, nothing = source.name("network", network), source.name("nothing", [])
-    counts = {look.name: source.name("stream", look.name) for look in looks}
-    counts = {name: f"n_{stream}" for name, stream in counts.items()}
+    counts: dict[str, str] = {}
+    for look in looks:
+        if look.first:
+            stream = source.name("stream", look.name)
+            counts[look.name] = f"n_{stream}"
+            source.line(f"n_{stream} = seen[{stream}]")
     failed = f"{source.name('refused', refused)}[0]"
-
-    def forget() -> None:
-        for count in counts.values():
-            source.line(f"{count} = 0")
-
-    def settle() -> None:
-        for name, count in counts.items():
-            source.line(f"if {count}: seen[{source.name('stream', name)}] += {count}")
 
     source.line(f"idle = [] if every else {nothing}")
     source.line(f"now, was = {net}.now, {failed}")
     source.line(f"if now is None: now = {source.name('never', NEVER)}")
-    forget()
-    source.open("try")
     with source.block("for place, (time, _, facts, graph) in enumerate(instants)"):
         depth = source.depth
         if many is not None:
@@ -95,25 +88,19 @@ def write_loop(
                     with source.block(f"if {source.name('stream', look.name)} in facts"):
                         source.line(f"new = facts[{source.name('stream', look.name)}]")
                         if look.first:
-                            source.line(f"{counts[look.name]} += len(new)")
+                            source.line(f"{counts[look.name]}[0] += len(new)")
                         look.write(source, network)
                 if many is not None:
                     source.line("out = run(time, facts, idle, seen)")
             source.open("else")
         source.line("counted = seen if graph else quiet")
-        source.line("for name in facts: counted[name] += len(facts[name])")
+        source.line("for name in facts: counted[name][0] += len(facts[name])")
         source.line(f"out = {source.name('instant', instant)}(time, facts, graph)")
         source.line("now = time")
         source.resume(depth)
         with source.block(f"if out is not {nothing} and (out or every or {failed} != was)"):
             source.line(f"was = {failed}")
-            settle()
-            forget()
             source.line("yield place, out")
-    source.resume(1)
-    with source.block("finally"):
-        settle()
-        source.line("pass")
     return source.function("instants, seen, quiet, every")
 
 
@@ -136,7 +123,7 @@ class _Sets(dict[tuple[str, ...], Any]):
                 stream = source.name("stream", look.name)
                 source.line(f"new = facts[{stream}]")
                 if look.first:
-                    source.line(f"seen[{stream}] += len(new)")
+                    source.line(f"seen[{stream}][0] += len(new)")
                 look.write(source, self._network)
         source.line("return out")
         self[names] = run = source.function("time, facts, idle, seen")

@@ -48,9 +48,9 @@ from dotr.tesla.column_spec import (
 from dotr.tesla.conditions import conjunction
 from dotr.tesla.ranked_totals import united
 from dotr.tesla.stretches import HeldLog, Stretch
-from dotr.tesla.thresholds import Threshold, write_size
+from dotr.tesla.thresholds import Threshold, write_size, write_test
 
-PATIENCE = 8
+PATIENCE = 32
 """Retentions between two sweeps of a column of one fact a key whose keys do not double."""
 
 FEW = 16
@@ -243,8 +243,9 @@ class Column(Generic[B]):
         spec = self.spec
         table, miss = source.name("table", self.table), source.name("miss", self._miss)
         with source.block(f"for fact in {facts}"):
+            source.line("values = fact[1]")
             if spec.size is not None:
-                write_size(source, spec.size.measure, "fact", spec.size.least)
+                write_test(source, spec.size, "fact", "values")
                 if spec.fed_by_base:
                     source.line("fact = fact[:4]")
             condition = conjunction(spec.filters)
@@ -253,7 +254,7 @@ class Column(Generic[B]):
                 source.line(f"if not {passes}(fact): continue")
             content = spec.content
             if isinstance(content, Ranked | MonotonicStack | RankedTotal):
-                write_size(source, content.measure, "fact", min(self.levels))
+                write_size(source, content.measure, "fact", "values", min(self.levels))
             source.line(f"key = {_key_code(spec.keys, source, self._clock)}")
             match content:
                 case LastValue():
@@ -319,13 +320,14 @@ def _key_code(keys: Sequence[Expression], source: CodeSource, clock: Clock) -> s
 
 
 def _own_code(expression: Expression, source: CodeSource, clock: Clock) -> str:
-    """Source of a value of `fact`."""
+    """Source of a value of `fact`, of which `values` are the attributes."""
     if isinstance(expression, Attribute):
-        return f"fact[1][{int(expression.variable)}]"
+        return f"values[{int(expression.variable)}]"
     return f"{source.name('own', own_getter(expression, clock))}(fact)"
 
 
 def _key_function(keys: Sequence[Expression], clock: Clock) -> Callable[[Fact], PartialKey]:
     source = CodeSource()
+    source.line("values = fact[1]")
     source.line(f"return {_key_code(keys, source, clock)}")
     return source.function("fact")

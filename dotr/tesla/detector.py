@@ -12,7 +12,7 @@ Why not: partial matches carried from event to event (an automaton's runs): TESL
 from __future__ import annotations
 
 from bisect import insort
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import field
 from operator import itemgetter
@@ -28,7 +28,7 @@ from dotr.rdf.terms import Term
 from dotr.temporal.engine_record import Restored
 from dotr.temporal.identity import match_hash
 from dotr.temporal.refusals import RefusedTrigger, fail
-from dotr.temporal.stages import Passed
+from dotr.temporal.stages import Counts, Passed, counts
 from dotr.tesla import state as states
 from dotr.tesla.batch_loop import BatchLoop, Instants, waking, write_loop
 from dotr.tesla.columns import Column
@@ -75,7 +75,7 @@ class TeslaDetector:
         self._digests: tuple[str, ...] | None = None
         self._first: Time | None = None
         self._refused = [0]
-        self._uncounted: dict[str, int] = defaultdict(int)
+        self._uncounted = counts()
         self._each_still: list[
             tuple[list[int], list[int]]
         ] = []  # counts, and what a still point adds to each
@@ -152,8 +152,8 @@ class TeslaDetector:
     def detected(
         self,
         instants: Instants,
-        seen: dict[str, int],
-        quiet: dict[str, int],
+        seen: Counts,
+        quiet: Counts,
         *,
         every: bool = False,
     ) -> Iterator[tuple[int, list[RawMatch]]]:

@@ -153,7 +153,7 @@ class RuleWriter:
                 source.line(f"hi0 = {source.name('count', len(self.plans))}")
         if plan.threshold is None:
             return
-        write_size(source, plan.threshold.measure, "f0")
+        write_size(source, plan.threshold.measure, "f0", "f0[1]")
         if self.ranged:
             cut = source.name("cut", bisect_right if plan.threshold.measure.inclusive else bisect_left)
             source.line(f"hi0 = {cut}({source.name('limits', self.limits[0])}, size)")

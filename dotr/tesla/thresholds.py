@@ -20,13 +20,14 @@ from decimal import Decimal
 from functools import lru_cache
 from operator import itemgetter, neg
 from typing import Any
+from weakref import WeakValueDictionary
 
 from dotr.codegen import CodeSource
 from dotr.events import Fact, Time
 from dotr.expressions.value_operators import at_most, less
 from dotr.ir.expressions import Attribute, Call, Const, Expression
 from dotr.late import dataclass
-from dotr.rdf.memo import Memo
+from dotr.rdf.memo import LONGEST, MOST, Memo
 from dotr.rdf.terms import Term
 from dotr.rdf.values import EXACT, Single, decode
 from dotr.tesla.conditions import OWN
@@ -56,6 +57,10 @@ class Filtered:
         assert found is not None
         return found
 
+
+TABLES = 8
+"""For how many thresholds the terms that pass are kept. With others, sizes are compared, which takes a tenth
+longer a fact: a thousand tables could hold tens of millions of terms."""
 
 CARRIED = -1
 """The place of a measure that a fact of a base carries as its fifth part."""
@@ -167,37 +172,86 @@ def measured(measure: Measure) -> Callable[[Sequence[Any]], int | None]:
     return lambda fact: table[fact[1][place]]
 
 
-def write_size(source: CodeSource, measure: Measure, fact: str, least: int | None = None) -> None:
-    """`size`: the measure of a fact; `continue` if it passes nothing, or is less than `least`."""
+def write_size(
+    source: CodeSource, measure: Measure, fact: str, values: str, least: int | None = None
+) -> None:
+    """`size`: the measure of a fact, of which `values` are the attributes; `continue` if it passes nothing,
+    or is less than `least`.
+    """
     test = "" if least is None else f"size < {source.name('least', least)}"
     if measure.place == CARRIED:
         source.line(f"size = {fact}[4]")
     else:
-        source.line(f"size = {source.name('size', table_of(measure))}[{fact}[1][{measure.place}]]")
+        source.line(f"size = {source.name('size', table_of(measure))}[{values}[{measure.place}]]")
         test = f"size is None or {test}" if test else "size is None"
     if test:
         source.line(f"if {test}: continue")
 
 
+def write_test(source: CodeSource, limit: Threshold, fact: str, values: str) -> None:
+    """`continue` if a fact, of which `values` are the attributes, does not pass."""
+    table = None if limit.measure.place == CARRIED else _answers(limit)
+    if table is None:
+        write_size(source, limit.measure, fact, values, limit.least)
+        return
+    term = f"{values}[{limit.measure.place}]"
+    source.line(f"passes = {source.name('answer', table.known.get)}({term})")
+    with source.block("if not passes"):
+        source.line(f"if passes is not None or not {source.name('learn', table.learn)}({term}): continue")
+
+
+class _Answers:
+    """Owns which of at most `MOST` terms pass a threshold. A look-up in a plain dictionary takes half the
+    time of one in a self-filling table (Memo).
+    """
+
+    def __init__(self, limit: Threshold) -> None:
+        self.known: dict[Term | None, bool] = {}
+        self._sign, self._inclusive, self._least = limit.measure.sign, limit.measure.inclusive, limit.least
+
+    def learn(self, term: Term | None) -> bool:
+        """Whether a term passes."""
+        size = _size(term, self._sign, self._inclusive)
+        passes = size is not None and size >= self._least
+        if term is None or len(term) <= LONGEST:
+            if len(self.known) >= MOST:
+                self.known.clear()
+            self.known[term] = passes
+        return passes
+
+
+def _answers(limit: Threshold) -> _Answers | None:
+    """For a threshold; None if as many are in use as there may be."""
+    key = limit.measure.sign, limit.measure.inclusive, limit.least
+    found = _ANSWERS.get(key)
+    if found is None and len(_ANSWERS) < TABLES:
+        found = _ANSWERS[key] = _Answers(limit)
+    return found
+
+
+_ANSWERS: WeakValueDictionary[tuple[int, bool, int], _Answers] = WeakValueDictionary()
+
+
 @lru_cache(maxsize=4)
 def _table(sign: int, inclusive: bool) -> Memo[Term | None, int | None]:
     """The measures of terms."""
+    return Memo(lambda term: _size(term, sign, inclusive))
 
-    def measure(term: Term | None) -> int | None:
-        value = None if term is None else decode(term)
-        match value:
-            case bool():
-                return None
-            case int() | Decimal():
-                return sign * _scaled(value)
-            case Single():
-                raise AssertionError("facts of queries hold doubles, no floats")
-            case float() if value == value:
-                return _edge(sign * value, inclusive)
-            case _:
-                return None
 
-    return Memo(measure)
+def _size(term: Term | None, sign: int, inclusive: bool) -> int | None:
+    """The measure of a term."""
+    value = None if term is None else decode(term)
+    match value:
+        case bool():
+            return None
+        case int() | Decimal():
+            return sign * _scaled(value)
+        case Single():
+            raise AssertionError("facts of queries hold doubles, no floats")
+        case float() if value == value:
+            return _edge(sign * value, inclusive)
+        case _:
+            return None
 
 
 def _edge(value: float, inclusive: bool) -> int:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from time import process_time
 from typing import Any
@@ -21,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from dotr.events import Clock, Fact, RawMatch
+from dotr.temporal.stages import counts
 from dotr.tesla.detector import TeslaDetector
 
 from . import detect
@@ -75,7 +75,7 @@ def merged(batch: Known, codes: dict[Any, int], latest: dict[int, Fact]) -> list
 
 def engine(batches: Sequence[Known]) -> list[RawMatch]:
     detector = TeslaDetector(detect.rules("last"), Clock())
-    seen, quiet = Counter[str](), Counter[str]()
+    seen, quiet = counts(), counts()
     return [m for batch in batches for _, found in detector.detected(batch, seen, quiet) for m in found]
 
 

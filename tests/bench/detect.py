@@ -13,8 +13,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from time import process_time
 
@@ -24,6 +23,7 @@ from dotr.events import Clock, Fact, RawMatch
 from dotr.ir import Program
 from dotr.lang import parse_program
 from dotr.rdf.terms import integer
+from dotr.temporal.stages import counts
 from dotr.tesla.batch_loop import waking
 from dotr.tesla.detector import TeslaDetector
 
@@ -111,19 +111,24 @@ def batches(instants: Instants, waking: Set[str] | None = None) -> Batches:
 
 def detected(detector: TeslaDetector, given: Batches) -> Iterator[list[RawMatch]]:
     """The matches of each instant that has some."""
-    counts = Counter[str]()
+    seen, quiet = counts(), counts()
     for batch in given:
-        for _, matches in detector.detected(batch, counts, counts):
+        for _, matches in detector.detected(batch, seen, quiet):
             yield matches
 
 
-def engine(program: Program, count: Callable[[list[RawMatch]], int] = len) -> Make:
-    """`count`: of the matches of an instant."""
+def matched(found: Iterable[list[RawMatch]]) -> int:
+    """The number of matches; those of several rules are one."""
+    return sum(map(len, found))
+
+
+def engine(program: Program, count: Callable[[Iterable[list[RawMatch]]], int] = matched) -> Make:
+    """`count`: of the matches of all instants."""
 
     def make(instants: Instants) -> Callable[[], int]:
         detector = TeslaDetector(program, Clock())
         given = batches(instants, waking(detector.network))
-        return lambda: sum(map(count, detected(detector, given)))
+        return lambda: count(detected(detector, given))
 
     return make
 

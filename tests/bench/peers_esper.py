@@ -19,11 +19,11 @@ from __future__ import annotations
 import json
 import sys
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from dotr.events import Clock
+from dotr.events import Clock, RawMatch
 from dotr.lang import parse_program
 from dotr.rdf.terms import integer
 from dotr.tesla.batch_loop import waking
@@ -91,7 +91,16 @@ def program(selection: str, rules: int) -> Any:
 
 def counting(selection: str, rules: int) -> detect.Make:
     """What makes a runner; making it is not timed."""
-    return detect.engine(program(selection, rules), lambda matches: sum([len(match[0]) for match in matches]))
+    return detect.engine(program(selection, rules), of_each_rule)
+
+
+def of_each_rule(found: Iterable[list[RawMatch]]) -> int:
+    """The number of matches; those of several rules count for each."""
+    total = 0
+    for matches in found:
+        for match in matches:
+            total += len(match[0])
+    return total
 
 
 def by_dictionary(selection: str, above: int) -> detect.Make:

@@ -12,9 +12,10 @@ from dotr.errors import EngineError, ProgramError
 from dotr.events import Fact, RawMatch, Time
 from dotr.ir import Rule, TemplateVar
 from dotr.rdf.terms import Term, integer
+from dotr.temporal.stages import counts
 from dotr.tesla.alone import run_alone
 from dotr.tesla.batch_loop import LOOKS, write_loop
-from dotr.tesla.columns import open_column
+from dotr.tesla.columns import PATIENCE, open_column
 from dotr.tesla.compile import compile_rules
 from dotr.tesla.detector import TeslaDetector
 from dotr.tesla.digest import rule_digests
@@ -212,8 +213,8 @@ def test_rules_sleep_until_each_column_they_choose_from_has_facts() -> None:
     assert len(trigger.awake) == 1
     of.streams["M"].fills[0].insert(facts(1, (A, 1)))
     assert [bundle.name for _, bundle in trigger.awake] == ["R", "Q"]
-    of.now = 100
-    of.sweep(100)
+    of.now = 12 * PATIENCE
+    of.sweep(of.now)
     assert [bundle.name for _, bundle in trigger.awake] == ["Q"]
 
 
@@ -228,12 +229,14 @@ def test_the_loop_counts_and_finds_the_same_however_many_streams_there_are(strea
     loop = write_loop(of, detector._instant, [0], plain=True)
     instants = [(t, None, {name: facts(t, (A, t)) for name in names[t : t + 2]}, True) for t in range(1, 9)]
     other = TeslaDetector(program(*rules), CLOCK)
-    seen: dict[str, int] = dict.fromkeys(of.queries, 0)
+    seen = counts()
     detector._take(of)
-    for place, found in loop(instants, seen, {}, True):
+    for place, found in loop(instants, seen, counts(), True):
         time, _, came, _ = instants[place]
         assert sorted(found) == sorted(other.detect(time, came))
-    assert sum(seen.values()) == sum(len(rows) for _, _, came, _ in instants for rows in came.values())
+    assert sum(count for (count,) in seen.values()) == sum(
+        len(rows) for _, _, came, _ in instants for rows in came.values()
+    )
 
 
 def test_state_comes_back_for_rules_that_are_the_same() -> None:

@@ -18,7 +18,7 @@ from dotr.core.fact_batch import FactBatch
 from dotr.core.funnel import Funnel, funnels, joined
 from dotr.events import Fact, Match, Time, in_order
 from dotr.reference.tesla import LiteralTesla
-from dotr.temporal.stages import TRIGGER
+from dotr.temporal.stages import TRIGGER, counts
 from dotr.tesla import batch_loop
 from dotr.tesla.detection_stages import Passed
 from dotr.tesla.detector import TeslaDetector
@@ -74,7 +74,7 @@ def in_batches(detector: TeslaDetector, known: list[Instant], size: int) -> tupl
     how many facts streams had.
     """
     found: list[Match] = []
-    seen, quiet = Counter[str](), Counter[str]()
+    seen, quiet = counts(), counts()
     for start in range(0, len(known), size):
         event("facts wait" if detector.waking is not None else "facts do not wait")
         batch = FactBatch(detector.waking, size)
@@ -85,7 +85,10 @@ def in_batches(detector: TeslaDetector, known: list[Instant], size: int) -> tupl
             assert batch.known[place][0] == detector.now
             found += [Match(number, *raw[1:]) for number, raw in in_order(matches)]
     found.append(Match(-1, detector.dropped, (), ()))
-    return found, seen + quiet
+    totals = Counter[str]()
+    for counted in (seen, quiet):
+        totals += Counter({name: count for name, (count,) in counted.items()})
+    return found, totals
 
 
 class Recorded(TeslaDetector):

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+from weakref import WeakValueDictionary
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dotr.codegen import CodeSource
 from dotr.events import Fact
 from dotr.ir import Attribute, Call, Const, Program, Rule
 from dotr.rdf.canonical import canonical
+from dotr.rdf.memo import LONGEST
 from dotr.rdf.terms import XSD, Term, integer
 from dotr.reference.tesla import LiteralTesla
+from dotr.tesla import thresholds
 from dotr.tesla.buckets import own_condition
 from dotr.tesla.detector import TeslaDetector
-from dotr.tesla.thresholds import Filtered, is_threshold, measured, sizes, threshold
+from dotr.tesla.thresholds import Filtered, is_threshold, measured, sizes, threshold, write_test
 from tests.tesla.building import (
     CLOCK,
     A,
@@ -137,6 +143,33 @@ def test_a_value_passes_a_threshold_as_it_passes_the_comparison(
     passes = measure is not None and (measure >= found.limit if inclusive else measure > found.limit)
     condition = Call(operator, (Attribute("", "0"), Const(limit)))
     assert passes == own_condition(condition, CLOCK)(fact)
+
+
+@given(st.lists(st.tuples(LIMITS, OPERATOR), min_size=1, max_size=4), st.data())
+@settings(max_examples=100)
+def test_columns_take_what_passes_whether_answers_are_kept_or_sizes_are_compared(
+    limits: list[tuple[Term, str]], data: st.DataObject
+) -> None:
+    long = typed(f"0.{'0' * LONGEST}1", "decimal")
+    terms = data.draw(st.lists(st.one_of(NUMBERS, st.none(), st.just(long)), max_size=9))
+    with patch.multiple(thresholds, TABLES=2, MOST=3, _ANSWERS=WeakValueDictionary()):
+        written = []
+        for limit, operator in limits:
+            found = threshold(0, operator, limit)
+            assert found is not None
+            source = CodeSource()
+            source.line("passed = []")
+            with source.block("for fact in facts"):
+                write_test(source, found, "fact", "fact[1]")
+                source.line("passed.append(fact)")
+            source.line("return passed")
+            written.append(source.function("facts"))
+            assert len(thresholds._ANSWERS) <= 2
+        for (limit, operator), passed in zip(limits * 2, written * 2, strict=True):
+            came: list[Fact] = [(0, (term,), 0, "") for term in terms]
+            condition = own_condition(Call(operator, (Attribute("", "0"), Const(limit))), CLOCK)
+            assert passed(came) == [fact for fact in came if fact[1][0] is not None and condition(fact)]
+            assert all(len(one.known) <= 3 for one in thresholds._ANSWERS.values())
 
 
 @given(st.one_of(NUMBERS, SINGLES), st.lists(LIMITS, min_size=1, max_size=5), OPERATOR)
