@@ -138,8 +138,11 @@ class Emitter:
                 return alike
         runs: dict[Rules, list[Row]] = {}
         names = match_hashes(matches[0][1], [match[2] for match in matches])
+        last: Rules | None = None
         for (rules, _, _, values), name in zip(matches, names, strict=True):
-            runs.setdefault(rules, []).append((name, values))
+            if rules is not last:  # those of a rule are adjacent, most often
+                last, rows = rules, runs.setdefault(rules, [])
+            rows.append((name, values))
         order = self._orders[tuple(runs)]
         if order is None:  # a rule is in several
             runs = _by_rule(matches, names)

@@ -226,6 +226,28 @@ def test_all_else_is_left_to_the_parser(text: str) -> None:
         assert PlainGraphs(STREAM_BASE).parse([text, PLAIN[0]], head) is None
 
 
+@given(st.data())
+def test_documents_of_one_form_have_no_triple_twice(data: st.DataObject) -> None:
+    form = data.draw(
+        st.lists(st.lists(st.sampled_from("pqr"), min_size=1, max_size=3), min_size=1, max_size=3)
+    )
+    subjects = data.draw(st.sampled_from(["a", "ab", "abc"]))
+
+    def document() -> str:
+        said = []
+        for predicates in form:
+            values = [f"urn:x:{data.draw(st.sampled_from('yz'))}" for _ in predicates]
+            rest = [f"<urn:x:{p}> <{value}>" for p, value in zip(predicates, values, strict=True)]
+            said.append(f"<urn:x:{data.draw(st.sampled_from(subjects))}> {' ; '.join(rest)} .")
+        return " ".join(said)
+
+    reader = PlainGraphs(STREAM_BASE)
+    for _ in range(3):  # the form of the first ones is expected of those behind
+        texts = [document() for _ in range(data.draw(st.integers(1, 4)))]
+        found = reader.parse(texts, "")
+        assert found == [_parsed(text) for text in texts]
+
+
 @given(st.sampled_from(HEADS), st.lists(documents, min_size=1, max_size=4))
 def test_what_is_known_is_what_the_parser_says(head: str, texts: list[str]) -> None:
     found = PlainGraphs(STREAM_BASE).parse(texts, head)

@@ -120,7 +120,8 @@ class PlainGraphs:
         rows = [zip(columns[s], columns[p], columns[o], strict=True) for s, p, o in places]
         if len(rows) == 1:
             return [[row] for row in rows[0]]
-        return list(map(distinct, zip(*rows, strict=True)))
+        form = list if _differ(columns, places) else distinct
+        return list(map(form, zip(*rows, strict=True)))
 
     def _apart(self, forms: Sequence[str], terms: Sequence[Term]) -> list[list[Triple]] | None:
         takers = list(map(self._takers.__getitem__, forms))
@@ -135,6 +136,20 @@ def _parts(forms: Sequence[str], terms: Sequence[Term]) -> Iterator[Sequence[Ter
         end = start + len(form)
         yield terms[start:end]
         start = end + 1
+
+
+def _differ(columns: Sequence[Sequence[Term]], places: Places) -> bool:
+    """Whether it is plain that no document says a triple twice: all have the same predicates, none twice
+    behind one subject, and each has subjects that differ.
+    """
+    said: dict[int, set[Term]] = {}
+    for subject, predicate, _ in places:
+        known, column = said.setdefault(subject, set()), columns[predicate]
+        if column[0] in known or column.count(column[0]) < len(column):
+            return False
+        known.add(column[0])
+    subjects = zip(*[columns[place] for place in said], strict=True)
+    return set(map(len, map(set, subjects))) == {len(said)}
 
 
 def distinct(rows: Sequence[Triple]) -> list[Triple]:
