@@ -6,15 +6,15 @@ Method:  a column is an index of buckets (buckets.py). Filling is generated code
          facts that filters, computes the key and appends. A stack treats sizes above the highest threshold
          of its rules as equal, and takes none below the lowest. Expiry is a sweep once per retention while
          the column is not empty, so a fact is visited about twice after it came, and unread facts expire too.
-         A column of one fact a key is swept when its keys have doubled, or after PATIENCE retentions:
-         otherwise a key whose facts are further apart than the retention goes and comes again each time.
+         A sweep is put off, up to PATIENCE times, while some facts are live and there are few (`spare`; or
+         one a key, and the keys have not doubled): otherwise a key whose facts are further apart than the
+         retention goes and comes again each time.
 Why not: a timer per fact, or expiry on look-up alone: the first costs more than the work, the second keeps
          facts forever that are never read.
 """
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
@@ -28,6 +28,8 @@ from dotr.tesla.buckets import (
     BucketKind,
     HeldLogKind,
     HeldTotalKind,
+    LastValueKind,
+    LogKind,
     MonotonicStackKind,
     RankedTotalKind,
     TotalKind,
@@ -51,17 +53,14 @@ from dotr.tesla.stretches import HeldLog, Stretch
 from dotr.tesla.thresholds import Threshold, write_size, write_test
 
 PATIENCE = 32
-"""Retentions between two sweeps of a column of one fact a key whose keys do not double."""
-
-FEW = 16
-"""Up to so many keys, growth brings no sweep forward."""
+"""How many sweeps in a row are put off."""
 
 
 class Column(Generic[B]):
     """Owns the facts that rules may still read at a position.
 
-    `filled`: `on_fill` was called; the engine resets it when it finds the column empty. `on_growth` is called
-    when the column has more keys than `enough`; `sweep` sets it.
+    `filled`: `on_fill` was called; the engine resets it when it finds the column empty. `spare`: so many
+    facts are few, however old they are.
     """
 
     def __init__(
@@ -70,14 +69,14 @@ class Column(Generic[B]):
         kind: BucketKind[B],
         clock: Clock,
         on_fill: Callable[[Column[Any]], None],
-        on_growth: Callable[[Column[Any]], None] = lambda _: None,
     ) -> None:
         self.spec = spec
         self.kind = kind
         self.retention: Time = 0
         self.filled = False
-        self.enough: float = FEW if isinstance(spec.content, LastValue) else math.inf
-        self._on_growth = on_growth
+        self.spare = 0
+        self._swept = 0  # keys after the last sweep
+        self._put_off = 0  # sweeps since then
         self.index: KeyIndex[B] = KeyIndex()
         self._on_fill = on_fill
         self._clock = clock
@@ -142,13 +141,31 @@ class Column(Generic[B]):
     def sweep(self, now: Time) -> None:
         """Drop what is older than the retention."""
         self.index.drop(self.kind.expired(self.index.items(), now - self.retention))
-        if isinstance(self.spec.content, LastValue):
-            self.enough = max(FEW, 2 * len(self.index.table))
+        self._swept, self._put_off = len(self.index), 0
 
-    @property
-    def patience(self) -> Time:
-        """How long after a sweep, or the first fact, the next one is due."""
-        return self.retention * (PATIENCE if isinstance(self.spec.content, LastValue) else 1) + 1
+    def tend(self, now: Time) -> bool:
+        """Sweep, unless that is put off. Returns whether a fact is left; one is not if all are older than
+        the retention.
+        """
+        if self._put_off < PATIENCE and self._may_wait(now - self.retention):
+            self._put_off += 1
+            return True
+        self.sweep(now)
+        return len(self.index) > 0
+
+    def _may_wait(self, since: Time) -> bool:
+        """Whether there are few facts, and some are live. O(keys)."""
+        kind, buckets = self.kind, self.index.items()
+        if isinstance(kind, LastValueKind):
+            few = len(buckets) <= max(self.spare, 2 * self._swept)
+            return few and any(fact[0] >= since for _, fact in buckets)
+        if isinstance(kind, LogKind):
+            few = sum([len(log) for _, log in buckets]) <= self.spare
+            return few and any(log[-1][0] >= since for _, log in buckets)
+        if isinstance(kind, MonotonicStackKind):
+            few = sum([len(stack.facts) for _, stack in buckets]) <= self.spare
+            return few and any(stack.facts[-1][0] >= since for _, stack in buckets)
+        return False
 
     def consume(self, facts: Collection[Fact]) -> None:
         """Remove facts from a log. Cost: a look-up and a shift each, or one pass where many share a key."""
@@ -222,9 +239,6 @@ class Column(Generic[B]):
                 self.index.put(key, self.kind.add(bucket, fact))
             elif self.index.put(key, self.kind.open(fact)):
                 self._notify_filled()
-        if len(self.index.table) > self.enough:
-            self.enough = math.inf
-            self._on_growth(self)
 
     def _notify_filled(self) -> None:
         if not self.filled and len(self.index):
@@ -303,10 +317,9 @@ def open_column(
     spec: ColumnSpec,
     clock: Clock,
     on_fill: Callable[[Column[Any]], None],
-    on_growth: Callable[[Column[Any]], None] = lambda _: None,
 ) -> Column[Any]:
     """An empty column."""
-    return Column(spec, kind_of(spec.content, clock), clock, on_fill, on_growth)
+    return Column(spec, kind_of(spec.content, clock), clock, on_fill)
 
 
 def _plain_key(key: Key) -> str | list[str]:

@@ -92,6 +92,9 @@ class RuleBundle:
 MANY = 256
 """The limit of groups in one function: it is compiled when one of them first wakes."""
 
+SPARE, SPARE_OF_ONE = 1 << 16, 1 << 12
+"""How many facts columns may keep longer than needed, so as to be swept less often: in all, and each."""
+
 
 @dataclass(slots=True, eq=False)
 class StreamWiring:
@@ -141,8 +144,6 @@ class Network:
         self.options = options
         self._sweeps: list[tuple[Time, int, Column[Any]]] = []
         self._numbers: dict[Column[Any], int] = {}
-        self._due: dict[int, Time] = {}  # number → when its column is swept next, unless it is empty
-        self._since: dict[int, Time] = {}  # number → when it was swept last, or filled
         self._users: dict[Column[Any], list[RuleBundle]] = {}
         durations = {r.trigger.duration for r in program.rules if isinstance(r.trigger, Every)}
         self.clocks: dict[Time, StreamWiring] = {duration: StreamWiring() for duration in sorted(durations)}
@@ -161,6 +162,8 @@ class Network:
             bundles.setdefault(key, []).append(group)
         for of_bundle in bundles.values():
             self._connect(of_bundle, min(ranks[p.index] for group in of_bundle for p in group.plans))
+        for column in self.columns.values():
+            column.spare = min(SPARE_OF_ONE, SPARE // len(self.columns))
 
     def _plan(self, program: Program, order: Sequence[int]) -> list[RulePlan]:
         occasions = occasions_seen(program)
@@ -241,7 +244,7 @@ class Network:
     def _column(self, spec: ColumnSpec) -> Column[Any]:
         column = self.columns.get(spec)
         if column is None:
-            column = self.columns[spec] = open_column(spec, self.options.clock, self._filled, self._grown)
+            column = self.columns[spec] = open_column(spec, self.options.clock, self._filled)
             self._numbers[column] = len(self._numbers)
             self._users[column] = []
             stream = self._stream(spec.stream)
@@ -357,37 +360,20 @@ class Network:
             bundle.missing -= 1
             if not bundle.missing:
                 self._wake(bundle)
-        self._wait(column, self.now or 0)
+        self._schedule(column, self.now or 0)
 
-    def _grown(self, column: Column[Any]) -> None:
-        """A column has many more keys than after its last sweep: sweep it as soon as something that came
-        since then can have expired.
-        """
-        since = self._since[self._numbers[column]]
-        self._schedule(column, max(self.now or 0, since + column.retention) + 1)
-
-    def _wait(self, column: Column[Any], now: Time) -> None:
-        """A column was swept, or got its first fact."""
-        self._since[self._numbers[column]] = now
-        self._schedule(column, now + column.patience)
-
-    def _schedule(self, column: Column[Any], due: Time) -> None:
-        number = self._numbers[column]
-        self._due[number] = due
-        heappush(self._sweeps, (due, number, column))
+    def _schedule(self, column: Column[Any], now: Time) -> None:
+        """A column was tended, or got its first fact: tend it when that may be out of reach."""
+        heappush(self._sweeps, (now + column.retention + 1, self._numbers[column], column))
         self.sweep_at = self._sweeps[0][0]
 
     def sweep(self, now: Time) -> None:
-        """Sweep the columns whose oldest facts may be out of reach."""
+        """Tend the columns whose oldest facts may be out of reach; rules whose columns are empty sleep."""
         while self._sweeps and self._sweeps[0][0] <= now:
-            due, number, column = heappop(self._sweeps)
-            if due != self._due.get(number):  # scheduled again since, or swept and found empty
-                continue
-            column.sweep(now)
-            if len(column.index):
-                self._wait(column, now)
+            column = heappop(self._sweeps)[2]
+            if column.tend(now):
+                self._schedule(column, now)
             else:
-                del self._due[number]
                 self._emptied(column)
         self.sweep_at = self._sweeps[0][0] if self._sweeps else NEVER
 

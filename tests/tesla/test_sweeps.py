@@ -1,8 +1,9 @@
-"""Columns that are swept when their keys double: rules wake again, whatever was swept when."""
+"""Columns whose sweeps are put off: rules wake again, whatever was swept when."""
 
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import event, given
@@ -12,7 +13,7 @@ from dotr.events import Fact, Match, Time
 from dotr.ir import Program
 from dotr.lang import parse_program
 from dotr.reference.tesla import LiteralTesla
-from dotr.tesla.columns import FEW, PATIENCE
+from dotr.tesla.columns import PATIENCE
 from dotr.tesla.detector import TeslaDetector
 from tests.tesla.building import CLOCK
 
@@ -52,27 +53,46 @@ LATER = [
 ]
 
 
+@pytest.mark.parametrize("spare", [0, 16, 1_000])
 @pytest.mark.parametrize(("seconds", "stream"), [(0, FOUR), (10, LATER)])
 def test_a_rule_wakes_after_its_column_grew_and_was_swept_empty(
-    seconds: int, stream: list[tuple[Time, range, range]]
+    seconds: int, stream: list[tuple[Time, range, range]], spare: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("dotr.tesla.network.SPARE", spare)
     of = program(f"LAST C := H WITHIN {seconds} s FROM T")
     expected = run(LiteralTesla(of, CLOCK), stream)
     assert len(expected) > 30
     assert run(TeslaDetector(of, CLOCK), stream) == expected
 
 
-def test_a_column_is_swept_when_its_keys_double_and_no_fact_is_lost() -> None:
-    detector = TeslaDetector(program("LAST C := H WITHIN 10 s FROM T"), CLOCK)
+@pytest.mark.parametrize("selection", ["LAST", "EACH"])
+@pytest.mark.parametrize("spare", [16, 200])
+def test_a_column_is_swept_when_it_has_many_facts_and_empty_when_none_is_live(
+    spare: int, selection: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dotr.tesla.network.SPARE", spare)
+    detector = TeslaDetector(program(f"{selection} C := H WITHIN 10 s FROM T"), CLOCK)
     (column,) = detector.network.columns.values()
     most = 0
     for time in range(200):
         detector.at(time * SECOND, {"H": facts(time * SECOND, range(3 * time, 3 * time + 3))}, True)
         most = max(most, column.size())
-    assert 33 <= most <= 2 * 33 + 3  # three new keys a second, eleven seconds in reach
-    assert most > FEW
-    detector.at((200 + 10 * PATIENCE + 11) * SECOND, {}, True)
+    assert max(33, spare) <= most <= max(3 * 33, spare + 33) + 3  # three new keys a second, eleven in reach
+    detector.at((200 + 22) * SECOND, {}, True)
     assert column.size() == 0
+    assert not detector.network.streams["S"].awake
+
+
+def test_a_column_is_swept_in_the_end_although_it_has_few_facts() -> None:
+    detector = TeslaDetector(program("LAST C := H WITHIN 10 s FROM T"), CLOCK)
+    (column,) = detector.network.columns.values()
+    detector.at(0, {"H": facts(0, range(3))}, True)
+    sizes = []
+    for time in range(5, 15 * (PATIENCE + 3), 5):  # a look every fifteen seconds
+        detector.at(time * SECOND, {"H": facts(time * SECOND, range(1))}, True)
+        sizes.append(column.size())
+    assert sizes[0] == sizes[10 * PATIENCE // 5 - 1] == 3
+    assert sizes[-1] == 1
 
 
 @st.composite
@@ -80,10 +100,10 @@ def cases(draw: st.DrawFn) -> tuple[Program, list[tuple[Time, range, range]]]:
     """Some conjuncts, many keys, and steps at and beside multiples of what the columns keep."""
     seconds = draw(st.sampled_from([0, 1, 2, 5]))
     windows = [f"{seconds} s FROM T", f"{seconds + 1} s BEFORE T", f"{2 * seconds} s FROM T"]
-    operators = draw(st.lists(st.sampled_from(["LAST", "NOT"]), min_size=1, max_size=3))
+    operators = draw(st.lists(st.sampled_from(["LAST", "NOT", "EACH", "FIRST"]), min_size=1, max_size=3))
     conjuncts = [f"{one} C := H WITHIN {draw(st.sampled_from(windows))}" for one in operators]
     steps = [1, 1, 2, max(1, seconds), max(1, PATIENCE * seconds), PATIENCE * seconds + 1, 100]
-    many = st.sampled_from([0, 1, 3, FEW + 1, 40])
+    many = st.sampled_from([0, 1, 3, 17, 40])
     stream, time = [], 0
     for _ in range(draw(st.integers(1, 12))):
         first = draw(st.integers(0, 20))
@@ -92,9 +112,12 @@ def cases(draw: st.DrawFn) -> tuple[Program, list[tuple[Time, range, range]]]:
     return program(*conjuncts), stream
 
 
-@given(cases())
-def test_what_is_swept_when_changes_no_match(case: tuple[Program, list[tuple[Time, range, range]]]) -> None:
+@given(cases(), st.sampled_from([0, 10, 60, 1_000]))
+def test_what_is_swept_when_changes_no_match(
+    case: tuple[Program, list[tuple[Time, range, range]]], spare: int
+) -> None:
     of, stream = case
     expected = run(LiteralTesla(of, CLOCK), stream)
     event("has matches" if expected else "has none")
-    assert run(TeslaDetector(of, CLOCK), stream) == expected
+    with patch("dotr.tesla.network.SPARE", spare):
+        assert run(TeslaDetector(of, CLOCK), stream) == expected
