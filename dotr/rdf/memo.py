@@ -16,7 +16,7 @@ V = TypeVar("V")
 
 
 MOST, LONGEST = 1 << 15, 256
-"""How many results are kept, and of how many characters."""
+"""How many results are kept, and the length of the longest key whose result is."""
 
 
 class Memo(dict[K, V]):

@@ -11,7 +11,7 @@ Why not: the class as key: in a column that keeps one fact per key, the last of 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import ItemsView, Iterable
 from decimal import Decimal
 from typing import Generic, TypeAlias, TypeGuard, TypeVar
 
@@ -113,7 +113,7 @@ class KeyIndex(Generic[B]):
     def __len__(self) -> int:
         return len(self.table) + sum(map(len, self._odd.values()))
 
-    def items(self) -> Collection[tuple[Key, B]]:
+    def items(self) -> ItemsView[Key, B] | list[tuple[Key, B]]:
         """All keys and buckets; do not keep it across changes."""
         if not self._odd:
             return self.table.items()

@@ -18,7 +18,7 @@ Passed: TypeAlias = list[tuple[str, int | None]]
 """(step, partial matches left after it) in order of evaluation. None: as many as before it."""
 
 Counts: TypeAlias = defaultdict[str, list[int]]
-"""Name → a list of one number, which a loop adds to without looking for the name each time."""
+"""Name → a list of one number, maybe 0, which a loop adds to without looking for the name each time."""
 
 
 def counts() -> Counts:

@@ -9,7 +9,7 @@ Method:  each kind can add a fact, drop old ones, and read several buckets as on
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Protocol, assert_never
@@ -65,8 +65,8 @@ class BucketKind(Protocol[B]):
     def join(self, buckets: Sequence[B], since: Time) -> Any:
         """Several buckets read as one, without what is older than `since`; None if nothing is left."""
 
-    def size(self, bucket: B) -> int:
-        """The number of facts it holds."""
+    def size(self, buckets: Collection[tuple[Key, B]]) -> int:
+        """The number of facts in all of them."""
 
     def dump(self, bucket: B) -> list[Any]:
         """The bucket as plain values, facts as lists in canonical order."""
@@ -87,8 +87,11 @@ class LastValueKind:
     def join(self, buckets: Sequence[Fact], since: Time) -> Fact:
         return max(buckets, key=fact_key)
 
-    def size(self, bucket: Fact) -> int:
-        return 1
+    def size(self, buckets: Collection[tuple[Key, Fact]]) -> int:
+        return len(buckets)
+
+    def newest(self, bucket: Fact) -> Time:
+        return bucket[0]
 
     def dump(self, bucket: Fact) -> list[Any]:
         return [list(bucket)]
@@ -121,8 +124,11 @@ class LogKind:
         facts = (fact for bucket in live for fact in bucket[bisect_left(bucket, (since,)) :])
         return JoinedLog(sorted(facts, key=fact_key))
 
-    def size(self, bucket: list[Fact]) -> int:
-        return len(bucket)
+    def size(self, buckets: Collection[tuple[Key, list[Fact]]]) -> int:
+        return sum([len(log) for _, log in buckets])
+
+    def newest(self, bucket: list[Fact]) -> Time:
+        return bucket[-1][0]
 
     def dump(self, bucket: list[Fact]) -> list[Any]:
         return [list(fact) for fact in bucket]
@@ -157,8 +163,8 @@ class HeldLogKind:
             return live[0] if live else None
         return merged(live, since)
 
-    def size(self, bucket: HeldLog) -> int:
-        return bucket.kept()
+    def size(self, buckets: Collection[tuple[Key, HeldLog]]) -> int:
+        return sum([log.kept() for _, log in buckets])
 
     def dump(self, bucket: HeldLog) -> list[Any]:
         return bucket.dump()
@@ -188,15 +194,19 @@ class MonotonicStackKind:
     def expired(self, buckets: Iterable[tuple[Key, ThresholdStack]], since: Time) -> list[Key]:
         return [key for key, stack in buckets if stack.facts[0][0] < since and not stack.expire(since)]
 
-    def join(self, buckets: Sequence[ThresholdStack], since: Time) -> ThresholdStack:
+    def join(self, buckets: Sequence[ThresholdStack], since: Time) -> ThresholdStack | None:
         joined = ThresholdStack()
         entries = (entry for stack in buckets for entry in zip(stack.facts, stack.measures, strict=True))
-        for fact, measure in sorted(entries, key=lambda entry: fact_key(entry[0])):
+        live = (entry for entry in entries if entry[0][0] >= since)
+        for fact, measure in sorted(live, key=lambda entry: fact_key(entry[0])):
             joined.add(fact, measure)
-        return joined
+        return joined if joined.facts else None
 
-    def size(self, bucket: ThresholdStack) -> int:
-        return len(bucket.facts)
+    def size(self, buckets: Collection[tuple[Key, ThresholdStack]]) -> int:
+        return sum([len(stack.facts) for _, stack in buckets])
+
+    def newest(self, bucket: ThresholdStack) -> Time:
+        return bucket.facts[-1][0]
 
     def dump(self, bucket: ThresholdStack) -> list[Any]:
         return [[*fact, measure] for fact, measure in zip(bucket.facts, bucket.measures, strict=True)]
@@ -227,8 +237,8 @@ class TotalKind:
             return live[0] if live else None
         return JoinedTotal(live, content.function, content.distinct, content.argument is None)
 
-    def size(self, bucket: RunningAggregate) -> int:
-        return len(bucket.entries())
+    def size(self, buckets: Collection[tuple[Key, RunningAggregate]]) -> int:
+        return sum([len(total.entries()) for _, total in buckets])
 
     def dump(self, bucket: RunningAggregate) -> list[Any]:
         return [list(entry) for entry in bucket.entries()]
@@ -279,8 +289,8 @@ class RankedTotalKind:
             return live[0] if live else None
         return JoinedRanks(live, self._make())
 
-    def size(self, bucket: RankedAggregate) -> int:
-        return len(bucket.entries())
+    def size(self, buckets: Collection[tuple[Key, RankedAggregate]]) -> int:
+        return sum([len(total.entries()) for _, total in buckets])
 
     def dump(self, bucket: RankedAggregate) -> list[Any]:
         return [list(entry) for entry in bucket.entries()]
@@ -312,8 +322,8 @@ class HeldTotalKind(TotalKind):
             return live[0] if live else None
         return HeldTotal.joined(live, self._content.function, self._content.argument is None)
 
-    def size(self, bucket: Any) -> int:
-        return int(bucket.kept())
+    def size(self, buckets: Collection[tuple[Key, Any]]) -> int:
+        return sum([total.kept() for _, total in buckets])
 
     def dump(self, bucket: Any) -> list[Any]:
         return list(bucket.dump())

@@ -6,9 +6,8 @@ Method:  a column is an index of buckets (buckets.py). Filling is generated code
          facts that filters, computes the key and appends. A stack treats sizes above the highest threshold
          of its rules as equal, and takes none below the lowest. Expiry is a sweep once per retention while
          the column is not empty, so a fact is visited about twice after it came, and unread facts expire too.
-         A sweep is put off, up to PATIENCE times, while some facts are live and there are few (`spare`; or
-         one a key, and the keys have not doubled): otherwise a key whose facts are further apart than the
-         retention goes and comes again each time.
+         A sweep is put off while some facts are live and it would take little away for good (`_may_wait`):
+         otherwise a key whose facts are further apart than the retention goes and comes again each time.
 Why not: a timer per fact, or expiry on look-up alone: the first costs more than the work, the second keeps
          facts forever that are never read.
 """
@@ -52,15 +51,20 @@ from dotr.tesla.ranked_totals import united
 from dotr.tesla.stretches import HeldLog, Stretch
 from dotr.tesla.thresholds import Threshold, write_size, write_test
 
-PATIENCE = 32
-"""How many sweeps in a row are put off."""
+PATIENCE, PATIENCE_WITH_MANY = 32, 4
+"""How many sweeps in a row are put off at most; with more facts than `spare`, one for each key."""
+
+GROWTH = 1.75
+"""A column with so many times the keys that its last sweep left is swept. With ever new keys it has twice as
+many after a retention, with keys that come again those that had expired are there again.
+"""
 
 
 class Column(Generic[B]):
     """Owns the facts that rules may still read at a position.
 
-    `filled`: `on_fill` was called; the engine resets it when it finds the column empty. `spare`: so many
-    facts are few, however old they are.
+    `filled`: `on_fill` was called; the engine resets it when it finds the column empty. `spare`: up to
+    so many facts, sweeps are put off for long.
     """
 
     def __init__(
@@ -76,7 +80,7 @@ class Column(Generic[B]):
         self.filled = False
         self.spare = 0
         self._swept = 0  # keys after the last sweep
-        self._put_off = 0  # sweeps since then
+        self._put_off = 0  # sweeps that were put off since then
         self.index: KeyIndex[B] = KeyIndex()
         self._on_fill = on_fill
         self._clock = clock
@@ -144,28 +148,28 @@ class Column(Generic[B]):
         self._swept, self._put_off = len(self.index), 0
 
     def tend(self, now: Time) -> bool:
-        """Sweep, unless that is put off. Returns whether a fact is left; one is not if all are older than
-        the retention.
+        """Sweep, unless that is put off. Returns whether a fact is left; none is if all are older than the
+        retention.
         """
-        if self._put_off < PATIENCE and self._may_wait(now - self.retention):
+        if self._may_wait(now - self.retention):
             self._put_off += 1
             return True
         self.sweep(now)
         return len(self.index) > 0
 
     def _may_wait(self, since: Time) -> bool:
-        """Whether there are few facts, and some are live. O(keys)."""
+        """Whether some fact is live, and a sweep would take little away that does not come again. O(keys)."""
         kind, buckets = self.kind, self.index.items()
-        if isinstance(kind, LastValueKind):
-            few = len(buckets) <= max(self.spare, 2 * self._swept)
-            return few and any(fact[0] >= since for _, fact in buckets)
-        if isinstance(kind, LogKind):
-            few = sum([len(log) for _, log in buckets]) <= self.spare
-            return few and any(log[-1][0] >= since for _, log in buckets)
-        if isinstance(kind, MonotonicStackKind):
-            few = sum([len(stack.facts) for _, stack in buckets]) <= self.spare
-            return few and any(stack.facts[-1][0] >= since for _, stack in buckets)
-        return False
+        if not isinstance(kind, LastValueKind | LogKind | MonotonicStackKind):
+            return False  # what leaves a total is subtracted when it is read
+        if len(buckets) > GROWTH * self._swept:
+            return False
+        patience = PATIENCE
+        if kind.size(buckets) > self.spare:
+            patience = PATIENCE_WITH_MANY if isinstance(kind, LastValueKind) else 0
+        if self._put_off >= patience:
+            return False
+        return any(kind.newest(bucket) >= since for _, bucket in reversed(buckets))
 
     def consume(self, facts: Collection[Fact]) -> None:
         """Remove facts from a log. Cost: a look-up and a shift each, or one pass where many share a key."""
@@ -195,7 +199,7 @@ class Column(Generic[B]):
 
     def size(self) -> int:
         """The number of facts, including expired ones not yet swept."""
-        return sum(self.kind.size(bucket) for _, bucket in self.index.items())
+        return self.kind.size(self.index.items())
 
     def dump(self) -> dict[str, list[Any]]:
         """The content as a plain value that shares nothing with it: facts, or totals by key."""

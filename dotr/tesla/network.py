@@ -93,7 +93,7 @@ MANY = 256
 """The limit of groups in one function: it is compiled when one of them first wakes."""
 
 SPARE, SPARE_OF_ONE = 1 << 16, 1 << 12
-"""How many facts columns may keep longer than needed, so as to be swept less often: in all, and each."""
+"""Up to how many facts in columns sweeps are put off for long (columns.py): in all of them, and in each."""
 
 
 @dataclass(slots=True, eq=False)

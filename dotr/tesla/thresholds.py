@@ -59,8 +59,8 @@ class Filtered:
 
 
 TABLES = 8
-"""For how many thresholds the terms that pass are kept. With others, sizes are compared, which takes a tenth
-longer a fact: a thousand tables could hold tens of millions of terms."""
+"""For how many thresholds in use the terms that pass are kept: a thousand tables could hold tens of millions
+of terms. With other thresholds sizes are compared, which takes a tenth longer a fact."""
 
 CARRIED = -1
 """The place of a measure that a fact of a base carries as its fifth part."""

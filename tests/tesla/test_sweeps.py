@@ -66,32 +66,42 @@ def test_a_rule_wakes_after_its_column_grew_and_was_swept_empty(
 
 
 @pytest.mark.parametrize("selection", ["LAST", "EACH"])
-@pytest.mark.parametrize("spare", [16, 200])
-def test_a_column_is_swept_when_it_has_many_facts_and_empty_when_none_is_live(
-    spare: int, selection: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("dotr.tesla.network.SPARE", spare)
+def test_a_column_of_ever_new_keys_is_swept_every_time_and_empty_when_none_is_live(selection: str) -> None:
     detector = TeslaDetector(program(f"{selection} C := H WITHIN 10 s FROM T"), CLOCK)
     (column,) = detector.network.columns.values()
     most = 0
     for time in range(200):
         detector.at(time * SECOND, {"H": facts(time * SECOND, range(3 * time, 3 * time + 3))}, True)
         most = max(most, column.size())
-    assert max(33, spare) <= most <= max(3 * 33, spare + 33) + 3  # three new keys a second, eleven in reach
+    assert 33 <= most <= 2 * 33 + 3  # three new keys a second, eleven seconds in reach
     detector.at((200 + 22) * SECOND, {}, True)
     assert column.size() == 0
     assert not detector.network.streams["S"].awake
 
 
+@pytest.mark.parametrize(("spare", "most"), [(0, 64), (100, 133), (10_000, 33 * (PATIENCE + 2))])
+def test_a_log_of_the_same_keys_grows_as_far_as_there_is_room(
+    spare: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dotr.tesla.network.SPARE", spare)
+    detector = TeslaDetector(program("EACH C := H WITHIN 10 s FROM T"), CLOCK)
+    (column,) = detector.network.columns.values()
+    sizes = []
+    for time in range(30 * PATIENCE):
+        detector.at(time * SECOND, {"H": facts(time * SECOND, range(3))}, True)
+        sizes.append(column.size())
+    assert most - 66 <= max(sizes) <= most
+    assert min(sizes[20:]) <= 36  # all that is out of reach goes, in the end
+
+
 def test_a_column_is_swept_in_the_end_although_it_has_few_facts() -> None:
     detector = TeslaDetector(program("LAST C := H WITHIN 10 s FROM T"), CLOCK)
     (column,) = detector.network.columns.values()
-    detector.at(0, {"H": facts(0, range(3))}, True)
     sizes = []
-    for time in range(5, 15 * (PATIENCE + 3), 5):  # a look every fifteen seconds
-        detector.at(time * SECOND, {"H": facts(time * SECOND, range(1))}, True)
+    for time in range(0, 15 * (PATIENCE + 6), 5):  # a look every fifteen seconds
+        detector.at(time * SECOND, {"H": facts(time * SECOND, range(4 if time < 30 else 1))}, True)
         sizes.append(column.size())
-    assert sizes[0] == sizes[10 * PATIENCE // 5 - 1] == 3
+    assert sizes[0] == sizes[3 * PATIENCE] == 4
     assert sizes[-1] == 1
 
 

@@ -204,11 +204,7 @@ def test_rules_of_one_shape_share_columns_and_code() -> None:
     assert len({run.__code__ for run in runs if run is not None}) == 1  # type: ignore[attr-defined]  # functions
 
 
-@pytest.mark.parametrize("spare", [4, 1_000])
-def test_state_is_bounded_by_the_horizon_whether_or_not_a_trigger_comes(
-    spare: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("dotr.tesla.network.SPARE", spare)
+def test_state_is_bounded_by_the_horizon_whether_or_not_a_trigger_comes() -> None:
     of = smoke(
         last(at("Heat"), within(50, "Smoke"), KEY),
         each(at("Rain"), before(50, "Heat"), equal("Rain.k", "Smoke.k")),
@@ -229,7 +225,7 @@ def test_state_is_bounded_by_the_horizon_whether_or_not_a_trigger_comes(
         key = f"<urn:x:{t}>"
         detector.at(t, {"Heat": [(t, (key, integer(t)), 0, "")], "Rain": [(t, (key, integer(t)), 0, "")]})
         most = max(most, sum(column.size() for column in detector.network.columns.values()))
-    assert most <= 3 * 51 + 2 * (101 + 21 + 31) + 8 + spare
+    assert most <= 2 * (51 + 101 + 21 + 31) + 8
     assert sum(detector.sizes().values()) <= 51 + 101 + 21 + 31
     detector.at(5_000, {})
     assert detector.sizes() == {"Fire": 0}

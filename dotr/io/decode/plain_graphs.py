@@ -139,8 +139,8 @@ def _parts(forms: Sequence[str], terms: Sequence[Term]) -> Iterator[Sequence[Ter
 
 
 def _differ(columns: Sequence[Sequence[Term]], places: Places) -> bool:
-    """Whether it is plain that no document says a triple twice: all have the same predicates, none twice
-    behind one subject, and each has subjects that differ.
+    """Whether it is plain that no document says a triple twice: all have the same predicates, none of them
+    twice behind the subject at one place, and in each document the subjects differ.
     """
     said: dict[int, set[Term]] = {}
     for subject, predicate, _ in places:
@@ -149,7 +149,7 @@ def _differ(columns: Sequence[Sequence[Term]], places: Places) -> bool:
             return False
         known.add(column[0])
     subjects = zip(*[columns[place] for place in said], strict=True)
-    return set(map(len, map(set, subjects))) == {len(said)}
+    return all(len(set(row)) == len(said) for row in subjects)
 
 
 def distinct(rows: Sequence[Triple]) -> list[Triple]:
