@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from typing import Any, TypeAlias
 from unittest.mock import patch
 
@@ -180,13 +181,23 @@ def test_rules_that_begin_alike_find_and_count_what_each_does_alone(world: World
 
 
 def _agree(counted: Passed, own: Passed) -> bool:
-    """Whether steps that are counted together here have the count of the last of them there. (Bindings that
-    are computed before a step can be counted are named with it, and do not fail there.)
+    """Whether as many are left where the same steps are done, though they may be done in another order and
+    several be counted together; and whether nothing is left in the end here if nothing is there. (Bindings
+    that are computed before a step can be counted are named with it, and may leave less.)
     """
-    left = iter((_last(step), count) for step, count in own)
-    ends = [(_last(step), count) for step, count in counted]
-    return all(end in left for end in ends) and ends[-1:] == [(_last(s), n) for s, n in own[-1:]]
+    here, there = _done(counted), _done(own)
+    less = any("WITH" in step.split(", ") for step, _ in counted)
+    if not less and (0 in here.values()) != (0 in there.values()):
+        return False
+    alike = here.keys() & there.keys()
+    return all(here[done] == there[done] or (less and here[done] < there[done]) for done in alike)
 
 
-def _last(step: str) -> str:
-    return step.removesuffix(", WITH").split(", ")[-1]
+def _done(passed: Passed) -> dict[tuple[str, ...], float]:
+    """The steps that are done → what is left; all, if that is not counted."""
+    done: list[str] = []
+    left = {}
+    for step, count in passed:
+        done += [name for name in step.split(", ") if name != "WITH"]
+        left[tuple(sorted(done))] = inf if count is None else count
+    return left
