@@ -52,7 +52,9 @@ from dotr.tesla.stretches import HeldLog, Stretch
 from dotr.tesla.thresholds import Threshold, write_size, write_test
 
 PATIENCE, PATIENCE_WITH_MANY = 32, 4
-"""How many sweeps in a row are put off at most; with more facts than `spare`, one for each key."""
+"""How many sweeps in a row are put off at most: of a column with at most `spare` facts, and of one with more
+that has one for each key.
+"""
 
 GROWTH = 1.75
 """A column with so many times the keys that its last sweep left is swept. With ever new keys it has twice as
@@ -63,8 +65,8 @@ many after a retention, with keys that come again those that had expired are the
 class Column(Generic[B]):
     """Owns the facts that rules may still read at a position.
 
-    `filled`: `on_fill` was called; the engine resets it when it finds the column empty. `spare`: up to
-    so many facts, sweeps are put off for long.
+    `filled`: `on_fill` was called; the engine resets it when it finds the column empty. `spare`: the greatest
+    number of facts with which sweeps are put off PATIENCE times.
     """
 
     def __init__(
