@@ -15,10 +15,6 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-MOST, LONGEST = 1 << 15, 256
-"""How many results are kept, and the length of the longest key whose result is."""
-
-
 class Memo(dict[K, V]):
     """Owns at most `limit` results of `function`; `memo[key]` computes a missing one.
 
@@ -26,9 +22,9 @@ class Memo(dict[K, V]):
     each time and not kept, so that the table is also bounded in bytes.
     """
 
-    __slots__ = ("_function", "_limit", "_longest")
+    __slots__ = ("__weakref__", "_function", "_limit", "_longest")
 
-    def __init__(self, function: Callable[[K], V], limit: int = MOST, longest: int = LONGEST) -> None:
+    def __init__(self, function: Callable[[K], V], limit: int = 1 << 15, longest: int = 256) -> None:
         super().__init__()
         self._function = function
         self._limit = limit

@@ -163,7 +163,7 @@ class Column(Generic[B]):
         """Whether some fact is live, and a sweep would take little away that does not come again. O(keys)."""
         kind, buckets = self.kind, self.index.items()
         if not isinstance(kind, LastValueKind | LogKind | MonotonicStackKind):
-            return False  # what leaves a total is subtracted when it is read
+            return False  # totals and what holds
         if len(buckets) > GROWTH * self._swept:
             return False
         patience = PATIENCE

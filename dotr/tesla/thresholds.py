@@ -27,7 +27,7 @@ from dotr.events import Fact, Time
 from dotr.expressions.value_operators import at_most, less
 from dotr.ir.expressions import Attribute, Call, Const, Expression
 from dotr.late import dataclass
-from dotr.rdf.memo import LONGEST, MOST, Memo
+from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term
 from dotr.rdf.values import EXACT, Single, decode
 from dotr.tesla.conditions import OWN
@@ -190,46 +190,32 @@ def write_size(
 
 def write_test(source: CodeSource, limit: Threshold, fact: str, values: str) -> None:
     """`continue` if a fact, of which `values` are the attributes, does not pass."""
-    table = None if limit.measure.place == CARRIED else _answers(limit)
-    if table is None:
+    answers = None if limit.measure.place == CARRIED else _answers(limit)
+    if answers is None:
         write_size(source, limit.measure, fact, values, limit.least)
         return
     term = f"{values}[{limit.measure.place}]"
-    source.line(f"passes = {source.name('answer', table.known.get)}({term})")
+    source.line(f"passes = {source.name('known', answers.get)}({term})")
     with source.block("if not passes"):
-        source.line(f"if passes is not None or not {source.name('learn', table.learn)}({term}): continue")
+        source.line(f"if passes is not None or not {source.name('answers', answers)}[{term}]: continue")
 
 
-class _Answers:
-    """Owns which of at most `MOST` terms pass a threshold. A look-up in a plain dictionary takes half the
-    time of one in a self-filling table (Memo).
-    """
-
-    def __init__(self, limit: Threshold) -> None:
-        self.known: dict[Term | None, bool] = {}
-        self._sign, self._inclusive, self._least = limit.measure.sign, limit.measure.inclusive, limit.least
-
-    def learn(self, term: Term | None) -> bool:
-        """Whether a term passes."""
-        size = _size(term, self._sign, self._inclusive)
-        passes = size is not None and size >= self._least
-        if term is None or len(term) <= LONGEST:
-            if len(self.known) >= MOST:
-                self.known.clear()
-            self.known[term] = passes
-        return passes
-
-
-def _answers(limit: Threshold) -> _Answers | None:
-    """For a threshold; None if as many are in use as there may be."""
+def _answers(limit: Threshold) -> Memo[Term | None, bool] | None:
+    """Whether terms pass a threshold; None if as many tables are in use as there may be."""
     key = limit.measure.sign, limit.measure.inclusive, limit.least
     found = _ANSWERS.get(key)
     if found is None and len(_ANSWERS) < TABLES:
-        found = _ANSWERS[key] = _Answers(limit)
+        sign, inclusive, least = key
+
+        def passes(term: Term | None) -> bool:
+            size = _size(term, sign, inclusive)
+            return size is not None and size >= least
+
+        found = _ANSWERS[key] = Memo(passes)
     return found
 
 
-_ANSWERS: WeakValueDictionary[tuple[int, bool, int], _Answers] = WeakValueDictionary()
+_ANSWERS: WeakValueDictionary[tuple[int, bool, int], Memo[Term | None, bool]] = WeakValueDictionary()
 
 
 @lru_cache(maxsize=4)
