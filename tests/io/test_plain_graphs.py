@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dotr.errors import DataError
@@ -14,6 +14,7 @@ from dotr.io.decode.json_lines import Lines, _values, raw_lines
 from dotr.io.decode.parsing import parse_triples
 from dotr.io.decode.plain_graphs import PlainGraphs
 
+XSD = "http://www.w3.org/2001/XMLSchema#"
 HEADS = [
     "",
     "PREFIX : <http://e.org/x#> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> ",
@@ -156,6 +157,14 @@ values = st.sampled_from(
         '"1"^^<http://www.w3.org/2001/XMLSchema#string>',
     ]
 )
+resembling = st.tuples(
+    st.sampled_from(["7", "0.5", "2026-01-01T00:00:00Z"]),
+    st.sampled_from(["integer", "decimal", "double", "dateTime"]),
+    st.integers(0, len(XSD) - 1),
+    st.sampled_from('#x "/<\\^.'),
+).map(lambda d: f'"{d[0]}"^^<{XSD[: d[2]]}{d[3]}{XSD[d[2] + 1 :]}{d[1]}>')
+"""Literals of a usual datatype with another character in its IRI."""
+values = st.one_of(*[values] * 7, resembling)
 blanks = st.sampled_from(["", " ", "  ", "\n", "\t", "\r\n"] * 4 + ["\x0b", "\x1c", "\xa0", " # x\n"])
 
 
@@ -321,6 +330,15 @@ def test_names_are_plain_or_not_whichever_came_before(
 def test_literals_whose_datatype_is_a_name_are_canonical(kind: str, texts: tuple[str, ...]) -> None:
     found = PlainGraphs(STREAM_BASE).parse([f':a :b "{text}"^^xsd:{kind} .' for text in texts], HEADS[1])
     assert found == [_parsed(f'{HEADS[1]}:a :b "{text}"^^xsd:{kind} .') for text in texts]
+
+
+@given(st.lists(resembling, min_size=1, max_size=3))
+@example(['"7"^^<http://www.w3#org/2001/XMLSchema#integer>'])
+def test_a_datatype_that_resembles_a_usual_one_is_not_taken_for_it(literals: list[str]) -> None:
+    texts = [f"<urn:x:a> <urn:x:b> {literal} ." for literal in literals]
+    found = PlainGraphs().parse(texts)
+    if found is not None:
+        assert found == [_parsed(text) for text in texts]
 
 
 def test_documents_of_the_form_of_those_before_are_read_by_columns() -> None:

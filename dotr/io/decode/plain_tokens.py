@@ -50,9 +50,9 @@ _CLOSED = regex(
     r"""(?:(?:<[^<>"\ \t]*+>|"(?:[^"\\\r\n]++|\\[^\r\n])*+"(?:@[A-Za-z0-9-]++|\^\^<[^<>"\ \t]*+>)?+)\n)*+""",
 )  # whatever is in them, they end where they end
 _AS_THEY_ARE = regex(
-    rf'(?:"(?:[ !#-\[\]-~]*+"|(?:0|-?[1-9][0-9]{{0,17}})"\^\^<{XSD}integer>'
-    rf'|-?(?:0|[1-9][0-9]{{0,17}}+)\.[0-9]{{0,16}}[1-9]"\^\^<{XSD}decimal>'
-    rf'|{USUAL_DATETIME}Z?+"\^\^<{XSD}dateTime>)\n)*+'
+    rf'(?:"(?:[ !#-\[\]-~]*+"|(?:0|-?[1-9][0-9]{{0,17}})"\^\^<{re.escape(XSD)}integer>'
+    rf'|-?(?:0|[1-9][0-9]{{0,17}}+)\.[0-9]{{0,16}}[1-9]"\^\^<{re.escape(XSD)}decimal>'
+    rf'|{USUAL_DATETIME}Z?+"\^\^<{re.escape(XSD)}dateTime>)\n)*+'
 )  # literals that are canonical, the usual ones
 _INTEGERS = regex(r"(?:(?:0|-?[1-9][0-9]{0,17})\n)*+")
 _NUMBERS = regex(r"(?:[+-]?[0-9]++(?:\.[0-9]++)?+\n)*+")
