@@ -59,7 +59,7 @@ class FactBatch:
         """Take an instant; its facts may wait."""
         time, came, facts, graph = known
         self.came(time, time, 1)
-        if self.waking is not None:
+        if self.waking is not None and (self.waiting or self.waking.isdisjoint(facts)):
             for name, found in facts.items():
                 self.waiting[name] += found
             if self.waking.isdisjoint(facts):

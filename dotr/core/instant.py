@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
+from operator import itemgetter
 from typing import TypeAlias
 
 from dotr.budget import BUDGET, OVERLONG, SLACK, Exhausted
@@ -36,6 +37,8 @@ from dotr.sparql.entries import Collector, Entry
 from dotr.sparql.full import Explosion
 
 Graphs: TypeAlias = Sequence[list[Triple]]
+
+Pick: TypeAlias = Callable[[Sequence[Triple]], Sequence[Triple]]
 
 OnState: TypeAlias = Callable[[Time, Sequence[Triple]], None]
 
@@ -83,6 +86,7 @@ class Instants:
         )
         self._mixture: list[Term] = []  # predicates of the last instant of several triples; their functions
         self._mixed: Mapping[Term, Collector] | None = None
+        self._read: Pick | None = None  # not known for a mixture that came once
         self._canonical: tuple[Materialiser, CanonicalExtractor] | None = None
         self._state: list[Triple] = []
         self.on_state: OnState | None = None
@@ -132,18 +136,27 @@ class Instants:
         Raises DataError, ProgramError for an instant in error; the next one is not affected.
         """
         if graphs is None:
-            return time, (), self._facts(time, ()), False
-        triples = instant_triples(graphs, time)
+            return time, (), self._facts(time, (), ()), False
+        triples = graphs[0] if len(graphs) == 1 else [triple for graph in graphs for triple in graph]
+        mixture = [p for subject, p, object_ in triples if subject[0] != "_" != object_[0]]
+        if len(mixture) < len(triples):  # there are blank nodes
+            triples = instant_triples(graphs, time)
+            mixture = [predicate for _, predicate, _ in triples]
+        if mixture != self._mixture:  # graphs that come one after the other are alike, most often
+            self._mix(mixture)
+        elif self._read is None:
+            self._read = self._reading(mixture)
         facts = self._collected(triples, time)
         if facts is None:
-            facts = self._facts(time, triples)
+            facts = self._facts(time, triples, triples if self._read is None else self._read(triples))
         if self.on_state is not None:
             self.on_state(time, self._state)
         return time, triples, facts, True
 
-    def _facts(self, time: Time, triples: Sequence[Triple]) -> Facts:
+    def _facts(self, time: Time, triples: Sequence[Triple], read: Sequence[Triple]) -> Facts:
+        """Both steps for an instant, of whose triples only `read` matter to the quick way."""
         try:
-            return self._once(self.enrich, self.extract, time, triples)
+            return self._once(self.enrich, self.extract, time, read)
         except ProgramError as error:
             if error.diagnostics[0].code not in AGAIN:
                 raise
@@ -208,16 +221,20 @@ class Instants:
         """Both steps for an instant of triples that are independent of each other. Each triple is charged to
         the queries it starts, so that as many instants are refused as with an overlay.
         """
-        if self.on_state is not None or not 0 < len(triples) <= self._budget // SLACK:
-            return None
-        mixture = [predicate for _, predicate, _ in triples]
-        if mixture != self._mixture:  # graphs that come one after the other are alike, most often
-            predicates = frozenset(mixture)
-            self._mixture = mixture
-            self._mixed = self._collectors[predicates] if len(predicates) <= _VARIETY else None
-        if self._mixed is None:
+        if self._mixed is None or self.on_state is not None or len(triples) > self._budget // SLACK:
             return None
         return self.extract.collected(dict.fromkeys(triples), self._mixed, time)
+
+    def _mix(self, mixture: list[Term]) -> None:
+        """Triples of these predicates come next."""
+        predicates = frozenset(mixture)
+        self._mixture, self._read = mixture, None
+        self._mixed = self._collectors[predicates] if 0 < len(predicates) <= _VARIETY else None
+
+    def _reading(self, mixture: Sequence[Term]) -> Pick:
+        """What picks the triples that matter from those of these predicates."""
+        read = [place for place, predicate in enumerate(mixture) if not self.enrich.ignores(predicate)]
+        return itemgetter(*read) if 1 < len(read) < len(mixture) else tuple
 
     def _collectors_of(self, predicates: frozenset[Term]) -> Mapping[Term, Collector] | None:
         if self._ontology or not all(map(self.enrich.inert, predicates)):

@@ -272,10 +272,11 @@ class Pipeline:
                 batch = self._batch()
             if pause is not None:
                 pause()
-            place = self.instants.entered(due, place, batch)
-            if place == len(due) or not batch.room:
-                continue
-            instant = due[place]
+            instant, start = due[place], place
+            if (graphs := instant[1]) is not None and len(graphs) == 1 == len(graphs[0]):
+                place = self.instants.entered(due, place, batch)
+                if place > start:
+                    continue
             place += 1
             try:
                 batch.put(look(*instant))  # type: ignore[arg-type]  # where nothing lasts all are graphs

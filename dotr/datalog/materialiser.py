@@ -244,6 +244,12 @@ class Materialiser:
             return False
         return predicate in self.reach.relations and not self._reads & {predicate, ALL}
 
+    def ignores(self, predicate: Term) -> bool:
+        """Whether no triple of this predicate will ever be read."""
+        if self._equalities is not None:  # what joins later may read it
+            return False
+        return (self._entries.get(predicate) or self._entry(predicate)) is _ignore
+
     # -- what an instant states
 
     def _entry(self, predicate: Term) -> Entry:

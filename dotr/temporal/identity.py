@@ -76,8 +76,11 @@ def match_hashes(time: Time, several: Sequence[tuple[Fact, ...]]) -> list[str]:
             trigger = facts[0]
             begun = blake2b(head + lines[trigger], digest_size=15).copy
         hash_ = begun()
-        for fact in facts[1:]:
-            hash_.update(lines[fact])
+        if len(facts) == 2:
+            hash_.update(lines[facts[1]])
+        else:
+            for fact in facts[1:]:
+                hash_.update(lines[fact])
         digests.append(hash_.digest())
     if len(digests) <= _SOME:
         return _letters(digests)

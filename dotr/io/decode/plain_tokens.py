@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from itertools import filterfalse
 from operator import itemgetter
 from typing import TypeAlias
 
@@ -95,6 +94,8 @@ class PlainTokens:
         """Token → its kind."""
         self._tables: dict[str, dict[str, Term]] = {}
         """Kind → tokens of it → their terms."""
+        self._learned: list[tuple[Collection[str], Collection[Term], str]] = []
+        """Tokens, terms and their kind that are in no other table yet."""
         self._marks = {BETWEEN: APART, **{mark: mark for mark in marks}}
         self._turtle = turtle
         self._prefixes: Mapping[str, str] = {}
@@ -114,6 +115,7 @@ class PlainTokens:
         self._size = 0
         self.terms.clear()
         self.kinds.clear()
+        self._learned.clear()
         self.kinds.update(self._marks)
         self.terms.update(zip(self._marks, self._marks, strict=True))
         if self._turtle:
@@ -207,7 +209,8 @@ class PlainTokens:
         try:
             return list(map(self._tables[kind].__getitem__, column))
         except KeyError:  # one is new, most often
-            if not self._known(column):
+            self._forget()
+            if not self._learn(set(column).difference(self._tables[kind])):
                 return None
         terms = list(map(self._tables[kind].get, column))
         return None if None in terms else terms  # type: ignore[return-value]  # none is None
@@ -218,44 +221,59 @@ class PlainTokens:
         self._wait = self._failed - 1
 
     def _known(self, tokens: Collection[str]) -> bool:
-        new = set(filterfalse(self.kinds.__contains__, tokens))
-        if not new:
+        """Whether all tokens are plain; then they are in `terms` and `kinds`."""
+        self._spread()
+        if all(map(self.kinds.__contains__, tokens)):
             return True
+        self._forget()
+        known = self._learn(set(tokens).difference(self.kinds))
+        self._spread()
+        return known
+
+    def _spread(self) -> None:
+        """Enter what was learned into `terms` and `kinds`, which documents of an expected form do without."""
+        for tokens, terms, kind in self._learned:
+            self.terms.update(zip(tokens, terms, strict=True))
+            self.kinds.update(dict.fromkeys(tokens, kind))
+        self._learned.clear()
+
+    def _forget(self) -> None:
+        """Begin anew if too much is remembered."""
         if self._size > _MOST:
             self.begin(self._prefixes)
-            new = set(tokens).difference(self.kinds)
-        first = set(map(_FIRST, new))
-        if first.isdisjoint('<"'):  # of a column, tokens are alike
-            return self._learn_words(new)
-        if len(first) > 1:
-            words = {token for token in new if token[0] not in '<"'}
-            iris = [token for token in new if token[0] == "<"]
-            texts = [token for token in new if token[0] == '"']
-            return self._learn_iris(iris) and self._learn_texts(texts) and self._learn_words(words)
-        return self._learn_iris(list(new)) if "<" in first else self._learn_texts(list(new))
 
-    def _learn(self, tokens: Collection[str], terms: Collection[Term], kind: str) -> bool:
+    def _learn(self, tokens: Collection[str]) -> bool:
+        """Enter tokens into the tables of their kinds. Those of a column are alike, most often."""
+        lines = "\n".join([*tokens, ""])
+        if self._turtle and _NAMES.fullmatch(lines) is not None:
+            return self._learn_names(tokens, lines)
+        first = set(map(_FIRST, tokens))
+        words = [token for token in tokens if token[0] not in '<"'] if first - {"<", '"'} else []
+        iris = [token for token in tokens if token[0] == "<"] if "<" in first else []
+        texts = [token for token in tokens if token[0] == '"'] if '"' in first else []
+        return self._learn_iris(iris) and self._learn_texts(texts) and self._learn_words(words)
+
+    def _enter(self, tokens: Collection[str], terms: Collection[Term], kind: str) -> bool:
         self._size += sum(map(len, tokens)) + sum(map(len, terms)) + _EACH * len(tokens)
-        self.terms.update(zip(tokens, terms, strict=True))
         self._tables[kind].update(zip(tokens, terms, strict=True))
-        self.kinds.update(dict.fromkeys(tokens, kind))
+        self._learned.append((tokens, terms, kind))
         return True
 
     def _learn_iris(self, tokens: list[str]) -> bool:
         terms: list[Term] | None = tokens if _all(_IRIS, tokens) else _asked(tokens)
-        return terms is not None and self._learn(tokens, terms, NODE)
+        return terms is not None and self._enter(tokens, terms, NODE)
 
     def _learn_texts(self, tokens: list[str]) -> bool:
         joined = "\n".join(tokens)
         if _AS_THEY_ARE.fullmatch(f"{joined}\n") is not None:
-            return self._learn(tokens, tokens, LITERAL)
+            return self._enter(tokens, tokens, LITERAL)
         if not _all(_TEXTS, tokens) or any(datatype in joined for datatype in _REWRITTEN):
             odd = [token for token in tokens if token[-1] in '">' or "@" in token]
             asked = _asked(odd)
             if asked is None:
                 return False
-            self._learn(odd, asked, LITERAL)
-            tokens = [token for token in tokens if token not in self.kinds]
+            self._enter(odd, asked, LITERAL)
+            tokens = list(set(tokens).difference(odd))
             if not _all(_TEXTS, tokens):
                 return False
         if not tokens:
@@ -267,29 +285,28 @@ class PlainTokens:
         terms.pop()
         if _AS_THEY_ARE.fullmatch(lines) is None:
             terms = [term if term[-1] == '"' else canonical_literal(term) for term in terms]
-        return self._learn(tokens, terms, LITERAL)
+        return self._enter(tokens, terms, LITERAL)
 
     def _in_full(self, lines: str, suffixes: Collection[str]) -> str | None:
         """Literals, each with its line end, whose datatypes are names, with their IRIs; None if one means
         nothing here. `suffixes`: what follows their strings.
         """
+        named = self._tables[NODE]
         for suffix in suffixes:
             name = suffix[2:]
             if suffix[:2] != "^^" or name[0] == "<":
                 continue
-            if not self._turtle or (name not in self.kinds and not self._learn_words([name])):
+            if not self._turtle or (name not in named and not self._learn_words([name])):
                 return None
-            lines = lines.replace(f"{suffix}\n", f"^^{self.terms[name]}\n")
+            lines = lines.replace(f"{suffix}\n", f"^^{named[name]}\n")
         return None if any(datatype in lines for datatype in _REWRITTEN) else lines
 
-    def _learn_words(self, tokens: Collection[str]) -> bool:
+    def _learn_words(self, tokens: list[str]) -> bool:
         """Labels, names and numbers."""
-        if self._turtle and _all(_NAMES, tokens):
-            return self._learn_names(tokens)
         labels = [token for token in tokens if token[0] == "_"]
         if not _all(_LABELS, labels):
             return False
-        self._learn(labels, labels, BLANK)
+        self._enter(labels, labels, BLANK)
         if len(labels) == len(tokens):
             return True
         if not self._turtle:
@@ -305,21 +322,25 @@ class PlainTokens:
                 canonical_literal(f'"{number}"^^<{XSD}{"decimal" if "." in number else "integer"}>')
                 for number in numbers
             ]
-        return self._learn_names(names) and self._learn(numbers, literals, LITERAL)
+        self._enter(numbers, literals, LITERAL)
+        return not names or self._learn_names(names, "\n".join([*names, ""]))
 
-    def _learn_names(self, names: Collection[str]) -> bool:
-        """Names, of the form of those that need no parser."""
-        parts = [name.partition(":") for name in names]
-        prefixes = {prefix for prefix, _, _ in parts}
+    def _learn_names(self, names: Collection[str], lines: str) -> bool:
+        """Names, of the form of those that need no parser; `lines` has each in a line."""
+        text, first = f"\n{lines}", lines.partition(":")[0]
+        alike = text.count(f"\n{first}:") == len(names)
+        prefixes = {first} if alike else {name.partition(":")[0] for name in names}
         spaces = self._prefixes
         if not spaces.keys() >= prefixes:
             return False
-        iris = [f"<{spaces[prefix]}{local}>" for prefix, _, local in parts]
+        for prefix in prefixes:
+            text = text.replace(f"\n{prefix}:", f"\n<{spaces[prefix]}")
+        iris = text.replace("\n", ">\n").split("\n")[1:-1]
         if not self._extended >= prefixes:
             if not _all(_IRIS, iris):
                 return False
             self._extended |= {p for p in prefixes if _all(_IRIS, [f"<{spaces[p]}{_ANY_LOCAL}>"])}
-        return self._learn(names, iris, NODE)
+        return self._enter(names, iris, NODE)
 
 
 def _splits(text: str) -> bool:
