@@ -147,6 +147,17 @@ def test_an_error_behind_many_graphs_has_its_place() -> None:
         assert len(found) >= 2_990
 
 
+def test_an_error_over_two_lines_behind_other_graphs_names_one_place() -> None:
+    """The parser's own count begins where it began to read."""
+    for name in ("log.nq", "log.trig"):
+        content = log(3_000, name.endswith("trig")) + b"<urn:g:x> <urn:\np> 1 .\n"
+        lines = content.count(b"\n")
+        for whole in (1, 1 << 24):
+            _, wrong, _ = read(content, name, 0, fail=True, whole=whole)
+            assert any(f"{name}:{lines - more}:" in wrong[0] for more in (0, 1))
+            assert "Parser error" not in wrong[0]
+
+
 def test_what_a_pipe_has_given_is_read_at_once() -> None:
     """A graph is there when the next one has begun with a quad, not later."""
     sent = log(4, trig=False).splitlines(keepends=True)

@@ -66,7 +66,8 @@ _READ_AHEAD = 25 * MAX_NESTING
 """Triple terms that may be begun in a stream without one statement coming out; a stack ends at 10,000."""
 
 _POSITION = regex(
-    r"^Parser error at (?:byte \d+|line \d+ (?:column \d+|between columns \d+ and \d+)|[^:]*): "
+    r"^Parser error (?:at (?:byte \d+|line \d+ (?:column \d+|between columns \d+ and \d+)|[^:]*)"
+    r"|between line \d+ column \d+ and line \d+ column \d+): "
 )
 _TRAILER = regex(r" \(line \d+\)$")
 
