@@ -5,9 +5,10 @@ Method:  the stream of by_hand.py: a hundred rooms, a graph a second, one in ten
          temperature below 100; the reading at most five minutes before. Rules: `LAST` with one threshold or
          ten, and `EACH`. Matches (rule, second, room, second and value of the reading) must be equal, row
          by row, for every query of Esper's and both ways of dotr's.
-         `warm`: facts in memory, matches counted, the best of eight rounds in a process (of 32, too, where
-         Esper is quickest: its machine compiles on for long). dotr's detector alone, thresholds in ON, as
-         many instants at once as a pipeline gives it; a match that several rules share counts for each.
+         `warm`: facts in memory, matches counted, the best of eight rounds a process in both (of 32, too,
+         where Esper is quickest: its machine compiles on for long). dotr's detector alone, thresholds in
+         ON, as many instants at once as a pipeline gives it; a match that several rules share counts for
+         each.
          `dictionary` is a loop by hand over the same facts.
          `files`: from file to file, starts included: Esper from CSV to CSV, dotr from JSON lines with Turtle
          in them to JSON lines with RDF in them. Processor time of the whole process in both, for the Java
@@ -216,12 +217,12 @@ def warm(
     result: Result,
 ) -> None:
     folder, thresholds = environment.folder, [str(above) for above in by_hand.thresholds(rules)]
-    cost, matches = detect.measure(counting(selection, rules), stream, max(3, repeats))
+    cost, matches = detect.measure(counting(selection, rules), stream, ROUNDS * repeats)
     what = f"{selection}, {rules} rule{'s' * (rules > 1)}, warm"
     result.rows.append({"what": what, "who": "dotr", "matches": matches, "µs a fact": cost})
     if rules == 1:
         loop = by_dictionary(selection, by_hand.thresholds(1)[0])
-        least, found = detect.measure(loop, stream, max(3, repeats))
+        least, found = detect.measure(loop, stream, ROUNDS * repeats)
         row = {"what": what, "who": "dictionary", "matches": found, "µs a fact": least}
         result.rows.append({**row, "ratio": least / cost})
     same, mine = [], detected(selection, rules, stream)
