@@ -39,6 +39,7 @@ from dotr.sparql.full import Explosion
 Graphs: TypeAlias = Sequence[list[Triple]]
 
 Pick: TypeAlias = Callable[[Sequence[Triple]], Sequence[Triple]]
+"""Some of an instant's triples."""
 
 OnState: TypeAlias = Callable[[Time, Sequence[Triple]], None]
 
@@ -84,9 +85,9 @@ class Instants:
         self._collectors: Memo[frozenset[Term], Mapping[Term, Collector] | None] = Memo(
             self._collectors_of, _MIXTURES
         )
-        self._mixture: list[Term] = []  # predicates of the last instant of several triples; their functions
-        self._mixed: Mapping[Term, Collector] | None = None
-        self._read: Pick | None = None  # not known for a mixture that came once
+        self._mixture: list[Term] = []  # predicates of the last instant's triples, in order
+        self._mixed: Mapping[Term, Collector] | None = None  # their functions, if it needed no overlay
+        self._read: Pick | None = None  # found when they come again
         self._canonical: tuple[Materialiser, CanonicalExtractor] | None = None
         self._state: list[Triple] = []
         self.on_state: OnState | None = None
@@ -137,10 +138,10 @@ class Instants:
         """
         if graphs is None:
             return time, (), self._facts(time, (), ()), False
-        triples = graphs[0] if len(graphs) == 1 else [triple for graph in graphs for triple in graph]
+        triples = _together(graphs)
         mixture = [p for subject, p, object_ in triples if subject[0] != "_" != object_[0]]
         if len(mixture) < len(triples):  # there are blank nodes
-            triples = instant_triples(graphs, time)
+            triples = _together(label_stream(graphs, time))
             mixture = [predicate for _, predicate, _ in triples]
         if mixture != self._mixture:  # graphs that come one after the other are alike, most often
             self._mix(mixture)
@@ -226,7 +227,9 @@ class Instants:
         return self.extract.collected(dict.fromkeys(triples), self._mixed, time)
 
     def _mix(self, mixture: list[Term]) -> None:
-        """Triples of these predicates come next."""
+        """Remember the predicates of an instant, in order, and the functions for them, if it needs no
+        overlay.
+        """
         predicates = frozenset(mixture)
         self._mixture, self._read = mixture, None
         self._mixed = self._collectors[predicates] if 0 < len(predicates) <= _VARIETY else None
@@ -234,7 +237,7 @@ class Instants:
     def _reading(self, mixture: Sequence[Term]) -> Pick:
         """What picks the triples that matter from those of these predicates."""
         read = [place for place, predicate in enumerate(mixture) if not self.enrich.ignores(predicate)]
-        return itemgetter(*read) if 1 < len(read) < len(mixture) else tuple
+        return itemgetter(*read) if 1 < len(read) < len(mixture) else tuple  # of one place it gives no tuple
 
     def _collectors_of(self, predicates: frozenset[Term]) -> Mapping[Term, Collector] | None:
         if self._ontology or not all(map(self.enrich.inert, predicates)):
@@ -251,5 +254,9 @@ def instant_triples(graphs: Graphs, time: Time) -> list[Triple]:
     for graph in graphs:
         for subject, _, object_ in graph:
             if subject[0] == "_" or object_[0] == "_":
-                return [triple for labelled in label_stream(graphs, time) for triple in labelled]
+                return _together(label_stream(graphs, time))
+    return _together(graphs)
+
+
+def _together(graphs: Graphs) -> list[Triple]:
     return graphs[0] if len(graphs) == 1 else [triple for graph in graphs for triple in graph]

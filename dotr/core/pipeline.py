@@ -272,11 +272,14 @@ class Pipeline:
                 batch = self._batch()
             if pause is not None:
                 pause()
-            instant, start = due[place], place
-            if (graphs := instant[1]) is not None and len(graphs) == 1 == len(graphs[0]):
+            graphs = due[place][1]
+            if graphs is not None and len(graphs) == 1 == len(
+                graphs[0]
+            ):  # with others it does nothing
                 place = self.instants.entered(due, place, batch)
-                if place > start:
+                if place == len(due) or not batch.room:
                     continue
+            instant = due[place]
             place += 1
             try:
                 batch.put(look(*instant))  # type: ignore[arg-type]  # where nothing lasts all are graphs

@@ -76,7 +76,7 @@ def match_hashes(time: Time, several: Sequence[tuple[Fact, ...]]) -> list[str]:
             trigger = facts[0]
             begun = blake2b(head + lines[trigger], digest_size=15).copy
         hash_ = begun()
-        if len(facts) == 2:
+        if len(facts) == 2:  # most often
             hash_.update(lines[facts[1]])
         else:
             for fact in facts[1:]:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dotr.core.deployment import Deployment
 from dotr.core.fact_batch import Known
-from dotr.core.instant import Instants
+from dotr.core.instant import Instants, instant_triples
 from dotr.events import Clock
 from dotr.lang import load_program
 from dotr.rdf.terms import RDF_TYPE, Triple, integer
@@ -44,8 +44,11 @@ def streams(draw: st.DrawFn) -> list[list[list[Triple]]]:
     """Instants; many have the predicates of the one before, in the same order."""
     found, of_instant = [], [draw(shapes)]
     for _ in range(draw(st.integers(2, 6))):
-        if draw(st.integers(0, 3)) == 0:
-            of_instant = draw(st.lists(shapes, min_size=1, max_size=2))
+        match draw(st.integers(0, 5)):
+            case 0:
+                of_instant = draw(st.lists(shapes, min_size=1, max_size=2))
+            case 1:
+                of_instant = [draw(st.permutations(sorted(OBJECTS)))[: len(ps)] for ps in of_instant]
         graphs = [[(draw(subjects), p, draw(st.sampled_from(OBJECTS[p]))) for p in ps] for ps in of_instant]
         found.append(graphs)
     return found
@@ -72,5 +75,7 @@ def test_an_instant_is_what_it_is_whatever_came_before(
     one = instants(query, entailment)
     for time, came in enumerate(stream):
         expected = facts(instants(query, entailment).overlaid(time, came))
-        assert facts(one.overlaid(time, came)) == expected
+        known = one.overlaid(time, came)
+        assert facts(known) == expected
+        assert known[1] == instant_triples(came, time)
         assert facts(one.overlaid(time, None)) == facts(instants(query, entailment).overlaid(time, None))

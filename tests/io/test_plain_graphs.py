@@ -13,8 +13,8 @@ from dotr.io.decode.documents import STREAM_BASE, Format
 from dotr.io.decode.json_lines import Lines, _values, raw_lines
 from dotr.io.decode.parsing import parse_triples
 from dotr.io.decode.plain_graphs import PlainGraphs
+from dotr.rdf.terms import XSD
 
-XSD = "http://www.w3.org/2001/XMLSchema#"
 HEADS = [
     "",
     "PREFIX : <http://e.org/x#> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> ",
@@ -121,7 +121,14 @@ nodes = st.sampled_from(
     ["<urn:x:a>", ":a", "xsd:b", "<http://e.org:80/a>", ":a-b", ":1", "xsd:a_b"] * 6
     + ["<http://e.org/(b)>", ":é"]
 )
-values = st.sampled_from(
+resembling = st.tuples(
+    st.sampled_from(["7", "0.5", "2026-01-01T00:00:00Z"]),
+    st.sampled_from(["integer", "decimal", "double", "dateTime"]),
+    st.integers(0, len(XSD) - 1),
+    st.sampled_from('#x "/<\\^.'),
+).map(lambda d: f'"{d[0]}"^^<{XSD[: d[2]]}{d[3]}{XSD[d[2] + 1 :]}{d[1]}>')
+"""Literals of a usual datatype with another character in its IRI."""
+usual = st.sampled_from(
     ["<urn:x:a>", ":a", "1", "-007", "2.50", "true", '"x"', '"x . y"', '"1"@en', '"1"@de-DE', '"1"^^xsd:b']
     * 6
     + [
@@ -157,14 +164,7 @@ values = st.sampled_from(
         '"1"^^<http://www.w3.org/2001/XMLSchema#string>',
     ]
 )
-resembling = st.tuples(
-    st.sampled_from(["7", "0.5", "2026-01-01T00:00:00Z"]),
-    st.sampled_from(["integer", "decimal", "double", "dateTime"]),
-    st.integers(0, len(XSD) - 1),
-    st.sampled_from('#x "/<\\^.'),
-).map(lambda d: f'"{d[0]}"^^<{XSD[: d[2]]}{d[3]}{XSD[d[2] + 1 :]}{d[1]}>')
-"""Literals of a usual datatype with another character in its IRI."""
-values = st.one_of(*[values] * 7, resembling)
+values = st.one_of(*[usual] * 7, resembling)
 blanks = st.sampled_from(["", " ", "  ", "\n", "\t", "\r\n"] * 4 + ["\x0b", "\x1c", "\xa0", " # x\n"])
 
 

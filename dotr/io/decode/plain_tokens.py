@@ -71,6 +71,9 @@ _REWRITTEN = (f'"^^<{XSD}string>', f'"^^{RDF_TYPE[: -len("type>")]}')
 _MOST, _EACH = 1 << 23, 200
 """Bytes of what is remembered, about, and of what each token takes beside its characters."""
 
+_WAITING = 256
+"""The greatest number of collections of tokens that are not in all tables yet: small ones take more room."""
+
 _FIRST = itemgetter(0)
 _LONGEST_WAIT = 64
 _LONG_PREFIX = 1 << 10
@@ -89,13 +92,14 @@ class PlainTokens:
 
     def __init__(self, marks: str, *, turtle: bool) -> None:
         self.terms: dict[str, Term] = {}
-        """Token → the term that it stands for; marks stand for themselves."""
+        """Token → the term that it stands for; marks stand for themselves. Without what `read` gave columns
+        of."""
         self.kinds: dict[str, str] = {}
-        """Token → its kind."""
+        """Token → its kind; of the same tokens."""
         self._tables: dict[str, dict[str, Term]] = {}
         """Kind → tokens of it → their terms."""
         self._learned: list[tuple[Collection[str], Collection[Term], str]] = []
-        """Tokens, terms and their kind that are in no other table yet."""
+        """What is in `_tables` and not yet in `terms` and `kinds`: tokens, their terms, their kind."""
         self._marks = {BETWEEN: APART, **{mark: mark for mark in marks}}
         self._turtle = turtle
         self._prefixes: Mapping[str, str] = {}
@@ -126,9 +130,9 @@ class PlainTokens:
             self._tables.setdefault(kind, {})[token] = self.terms[token]
 
     def read(self, text: str) -> tuple[list[str] | None, list[list[Term]] | None]:
-        """A text's tokens, in `terms` and `kinds` all of them, and the terms at each place of the form that
-        is expected, if the text has it again and again. No tokens where one is not plain, and for a while
-        behind that.
+        """A text's tokens, and the terms at each place of the form that is expected, if the text has it again
+        and again; if not, all tokens are in `terms` and `kinds`. No tokens where one is not plain, and for a
+        while behind that.
         """
         if self._wait:
             self._wait -= 1
@@ -210,7 +214,8 @@ class PlainTokens:
             return list(map(self._tables[kind].__getitem__, column))
         except KeyError:  # one is new, most often
             self._forget()
-            if not self._learn(set(column).difference(self._tables[kind])):
+            new = set(column).difference(self._tables[kind])
+            if any(map(self.kinds.__contains__, new)) or not self._learn(new):  # one is of another kind
                 return None
         terms = list(map(self._tables[kind].get, column))
         return None if None in terms else terms  # type: ignore[return-value]  # none is None
@@ -254,9 +259,13 @@ class PlainTokens:
         return self._learn_iris(iris) and self._learn_texts(texts) and self._learn_words(words)
 
     def _enter(self, tokens: Collection[str], terms: Collection[Term], kind: str) -> bool:
+        if not tokens:
+            return True
         self._size += sum(map(len, tokens)) + sum(map(len, terms)) + _EACH * len(tokens)
         self._tables[kind].update(zip(tokens, terms, strict=True))
         self._learned.append((tokens, terms, kind))
+        if len(self._learned) > _WAITING:
+            self._spread()
         return True
 
     def _learn_iris(self, tokens: list[str]) -> bool:
