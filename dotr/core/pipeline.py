@@ -273,9 +273,7 @@ class Pipeline:
             if pause is not None:
                 pause()
             graphs = due[place][1]
-            if graphs is not None and len(graphs) == 1 == len(
-                graphs[0]
-            ):  # with others it does nothing
+            if graphs is not None and len(graphs) == 1 == len(graphs[0]):
                 place = self.instants.entered(due, place, batch)
                 if place == len(due) or not batch.room:
                     continue

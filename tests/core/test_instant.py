@@ -41,16 +41,18 @@ shapes = st.lists(st.sampled_from(sorted(OBJECTS)), max_size=6)
 
 @st.composite
 def streams(draw: st.DrawFn) -> list[list[list[Triple]]]:
-    """Instants; many have the predicates of the one before, in the same order."""
-    found, of_instant = [], [draw(shapes)]
-    for _ in range(draw(st.integers(2, 6))):
-        match draw(st.integers(0, 5)):
-            case 0:
-                of_instant = draw(st.lists(shapes, min_size=1, max_size=2))
-            case 1:
-                of_instant = [draw(st.permutations(sorted(OBJECTS)))[: len(ps)] for ps in of_instant]
-        graphs = [[(draw(subjects), p, draw(st.sampled_from(OBJECTS[p]))) for p in ps] for ps in of_instant]
-        found.append(graphs)
+    """Instants; most have the predicates of the one before, or as many others, in the same order."""
+    found, predicates = [], [draw(shapes)]
+    for _ in range(draw(st.integers(1, 4))):
+        if draw(st.booleans()):
+            predicates = [draw(st.permutations([*ps, *OBJECTS]))[: len(ps)] for ps in predicates]
+        else:
+            predicates = draw(st.lists(shapes, min_size=1, max_size=2))
+        for _ in range(draw(st.integers(1, 3))):
+            graphs = [
+                [(draw(subjects), p, draw(st.sampled_from(OBJECTS[p]))) for p in ps] for ps in predicates
+            ]
+            found.append(graphs)
     return found
 
 
