@@ -22,6 +22,7 @@ HEADS = [
     "PREFIX : <http://e.org> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> ",
     "PREFIX : <http://e.org:8> PREFIX xsd: <urn:> ",
     "PREFIX : <http://e.org/?x=> PREFIX xsd: <http://e.org/a/> ",
+    "PREFIX : <http://e.org/x#> PREFIX xsd: <urn:x:a#b#> ",
     "PREFIX rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> PREFIX : <urn:a:b> ",
 ]
 PLAIN = [
@@ -330,6 +331,16 @@ def test_names_are_plain_or_not_whichever_came_before(
 def test_literals_whose_datatype_is_a_name_are_canonical(kind: str, texts: tuple[str, ...]) -> None:
     found = PlainGraphs(STREAM_BASE).parse([f':a :b "{text}"^^xsd:{kind} .' for text in texts], HEADS[1])
     assert found == [_parsed(f'{HEADS[1]}:a :b "{text}"^^xsd:{kind} .') for text in texts]
+
+
+def test_a_head_that_is_wrong_is_left_to_the_parser_though_nothing_uses_it() -> None:
+    """Two documents at once were read, one by itself was refused."""
+    head = "PREFIX : <urn:x:a#b#> "
+    assert _parsed(head + PLAIN[0]) is None
+    graphs = PlainGraphs(STREAM_BASE)
+    assert graphs.parse([PLAIN[0]] * 2, head) is None
+    assert graphs.parse([PLAIN[0]] * 2, head) is None
+    assert graphs.parse([PLAIN[0]] * 2) == [_parsed(PLAIN[0])] * 2
 
 
 @given(st.lists(resembling, min_size=1, max_size=3))

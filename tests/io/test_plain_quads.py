@@ -158,6 +158,14 @@ def test_an_error_over_two_lines_behind_other_graphs_names_one_place() -> None:
             assert "Parser error" not in wrong[0]
 
 
+def test_a_head_that_is_wrong_is_refused_though_nothing_uses_it() -> None:
+    content = b"PREFIX : <urn:x:a#b#>\n" + log(20, trig=True)
+    for whole in (1, 1 << 24):
+        found, wrong, _ = read(content, "log.trig", 0, fail=True, whole=whole)
+        assert not [item for item in found if not isinstance(item, Mark)]
+        assert "D2001" in wrong[0]
+
+
 def test_what_a_pipe_has_given_is_read_at_once() -> None:
     """A graph is there when the next one has begun with a quad, not later."""
     sent = log(4, trig=False).splitlines(keepends=True)

@@ -69,6 +69,7 @@ class PlainGraphs:
         self._base = base
         self._lines = lines
         self._head = ""
+        self._wrong = False  # the head is
         self._words = PlainTokens("." if lines else ".;,", turtle=not lines)
         self._form = ""  # of the documents before, with what is behind each
         self._places: Memo[str, Places | None] = Memo(lambda form: places_of(form[:-1]), limit=1 << 8)
@@ -77,8 +78,11 @@ class PlainGraphs:
     def parse(self, texts: Sequence[str], head: str = "") -> list[list[Triple]] | None:
         """The triples of each document behind `head`, canonical, without repeats; None: ask the parser."""
         if head != self._head:
-            self._head = head
-            self._words.begin(prefixes_of(head, self._base))
+            self._head, prefixes = head, prefixes_of(head, self._base)
+            self._wrong = prefixes is None
+            self._words.begin(prefixes or {})
+        if self._wrong:
+            return None
         text = self._joined(texts)
         tokens, columns = self._words.read(text)
         if tokens is None:

@@ -173,7 +173,10 @@ class _PlainQuads:
             return 0
         found = DECLARED.match(self.rest.decode("utf-8", "replace"))
         head = found[0] if found is not None and "\ufffd" not in found[0] else ""
-        self._words.begin(prefixes_of(head, self._base))
+        prefixes = prefixes_of(head, self._base)
+        if prefixes is None:
+            return 0
+        self._words.begin(prefixes)
         self.declared = " ".join(head.split())
         return len(head.encode())
 

@@ -249,13 +249,14 @@ class PlainTokens:
 
     def _learn(self, tokens: Collection[str]) -> bool:
         """Enter tokens into the tables of their kinds. Those of a column are alike, most often."""
-        lines = "\n".join([*tokens, ""])
-        if self._turtle and _NAMES.fullmatch(lines) is not None:
-            return self._learn_names(tokens, lines)
         first = set(map(_FIRST, tokens))
-        words = [token for token in tokens if token[0] not in '<"'] if first - {"<", '"'} else []
-        iris = [token for token in tokens if token[0] == "<"] if "<" in first else []
-        texts = [token for token in tokens if token[0] == '"'] if '"' in first else []
+        if first.isdisjoint('<"'):
+            return self._learn_words(tokens)
+        if len(first) == 1:
+            return self._learn_iris(list(tokens)) if "<" in first else self._learn_texts(list(tokens))
+        words = [token for token in tokens if token[0] not in '<"']
+        iris = [token for token in tokens if token[0] == "<"]
+        texts = [token for token in tokens if token[0] == '"']
         return self._learn_iris(iris) and self._learn_texts(texts) and self._learn_words(words)
 
     def _enter(self, tokens: Collection[str], terms: Collection[Term], kind: str) -> bool:
@@ -310,8 +311,11 @@ class PlainTokens:
             lines = lines.replace(f"{suffix}\n", f"^^{named[name]}\n")
         return None if any(datatype in lines for datatype in _REWRITTEN) else lines
 
-    def _learn_words(self, tokens: list[str]) -> bool:
+    def _learn_words(self, tokens: Collection[str]) -> bool:
         """Labels, names and numbers."""
+        lines = "\n".join([*tokens, ""])
+        if self._turtle and _NAMES.fullmatch(lines) is not None:
+            return not tokens or self._learn_names(tokens, lines)
         labels = [token for token in tokens if token[0] == "_"]
         if not _all(_LABELS, labels):
             return False
@@ -357,9 +361,9 @@ def _splits(text: str) -> bool:
     return text.isascii() and not any(blank in text for blank in _OTHER_BLANKS)
 
 
-def prefixes_of(head: str, base: str | None) -> dict[str, str]:
-    """The prefixes that a head declares; none where it is wrong, or might make documents grow without
-    measure: the parser says why.
+def prefixes_of(head: str, base: str | None) -> dict[str, str] | None:
+    """The prefixes that a head declares; none where they might make documents grow without measure. None if
+    it is wrong: the parser says why.
     """
     if not head:
         return {}
@@ -368,7 +372,7 @@ def prefixes_of(head: str, base: str | None) -> dict[str, str]:
         if list(parser) or max(map(len, parser.prefixes.values()), default=0) > _LONG_PREFIX:
             return {}
     except SyntaxError:
-        return {}
+        return None
     return parser.prefixes
 
 
