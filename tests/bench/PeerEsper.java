@@ -210,6 +210,10 @@ public final class PeerEsper {
     return system.getProcessCpuTime() / 1e9;
   }
 
+  static double own() {
+    return ManagementFactory.getThreadMXBean().getCurrentThreadCpuTime() / 1e9;
+  }
+
   public static void main(String[] given) throws Exception {
     boolean files = given[0].equals("files"), plain = given[1].equals("plain");
     Path facts = Path.of(given[3]), written = Path.of(given[4]);
@@ -221,7 +225,7 @@ public final class PeerEsper {
     Configuration configuration = configuration(plain);
     EPCompiled compiled = EPCompilerProvider.getCompiler()
         .compile(statements(given[2], thresholds), new CompilerArguments(configuration));
-    List<String> seconds = new ArrayList<>();
+    List<String> seconds = new ArrayList<>(), alone = new ArrayList<>();
     long found = 0;
     if (files) {
       try (BufferedReader in = Files.newBufferedReader(facts);
@@ -240,17 +244,19 @@ public final class PeerEsper {
       for (int round = 0; round <= rounds; round++) {
         try (BufferedWriter out = round < rounds ? null : Files.newBufferedWriter(written)) {
           Deployed deployed = new Deployed(configuration, compiled, plain, out);
-          double start = cpu();
+          double start = cpu(), began = own();
           for (Sent sent : events) {
             deployed.take(sent);
           }
           if (round < rounds) {
+            alone.add(String.format(java.util.Locale.ROOT, "%.3f", own() - began));
             seconds.add(String.format(java.util.Locale.ROOT, "%.3f", cpu() - start));
           }
           found = deployed.found();
         }
       }
     }
-    System.out.println("{\"matches\": " + found + ", \"seconds\": [" + String.join(", ", seconds) + "]}");
+    System.out.println("{\"matches\": " + found + ", \"seconds\": [" + String.join(", ", seconds)
+        + "], \"alone\": [" + String.join(", ", alone) + "]}");
   }
 }
