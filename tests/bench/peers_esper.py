@@ -5,7 +5,7 @@ Method:  the stream of by_hand.py: a hundred rooms, a graph a second, one in ten
          temperature below 100; the reading at most five minutes before. Rules: `LAST` with one threshold or
          ten, and `EACH`. Matches (rule, second, room, second and value of the reading) must be equal, row
          by row, for every query of Esper's and both ways of dotr's.
-         `warm`: facts in memory, matches counted, the best of eight rounds a process in both (of 32, too,
+         `warm`: facts in memory, matches counted, the best of eight rounds a repeat in both (of 32, too,
          where Esper is quickest: its machine compiles on for long). dotr's detector alone, thresholds in
          ON, as many instants at once as a pipeline gives it; a match that several rules share counts for
          each.

@@ -315,7 +315,7 @@ class PlainTokens:
         """Labels, names and numbers."""
         lines = "\n".join([*tokens, ""])
         if self._turtle and _NAMES.fullmatch(lines) is not None:
-            return not tokens or self._learn_names(tokens, lines)
+            return self._learn_names(tokens, lines)
         labels = [token for token in tokens if token[0] == "_"]
         if not _all(_LABELS, labels):
             return False
@@ -336,10 +336,12 @@ class PlainTokens:
                 for number in numbers
             ]
         self._enter(numbers, literals, LITERAL)
-        return not names or self._learn_names(names, "\n".join([*names, ""]))
+        return self._learn_names(names, "\n".join([*names, ""]))
 
     def _learn_names(self, names: Collection[str], lines: str) -> bool:
         """Names, of the form of those that need no parser; `lines` has each in a line."""
+        if not names:
+            return True
         text, first = f"\n{lines}", lines.partition(":")[0]
         alike = text.count(f"\n{first}:") == len(names)
         prefixes = {first} if alike else {name.partition(":")[0] for name in names}
