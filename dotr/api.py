@@ -51,7 +51,7 @@ from dotr.ir import Program
 from dotr.lang import load_program
 from dotr.late import replace
 from dotr.rdf.terms import Triple
-from dotr.temporal.engine_record import Restored
+from dotr.tesla.state import Restored
 
 if TYPE_CHECKING:
     import rdflib

@@ -28,9 +28,9 @@ from dotr.core.overwork import LeftOut
 from dotr.errors import Diagnostic, ProgramError
 from dotr.events import Clock, Composite, Fact, RawMatch, Time
 from dotr.late import dataclass
-from dotr.temporal.engine_record import Detector
 from dotr.temporal.partitions import RuleComponentGroup, bucket
 from dotr.temporal.stages import Passed, summed
+from dotr.tesla.detector import TeslaDetector
 
 TickFacts = Callable[[Time], Mapping[str, Sequence[Fact]]]
 """What the background alone answers at an instant without a graph."""
@@ -226,7 +226,7 @@ class Detecting:
     def _with_silence(
         self,
         group: RuleComponentGroup,
-        detector: Detector,
+        detector: TeslaDetector,
         bounds: tuple[Time | None, Time | None],
         known: Iterable[Known],
         span: Span,
@@ -273,7 +273,7 @@ class Detecting:
     def silent(
         self,
         group: RuleComponentGroup,
-        detector: Detector,
+        detector: TeslaDetector,
         after: Time,
         heard: Time | None,
         bound: Time,

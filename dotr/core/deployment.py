@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from dotr.budget import BUDGET, UNLIMITED
 from dotr.collecting import uncollected
 from dotr.core.ahead import Ahead, ahead
-from dotr.core.detect import ENGINES, TESLA
+from dotr.core.detect import open_detector
 from dotr.core.emit import Emitter
 from dotr.core.enrich import enricher, reopened
 from dotr.core.funnel import FactCounts
@@ -29,21 +29,28 @@ from dotr.ir import Every, Program
 from dotr.late import dataclass, replace
 from dotr.rdf.mapped_columns import Content
 from dotr.rdf.terms import Triple
-from dotr.temporal.engine_record import Detector, LiteralDetector, RuleReach
 from dotr.temporal.partitions import By, Partitioning
 from dotr.temporal.refusals import RefusedTrigger, fail
 from dotr.temporal.silences import Silence
+from dotr.tesla.detector import TeslaDetector
+from dotr.tesla.digest import rule_digests
+from dotr.tesla.partitioning import plan_batch
+from dotr.tesla.plan import RulePlan
+from dotr.tesla.references import RuleReach, rule_reaches
+from dotr.tesla.silence import silence
+from dotr.tesla.thresholds import sizes
 
 if TYPE_CHECKING:
     from dotr.core.jumps import Jumps
     from dotr.reference.oracle import Oracle
+    from dotr.reference.tesla import LiteralTesla
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """How a program is compiled; no setting changes an event.
 
-    `materialize_all`: also derive and keep what no query can reach. `detector`: the temporal engine's name.
+    `materialize_all`: also derive and keep what no query can reach.
     `apart`: facts travel between extraction and detection, as in a batch: each stream has its own facts.
     `budget`: units of work (budget.py) of an instant's Datalog, of a query at it, of what holds at a point,
     of a rule at a trigger fact; `trigger_budget`: replaces `budget` for the last; `holding_budget`: of what
@@ -51,7 +58,6 @@ class Settings:
     """
 
     materialize_all: bool = False
-    detector: str = TESLA
     apart: bool = False
     budget: int = BUDGET
     trigger_budget: int | None = None
@@ -84,7 +90,6 @@ class Deployment:
         self._stated = background
         self.settings = settings
         self._closed = closed
-        self._engine = ENGINES[settings.detector]
 
     @property
     def background(self) -> Collection[Triple]:
@@ -113,7 +118,7 @@ class Deployment:
     @cached_property
     def instants(self) -> Instants:
         """Finds the facts of an instant, where nothing lasts."""
-        shares = None if self.settings.apart or self.program.lars.rules else self._engine.shares
+        shares = None if self.settings.apart or self.program.lars.rules else sizes
         with uncollected():
             return Instants(self.program, self.enrich, shares=shares, budget=self.settings.budget)
 
@@ -132,7 +137,7 @@ class Deployment:
 
     def silent(self, program: Program, standing: Collection[str]) -> Silence:
         """`silence` of a program that holds for a while; `standing`: queries that may have facts then."""
-        return self._engine.silence(program, standing)
+        return silence(program, standing)
 
     def ahead(self, max_jump: Time | None) -> Ahead:
         """How far apart instants may lie; `max_jump` in µs, None for no limit."""
@@ -141,14 +146,14 @@ class Deployment:
     @cached_property
     def reaches(self) -> list[RuleReach]:
         """Per rule, what it keeps and what can influence it."""
-        return self._engine.reaches(self.program)
+        return rule_reaches(self.program)
 
     @property
     def emitter(self) -> Emitter:
         with uncollected():
             return Emitter(self.program)
 
-    def detector(self, clock: Clock, on_refused: RefusedTrigger = fail, parts: int = 1) -> Detector:
+    def detector(self, clock: Clock, on_refused: RefusedTrigger = fail, parts: int = 1) -> TeslaDetector:
         """A new detector for the facts that `instants` finds. `on_refused` gets trigger facts that take a
         rule more than the budget. `parts`: the detector has the keys of one of that many parts.
         """
@@ -159,7 +164,7 @@ class Deployment:
         extract = None if none else self.instants.extract
         same, filtered = ({}, {}) if extract is None else (extract.same, extract.filtered)
         with uncollected():
-            return self._engine.open(self.program, clock, same, filtered, budget, on_refused, holding)
+            return open_detector(self.program, clock, same, filtered, budget, on_refused, holding)
 
     def fact_counts(self) -> FactCounts:
         """Counts the facts that `instants` finds."""
@@ -167,17 +172,19 @@ class Deployment:
         bases = {stream: base for stream, (base, _, _) in extract.filtered.items()}
         return FactCounts(extract.same, bases, self.program.standing)
 
-    def rule_plans(self) -> Sequence[Any]:
-        """How each rule is detected, in program order, as its engine shows it."""
-        return self._engine.plans(self.detector(Clock()))
+    def rule_plans(self) -> Sequence[RulePlan]:
+        """How each rule is detected, in program order."""
+        return sorted(self.detector(Clock()).network.plans, key=lambda plan: plan.index)
 
-    def literal_detector(self, clock: Clock) -> LiteralDetector:
+    def literal_detector(self, clock: Clock) -> LiteralTesla:
         """The literal reading of detection alone."""
-        return self._engine.literal(self.program, clock)
+        from dotr.reference.tesla import LiteralTesla  # noqa: PLC0415  # start-up: few runs verify
+
+        return LiteralTesla(self.program, clock)
 
     def digests(self) -> Sequence[str]:
         """The digest that identifies the state of each rule, in program order."""
-        return self._engine.digests(self.program)
+        return rule_digests(self.program)
 
     def oracle(self) -> Oracle:
         """The literal reading of the same program over the same background."""
@@ -196,7 +203,7 @@ class Deployment:
 
     def partitioning(self, by: By = By.AUTO, *, together: bool = False) -> Partitioning:
         """How detection can be cut, by key and by time. `together`: one task computes what holds."""
-        return self._engine.partitioning(self.program, by, together, lambda: self.standing)
+        return plan_batch(self.program, by, together, lambda: self.standing)
 
     def part(self, rules: Iterable[int]) -> Deployment:
         """A program of some of the rules, which refer to no others; for detection alone."""

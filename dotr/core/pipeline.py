@@ -34,8 +34,9 @@ from dotr.errors import DataError, DotrError, ProgramError
 from dotr.events import Clock, Composite, RawMatch, Time
 from dotr.ir import Program
 from dotr.rdf.terms import Triple
-from dotr.temporal.engine_record import Detector, Restored
 from dotr.temporal.stages import Passed
+from dotr.tesla.detector import TeslaDetector
+from dotr.tesla.state import Restored
 
 if TYPE_CHECKING:
     from dotr.core.jumps import Jump
@@ -87,7 +88,7 @@ class Pipeline:
         self.clock: Clock | None = None
         self._on_refused, self._on_finding = on_refused, on_finding
         self._left_out = LeftOut(on_overworked, on_finding)
-        self._detect: Detector | None = None
+        self._detect: TeslaDetector | None = None
         self._oracle = deployment.oracle() if verify else None
         self._emit, self._tally = deployment.emitter, Tally(self.program)
         self._lasting: LastingInstants | None = None  # where something lasts
@@ -127,7 +128,7 @@ class Pipeline:
         later = {} if self._lasting is None else self._lasting.programs_ahead()
         return ahead(self._silence, self._max_jump, {t: silent(p, p.selects) for t, p in later.items()})
 
-    def _new_detector(self, clock: Clock) -> Detector:
+    def _new_detector(self, clock: Clock) -> TeslaDetector:
         if self._lasting is not None:
             self._tally.facts = FactCounts(standing=self.program.standing)
             return self.deployment.detecting(self.program).detector(clock, self._left_out.take)

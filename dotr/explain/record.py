@@ -27,11 +27,11 @@ from dotr.lars.reach import horizon
 from dotr.late import dataclass, replace
 from dotr.rdf.terms import Term, Triple
 from dotr.reference.tesla import fact_key
-from dotr.temporal.engine_record import Restored
 from dotr.temporal.identity import match_hash
 from dotr.temporal.silences import ENDLESS
 from dotr.tesla.digest import rule_digests, timeline_digest
 from dotr.tesla.references import depths, horizons
+from dotr.tesla.state import Restored
 
 TRIM = 63
 """What is too old is forgotten when so many graphs have come, and one more: a mask."""

@@ -1,9 +1,7 @@
-"""The interface of temporal engines.
+"""What detection shares with those who run, count and cut it.
 
-Place:   below tesla/ and core/. core/detect.py has the engines by name; the code that runs, counts, cuts or
-         names detection depends on these modules and on no engine.
+Place:   below tesla/ and core/.
 
-engine_record.py   what a deployment takes from an engine, and the interface of its detectors
 stages.py          how far facts got
 silences.py        which ticks matter while no graph comes
 partitions.py      how detection is cut, and the part of a fact

@@ -25,7 +25,6 @@ from dotr.ir.program import Program
 from dotr.late import dataclass
 from dotr.rdf.order import values_key
 from dotr.rdf.terms import Term
-from dotr.temporal.engine_record import Restored
 from dotr.temporal.identity import match_hash
 from dotr.temporal.refusals import RefusedTrigger, fail
 from dotr.temporal.stages import Counts, Passed, counts
@@ -35,6 +34,7 @@ from dotr.tesla.columns import Column
 from dotr.tesla.digest import rule_digests
 from dotr.tesla.network import Network, Options, RuleBundle, StreamWiring
 from dotr.tesla.references import Occasion, due, next_tick
+from dotr.tesla.state import Restored
 from dotr.tesla.thresholds import Filtered
 from dotr.tesla.timeline import Timeline
 

@@ -23,12 +23,11 @@ from typing import TypeAlias
 from dotr.events import Time
 from dotr.ir import Every, Program
 from dotr.late import replace
-from dotr.temporal.engine_record import RuleReach
 from dotr.temporal.partitions import By, Partitioning, RuleComponent, RuleComponentGroup
 from dotr.temporal.silences import ENDLESS
 from dotr.tesla.held_keys import held_reason
 from dotr.tesla.partition_keys import stream_keys, unlinked
-from dotr.tesla.references import references, rule_reaches
+from dotr.tesla.references import RuleReach, references, rule_reaches
 from dotr.tesla.silence import silence
 
 SIMILAR = 8

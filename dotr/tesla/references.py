@@ -13,7 +13,22 @@ from typing import TypeAlias, assert_never
 from dotr.events import Fact, Time
 from dotr.ir.program import Program
 from dotr.ir.rules import Between, Every, Position, Rule, Window, Within
-from dotr.temporal.engine_record import RuleReach
+from dotr.late import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class RuleReach:
+    """How far back a rule looks, and how far back its events can depend on the past.
+
+    `kept`: how long facts are stored for it (its horizon): the deepest of its windows. `influence`: how far
+    back its events can depend on the past, through the rules that it reads; None: on all of it, `why`;
+    `root`: because of the rule itself, not of one that it reads.
+    """
+
+    kept: Time
+    influence: Time | None
+    why: str = ""
+    root: bool = False
 
 
 def depths(rule: Rule) -> dict[str, Time]:

@@ -18,7 +18,7 @@ from dotr.errors import EngineError
 from dotr.events import Time
 from dotr.ir.program import Program
 from dotr.ir.rules import Position, Rule
-from dotr.temporal.engine_record import Restored
+from dotr.late import dataclass
 from dotr.tesla.column_spec import RankedTotal
 from dotr.tesla.columns import Column
 from dotr.tesla.network import Network
@@ -33,6 +33,15 @@ In version 1 facts of a base had no size: it followed from their values. In vers
 fact's age kept facts where now there is a running total. In version 3 rules that differ in thresholds had a
 running total each.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """The result of a restore: rules that kept their state, that start empty, that no longer exist."""
+
+    kept: tuple[str, ...]
+    empty: tuple[str, ...]
+    gone: tuple[str, ...]
 
 
 def _positions(rule: Rule) -> list[Position]:
