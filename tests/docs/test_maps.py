@@ -41,45 +41,6 @@ def test_every_room_is_on_the_map() -> None:
     assert [room for room in sorted(rooms) if f"`{room}/`" not in text] == []
 
 
-def test_no_module_is_longer_than_can_be_held_in_mind() -> None:
-    lengths = {path.relative_to(ROOT): path.read_text("utf-8").count("\n") for path in CODE.rglob("*.py")}
-    assert len(lengths) > 300
-    assert {str(path): length for path, length in lengths.items() if length > 500} == {}
-
-
-def test_no_class_name_stands_for_two_things() -> None:
-    homes: dict[str, list[str]] = {}
-    for path in sorted(CODE.rglob("*.py")):
-        for name in re.findall(r"^class (_?[A-Z]\w*)", path.read_text("utf-8"), re.MULTILINE):
-            homes.setdefault(name, []).append(str(path.relative_to(ROOT)))
-    assert len(homes) > 500
-    assert {name: paths for name, paths in homes.items() if len(paths) > 1} == {}
-
-
-PARALLEL = {
-    ("cli",),  # a verb a file
-    ("ir",),
-    ("lang", "checks"),
-    ("lang", "grammar"),
-    ("lang", "operators"),
-    ("lang", "pages"),
-    ("reference",),
-    ("reference", "operators"),
-    ("tesla", "operators"),
-}
-"""Rooms whose files are named after the same parts of the languages, each by its own look at them."""
-
-
-def test_no_module_name_stands_for_two_things() -> None:
-    homes: dict[str, list[str]] = {}
-    for path in sorted(CODE.rglob("*.py")):
-        room = path.relative_to(CODE).parent
-        if path.name != "__init__.py" and room.parts not in PARALLEL:
-            homes.setdefault(path.name, []).append(str(room))
-    assert len(homes) > 300
-    assert {name: rooms for name, rooms in homes.items() if len(rooms) > 1} == {}
-
-
 def test_docstrings_name_files_that_are_there() -> None:
     there = {path.name for path in ROOT.rglob("*.py")} | {"dotr-submit.py"}
     missing: dict[str, list[str]] = {}
