@@ -9,7 +9,7 @@ Method:  the strata run over an empty overlay (stratum_evaluation.py): each rule
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -29,7 +29,7 @@ from dotr.datalog.schema import (
     is_schema_predicate,
     reads_equality,
 )
-from dotr.datalog.statements import triples_in
+from dotr.datalog.statements import Marks, triples_in
 from dotr.datalog.strata import check_recursion, check_rules, stratify
 from dotr.datalog.stratum_evaluation import StratumEvaluator
 from dotr.errors import Diagnostic, ProgramError, Severity
@@ -98,16 +98,18 @@ def close_background(
     limit: int = BACKGROUND_LIMIT,
     budget: int = UNLIMITED,
     derived: dict[Relation, set[Row]] | None = None,
+    known: Iterable[Triple] = (),
 ) -> Closed:
     """Close `background`; `needed` are the relations that queries read, None for all. `derived` is filled
-    with the keys of rows that are not stated, by relation.
+    with the keys of rows that are not stated, by relation. `known`: schema that may come to follow from more
+    than `background`; rules are instantiated over it, too.
 
     Raises ProgramError for rules that are unsafe, not stratifiable, may not terminate, derive more than
     `limit` rows of a relation (D4001), or take more than `budget` units of work (D4003).
     """
     refuse(check_rules(rules))
     needed = None if needed is None else tuple(needed)
-    schema: set[Triple] = set()
+    schema = set(known)
     while True:
         instantiated = instantiate(rules, background, _close_plainly, schema)
         wanted = _wanted(instantiated, needed)
@@ -140,15 +142,21 @@ def load_background(
     needed: Iterable[Relation] | None = None,
     start: int = 0,
     end: int | None = None,
+    marks: Mapping[Relation, bytes] | None = None,
 ) -> Closed:
     """Load what `Closed.save` wrote from `data[start:end]`, under the same rules and needs (the caller
-    compares `fingerprint`). A large index keeps reading `data`.
+    compares `fingerprint`). A large index keeps reading `data`. `marks`: what is stated, if that is to change
+    (maintenance.py).
 
     Raises EngineError D5101 for bytes that are damaged or of another version.
     """
     parts = saved_parts.places(data, start, end)
     index = Background.load(data, *parts[0])
-    instantiated = instantiate(rules, tuple(_schema_of(index, rules)), _as_it_is)
+    schema = tuple(_schema_of(index, rules))
+    instantiated = instantiate(rules, schema, _as_it_is)
+    if marks is not None and _needs_facts(instantiated, index):
+        stated = Marks(index, marks)
+        instantiated = instantiate(rules, tuple(filter(stated.states, schema)), _close_plainly, schema)
     needed = None if needed is None else tuple(needed)
     wanted = _wanted(instantiated, needed)
     found, clauses = _over_instants(instantiated, index, wanted, _program(instantiated, wanted))
@@ -291,6 +299,19 @@ def _schema_of(index: Background, rules: Sequence[DatalogRule]) -> Iterator[Trip
                     yield from ((subject, RDF_TYPE, class_) for subject in many(subjects))
         elif predicate == SAME_AS or is_schema_predicate(predicate):
             yield from ((s, predicate, o) for s, objects in column.items() for o in many(objects))
+
+
+def _needs_facts(instantiated: Instantiated, index: Background) -> bool:
+    """Whether some of the schema may follow from facts, or from an equality."""
+    equal = bool(index.forward.get(SAME_AS))
+    for rule in instantiated.rules:
+        if (equal or not reads_equality(rule)) and not all(
+            is_schema(relation) for relation, _ in reads(rule)
+        ):
+            heads = set(map(atom_relation, rule.heads))
+            if heads & {ALL, RDF_TYPE} or not heads.isdisjoint(instantiated.watched):
+                return True
+    return False
 
 
 def _as_it_is(_: Sequence[DatalogRule], triples: Collection[Triple]) -> Collection[Triple]:

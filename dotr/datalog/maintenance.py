@@ -92,12 +92,37 @@ class Maintained:
         limits: Limits = _LIMITS,
         counting: bool = False,
     ) -> None:
-        derived: dict[Relation, set[Row]] | None = None
+        self._limits, self._counting = limits, counting
+        self._changing = None if changing is None else set(changing)
+        if closed is not None:
+            self._begin(closed, None, stated, marks, unions, ends)
+            return
         lasting = [triple for triple in stated if triple not in ends] if ends else stated
-        if closed is None:
-            derived = {}
-            budget = at_deployment(limits.budget, len(stated))
-            closed = close_background(rules, lasting, needed, limits.background, budget, derived)
+        budget = at_deployment(limits.budget, len(stated))
+        needed = None if needed is None else tuple(needed)
+        known: set[Triple] = set()
+        while True:
+            derived: dict[Relation, set[Row]] = {}
+            closed = close_background(rules, lasting, needed, limits.background, budget, derived, known)
+            self._begin(closed, derived, stated, None, unions, ends)
+            if not ends:
+                return
+            missed = self.missed()  # by what ends: rules are instantiated over it from the beginning
+            if not missed:
+                self.commit()
+                return
+            known |= missed
+
+    def _begin(
+        self,
+        closed: Closed,
+        derived: Mapping[Relation, set[Row]] | None,
+        stated: Collection[Triple],
+        marks: Mapping[Relation, bytes] | None,
+        unions: Iterable[Relation],
+        ends: Mapping[Triple, Time] | None,
+    ) -> None:
+        """Continue from a closed index, and open what ends over it."""
         found, clauses = closing_program(closed)
         self.closed = closed
         self.index = closed.index
@@ -105,7 +130,6 @@ class Maintained:
         """Whether anything reads a triple."""
         self._own: dict[Relation, bool] = {}
         self._clauses = clauses
-        self._limits, self._counting = limits, counting
         self._unions = frozenset(unions) | _unions_read(clauses)
         self._tables = {relation: Table(rows) for relation, rows in closed.tables.items()}
         self._statements = Marks(closed.index, marks)
@@ -117,7 +141,6 @@ class Maintained:
                 self._of(relation).derived.update(rows)
         elif marks is None:
             self._note_derived(clauses, stated)
-        self._changing = None if changing is None else set(changing)
         may = ends is not None and may_expire(clauses) and not closed.instantiated.dormant
         self._expiration = Expiration(self._states_row) if may else None
         self._rows = CommittedRows(closed.index, self._tables, self._statements, self._expiration)
@@ -127,7 +150,6 @@ class Maintained:
                 self.go(-FOREVER, ends)
             else:
                 self.open(ends)
-            self.commit()
 
     def _make(self) -> None:
         """Plans and code over the current index."""
@@ -223,9 +245,7 @@ class Maintained:
 
     def states(self, triple: Triple) -> bool:
         """Whether the triple is stated, before the open change."""
-        relation, key = place_of(triple)
-        known = self._statements.get(relation)
-        return triple in self.index and (known is None or key not in known.derived)
+        return triple in self.index and self._statements.states(triple)
 
     def states_now(self, triple: Triple) -> bool:
         """Whether the triple is stated, with the open change."""
@@ -236,11 +256,7 @@ class Maintained:
 
     def statements(self) -> Iterator[Triple]:
         """The stated triples that anything reads; before the open change."""
-        for triple in self.index:
-            relation, key = place_of(triple)
-            known = self._statements.get(relation)
-            if known is None or key not in known.derived:
-                yield triple
+        return filter(self._statements.states, self.index)
 
     @property
     def clauses(self) -> Sequence[Clause]:

@@ -5,8 +5,12 @@ Method:  language.md, section 4, after the description logic programs of Grosof 
          schema vocabulary (rdfs:subClassOf, subPropertyOf, domain, range, owl:…) that bind a variable
          predicate or class of the same rule are evaluated now, and every solution becomes a rule without
          them. The schema is closed first, by the rules that derive schema from schema; instantiated rules may
-         add to it, hence a loop.
+         add to it, hence a loop. What follows from the stated schema alone is firm. Schema that needs facts
+         (a restriction on an individual, copied to an equal one) ends with these facts: a rule that was
+         instantiated over it keeps it as a premise, so that it derives nothing once that is gone.
 Why not: keep the variables. Everything would depend on everything: no NOT beside any ENTAILMENT.
+         Rules without any premise of the schema, made anew when it changes: a rule would support the facts
+         from which its own schema follows, and none of them would ever fall.
 """
 
 from __future__ import annotations
@@ -96,15 +100,17 @@ def reads_equality(rule: DatalogRule) -> bool:
 class Instantiated:
     """Rules as they run. `over`: whether anything was instantiated; `watched`: over which relations.
 
-    `schema`: the triples instantiated over. When `over`, a stream may not bring schema triples (the
-    materialiser refuses them) and no triple of a watched relation may be derived at an instant. `dormant`:
-    rules that read owl:sameAs if neither background nor rules have any; a stream may (equality.py).
+    `schema`: the triples instantiated over; `firm`: those of them that follow from stated schema alone, which
+    no rule has among its premises. When `over`, a stream may not bring schema triples (the materialiser
+    refuses them) and no triple of a watched relation may be derived at an instant. `dormant`: rules that read
+    owl:sameAs if neither background nor rules have any; a stream may (equality.py).
     """
 
     rules: tuple[DatalogRule, ...]
     over: bool
     watched: frozenset[Relation]
     schema: frozenset[Triple]
+    firm: frozenset[Triple] = frozenset()
     dormant: tuple[DatalogRule, ...] = ()
 
     def missed(self, closed: Iterable[Triple]) -> set[Triple]:
@@ -129,20 +135,47 @@ def instantiate(
     """
     if not any(map(instantiable, rules)):
         return Instantiated(tuple(rules), False, frozenset(), frozenset())
-    schema = {*schema_triples(background), *known}
+    firm, made = _firm(rules, background, close)
+    schema = {*firm, *known}
+    if len(schema) > len(firm):
+        made = _instances(rules, schema, firm)
     as_written = set(rules)
     while True:
-        instances, dormant = _awake(_instances(rules, TripleSet(sorted(schema))), background)
+        instances, dormant = _awake(made, background)
         watched = _watched(rules, instances)
         _check_heads([rule for rule in instances if rule in as_written], watched)
         part = reach([rule for rule in instances if _plain(rule)], watched)
-        ground = schema
-        if not all(map(is_schema, part.relations)):
-            ground = {triple for triple in background if part.keeps(triple)} | schema
-        found = set(schema_triples(close(part.rules, sorted(ground))))
+        found: set[Triple] = set()
+        if len(schema) > len(firm) or not all(map(_of_schema, part.rules)):
+            over = schema
+            if not all(map(is_schema, part.relations)):
+                over = {triple for triple in background if part.keeps(triple)} | schema
+            found = set(schema_triples(close(part.rules, sorted(over))))
         if found <= schema:
-            return Instantiated(tuple(instances), True, watched, frozenset(schema), tuple(dormant))
+            return Instantiated(
+                tuple(instances), True, watched, frozenset(schema), frozenset(firm), tuple(dormant)
+            )
         schema |= found
+        made = _instances(rules, schema, firm)
+
+
+def _firm(
+    rules: Sequence[DatalogRule], background: Collection[Triple], close: Closure
+) -> tuple[set[Triple], list[DatalogRule]]:
+    """The schema that follows from what is stated of it, without facts; and the rules' instances over it."""
+    firm = set(schema_triples(background))
+    while True:
+        made = _instances(rules, firm, firm)
+        part = reach([rule for rule in made if _of_schema(rule) and _plain(rule)], _watched(rules, made))
+        found = set(schema_triples(close(part.rules, sorted(firm))))
+        if found <= firm:
+            return firm, made
+        firm |= found
+
+
+def _of_schema(rule: DatalogRule) -> bool:
+    """Whether the rule reads nothing but schema."""
+    return all(is_schema(relation) for relation, _ in reads(rule))
 
 
 def _plain(rule: DatalogRule) -> bool:
@@ -183,18 +216,52 @@ def schema_atoms(rule: DatalogRule) -> list[Atom]:
     return [item for item in rule.body if isinstance(item, Atom) and is_schema(atom_relation(item))]
 
 
-def _instances(rules: Sequence[DatalogRule], schema: TripleSet) -> list[DatalogRule]:
+def _instances(
+    rules: Sequence[DatalogRule], schema: Collection[Triple], firm: Collection[Triple]
+) -> list[DatalogRule]:
     found: dict[DatalogRule, None] = {}
+    known = TripleSet(sorted(schema))
     for rule in rules:
         if not instantiable(rule):
             found[rule] = None
             continue
-        now = schema_atoms(rule)
-        for values in solutions(now, schema):
-            made = instance(rule, now, values)
-            if made is not None:
-                found[made] = None
+        for made, _ in instances_of(rule, known, firm):
+            found[made] = None
     return list(found)
+
+
+def instances_of(
+    rule: DatalogRule, schema: TripleSet, firm: Collection[Triple]
+) -> list[tuple[DatalogRule, tuple[Triple, ...]]]:
+    """(a rule without variable predicates and classes, the firm schema that it was instantiated over), by the
+    solutions of an instantiable rule's schema atoms. Other schema is among the rule's own premises; a rule
+    that there is without such a premise comes without.
+    """
+    now = schema_atoms(rule)
+    whole: list[tuple[DatalogRule, tuple[Triple, ...]]] = []
+    guarded: list[tuple[dict[str, Term], tuple[Triple, ...], DatalogRule]] = []
+    for values in solutions(now, schema):
+        made = instance(rule, now, values)
+        if made is None:
+            continue
+        over = tuple(ground(atom, values) for atom in now)
+        if all(triple in firm for triple in over):
+            whole.append((made, over))
+        else:
+            guarded.append((values, over, made))
+    bare = {made for made, _ in whole}
+    for values, over, made in guarded:
+        if made not in bare:
+            kept = instance(rule, now, values, {triple for triple in over if triple not in firm})
+            if kept is not None:
+                whole.append((kept, tuple(triple for triple in over if triple in firm)))
+    return whole
+
+
+def ground(atom: Atom, values: Mapping[str, Term]) -> Triple:
+    """The triple of an atom under values for all its variables."""
+    terms = [values[n.name] if isinstance(n, Var) else n for n in (atom.subject, atom.predicate, atom.object)]
+    return terms[0], terms[1], terms[2]
 
 
 def solutions(
@@ -207,14 +274,17 @@ def solutions(
     return rows
 
 
-def instance(rule: DatalogRule, now: Sequence[Atom], values: dict[str, Term]) -> DatalogRule | None:
-    """The rule with values for variables, without the atoms `now` that they satisfy.
+def instance(
+    rule: DatalogRule, now: Sequence[Atom], values: dict[str, Term], kept: Collection[Triple] = ()
+) -> DatalogRule | None:
+    """The rule with values for variables, without the atoms `now` that they satisfy, unless their triples are
+    `kept`.
 
     None if it can derive nothing, or nothing new.
     """
     body: list[BodyAtom] = []
     for item in rule.body:
-        if isinstance(item, Atom) and item in now:
+        if isinstance(item, Atom) and item in now and (not kept or ground(item, values) not in kept):
             continue
         item = substitute_body(item, values)
         if isinstance(item, Atom) and not _possible(item):

@@ -111,6 +111,12 @@ class Marks:
                 found.derived.update(row for i, row in enumerate(rows) if bits[i >> 3] >> (i & 7) & 1)
         return found
 
+    def states(self, triple: Triple) -> bool:
+        """Whether a triple of the index is stated, before its rows change."""
+        relation, key = place_of(triple)
+        known = self.get(relation)
+        return known is None or key not in known.derived
+
     def derived(self) -> int:
         """The number of only derived rows of the index. O(relations)."""
         saved = sum(int.from_bytes(bits, "little").bit_count() for bits in self._saved.values())

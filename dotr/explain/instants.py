@@ -105,8 +105,7 @@ class KeptInstants:
         if base is None or base.program is not program or base.basic != basic:
             made = self._made(program, basic)
             lists = program.entailment is Entailment.OWL2RL
-            schema = made.closed.instantiated.schema
-            origins = SchemaPremises(program.datalog, basic, schema, lists)
+            origins = SchemaPremises(program.datalog, basic, made.closed, lists)
             base = self._base = _Base(program, basic, made, origins)
         base.materialiser.store.moment.clock = record.clock
         return base.materialiser

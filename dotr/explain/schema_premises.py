@@ -3,7 +3,8 @@
 Place:   asked by derivations.py of every rule of a derivation; a proof has these triples as premises, too.
 Method:  rules with variable predicates or classes were instantiated over the schema (datalog/schema.py), and
          OWL's axioms over lists written out as rules (datalog/owl_lists.py). Both are done again here,
-         remembering over which triples; of several, those that are stated.
+         remembering over which triples; of several, those that are stated. Schema that follows from schema is
+         proved from it alone; schema that needs facts, from all of the background.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Sequence
 
+from dotr.datalog.closing import Closed, closing_program
 from dotr.datalog.materialiser import Materialiser
 from dotr.datalog.owl_lists import is_list_triple, list_axioms, list_rules
-from dotr.datalog.schema import instance, instantiable, schema_atoms, schema_triples, solutions
+from dotr.datalog.schema import instances_of, instantiable, schema_triples
 from dotr.datalog.triple_set import TripleSet
 from dotr.explain.derivations import Derivations
 from dotr.explain.proofs import Origin, TripleProof
-from dotr.ir import Atom, DatalogRule, Var
-from dotr.rdf.terms import Term, Triple
+from dotr.ir import Atom, DatalogRule
+from dotr.joins.store import TripleIndex
+from dotr.rdf.terms import Triple
 
 PROFILES = "dotr:rules/"
 """How the names of shipped rule files begin."""
@@ -26,21 +29,22 @@ PROFILES = "dotr:rules/"
 
 class SchemaPremises:
     """Owns the origins of the rules that run over one background. `rules`: as written; `lists`: whether
-    axioms over lists are rules; `schema`: all schema triples that rules were instantiated over.
+    axioms over lists are rules; `closed`: the background, closed.
     """
 
     def __init__(
         self,
         rules: Sequence[DatalogRule],
         background: Collection[Triple],
-        schema: Collection[Triple],
+        closed: Closed,
         lists: bool,
     ) -> None:
         self._rules, self._background, self._lists = rules, background, lists
-        self._schema = schema
+        self._closed = closed
+        self._schema, self._firm = closed.instantiated.schema, closed.instantiated.firm
         self._written = set(rules)
         self._origins: dict[tuple[object, Atom], Origin] | None = None
-        self._closed: Materialiser | None = None
+        self._alone: Materialiser | None = None
 
     def of(self, rule: DatalogRule) -> Origin:
         """The origin of a rule as it runs."""
@@ -55,27 +59,38 @@ class SchemaPremises:
         """Why a triple is stated, or is schema that rules were instantiated over, which nothing keeps at an
         instant.
         """
-        made: list[Derivations] = []
+        made: dict[bool, Derivations] = {}
 
-        def found(triple: Triple) -> TripleProof | None:
+        def of_schema(triple: Triple) -> TripleProof | None:
             stated = leaf(triple)
             if stated is not None or triple not in self._schema:
                 return stated
-            if not made:
-                store = self._over_schema()
-                made.append(Derivations(store.store, store.clauses.all, leaf, self.of))
-            return made[0].proof(triple)
+            alone = self._over_schema()
+            if triple not in alone.background:
+                return None
+            if True not in made:
+                made[True] = Derivations(alone.store, alone.clauses.all, leaf, self.of)
+            return made[True].proof(triple)
+
+        def found(triple: Triple) -> TripleProof | None:
+            known = of_schema(triple)
+            if known is not None or triple not in self._schema:
+                return known
+            if False not in made:
+                clauses, store = closing_program(self._closed)[1], TripleIndex(self._closed.index)
+                made[False] = Derivations(store, clauses.all, of_schema, self.of)
+            return made[False].proof(triple)
 
         return found
 
     def _over_schema(self) -> Materialiser:
         """The schema closed alone."""
-        if self._closed is None:
+        if self._alone is None:
             lists = list_rules(self._background) if self._lists else ()
             schema = set(schema_triples(self._background))
             schema.update(filter(is_list_triple, self._background))
-            self._closed = Materialiser((*self._rules, *lists), sorted(schema))
-        return self._closed
+            self._alone = Materialiser((*self._rules, *lists), sorted(schema))
+        return self._alone
 
     def _found(self) -> dict[tuple[object, Atom], Origin]:
         found: dict[tuple[object, Atom], Origin] = {}
@@ -89,15 +104,10 @@ class SchemaPremises:
         for rule in self._rules:
             if not instantiable(rule):
                 continue
-            atoms, name = schema_atoms(rule), profile_name(rule)
-            ranked: list[tuple[int, DatalogRule, tuple[Triple, ...]]] = []
-            for values in solutions(atoms, known):
-                made = instance(rule, atoms, values)
-                if made is not None:
-                    premises = tuple(_ground(atom, values) for atom in atoms)
-                    ranked.append((sum(p not in stated for p in premises), made, premises))
-            for _, made, premises in sorted(ranked, key=lambda one: one[0]):
-                _keep(found, made, Origin(name, premises))
+            name = profile_name(rule)
+            made = instances_of(rule, known, self._firm)
+            for one, premises in sorted(made, key=lambda pair: sum(p not in stated for p in pair[1])):
+                _keep(found, one, Origin(name, premises))
         return found
 
 
@@ -114,8 +124,3 @@ def profile_name(rule: DatalogRule) -> str:
 def _keep(found: dict[tuple[object, Atom], Origin], rule: DatalogRule, origin: Origin) -> None:
     for head in rule.heads:
         found.setdefault((rule.body, head), origin)
-
-
-def _ground(atom: Atom, values: dict[str, Term]) -> Triple:
-    terms = [values[n.name] if isinstance(n, Var) else n for n in (atom.subject, atom.predicate, atom.object)]
-    return terms[0], terms[1], terms[2]

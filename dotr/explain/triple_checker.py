@@ -14,7 +14,7 @@ from dataclasses import field
 from dotr import ir
 from dotr.datalog.equality import replaces, written_out
 from dotr.datalog.owl_lists import list_rules
-from dotr.datalog.schema import SAME_AS, instance, instantiable, schema_atoms, solutions
+from dotr.datalog.schema import SAME_AS, ground, instance, instantiable, schema_atoms, solutions
 from dotr.datalog.triple_set import TripleSet
 from dotr.errors import DataError
 from dotr.events import Clock, Time
@@ -157,10 +157,12 @@ class TripleChecker:
         if any(_has(other, rule) for other in lists if other in self.history.rules(time, of)):
             return True
         known = TripleSet(premises)
+        named = {(a.subject, a.predicate, a.object) for a in rule.body if isinstance(a, ir.Atom)}
         for other in filter(instantiable, written):
             atoms = schema_atoms(other)
             for values in solutions(atoms, known):
-                made = instance(other, atoms, values)
+                kept = {triple for atom in atoms if (triple := ground(atom, values)) in named}
+                made = instance(other, atoms, values, kept)
                 if made is not None and _has(made, rule):
                     return True
         return self._is_exchange(rule, time, of)

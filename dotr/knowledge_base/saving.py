@@ -60,7 +60,7 @@ class OpenedBase:
 
     def closed(self, rules: Sequence[DatalogRule]) -> Closed:
         """The index, under these rules. Raises EngineError D5101."""
-        return load_background(rules, self.data, None, self.start, self.end)
+        return load_background(rules, self.data, None, self.start, self.end, self.marks)
 
 
 def write(path: str, saved: Saved) -> None:
