@@ -5,7 +5,7 @@ Place:   under maintenance.py, which supplies the change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeAlias
 
 from dotr.datalog.expiration import Expiration
@@ -36,11 +36,12 @@ class CommittedRows:
     def commit(
         self,
         touched: Sequence[Changes],
-        opened: Iterable[Statements],
+        opened: Collection[Statements],
         changes_of: Callable[[Relation], Changes],
     ) -> Undo:
         """Apply the change to the index; returns how to undo it. O(the change)."""
         undo = Undo([], None if self._expiration is None else self._expiration.commit(touched))
+        stated = {statements.relation for statements in opened if not statements.derived}
         for changes in touched:
             self._commit(changes, undo)
         for statements in opened:
@@ -48,8 +49,8 @@ class CommittedRows:
             if not derived and not statements.ended:
                 continue
             gone = changes_of(relation).removed
-            if not derived and len(gone) == len(statements.ended):
-                continue  # every old row is stated, and ended ones are gone
+            if not derived and relation in stated and len(gone) == len(statements.ended):
+                continue  # every old row was stated, and ended ones are gone
             if statements.ended:
                 unstated = list(set(statements.ended).difference(gone, derived))
             confirmed = set(statements.begun).intersection(derived)
