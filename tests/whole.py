@@ -33,6 +33,12 @@ ODD = (
     '"2026-01-01T00:00:00Z"^^xsd:dateTime',
     '"2026-01-01T01:00:00+01:00"^^xsd:dateTime',
     '"z"^^xsd:integer',
+    '"PT1S"^^xsd:dayTimeDuration',
+    '"PT0.5S"^^xsd:dayTimeDuration',
+    '"-PT2S"^^xsd:dayTimeDuration',
+    '"P1M"^^xsd:yearMonthDuration',
+    '"PT1S"^^xsd:duration',
+    '"2026-01-01"^^xsd:date',
 )
 ORDER = ((":p", ":q"), (":q", ":d0"), (":d0", ":d1"))
 LITERALS = NUMBERS * 2 + ODD
@@ -243,7 +249,8 @@ def values(r: Random, leaves: Sequence[str]) -> str:
             return f"IF({conditions(r, leaves, 0)}, {left}, {one(r, *leaves, '1')})"
         case 4:
             calls = ("STR(@)", "ABS(@)", "xsd:double(@)", "xsd:integer(@)", "LANG(@)", "CONCAT(STR(@), 'x')")
-            return one(r, *calls, "xsd:string(@)", "ROUND(@)", "-@", "NOW()").replace("@", left)
+            calls += ("DAYS(@)", "SECONDS(@)", "xsd:decimal(@)", "xsd:string(@)")
+            return one(r, *calls, "ROUND(@)", "-@", "NOW()").replace("@", left)
         case _:
             return left
 
@@ -505,7 +512,9 @@ def gifts(r: Random, leaves: Sequence[str], known: Sequence[str]) -> str:
     match r.randint(0, 9):
         case 0:
             return f"{known[0]}.time - {one(r, *known)}.time"
-        case 1 | 2:
+        case 1:
+            return f"{one(r, *known)}.time {one(r, '+', '-')} ({values(r, leaves)})"
+        case 2:
             return values(r, leaves)
         case 3:
             return f"COALESCE({one(r, *leaves)}, 0)"

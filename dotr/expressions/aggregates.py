@@ -22,7 +22,8 @@ from dotr.rdf.terms import Term, integer
 @dataclass(frozen=True, slots=True)
 class Aggregator:
     """An aggregate. `of`: its value from the candidates' values in any order, where None is an error or
-    unbound; None if it has no value. `number`: whether its value is a number.
+    unbound; None if it has no value. `number`: whether its value is a number (of
+    durations a duration).
     """
 
     of: Callable[[Sequence[Term | None]], Term | None]

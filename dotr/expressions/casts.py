@@ -3,7 +3,7 @@
 Place:   one table, `CASTS`, from the IRI term of a datatype to a strict function; read by
          evaluate.py and lang/.
 Method:  SPARQL 1.1, sec. 17.5. A plain string is cast like the literal of that text; numbers to numbers by
-         value; the rest by the full engine.
+         value; a duration without months to an xsd:decimal of seconds; the rest by the full engine.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from types import NoneType
 
 from dotr.expressions.arithmetic import to_single
 from dotr.expressions.dialect import ask
+from dotr.expressions.durations import in_seconds
 from dotr.expressions.functions import text_of
 from dotr.expressions.value_operators import value_of
 from dotr.rdf.terms import XSD, Term, literal
@@ -22,6 +23,7 @@ from dotr.rdf.values import (
     INTEGER_MAX,
     INTEGER_MIN,
     TICKS,
+    Duration,
     Number,
     Resource,
     Single,
@@ -53,6 +55,8 @@ def _cast(name: str) -> Cast:
             quick = _numeric(value, kind)
             if quick is not None:
                 return quick
+        if given is Duration and kind is Decimal:
+            return in_seconds(value)
         return None if isinstance(value, Resource) else value_of(ask(question, encode(value)))
 
     return cast

@@ -8,19 +8,22 @@ Method:  each takes the closures of its operands and treats None (an error or an
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
 from dotr.expressions.value_operators import COMPARISONS, Truth, effective, equal
 from dotr.rdf.terms import FALSE, TRUE, Term
-from dotr.rdf.values import DateTime, Value, encode, to_double, values
+from dotr.rdf.values import Value, encode, to_double, values
 
 Row: TypeAlias = Any
 Getter: TypeAlias = Callable[[Row], Term | None]
 Condition: TypeAlias = Callable[[Row], bool]
 Valuer: TypeAlias = Callable[[Row], Value | None]
 Tester: TypeAlias = Callable[[Row], Truth]
+
+Comparisons: TypeAlias = Mapping[str, Callable[[Value, Value], Truth]]
+"""Operator → its meaning: that of queries, or that of rules (rule_times.py)."""
 
 MIRRORED = {"=": "=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 ORDERS: dict[str, Callable[[Any, Any], bool]] = {
@@ -30,18 +33,6 @@ ORDERS: dict[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le,
     ">=": operator.ge,
 }
-
-
-def dateless(apply: Callable[..., Value | None]) -> Callable[..., Value | None]:
-    """Arithmetic that is an error for dateTimes (ON, WHERE, WITH)."""
-
-    def guarded(*arguments: Value) -> Value | None:
-        for argument in arguments:
-            if isinstance(argument, DateTime):
-                return None
-        return apply(*arguments)
-
-    return guarded
 
 
 def term_of_truth(test: Tester) -> Getter:
@@ -166,9 +157,11 @@ def none_of_nothing(test: Tester) -> Tester:
     return lambda row: None if test(row) is None else False
 
 
-def threshold(comparison: str, get: Getter, constant: Term) -> Condition:
+def threshold(
+    comparison: str, get: Getter, constant: Term, comparisons: Comparisons = COMPARISONS
+) -> Condition:
     """`term < number` and similar, the hot condition of rules: the constant is promoted beforehand."""
-    passes, table = passing(comparison, constant), values
+    passes, table = passing(comparison, constant, comparisons), values
 
     def holds(row: Row) -> bool:
         term = get(row)
@@ -177,9 +170,11 @@ def threshold(comparison: str, get: Getter, constant: Term) -> Condition:
     return holds
 
 
-def computed_threshold(comparison: str, valuer: Valuer, constant: Term) -> Condition:
+def computed_threshold(
+    comparison: str, valuer: Valuer, constant: Term, comparisons: Comparisons = COMPARISONS
+) -> Condition:
     """The same for a computed value without a term."""
-    passes = passing(comparison, constant)
+    passes = passing(comparison, constant, comparisons)
 
     def holds(row: Row) -> bool:
         value = valuer(row)
@@ -200,9 +195,9 @@ _EXACT: Final = frozenset((int, Decimal))
 _DOUBLE: Final = frozenset((float,))
 
 
-def passing(comparison: str, constant: Term) -> Callable[[Any], bool]:
-    """Whether a value compares with a number by the operator."""
-    order, general = ORDERS[comparison], COMPARISONS[comparison]
+def passing(comparison: str, constant: Term, comparisons: Comparisons = COMPARISONS) -> Callable[[Any], bool]:
+    """Whether a value compares with a number by the operator, of which `comparisons` has the meaning."""
+    order, general = ORDERS[comparison], comparisons[comparison]
     exact: Any = values[constant]
     double = to_double(exact)
     compared_exactly = (int, Decimal) if isinstance(exact, (int, Decimal)) else ()
@@ -236,7 +231,9 @@ def with_constant(
     return calculate
 
 
-def member(tested: Valuer, options: tuple[Valuer, ...]) -> Tester:
+def member(
+    tested: Valuer, options: tuple[Valuer, ...], equals: Callable[[Value, Value], Truth] = equal
+) -> Tester:
     """`x IN (…)`: true if one option is equal, an error if none is and one could not be compared."""
 
     def found(row: Row) -> Truth:
@@ -246,7 +243,7 @@ def member(tested: Valuer, options: tuple[Valuer, ...]) -> Tester:
         answer: Truth = False
         for option in options:
             other = option(row)
-            same = None if other is None else equal(value, other)
+            same = None if other is None else equals(value, other)
             if same:
                 return True
             if same is None:

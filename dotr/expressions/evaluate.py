@@ -12,19 +12,20 @@ Why not: generated Python source: closures cost a call per node, and conditions 
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import Decimal
 from typing import TypeAlias, assert_never
 
 from dotr.errors import ProgramError
 from dotr.events import Clock
 from dotr.expressions import closures as make
+from dotr.expressions import rule_times
 from dotr.expressions.casts import CASTS
 from dotr.expressions.closures import MIRRORED, Condition, Getter, Row, Tester, Valuer
 from dotr.expressions.functions import FUNCTIONS
+from dotr.expressions.rule_times import IntegerTimes
 from dotr.expressions.value_operators import ARITHMETIC, COMPARISONS
 from dotr.ir import Aggregate, Attribute, Call, Const, Exists, Expression, TimeOf, Var
 from dotr.rdf.terms import Term
-from dotr.rdf.values import EXACT, DateTime, Value, number
+from dotr.rdf.values import Value, number
 
 __all__ = [
     "Condition",
@@ -34,6 +35,7 @@ __all__ = [
     "check_call",
     "compile_condition",
     "compile_expression",
+    "is_time",
     "threshold_of",
 ]
 
@@ -88,15 +90,15 @@ def compile_expression(
     clock: Clock,
     now: Getter | None = None,
     exists: Callable[[Exists], Condition] | None = None,
-    dates: bool = True,
+    seconds: bool = False,
 ) -> Getter:
     """A function from a row to the expression's term, None for unbound or an error. It raises only Overlong.
 
     `leaf` reads a variable from a row, as a canonical term. `clock` defines what an integer time counts.
-    `dates` False (ON, WHERE, WITH): arithmetic on dateTimes is an error, except the difference of two
-    `Name.time`. Raises ProgramError for a function that does not exist.
+    `seconds`: as in ON, WHERE and WITH, where differences of times are seconds (rule_times.py). Raises
+    ProgramError for a function that does not exist.
     """
-    return _Compiler(leaf, clock, now, exists, dates).term(expression)
+    return _Compiler(leaf, clock, now, exists, seconds).term(expression)
 
 
 def compile_condition(
@@ -106,10 +108,10 @@ def compile_condition(
     clock: Clock,
     now: Getter | None = None,
     exists: Callable[[Exists], Condition] | None = None,
-    dates: bool = True,
+    seconds: bool = False,
 ) -> Condition:
     """A function from a row to whether the expression's effective boolean value is true; errors: False."""
-    return _Compiler(leaf, clock, now, exists, dates).condition(expression)
+    return _Compiler(leaf, clock, now, exists, seconds).condition(expression)
 
 
 class _Compiler:
@@ -121,13 +123,15 @@ class _Compiler:
         clock: Clock,
         now: Getter | None,
         exists: Callable[[Exists], Condition] | None,
-        dates: bool,
+        seconds: bool,
     ) -> None:
         self._leaf = leaf
         self._clock = clock
         self._now = now
         self._exists = exists
-        self._dates = dates
+        self._seconds = seconds
+        self._arithmetic = rule_times.ARITHMETIC if seconds else ARITHMETIC
+        self._comparisons = rule_times.COMPARISONS if seconds else COMPARISONS
 
     def term(self, expression: Expression) -> Getter:
         native = self._term(expression)
@@ -172,8 +176,8 @@ class _Compiler:
     def _threshold(self, operator: str, compared: Expression, number: Term) -> Condition:
         native = self._term(compared)
         if native is not None:
-            return make.threshold(operator, native, number)
-        return make.computed_threshold(operator, self.value(compared), number)
+            return make.threshold(operator, native, number, self._comparisons)
+        return make.computed_threshold(operator, self.value(compared), number, self._comparisons)
 
     def _term(self, expression: Expression) -> Getter | None:
         """For leaves and for forms that pass a term through; None for all others."""
@@ -219,7 +223,9 @@ class _Compiler:
             case Call("IN", (a,)):
                 return make.none_of_nothing(self.truth(a))
             case Call("IN", (a, *options)):
-                return make.member(self.value(a), tuple(self.value(o) for o in options))
+                return make.member(
+                    self.value(a), tuple(self.value(o) for o in options), self._comparisons["="]
+                )
             case Call("NOT-IN", arguments):
                 return make.negation(self.truth(Call("IN", arguments)))
             case _:
@@ -231,13 +237,13 @@ class _Compiler:
         wrong = check_call(function, len(arguments))
         if wrong:
             raise ProgramError.of("D1215", wrong, expression.span)
-        if function == "-" and all(isinstance(a, TimeOf) for a in arguments):
-            return self._seconds_between(*(self.value(a) for a in arguments))
         inner = tuple(self.value(a) for a in arguments)
         if function in ARITHMETIC:
-            apply: Callable[..., Value | None] = ARITHMETIC[function]
-            if not self._dates and function in ("+", "-"):
-                apply = make.dateless(apply)
+            if self._seconds and self._clock.integer and any(map(is_time, arguments)):
+                of_times = self._of_integer_times(function, arguments)
+                if of_times is not None:
+                    return make.strict(of_times, inner)
+            apply: Callable[..., Value | None] = self._arithmetic[function]
             for place, argument in enumerate(arguments):
                 if isinstance(argument, Const) and _is_number(argument.term) and len(arguments) == 2:
                     return make.with_constant(apply, inner[1 - place], argument.term, first=place == 0)
@@ -247,23 +253,39 @@ class _Compiler:
         return make.strict(CASTS[function], inner)
 
     def _comparison(self, operator: str, a: Expression, b: Expression) -> Tester:
-        return make.comparison(COMPARISONS[operator], self.value(a), self.value(b))
+        return make.comparison(self._comparisons[operator], self.value(a), self.value(b))
 
-    def _seconds_between(self, later: Valuer, earlier: Valuer) -> Valuer:
-        micros = self._microseconds
-
-        def difference(row: Row) -> Value | None:
-            end, start = micros(later(row)), micros(earlier(row))
-            if end is None or start is None:
+    def _of_integer_times(
+        self, function: str, arguments: tuple[Expression, ...]
+    ) -> Callable[..., Value | None] | None:
+        """Their sum or difference; None for other operators."""
+        times = IntegerTimes(self._clock.unit)
+        match function, *map(is_time, arguments):
+            case "-", _, True:
+                return times.between
+            case "-", True, False:
+                return times.earlier
+            case "+", True, False:
+                return times.later
+            case "+", False, True:
+                return lambda by, time: times.later(time, by)
+            case _:
                 return None
-            return EXACT.scaleb(Decimal(end - start), -6)
 
-        return difference
 
-    def _microseconds(self, value: Value | None) -> int | None:
-        if isinstance(value, DateTime):
-            return value.ticks // 10**12
-        return value * self._clock.unit if type(value) is int else None
+def is_time(expression: Expression) -> bool:
+    """Whether an expression of a rule is a time by its form: `X.time`, NOW(), and such a time moved."""
+    match expression:
+        case TimeOf() | Call("NOW", ()):
+            return True
+        case Call("+", (a, b)):
+            return is_time(a) is not is_time(b)
+        case Call("-", (a, b)):
+            return is_time(a) and not is_time(b)
+        case Call("IF", (_, a, b)):
+            return is_time(a) and is_time(b)
+        case _:
+            return False
 
 
 def _is_number(term: Term) -> bool:

@@ -1,4 +1,4 @@
-"""The functions of SPARQL 1.1 that are strict: arguments are values, errors propagate.
+"""The functions of SPARQL 1.1 (and DAYS) that are strict: arguments are values, errors propagate.
 
 Place:   one table, `FUNCTIONS`, read by evaluate.py and, for names and numbers of arguments, by lang/.
 Method:  SPARQL 1.1, sec. 17.4.2 to 17.4.6, with the full engine's answers. Frequent functions are implemented
@@ -17,14 +17,14 @@ import pyoxigraph as ox
 
 from dotr.budget import TEXT
 from dotr.budget import text_of as make_text
-from dotr.expressions import arithmetic
+from dotr.expressions import arithmetic, durations
 from dotr.expressions.arithmetic import is_number
 from dotr.expressions.dialect import ask
 from dotr.expressions.value_operators import value_of
 from dotr.ir import Call, Expression
 from dotr.late import dataclass, regex
 from dotr.rdf.terms import RDF, Term, literal, literal_parts
-from dotr.rdf.values import DateTime, LanguageString, Opaque, Resource, Value, decode, encode
+from dotr.rdf.values import DateTime, Duration, LanguageString, Opaque, Resource, Value, decode, encode
 
 Function: TypeAlias = Callable[..., Value | None]
 
@@ -261,7 +261,9 @@ _PARTS = regex(
 
 
 def _part(name: str) -> Function:
-    """YEAR, MONTH, DAY, HOURS, MINUTES, SECONDS, TZ as written; for dates and times by the engine."""
+    """YEAR, MONTH, DAY, HOURS, MINUTES, SECONDS, TZ as written; for dates and times by the engine. Of a
+    duration HOURS, MINUTES and SECONDS.
+    """
     convert: Callable[[str], Value] = {"SECONDS": Decimal, "TZ": str}.get(name, int)
     question = f"{name}(?a)"
 
@@ -269,9 +271,18 @@ def _part(name: str) -> Function:
         if isinstance(value, DateTime):
             found = _PARTS.match(value.term)
             return convert(found[name]) if found else None
+        if isinstance(value, Duration):
+            return durations.part(value, name) if name in _DURATION_PARTS else None
         return value_of(ask(question, value.term)) if isinstance(value, Opaque) else None
 
     return part
+
+
+_DURATION_PARTS = frozenset(("HOURS", "MINUTES", "SECONDS"))
+
+
+def _whole_days(value: Value) -> Value | None:
+    return durations.part(value, "DAYS") if isinstance(value, Duration) else None
 
 
 def _zone(value: Value) -> Value | None:
@@ -310,6 +321,7 @@ FUNCTIONS: Mapping[str, Signature] = {
     "CEIL": Signature(1, 1, arithmetic.ceiling),
     "FLOOR": Signature(1, 1, arithmetic.floor),
     "ROUND": Signature(1, 1, arithmetic.rounded),
+    "DAYS": Signature(1, 1, _whole_days),
     "TIMEZONE": Signature(1, 1, _zone),
     **{n: Signature(1, 1, _part(n)) for n in ("YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS", "TZ")},
     **{n: Signature(1, 1, _hash(n.lower())) for n in ("MD5", "SHA1", "SHA256", "SHA384", "SHA512")},

@@ -1,9 +1,10 @@
-"""Operators on values: equality, order, effective boolean value, date arithmetic.
+"""Operators on values: equality, order, effective boolean value, arithmetic of dates and durations.
 
 Place:   between arithmetic.py and evaluate.py. Truth values are True, False, and None for an error.
-Method:  SPARQL 1.1, sec. 17.2 to 17.4, with the answers of the full engine where the standard leaves a choice
-         or the engine differs: `=` of an ill-typed or unknown literal with another literal is an error, as is
-         `<` of booleans and of a number with NaN; for any term and itself `<` is false and `<=` true.
+Method:  SPARQL 1.1, sec. 17.2 to 17.4 (durations: durations.py), with the answers of the full engine where
+         the standard leaves a choice or the engine differs: `=` of an ill-typed or unknown literal with
+         another literal is an error, as is `<` of booleans and of a number with NaN; for any term and itself
+         `<` is false and `<=` true.
 """
 
 from __future__ import annotations
@@ -11,11 +12,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from decimal import Decimal
 
-from dotr.expressions import arithmetic
+from dotr.expressions import arithmetic, durations
 from dotr.expressions.arithmetic import is_number, promoted
 from dotr.expressions.dialect import ask
 from dotr.rdf.terms import FALSE, TRUE, Term
-from dotr.rdf.values import DateTime, LanguageString, Opaque, Resource, Single, Value, decode, encode
+from dotr.rdf.values import (
+    DateTime,
+    Duration,
+    LanguageString,
+    Opaque,
+    Resource,
+    Single,
+    Value,
+    decode,
+    encode,
+)
 
 Truth = bool | None
 
@@ -32,15 +43,20 @@ def effective(value: Value | None) -> Truth:
     return None
 
 
+_EQUAL_OTHERWISE = frozenset({Opaque, DateTime, Duration})
+
+
 def equal(a: Value, b: Value) -> Truth:
     """`a = b`."""
     left, right = type(a), type(b)
-    if left is right and left is not Opaque and left is not DateTime:
+    if left is right and left not in _EQUAL_OTHERWISE:
         return a == b
     if left is Resource or right is Resource:
         return False
     if left is Opaque or right is Opaque:
         return a == b or truth_of(ask("?a = ?b", encode(a), encode(b)))
+    if left is Duration and right is Duration:
+        return durations.equal(a, b)  # type: ignore[arg-type]  # durations
     if left is DateTime and right is DateTime:
         assert isinstance(a, DateTime)
         assert isinstance(b, DateTime)
@@ -68,6 +84,8 @@ def less(a: Value, b: Value) -> Truth:
         assert isinstance(b, DateTime)
         if a.zoned == b.zoned:
             return a.ticks < b.ticks
+    if left is Duration and right is Duration:
+        return durations.less(a, b)  # type: ignore[arg-type]  # durations
     return _compared("?a < ?b", a, b, False)
 
 
@@ -87,11 +105,13 @@ def at_most(a: Value, b: Value) -> Truth:
         assert isinstance(b, DateTime)
         if a.zoned == b.zoned:
             return a.ticks <= b.ticks
+    if left is Duration and right is Duration:
+        return durations.at_most(a, b)  # type: ignore[arg-type]  # durations
     return _compared("?a <= ?b", a, b, True)
 
 
 def _compared(question: str, a: Value, b: Value, same: bool) -> Truth:
-    """The order of other values than numbers, strings and instants; `same`: the answer for equal terms."""
+    """The order of dates and of what has none; `same`: the answer for equal terms."""
     if type(a) is type(b) and a == b:
         return same
     if type(a) in _ORDERED_ELSEWHERE and type(b) in _ORDERED_ELSEWHERE:
@@ -100,7 +120,8 @@ def _compared(question: str, a: Value, b: Value, same: bool) -> Truth:
 
 
 _ORDERED_ELSEWHERE = frozenset({DateTime, Opaque, LanguageString})
-_DATED = frozenset({DateTime, Opaque, int, Decimal, float, Single})
+_TEMPORAL = frozenset({DateTime, Duration, Opaque})
+_DATED = frozenset({DateTime, Duration, Opaque, int, Decimal, float, Single})
 
 
 def add(a: Value, b: Value) -> Value | None:
@@ -121,10 +142,22 @@ def subtract(a: Value, b: Value) -> Value | None:
     return result if result is not None else _dated("?a - ?b", a, b)
 
 
+def multiply(a: Value, b: Value) -> Value | None:
+    """`a * b`, also of a duration and a number."""
+    result: Value | None = arithmetic.multiply(a, b)
+    return durations.multiply(a, b) if result is None else result
+
+
+def divide(a: Value, b: Value) -> Value | None:
+    """`a / b`, also of a duration by a number or a duration."""
+    result: Value | None = arithmetic.divide(a, b)
+    return durations.divide(a, b) if result is None else result
+
+
 def negate(value: Value) -> Value | None:
     """`-value`, also of durations."""
     result = arithmetic.negate(value)
-    if result is None and isinstance(value, Opaque):
+    if result is None and isinstance(value, (Duration, Opaque)):
         return value_of(ask("-(?a)", value.term))
     return result
 
@@ -133,14 +166,12 @@ def plus(value: Value) -> Value | None:
     """`+value`: the value itself if it is a number or a duration."""
     if is_number(value):
         return value
-    return value_of(ask("+(?a)", value.term)) if isinstance(value, Opaque) else None
+    return value_of(ask("+(?a)", value.term)) if isinstance(value, (Duration, Opaque)) else None
 
 
 def _dated(expression: str, a: Value, b: Value) -> Value | None:
     left, right = type(a), type(b)
-    if (left is DateTime or left is Opaque or right is DateTime or right is Opaque) and (
-        left in _DATED and right in _DATED
-    ):
+    if (left in _TEMPORAL or right in _TEMPORAL) and left in _DATED and right in _DATED:
         return value_of(ask(expression, encode(a), encode(b)))
     return None
 
@@ -169,8 +200,8 @@ COMPARISONS: dict[str, Callable[[Value, Value], Truth]] = {
 ARITHMETIC: dict[str, Callable[..., Value | None]] = {
     "+": add,
     "-": subtract,
-    "*": arithmetic.multiply,
-    "/": arithmetic.divide,
+    "*": multiply,
+    "/": divide,
     "u-": negate,
     "u+": plus,
 }

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term
-from dotr.rdf.values import DateTime, decode
+from dotr.rdf.values import DateTime, Duration, decode
 
 TermKey: TypeAlias = tuple[Any, ...]
 
@@ -24,8 +24,9 @@ def term_key(term: Term | None) -> TermKey:
     """The place of a term in the canonical order; None is an unbound value. Compare keys with `<` and `==`.
 
     Unbound < blank nodes < IRIs by code points < numbers by exact value, NaN last < strings by code points <
-    false < true < dateTimes by instant (no zone = UTC) < all other literals; remaining ties, and the last
-    class, by N-Triples text. Equal keys mean equal terms. Cost: one table look-up for a known term.
+    false < true < dateTimes by instant (no zone = UTC) < durations by where they end < all other literals;
+    remaining ties, and the last class, by N-Triples text. Equal keys mean equal terms. Cost: one table
+    look-up for a known term.
     """
     return _UNBOUND if term is None else _keys[term]
 
@@ -50,7 +51,9 @@ def _key(term: Term) -> TermKey:
         return (4, value, term)
     if isinstance(value, DateTime):
         return (6, value.ticks, term)
-    return (7, term)
+    if isinstance(value, Duration):
+        return (7, *value.ends, term)
+    return (8, term)
 
 
 _keys: Memo[Term, TermKey] = Memo(_key)

@@ -20,12 +20,16 @@ from typing import Any
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import XSD_DECIMAL, Term
 from dotr.rdf.values import (
+    DAY_TIME,
     DECIMAL_MAX,
     DECIMAL_MIN,
     EXACT,
     INTEGER_MAX,
     INTEGER_MIN,
+    YEAR_MONTH,
+    Duration,
     Single,
+    duration,
     encode,
     single,
     to_double,
@@ -45,10 +49,12 @@ class ExactSum:
         "_counts",
         "_decimal",
         "_drift",
+        "_durations",
         "_integer",
         "_minus_inf",
         "_nan",
         "_plus_inf",
+        "_span",
     )
 
     def __init__(self) -> None:
@@ -58,9 +64,11 @@ class ExactSum:
         self._drift = 0  # what integers gain when each is taken as a double
         self._counts: dict[type, int] = {}
         self._plus_inf = self._minus_inf = self._nan = 0
+        self._durations = 0  # how many terms are durations
+        self._span = 0  # of them, in ticks of a second or in months: there is no total of both
 
     def add(self, term: Term | None, times: int = 1) -> None:
-        """Add a term `times` times; after None (an error) or a non-number there is no total."""
+        """Add a term `times` times; None is an error, after which there is no total."""
         self._change(term, times)
 
     def remove(self, term: Term | None) -> None:
@@ -76,11 +84,17 @@ class ExactSum:
         self._plus_inf += other._plus_inf
         self._minus_inf += other._minus_inf
         self._nan += other._nan
+        self._durations += other._durations
+        self._span += other._span
         for kind, many in other._counts.items():
             self._counts[kind] = self._counts.get(kind, 0) + many
 
     def total(self) -> Term | None:
-        """The sum: 0 of no terms, None if a term is not a number or the total exceeds its type."""
+        """The sum: 0 of no terms; None if a term is not a number, unless all are dayTimeDurations or all are
+        yearMonthDurations, and if the total exceeds its type.
+        """
+        if self._durations:
+            return self._duration(1)
         if self._has(float) or self._has(Single):
             return None if self._has(NoneType) else encode(self._floating(1))
         exact = self._exact()
@@ -95,6 +109,8 @@ class ExactSum:
         """
         if count == 0 or self._has(NoneType):
             return None
+        if self._durations:
+            return self._duration(count)
         if self._has(float) or self._has(Single):
             return encode(self._floating(count))
         exact = self._exact()
@@ -118,10 +134,24 @@ class ExactSum:
                 self._plus_inf += sign
             elif exact == _MINUS_INF:
                 self._minus_inf += sign
+        elif kind is not NoneType:
+            self._durations += sign
+            self._span += sign * exact
         self._counts[kind] = self._counts.get(kind, 0) + sign
 
     def _has(self, kind: type) -> bool:
         return self._counts.get(kind, 0) > 0
+
+    def _duration(self, count: int) -> Term | None:
+        """The total of durations over `count`: seconds are cut, months rounded to the nearest, a half up."""
+        if self._counts.get(DayTime, 0) == self._durations == sum(self._counts.values()):
+            cut = self._span // count if self._span >= 0 else -(-self._span // count)
+            found = duration(0, cut, DAY_TIME)
+        elif self._counts.get(YearMonth, 0) == self._durations == sum(self._counts.values()):
+            found = duration((2 * self._span + count) // (2 * count), 0, YEAR_MONTH)
+        else:
+            return None
+        return None if found is None else found.term
 
     def _exact(self) -> int | None:
         """The total of integers and decimals in 10⁻¹⁸; None beyond their range, and with an error."""
@@ -146,6 +176,14 @@ class ExactSum:
         return single(value) if only_singles else value
 
 
+class DayTime:
+    """The kind of a dayTimeDuration among addends."""
+
+
+class YearMonth:
+    """The kind of a yearMonthDuration among addends."""
+
+
 _LEAST, _MOST = (int(EXACT.scaleb(edge, 18)) for edge in (DECIMAL_MIN, DECIMAL_MAX))
 
 
@@ -161,7 +199,8 @@ _NO_NUMBER: tuple[type, int, int] = (NoneType, 0, 0)
 
 
 def _summands(term: Term) -> tuple[type, int, int]:
-    """What a term adds: its type; an integer, decimals in 10⁻¹⁸, for doubles their class; its double.
+    """What a term adds: its type; an integer, decimals and seconds in 10⁻¹⁸, months, for doubles their class;
+    its double.
 
     The last is in 2⁻¹⁰⁷⁴; for an integer, what it gains when taken as a double (0 up to 2⁵³).
     """
@@ -175,6 +214,10 @@ def _summands(term: Term) -> tuple[type, int, int]:
         if isfinite(value):
             return kind, _FINITE, _in_ulps(value)
         return kind, _NAN if value != value else _PLUS_INF if value > 0 else _MINUS_INF, 0
+    if kind is Duration and value.datatype == DAY_TIME:
+        return DayTime, value.ticks, 0
+    if kind is Duration and value.datatype == YEAR_MONTH:
+        return YearMonth, value.months, 0
     return _NO_NUMBER
 
 

@@ -22,6 +22,7 @@ from dotr.rdf.memo import Memo
 from dotr.rdf.terms import (
     FALSE,
     TRUE,
+    XSD,
     XSD_BOOLEAN,
     XSD_DATETIME,
     XSD_DECIMAL,
@@ -77,8 +78,35 @@ class DateTime:
 
 
 @dataclass(frozen=True, slots=True)
+class Duration:
+    """A well-typed duration: `months`, and `ticks` of 10⁻¹⁸ s, of one sign. `datatype` is the IRI itself."""
+
+    months: int
+    ticks: int
+    datatype: str
+    term: Term
+
+    @property
+    def seconds(self) -> Decimal:
+        """The part that is no months, in seconds."""
+        return EXACT.scaleb(Decimal(self.ticks), -18)
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """Where it ends from each of the four dates by which XSD 1.1 compares durations, in ticks."""
+        if not self.months:
+            return (self.ticks,) * len(_STARTS)
+        found = []
+        for year, month in _STARTS:
+            years, months = divmod(month - 1 + self.months, 12)
+            passed = day_number(year + years, months + 1, 1) - day_number(year, month, 1)
+            found.append(passed * 86_400 * TICKS + self.ticks)
+        return tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
 class Opaque:
-    """Any other literal: dates, durations, ill-typed and unknown ones. `datatype` is the IRI itself."""
+    """Any other literal: dates, times of day, ill-typed and unknown ones. `datatype` is the IRI itself."""
 
     lexical: str
     datatype: str
@@ -86,7 +114,9 @@ class Opaque:
 
 
 Number: TypeAlias = int | Decimal | float
-Value: TypeAlias = int | Decimal | float | bool | str | Resource | LanguageString | DateTime | Opaque
+Value: TypeAlias = (
+    int | Decimal | float | bool | str | Resource | LanguageString | DateTime | Duration | Opaque
+)
 """`float` is an xsd:double unless it is a `Single`; `int` never means `bool`."""
 
 
@@ -126,8 +156,9 @@ def _decode(term: Term) -> Value:
         return lexical
     if language:
         return LanguageString(lexical, language.lower(), canonical(term))
-    moment = _datetime(lexical, term) if datatype == XSD_DATETIME else None
-    return Opaque(lexical, datatype, term) if moment is None else moment
+    read_other = _OTHER_READERS.get(datatype)
+    other = None if read_other is None else read_other(lexical, term)
+    return Opaque(lexical, datatype, term) if other is None else other
 
 
 _INTEGER = regex(r"-?[1-9][0-9]{0,18}|0")
@@ -187,11 +218,74 @@ def _datetime(lexical: str, term: Term) -> DateTime | None:
         return None
     if sign == "-":
         offset = -offset
-    seconds = _days(year, month, day) * 86_400 + hour * 3_600 + (minute - offset) * 60 + second
+    seconds = day_number(year, month, day) * 86_400 + hour * 3_600 + (minute - offset) * 60 + second
     ticks = seconds * TICKS + (int(fraction.ljust(18, "0")) if fraction else 0)
     if not -(2**127) <= ticks < 2**127:
         return None
     return DateTime(ticks, zulu is not None or sign is not None, term)
+
+
+_DURATION = regex(
+    r"(-?)P(?=.)(?:([0-9]+)Y)?(?:([0-9]+)M)?(?:([0-9]+)D)?"
+    r"(?:T(?=.)(?:([0-9]+)H)?(?:([0-9]+)M)?(?:([0-9]+)(?:\.([0-9]{1,18}))?S)?)?"
+)
+DURATION, DAY_TIME, YEAR_MONTH = (XSD + name for name in ("duration", "dayTimeDuration", "yearMonthDuration"))
+_STARTS = ((1696, 9), (1697, 2), (1903, 3), (1903, 7))
+"""Year and month of the dates of XSD 1.1, sec. 3.3.6.2."""
+
+MOST_MONTHS, MOST_TICKS = 2**63 - 1, 2**127 - 1
+"""What a duration holds at most, as in the full engine."""
+
+
+def _duration(lexical: str, term: Term) -> Duration | None:
+    found = _DURATION.fullmatch(lexical)
+    if not found:
+        return None
+    years, months, days, hours, minutes, seconds = (int(part or 0) for part in found.groups()[1:7])
+    sign = -1 if found[1] else 1
+    whole = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    ticks = whole * TICKS + int((found[8] or "").ljust(18, "0"))
+    datatype = literal_parts(term)[1]
+    in_months = years * 12 + months
+    if (datatype == DAY_TIME and any(found.groups()[1:3])) or (
+        datatype == YEAR_MONTH and any(found.groups()[3:7])
+    ):
+        return None
+    if in_months > MOST_MONTHS or ticks > MOST_TICKS:
+        return None
+    return Duration(sign * in_months, sign * ticks, datatype, term)
+
+
+_OTHER_READERS: dict[str, Callable[[str, Term], Value | None]] = {
+    XSD_DATETIME: _datetime,
+    **dict.fromkeys((DURATION, DAY_TIME, YEAR_MONTH), _duration),
+}
+"""Datatype → its reader of a lexical form and its term; None if ill-typed."""
+
+
+def duration(months: int, ticks: int, datatype: str) -> Duration | None:
+    """The duration of a datatype; None beyond its limits. One of its parts is 0, or both have one sign."""
+    if abs(months) > MOST_MONTHS or abs(ticks) > MOST_TICKS:
+        return None
+    return Duration(months, ticks, datatype, literal(duration_text(months, ticks, datatype), datatype))
+
+
+def duration_text(months: int, ticks: int, datatype: str) -> str:
+    """The canonical lexical form: `P1Y2M`, `P1DT2H0.5S`; of nothing `PT0S`, of no months `P0M`."""
+    years, over = divmod(abs(months), 12)
+    whole, fraction = divmod(abs(ticks), TICKS)
+    minutes, seconds = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    date = "".join(f"{n}{unit}" for n, unit in ((years, "Y"), (over, "M"), (days, "D")) if n)
+    time = "".join(f"{n}{unit}" for n, unit in ((hours, "H"), (minutes, "M")) if n)
+    if fraction:
+        time += f"{seconds}.{fraction:018}".rstrip("0") + "S"
+    elif seconds:
+        time += f"{seconds}S"
+    if not date and not time:
+        return "P0M" if datatype == YEAR_MONTH else "PT0S"
+    return f"{'-' if months < 0 or ticks < 0 else ''}P{date}{'T' if time else ''}{time}"
 
 
 def _month_length(year: int, month: int) -> int:
@@ -200,7 +294,7 @@ def _month_length(year: int, month: int) -> int:
     return 30 if month in (4, 6, 9, 11) else 31
 
 
-def _days(year: int, month: int, day: int) -> int:
+def day_number(year: int, month: int, day: int) -> int:
     """Days since 1970-01-01: years of 365.2425 days counted from March, so that leap days come last."""
     shifted = year - (month <= 2)
     era, year_of_era = divmod(shifted, 400)
@@ -251,5 +345,6 @@ _ENCODERS: dict[type, Callable[[Any], Term]] = {
     Resource: lambda value: value.term,
     LanguageString: lambda value: value.term,
     DateTime: lambda value: value.term,
+    Duration: lambda value: value.term,
     Opaque: lambda value: value.term,
 }

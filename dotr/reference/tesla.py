@@ -322,7 +322,7 @@ class LiteralRule:
         """The value of an expression for a partial match; None for unbound or an error."""
         if expression not in self._getters:
             self._getters[expression] = compile_expression(
-                expression, self._leaf, clock=self.clock, now=self._now, dates=False
+                expression, self._leaf, clock=self.clock, now=self._now, seconds=True
             )
         try:
             return self._getters[expression](row)
@@ -333,7 +333,7 @@ class LiteralRule:
         """Whether a condition is true of a partial match."""
         if condition not in self._tests:
             self._tests[condition] = compile_condition(
-                condition, self._leaf, clock=self.clock, now=self._now, dates=False
+                condition, self._leaf, clock=self.clock, now=self._now, seconds=True
             )
         try:
             return self._tests[condition](row)

@@ -18,7 +18,17 @@ from typing import Final
 from dotr.expressions.value_operators import Truth, at_most, equal, less
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term
-from dotr.rdf.values import DateTime, LanguageString, Opaque, Resource, Single, Value, decode, single
+from dotr.rdf.values import (
+    DateTime,
+    Duration,
+    LanguageString,
+    Opaque,
+    Resource,
+    Single,
+    Value,
+    decode,
+    single,
+)
 
 Members = tuple[int, ...]
 """Places of members, ascending."""
@@ -139,6 +149,8 @@ def _bucket(value: Value) -> object:
         return value.term
     if isinstance(value, DateTime):
         return DateTime, value.ticks
+    if isinstance(value, Duration):
+        return Duration, value.months, value.ticks
     if isinstance(value, Opaque):
         return Opaque
     if isinstance(value, (bool, str)):

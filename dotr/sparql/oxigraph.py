@@ -23,6 +23,7 @@ from dotr.joins.automaton import automaton
 from dotr.late import dataclass, replace
 from dotr.rdf.terms import TRUE, Term, to_oxigraph
 from dotr.sparql.bound_variables import is_grouped, names, visible
+from dotr.sparql.duration_oracle import CALLS
 from dotr.sparql.path_expansion import may_be_empty, spelled_out
 from dotr.sparql.printing import NOW_MARK
 from dotr.sparql.rewriting import Rewriter, spell_out, with_known_functions
@@ -107,6 +108,8 @@ def _node(expression: ir.Expression, scope: tuple[str, ...]) -> ir.Expression:
     match expression:
         case ir.Call("NOW", ()):
             return ir.Const(NOW_MARK)
+        case ir.Call(function, arguments, span) if function in CALLS:
+            return ir.Call(f"<{_SPACE}{CALLS[function][0]}>", arguments, span)
         case ir.Aggregate("COUNT", None, False):
             return expression
         case ir.Aggregate(function, argument, distinct) if function in AGGREGATES:
@@ -281,7 +284,8 @@ def _same(term: OxTerm) -> OxTerm:
     return term
 
 
-FUNCTIONS: Mapping[ox.NamedNode, Callable[..., OxTerm]] = {
+FUNCTIONS: Mapping[ox.NamedNode, Callable[..., OxTerm | None]] = {
     ox.NamedNode(f"{_SPACE}row"): _row,
     ox.NamedNode(f"{_SPACE}same"): _same,
+    **{ox.NamedNode(_SPACE + name): function for name, function in CALLS.values()},
 }

@@ -13,6 +13,8 @@ from typing import Final
 
 from dotr.errors import Diagnostics
 from dotr.ir import Attribute, Call, Const, Expression, TimeOf, Var
+from dotr.lang.checks.kinds import NoValueError, comparable, result
+from dotr.lang.checks.sorts import term_sort
 from dotr.rdf.order import values_key
 from dotr.rdf.terms import Term, is_literal, literal_parts
 from dotr.rdf.values import number
@@ -114,7 +116,7 @@ def _report_kinds(table: SolutionTable, call: Call, where: str, found: Diagnosti
     """Whether the sides of a call are never of kinds that go together; then it is reported."""
     left, right = (table.values(argument) for argument in call.arguments)
     both = [(a, b) for a, b in zip(left, right, strict=True) if a is not None and b is not None]
-    if not both or any(_agree(call.function, a, b) for a, b in both):
+    if not both or any(_agree(call.function, a, b, table.rule) for a, b in both):
         return False
     sides = zip(call.arguments, (left, right), strict=True)
     errors = truth(table, call).error
@@ -138,13 +140,19 @@ def _report_kinds(table: SolutionTable, call: Call, where: str, found: Diagnosti
     return True
 
 
-def _agree(function: str, a: Term, b: Term) -> bool:
+def _agree(function: str, a: Term, b: Term, rule: bool) -> bool:
     """Whether two terms can be compared, or added."""
+    left, right = term_sort(a), term_sort(b)
     if function in _SUMS:
-        return is_number(a) and is_number(b)
+        try:
+            return result(function, (left, right), rule=rule) is not None
+        except NoValueError:
+            return False
     if function == "!=":
         return True
-    same = family(a) == family(b)
+    same = family(a) == family(b) or (
+        left is not None and right is not None and comparable(left, right, rule=rule)
+    )
     return same and (function == "=" or is_literal(a))
 
 

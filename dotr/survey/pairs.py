@@ -53,7 +53,7 @@ class RuleProbe:
             rows.append((row[0], (*row[1], *fact[1], clock.term(fact[0]))))
             if len(rows) == _PAIRS:
                 break
-        return SolutionTable(clock, columns, rows, len(rows), "pairs", before.partial)
+        return SolutionTable(clock, columns, rows, len(rows), "pairs", before.partial, rule=True)
 
     def nearest(self, number: int) -> Time | None:
         """How far the next fact of a conjunct is before its window's reference; None if there is none."""
@@ -116,7 +116,7 @@ def _table(probe: RuleProbe, number: int, clock: Clock) -> SolutionTable:
         for time, attributes, *_ in facts:
             row += (*attributes, clock.term(time))
         rows.append((facts[0][0], (*row, *(None if v == _NOTHING else v for v in values))))
-    return SolutionTable(clock, columns, rows, seen.count, "matches", seen.partial)
+    return SolutionTable(clock, columns, rows, seen.count, "matches", seen.partial, rule=True)
 
 
 def _paired(probe: RuleProbe, number: int, before: SolutionTable) -> Iterator[tuple[Row, Fact]]:

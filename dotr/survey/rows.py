@@ -25,7 +25,7 @@ Column: TypeAlias = Var | Attribute | TimeOf
 @dataclass(frozen=True, slots=True)
 class SolutionTable:
     """Rows under column names. `total`: how many were seen, of which these are the first. `partial`: there
-    are others that were not seen.
+    are others that were not seen. `rule`: what is asked of them is ON, WHERE or WITH of a rule.
     """
 
     clock: Clock
@@ -34,6 +34,7 @@ class SolutionTable:
     total: int
     what: str = "rows"
     partial: bool = False
+    rule: bool = False
 
     def counted(self, everything: str = "") -> str:
         """How many rows a claim is about, behind `everything` where these are all: "all 941 rows", "the first
@@ -47,7 +48,9 @@ class SolutionTable:
 
     def values(self, expression: Expression) -> list[Term | None]:
         """The value of an expression in each row; None where it is an error or unbound."""
-        compute = compile_expression(expression, self._leaf, clock=self.clock, now=self._now, dates=True)
+        compute = compile_expression(
+            expression, self._leaf, clock=self.clock, now=self._now, seconds=self.rule
+        )
         return [compute(row) for row in self.rows]
 
     def knows(self, expression: Expression) -> bool:

@@ -15,10 +15,10 @@ from collections.abc import ItemsView, Iterable
 from decimal import Decimal
 from typing import Generic, TypeAlias, TypeGuard, TypeVar
 
-from dotr.expressions.value_operators import equal
+from dotr.expressions.rule_times import equal
 from dotr.late import regex
 from dotr.rdf.terms import XSD, Term
-from dotr.rdf.values import DateTime, Opaque, Single, decode
+from dotr.rdf.values import DateTime, Duration, Opaque, Single, decode
 
 Key: TypeAlias = Term | tuple[Term, ...]
 """One key is its term, several are a tuple; no key is ()."""
@@ -33,7 +33,6 @@ _TIMES = frozenset(
 )
 _DATE = XSD + "date"
 _OFFSET = regex(r"[+-][0-9]{2}:[0-9]{2}$")
-_DURATIONS = frozenset(XSD + name for name in ("duration", "dayTimeDuration", "yearMonthDuration"))
 
 
 def has_peers(term: Term) -> bool:
@@ -44,13 +43,18 @@ def has_peers(term: Term) -> bool:
 def equality_class(term: Term, floats: bool = False) -> object:
     """A class shared by all terms that `=` may equate with this one.
 
-    `floats`: if xsd:floats occur, which equal many doubles each, numbers are one class.
+    In rules a dayTimeDuration equals its seconds. `floats`: if xsd:floats occur, which equal many doubles
+    each, numbers are one class.
     """
     if not has_peers(term):
         return term
-    value = decode(term)
+    value: object = decode(term)
     if isinstance(value, bool):
         return term
+    if isinstance(value, Duration):
+        if value.months:
+            return "duration"
+        value = value.seconds
     if isinstance(value, (int, Decimal, float)):
         if floats:
             return "number"
@@ -61,8 +65,6 @@ def equality_class(term: Term, floats: bool = False) -> object:
     if isinstance(value, DateTime):
         return ("instant", value.ticks)
     if isinstance(value, Opaque):
-        if value.datatype in _DURATIONS:
-            return "duration"
         if value.datatype == _DATE and not _OFFSET.search(value.lexical):
             return term  # days of UTC or without a zone start at other times than those of other zones
         if value.datatype in _TIMES:

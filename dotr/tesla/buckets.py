@@ -382,7 +382,7 @@ def own_getter(expression: Expression, clock: Clock) -> Getter:
     if attribute is not None:
         table, place = term_table(expression), int(attribute.variable)
         return lambda fact: table[fact[1][place]]
-    return compile_expression(expression, _own_leaf(clock), clock=clock, dates=False)
+    return compile_expression(expression, _own_leaf(clock), clock=clock, seconds=True)
 
 
 def own_condition(condition: Expression, clock: Clock) -> Callable[[Fact], bool]:
@@ -394,4 +394,4 @@ def own_condition(condition: Expression, clock: Clock) -> Callable[[Fact], bool]
     if attribute is not None:
         table, place = truth_table(condition), int(attribute.variable)
         return lambda fact: table[fact[1][place]]
-    return compile_condition(condition, _own_leaf(clock), clock=clock, dates=False)
+    return compile_condition(condition, _own_leaf(clock), clock=clock, seconds=True)

@@ -51,7 +51,7 @@ class Scope:
                 if attribute is not None:
                     return f"{self.source.name('value', term_table(expression))}[{self.value(attribute)}]"
                 row, leaf, now = self._row(expression)
-                getter = compile_expression(expression, leaf, clock=self.clock, now=now, dates=False)
+                getter = compile_expression(expression, leaf, clock=self.clock, now=now, seconds=True)
                 return f"{self.source.name('value', getter)}({row})"
 
     def test(self, condition: Expression) -> str:
@@ -63,7 +63,7 @@ class Scope:
             general = f"{self.source.name('test', truth_table(condition))}[{self.value(attribute)}]"
         else:
             row, leaf, now = self._row(condition)
-            holds = compile_condition(condition, leaf, clock=self.clock, now=now, dates=False)
+            holds = compile_condition(condition, leaf, clock=self.clock, now=now, seconds=True)
             general = f"{self.source.name('test', holds)}({row})"
         return SumComparison(self.source, self._read).test(condition, general) or general
 

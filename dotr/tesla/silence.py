@@ -147,10 +147,17 @@ def _required(rule: Rule, totals: Mapping[str, Summarise]) -> list[list[str]]:
     required: list[list[str]] = []
     for part in parts(rule.where):
         used = variables(part)
-        if used is not None and not makes_text(part) and not compile_condition(part, leaf, clock=clock)(()):
+        if (
+            used is not None
+            and not makes_text(part)
+            and not compile_condition(part, leaf, clock=clock, seconds=True)(())
+        ):
             required.append(used)
     for binding in rule.bindings:
         used = None if makes_text(binding.expression) else variables(binding.expression)
-        if used is not None and compile_expression(binding.expression, leaf, clock=clock)(()) is None:
+        if (
+            used is not None
+            and compile_expression(binding.expression, leaf, clock=clock, seconds=True)(()) is None
+        ):
             required.append(used)
     return required

@@ -44,12 +44,12 @@ def only_attribute(expression: Expression) -> Attribute | None:
 
 def term_table(expression: Expression) -> Memo[Any, Term | None]:
     """Term of the only attribute → the expression's."""
-    return Memo(compile_expression(expression, _itself, clock=Clock(), dates=False), _MANY)
+    return Memo(compile_expression(expression, _itself, clock=Clock(), seconds=True), _MANY)
 
 
 def truth_table(condition: Expression) -> Memo[Any, bool]:
     """Term of the only attribute → whether the condition holds."""
-    return Memo(compile_condition(condition, _itself, clock=Clock(), dates=False), _MANY)
+    return Memo(compile_condition(condition, _itself, clock=Clock(), seconds=True), _MANY)
 
 
 def _itself(_: Expression) -> Callable[[Any], Term | None]:

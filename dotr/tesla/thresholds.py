@@ -29,7 +29,7 @@ from dotr.ir.expressions import Attribute, Call, Const, Expression
 from dotr.late import dataclass
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term
-from dotr.rdf.values import EXACT, Single, decode
+from dotr.rdf.values import DAY_TIME, EXACT, Duration, Single, decode
 from dotr.tesla.conditions import OWN
 
 _MIRRORED = {">": "<", "<": ">", ">=": "<=", "<=": ">="}
@@ -236,6 +236,8 @@ def _size(term: Term | None, sign: int, inclusive: bool) -> int | None:
             raise AssertionError("facts of queries hold doubles, no floats")
         case float() if value == value:
             return _edge(sign * value, inclusive)
+        case Duration() if value.datatype == DAY_TIME:
+            return sign * value.ticks
         case _:
             return None
 

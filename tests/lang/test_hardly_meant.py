@@ -13,11 +13,12 @@ from dotr.lang import parse_query
 from dotr.lang.checks.advice import advise
 from dotr.lang.checks.comparisons import check_comparisons
 from dotr.lang.checks.impossible_rules import check_possible
+from dotr.lang.checks.kinds import Sort
 from dotr.lang.checks.lars_use import check_boxes
 from dotr.lang.checks.resolve import Resolver
 from dotr.lang.checks.scopes import check_select
 from dotr.lang.checks.single_choices import check_choices
-from dotr.lang.checks.sorts import Sort, attribute_sorts, mismatch, sort, term_sort
+from dotr.lang.checks.sorts import attribute_sorts, mismatch, sort, term_sort
 from dotr.lang.checks.unrelated_events import check_relations
 from dotr.lang.checks.vocabulary import Vocabulary, add_heads, check_vocabulary, near, required_patterns
 from dotr.lang.grammar.base import Cursor
@@ -194,7 +195,8 @@ def test_sorts_of_terms_and_of_what_is_computed() -> None:
     terms = ("<urn:a>", integer(1), literal("a", language="en"), "<urn:dotr:parameter:k>")
     assert [term_sort(t) for t in terms] == [Sort.RESOURCE, Sort.NUMBER, Sort.TEXT, None]
     n, x, unknown = Var("n"), Var("x"), Var("u")
-    assert sort(Call("+", (n, n)), sorts) is None
+    assert sort(Call("+", (n, n)), sorts) is Sort.NUMBER
+    assert sort(Call("+", (n, unknown)), sorts) is None
     assert sort(Call("*", (n, n)), sorts) is Sort.NUMBER
     assert mismatch(Call("=", (x, n)), sorts) == (Sort.RESOURCE, Sort.NUMBER)
     assert mismatch(Call("=", (x, x)), sorts) is None

@@ -105,7 +105,7 @@ def test_conditions_hold_as_they_do_when_called(
     other: int,
 ) -> None:
     row = (one * 1_000_000, (x, y), 0, ""), (other * 1_000_000, (z,), 0, ""), n
-    called = compile_condition(condition, _leaf, clock=CLOCK, now=_now, dates=False)
+    called = compile_condition(condition, _leaf, clock=CLOCK, now=_now, seconds=True)
     written = _written(lambda scope: scope.test(condition))
     assert [bool(written(*row)) for _ in range(2)] == [called(row)] * 2  # from the table the second time
 
@@ -115,7 +115,7 @@ def test_values_are_those_of_a_call(
     expression: Expression, x: Term | None, y: Term | None, z: Term | None, n: Term | None
 ) -> None:
     row = (2_000_000, (x, y), 0, ""), (1_000_000, (z,), 0, ""), n
-    called = compile_expression(expression, _leaf, clock=CLOCK, now=_now, dates=False)
+    called = compile_expression(expression, _leaf, clock=CLOCK, now=_now, seconds=True)
     written = _written(lambda scope: scope.value(expression))
     assert [written(*row) for _ in range(2)] == [called(row)] * 2
 
@@ -134,9 +134,9 @@ def test_a_column_asks_its_own_facts_alike(
 
     fact = 7_000_000, (x, y), 0, ""
     holds, value = own_condition(condition, CLOCK), own_getter(expression, CLOCK)
-    called = compile_condition(condition, leaf, clock=CLOCK, dates=False)
+    called = compile_condition(condition, leaf, clock=CLOCK, seconds=True)
     assert [holds(fact) for _ in range(2)] == [called(fact)] * 2
-    assert value(fact) == compile_expression(expression, leaf, clock=CLOCK, dates=False)(fact)
+    assert value(fact) == compile_expression(expression, leaf, clock=CLOCK, seconds=True)(fact)
 
 
 @pytest.mark.parametrize(

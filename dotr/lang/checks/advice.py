@@ -13,7 +13,8 @@ from typing import Final
 from dotr import ir
 from dotr.errors import Diagnostics
 from dotr.lang.checks.comparisons import rule_expressions
-from dotr.lang.checks.sorts import Sort, attribute_sorts, check_sorts, filters_of
+from dotr.lang.checks.kinds import Sort
+from dotr.lang.checks.sorts import Leaves, attribute_sorts, check_sorts, expressions_of, sort
 from dotr.lang.grammar.tokens import tokenize
 from dotr.lang.operators.every import check_every
 from dotr.late import replace
@@ -113,23 +114,46 @@ def _reaches(start: str, goal: str, edges: Mapping[str, set[str]]) -> bool:
 
 
 def _comparisons(program: ir.Program, found: Diagnostics) -> None:
-    """Every comparison of a resource with a number, and its like."""
+    """Every comparison or difference of a resource and a number, and its like."""
     streams: dict[str, dict[str, Sort]] = {}
     for name, select in program.selects.items():
         streams[name] = attribute_sorts(select)
     for select in program.written.values():
-        for condition, sorts in filters_of(select):
-            check_sorts(condition, sorts.get, found)
+        for expression, sorts in expressions_of(select):
+            check_sorts(expression, sorts.get, found)
     for rule in program.rules:
-        positions: dict[str, ir.Position] = {position.name: position for position in rule.positions}
-
-        def sort_of(leaf: str, known: Mapping[str, ir.Position] = positions) -> Sort | None:
-            position, _, variable = leaf.partition(".?")
-            place = known.get(position)
-            return streams.get(place.stream, {}).get(variable) if place is not None else None
-
+        sort_of = _sorts_in(rule, streams)
         for expression in rule_expressions(rule):
-            check_sorts(expression, sort_of, found)
+            check_sorts(expression, sort_of, found, rule=True)
+        bound = {b.variable: sort(b.expression, sort_of, rule=True) for b in rule.bindings}
+        streams[rule.name] = {name: known for name, known in bound.items() if known is not None}
+    for clause in program.datalog:
+        for atom in clause.body:
+            if isinstance(atom, ir.FilterAtom):
+                check_sorts(atom.condition, _unknown, found)
+            elif isinstance(atom, ir.BindAtom):
+                check_sorts(atom.expression, _unknown, found)
+
+
+def _sorts_in(rule: ir.Rule, streams: Mapping[str, Mapping[str, Sort]]) -> Leaves:
+    """What sorts the attributes and aggregates of a rule have."""
+    positions: dict[str, ir.Position] = {position.name: position for position in rule.positions}
+    totals = {c.variable: c for c in rule.conjuncts if isinstance(c, ir.Summarise)}
+
+    def sort_of(leaf: str) -> Sort | None:
+        position, _, variable = leaf.partition(".?")
+        place, total = positions.get(position), totals.get(leaf)
+        if variable and place is not None:
+            return streams.get(place.stream, {}).get(variable)
+        if total is None or total.argument is None or total.function not in ("MIN", "MAX"):
+            return None if total is None else sort(ir.Aggregate(total.function, None), _unknown)
+        return sort(total.argument, sort_of, rule=True)
+
+    return sort_of
+
+
+def _unknown(_: str) -> Sort | None:
+    return None
 
 
 # -- twins -----------------------------------------------------------------------------------------

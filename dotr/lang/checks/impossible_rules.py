@@ -17,7 +17,8 @@ from dotr.errors import Diagnostics
 from dotr.events import Clock
 from dotr.expressions.evaluate import Getter, compile_condition
 from dotr.expressions.functions import makes_text
-from dotr.lang.checks.sorts import STAND_IN, Leaves, Sort, attribute_sorts, mismatch, variable_sorts
+from dotr.lang.checks.kinds import Sort
+from dotr.lang.checks.sorts import STAND_IN, Leaves, attribute_sorts, mismatch, variable_sorts
 from dotr.rdf.values import number
 from dotr.source import Span
 from dotr.tesla.conditions import names, parts
@@ -120,9 +121,9 @@ def _false_for_all(rule: ir.Rule, sorts: Mapping[str, Mapping[str, Sort]]) -> _R
         window = choice.window
         if isinstance(window, ir.Within) and window.before and not window.duration:
             return _Reason("its window is empty", known=True)
-        if why := _falsehood(parts(choice.on), sort_of):
+        if why := _falsehood(parts(choice.on), sort_of, rule=True):
             return _Reason(f"no `{choice.position.name}` matches: {why.text}", why.known)
-    why = _falsehood(parts(rule.where), sort_of)
+    why = _falsehood(parts(rule.where), sort_of, rule=True)
     return why and _Reason(f"WHERE is never true: {why.text}", why.known)
 
 
@@ -143,12 +144,12 @@ def _aggregates(expression: ir.Expression | None) -> bool:
     return expression is not None and not isinstance(expression, ir.Const | ir.Var | ir.Attribute | ir.TimeOf)
 
 
-def _falsehood(conditions: Sequence[ir.Expression], leaves: Leaves) -> _Reason | None:
+def _falsehood(conditions: Sequence[ir.Expression], leaves: Leaves, *, rule: bool = False) -> _Reason | None:
     """Why conditions are never all true: one is false by itself, or two of them contradict each other."""
     for condition in conditions:
-        if isinstance(condition, ir.Call) and mismatch(condition, leaves):
+        if isinstance(condition, ir.Call) and mismatch(condition, leaves, rule=rule):
             return _Reason(f"`{_text(condition)}` never holds", known=True)
-        if _is_false(condition):
+        if _is_false(condition, rule):
             return _Reason(f"`{_text(condition)}` is false", known=_compares(condition))
     return _contradiction(conditions)
 
@@ -157,11 +158,13 @@ def _compares(condition: ir.Expression) -> bool:
     return isinstance(condition, ir.Call) and condition.function in _MIRRORED
 
 
-def _is_false(condition: ir.Expression) -> bool:
+def _is_false(condition: ir.Expression, rule: bool) -> bool:
     """Whether a condition that looks at nothing is false or an error. One with a parameter is let be."""
     if names(condition) or not _constant(condition):
         return False
-    return not makes_text(condition) and not compile_condition(condition, _no_leaf, clock=Clock())(())
+    return not makes_text(condition) and not compile_condition(
+        condition, _no_leaf, clock=Clock(), seconds=rule
+    )(())
 
 
 def _constant(expression: ir.Expression) -> bool:

@@ -2,28 +2,21 @@
 
 Place:   under advice.py.
 Method:  a subject or predicate is a resource; constants and functions have the sort of their result;
-         everything else is unknown. Two different sorts never compare: in SPARQL a silent type error.
+         everything else is unknown. Which sorts go together says kinds.py: for others a comparison or sum
+         is a type error, which SPARQL is silent about.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from enum import Enum
 from typing import Final
 
 from dotr import ir
 from dotr.errors import Diagnostics
 from dotr.expressions.aggregates import AGGREGATES
+from dotr.lang.checks.kinds import ARITHMETIC, NoValueError, Sort, comparable, remedy, result
 from dotr.rdf.terms import XSD, Term, is_literal, literal_parts
 from dotr.sparql.printing import Writer
-
-
-class Sort(Enum):
-    RESOURCE = "an IRI or blank node"
-    NUMBER = "a number"
-    TEXT = "a text"
-    BOOLEAN = "true or false"
-    TIME = "a dateTime"
 
 
 def _words(text: str) -> frozenset[str]:
@@ -37,7 +30,7 @@ _NUMERIC: Final = frozenset(
         "nonPositiveInteger negativeInteger unsignedLong unsignedInt unsignedShort unsignedByte"
     )
 )
-_NUMBER_CALLS: Final = _words("ABS CEIL FLOOR ROUND STRLEN YEAR MONTH DAY HOURS MINUTES SECONDS")
+_NUMBER_CALLS: Final = _words("ABS CEIL FLOOR ROUND STRLEN YEAR MONTH DAY DAYS HOURS MINUTES SECONDS")
 _TEXT_CALLS: Final = _words(
     "STR LANG CONCAT SUBSTR UCASE LCASE REPLACE STRBEFORE STRAFTER ENCODE_FOR_URI TZ "
     "MD5 SHA1 SHA256 SHA384 SHA512"
@@ -46,11 +39,16 @@ _BOOLEAN_CALLS: Final = _words(
     "|| && ! = != < > <= >= IN NOT-IN BOUND SAMETERM ISIRI ISBLANK ISLITERAL ISNUMERIC REGEX CONTAINS "
     "STRSTARTS STRENDS LANGMATCHES"
 )
-_CASTS: Final = {
-    **{f"<{datatype}>": Sort.NUMBER for datatype in _NUMERIC},
-    f"<{XSD}string>": Sort.TEXT,
-    f"<{XSD}boolean>": Sort.BOOLEAN,
-    f"<{XSD}dateTime>": Sort.TIME,
+_DATATYPES: Final = {
+    **dict.fromkeys(_NUMERIC, Sort.NUMBER),
+    XSD + "string": Sort.TEXT,
+    XSD + "boolean": Sort.BOOLEAN,
+    XSD + "dateTime": Sort.TIME,
+    XSD + "date": Sort.DATE,
+    XSD + "time": Sort.CLOCK,
+    XSD + "dayTimeDuration": Sort.SECONDS,
+    XSD + "yearMonthDuration": Sort.MONTHS,
+    XSD + "duration": Sort.DURATION,
 }
 _COMPARISONS: Final = frozenset(("=", "<", ">", "<=", ">="))
 
@@ -66,15 +64,11 @@ def term_sort(term: Term) -> Sort | None:
     if not is_literal(term):
         return None if term.startswith(STAND_IN) else Sort.RESOURCE
     _, datatype, language = literal_parts(term)
-    if language or datatype == XSD + "string":
-        return Sort.TEXT
-    if datatype in _NUMERIC:
-        return Sort.NUMBER
-    return {XSD + "boolean": Sort.BOOLEAN, XSD + "dateTime": Sort.TIME}.get(datatype)
+    return Sort.TEXT if language else _DATATYPES.get(datatype)
 
 
-def sort(expression: ir.Expression, leaves: Leaves) -> Sort | None:
-    """The sort of every value that an expression can have; None when not known."""
+def sort(expression: ir.Expression, leaves: Leaves, *, rule: bool = False) -> Sort | None:
+    """The sort of every value that an expression has, None when not known. `rule`: in ON, WHERE, WITH."""
     match expression:
         case ir.Const(term):
             return term_sort(term)
@@ -83,49 +77,62 @@ def sort(expression: ir.Expression, leaves: Leaves) -> Sort | None:
         case ir.Attribute(position, variable):
             return leaves(f"{position}.?{variable}")
         case ir.Aggregate(function):
-            return Sort.NUMBER if function in AGGREGATES and AGGREGATES[function].number else None
+            if function == "COUNT":
+                return Sort.NUMBER
+            return Sort.AMOUNT if function in AGGREGATES and AGGREGATES[function].number else None
         case ir.Exists():
             return Sort.BOOLEAN
         case ir.Call(function, arguments):
-            return _call_sort(function, arguments)
+            return _call_sort(function, arguments, leaves, rule)
         case ir.TimeOf():
-            return None
+            return Sort.STAMP
 
 
-def _call_sort(function: str, arguments: tuple[ir.Expression, ...]) -> Sort | None:
+def _call_sort(
+    function: str, arguments: tuple[ir.Expression, ...], leaves: Leaves, rule: bool
+) -> Sort | None:
     if function in _BOOLEAN_CALLS:
         return Sort.BOOLEAN
     if function in _NUMBER_CALLS:
         return Sort.NUMBER
-    if function == "-" and all(isinstance(a, ir.TimeOf) for a in arguments):
-        return Sort.NUMBER
-    if function in ("+", "-", "*", "/", "u-", "u+"):
-        return Sort.NUMBER if function in ("*", "/", "u-", "u+") else None  # durations may be added to times
+    if function in ARITHMETIC:
+        try:
+            return result(function, tuple(sort(a, leaves, rule=rule) for a in arguments), rule=rule)
+        except NoValueError:
+            return None
+    if function == "NOW" and rule:
+        return Sort.STAMP
     if function in _TEXT_CALLS:
         return Sort.TEXT
     if function == "IRI":
         return Sort.RESOURCE
-    return _CASTS.get(function)
+    return _DATATYPES.get(function[1:-1])
 
 
-def mismatch(expression: ir.Call, leaves: Leaves) -> tuple[Sort | None, Sort | None] | None:
+def mismatch(
+    expression: ir.Call, leaves: Leaves, *, rule: bool = False
+) -> tuple[Sort | None, Sort | None] | None:
     """The sorts of a comparison's sides where they say that it never holds."""
     if expression.function not in _COMPARISONS:
         return None
-    left, right = (sort(argument, leaves) for argument in expression.arguments)
+    left, right = (sort(argument, leaves, rule=rule) for argument in expression.arguments)
     resources_in_order = expression.function != "=" and Sort.RESOURCE in (left, right)
-    if (left is None or right is None or left is right) and not resources_in_order:
+    if comparable(left, right, rule=rule) and not resources_in_order:
         return None
     return left, right
 
 
-def check_sorts(expression: ir.Expression, leaves: Leaves, found: Diagnostics) -> None:
-    """Warn about every comparison inside an expression whose sides are of different sorts."""
+def check_sorts(expression: ir.Expression, leaves: Leaves, found: Diagnostics, *, rule: bool = False) -> None:
+    """Warn about every comparison and every sum inside an expression whose sides are of sorts that do not go
+    together.
+    """
     if not isinstance(expression, ir.Call):
         return
     for argument in expression.arguments:
-        check_sorts(argument, leaves, found)
-    sides_apart = mismatch(expression, leaves)
+        check_sorts(argument, leaves, found, rule=rule)
+    if expression.function in ARITHMETIC:
+        _check_arithmetic(expression, leaves, found, rule)
+    sides_apart = mismatch(expression, leaves, rule=rule)
     if sides_apart is None:
         return
     left, right = sides_apart
@@ -136,6 +143,8 @@ def check_sorts(expression: ir.Expression, leaves: Leaves, found: Diagnostics) -
         hint = "write the number without quotation marks, or turn the text into one: xsd:decimal(…)"
     elif Sort.RESOURCE in (left, right) and not hint:
         hint = "follow a property of the resource to its value: `?x :value ?v`"
+    elif not hint:
+        hint = remedy(expression.function, left, right, rule=rule)
     found.warning(
         "D1219",
         f"this comparison with `{expression.function}` never holds",
@@ -143,6 +152,25 @@ def check_sorts(expression: ir.Expression, leaves: Leaves, found: Diagnostics) -
         hint=hint,
         notes=(" and ".join(sides),),
     )
+
+
+def _check_arithmetic(call: ir.Call, leaves: Leaves, found: Diagnostics, rule: bool) -> None:
+    operands = tuple(sort(argument, leaves, rule=rule) for argument in call.arguments)
+    try:
+        result(call.function, operands, rule=rule)
+    except NoValueError:
+        sides = [
+            f"`{_text(argument)}` is {known.value}"
+            for argument, known in zip(call.arguments, operands, strict=True)
+            if known is not None
+        ]
+        found.warning(
+            "D1224",
+            f"this `{call.function.removeprefix('u')}` never has a value",
+            call.span,
+            hint=remedy(call.function, operands[0], operands[-1], rule=rule),
+            notes=(" and ".join(sides),),
+        )
 
 
 def _text(expression: ir.Expression) -> str:
@@ -182,6 +210,39 @@ def variable_sorts(group: ir.GroupPattern) -> dict[str, Sort]:
             case _:
                 continue
     return found
+
+
+def expressions_of(select: ir.Select) -> Iterator[tuple[ir.Expression, dict[str, Sort]]]:
+    """Every FILTER, BIND, HAVING, ORDER BY and selected expression, with the sorts of what it sees."""
+    for group in _groups(select.where):
+        sorts = variable_sorts(group)
+        for element in group.elements:
+            if isinstance(element, ir.Filter):
+                yield element.condition, sorts
+            elif isinstance(element, ir.Bind):
+                yield element.expression, sorts
+            elif isinstance(element, ir.SubSelect):
+                yield from expressions_of(element.select)
+    sorts = variable_sorts(select.where)
+    yield from ((p.expression, sorts) for p in select.projection if p.expression is not None)
+    yield from ((having, sorts) for having in select.having)
+    yield from ((key.expression, sorts) for key in select.order_by)
+
+
+def _groups(group: ir.GroupPattern) -> Iterator[ir.GroupPattern]:
+    """A group and all inside, without those of subqueries."""
+    yield group
+    for element in group.elements:
+        match element:
+            case ir.OptionalGroup(inner) | ir.Minus(inner):
+                yield from _groups(inner)
+            case ir.GroupPattern():
+                yield from _groups(element)
+            case ir.Union(branches):
+                for branch in branches:
+                    yield from _groups(branch)
+            case _:
+                continue
 
 
 def filters_of(select: ir.Select) -> Iterator[tuple[ir.Expression, dict[str, Sort]]]:

@@ -1,7 +1,7 @@
 """The functions of SPARQL 1.1: how many arguments each takes, and which no rule may use.
 
 Place:   read by expressions.py while it parses, and by the pages of explain.py.
-Method:  SPARQL 1.1, sec. 17.4; casts are those of expressions/casts.py.
+Method:  SPARQL 1.1, sec. 17.4, and DAYS of a duration; casts are those of expressions/casts.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ MANY: Final = 1_000_000
 
 _ONE: Final = (
     "STR LANG DATATYPE BOUND IRI URI ABS CEIL FLOOR ROUND STRLEN UCASE LCASE ENCODE_FOR_URI YEAR MONTH DAY "
-    "HOURS MINUTES SECONDS TIMEZONE TZ MD5 SHA1 SHA256 SHA384 SHA512 ISIRI ISURI ISBLANK ISLITERAL ISNUMERIC"
+    "DAYS HOURS MINUTES SECONDS TIMEZONE TZ MD5 SHA1 SHA256 SHA384 SHA512 ISIRI ISURI ISBLANK ISLITERAL "
+    "ISNUMERIC"
 )
 _TWO: Final = "LANGMATCHES CONTAINS STRSTARTS STRENDS STRBEFORE STRAFTER STRLANG STRDT SAMETERM"
 _NONE: Final = "NOW RAND UUID STRUUID"
