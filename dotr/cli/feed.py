@@ -76,7 +76,11 @@ _LOOK = 0.25
 @click.option(
     "--follow", is_flag=True, help="Continue with new files, and with additions to files, until Ctrl-C."
 )
-@click.option("--keep-open", is_flag=True, help="Leave the last instant open for the next feed.")
+@click.option(
+    "--keep-open",
+    is_flag=True,
+    help="Leave the last instant open for the next feed, whose graphs may have the same time.",
+)
 @click.option(
     "--idle-advance",
     type=micros,
@@ -105,7 +109,7 @@ _LOOK = 0.25
     type=file_name,
     metavar="FILE",
     multiple=True,
-    help="Write to a file; may be repeated; text to .gz and .zst compressed.",
+    help="Write to a file (`-`: standard output); may be repeated; text to .gz and .zst compressed.",
 )
 @click.option("--overwrite", is_flag=True, help="Overwrite output files.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress line, no summary.")
@@ -144,6 +148,8 @@ def command(
     """Push SOURCEs into the deployment. What was fed before, unchanged, is not fed again.
 
     Events go to standard output, or exactly once to each file of -o. Ctrl-C ends after an orderly commit.
+    The end of the SOURCEs closes their last instant, so that its events are reported: a graph of the same
+    time in the next feed is late, unless this one has --keep-open.
     With --insert and --delete, which name RDF files, one message is fed: what is said holds or no more from
     --at on. Its time is kept with it.
     """
@@ -156,7 +162,7 @@ def command(
         )
     if idle_advance is not None and not follow and not any(path == "-" for path in sources):
         raise UsageError.of("D4131", "--idle-advance needs a source that may be silent", hint="add --follow")
-    for path in outputs or [None]:
+    for path in (None if path == "-" else path for path in outputs or ["-"]):
         if chosen_format(format_, path, EVENT_FORMATS, "dotr feed") == "jelly":  # refused before all else
             refuse_without_jelly()
     own = [os.path.join(folder, name) for name in (DATABASE, LOCK)]
@@ -259,6 +265,7 @@ def command(
                     feed.run(files_read, keep_open)
             finally:
                 progress.clear()
+                render.say_all(feed.late_by_an_end())
                 if summary_ == "json":
                     render.json_line(summary_as_json(feed, progress.seconds))
                 elif not quiet:
@@ -303,12 +310,13 @@ def _with_rules(journal: Journal, more: Sequence[str]) -> Program:
 def _sinks(
     journal: Journal, program: Program, outputs: Sequence[str], format_: str | None, overwrite: bool
 ) -> list[Sink]:
-    """Every output, opened; standard output where none is named."""
-    if not outputs:
-        out = StreamOutput(sys.stdout.buffer)
-        return [_stream_sink(chosen_format(format_, None, EVENT_FORMATS, "dotr feed"), program, out)]
+    """Every output, opened; standard output where none is named, and for `-`."""
     sinks: list[Sink] = []
-    for path in outputs:
+    for path in outputs or ["-"]:
+        if path == "-":
+            name = chosen_format(format_, None, EVENT_FORMATS, "dotr feed")
+            sinks.append(_stream_sink(name, program, StreamOutput(sys.stdout.buffer)))
+            continue
         name = chosen_format(format_, path, EVENT_FORMATS, "dotr feed")
         if is_device(path):
             sinks.append(_stream_sink(name, program, open_output(path, packed=name not in PART_FORMATS)))
@@ -411,6 +419,7 @@ def summary_as_json(feed: Feed, seconds: float) -> str:
         "graphs": totals.graphs,
         "events": totals.events,
         "late": totals.late,
+        "late_by_an_end": totals.late_by_an_end,
         "refused": totals.refused,
         "times": dict(feed.rungs),
         "watermark": time_as_json(feed.pipeline.watermark, clock),

@@ -17,7 +17,7 @@ from dotr.collecting import uncollected
 from dotr.core.emit import Emission
 from dotr.core.parts import Part
 from dotr.core.pipeline import Pipeline
-from dotr.errors import DataError, DotrError, ProgramError, RefusedError
+from dotr.errors import DataError, Diagnostic, DotrError, ProgramError, RefusedError, Severity
 from dotr.events import Clock, Time
 from dotr.io.error_policy import dead_letter
 from dotr.io.event_formats import late_line
@@ -40,6 +40,9 @@ from dotr.survey.sample import Sample
 _NOT_TAKEN = ("D2106", "D2107")
 """What is found wrong with a graph when it comes, not with its instant."""
 
+_ENDED = "the end of a feed closes its last instant, so that its events are reported"
+_KEEP_OPEN = "feed with --keep-open where the next feed may have graphs of the same time"
+
 _TOGETHER = 63
 """Graphs of files are run when so many have been read, and one more: a mask."""
 
@@ -51,6 +54,8 @@ class FeedTotals:
     graphs: int = 0
     events: int = 0
     late: int = 0
+    late_by_an_end: int = 0
+    """Of them, those that only the end of an earlier feed made late."""
     refused: int = 0
     left_out: dict[str, int] = field(default_factory=dict)
     """Rule → trigger facts that took it too much work."""
@@ -97,6 +102,8 @@ class Feed:
     _item: Item | None = field(default=None, init=False)
     _given: list[str] = field(default_factory=list, init=False)
     _planned: bool = field(default=False, init=False)
+    _ended: tuple[Time, Time] | None = field(default=None, init=False)
+    """What the end of an earlier feed closed: after the first time, up to the second."""
 
     def __post_init__(self) -> None:
         self._offsets = Offsets(self.journal)
@@ -104,6 +111,8 @@ class Feed:
         self._commit = self._status.pop("commit", 0)
         self._status.setdefault("last", {})
         self._status.setdefault("refused", 0)
+        ended = self._status.pop("ended", None)
+        self._ended = None if ended is None else (ended[0], ended[1])
         self.lineage = Lineage(lambda: self.pipeline.settled)
         self.checkpoints.size = lambda: sum(self.pipeline.sizes().values())
         self.lineage.restore(self._status.pop("origins", ()))
@@ -140,6 +149,9 @@ class Feed:
 
     def _finish(self, keep_open: bool = False) -> None:
         if not keep_open:
+            latest, closed = self.pipeline.latest, self.pipeline.watermark
+            if latest is not None and (self._ended is None or self._ended[1] != latest):
+                self._ended = (latest - 1 if closed is None else closed, latest)
             self.pipeline.close_all()
             self._drain()
         self.commit()
@@ -246,6 +258,8 @@ class Feed:
         clock = self.pipeline.clock
         assert clock is not None
         self.totals.late += 1
+        by_an_end = self._only_ended(time)
+        self.totals.late_by_an_end += by_an_end
         if self.keeping is not None:
             self.keeping.leave_out([graph])
         if isinstance(self._item, TimedGraph):
@@ -256,10 +270,34 @@ class Feed:
                 "D2301",
                 f"this graph is for {clock.text(time)}, an instant that is already closed",
                 place=place,
-                hint="allow for disorder with --lateness, or drop such graphs with --late drop",
+                notes=(_ENDED,) if by_an_end else (),
+                hint=_KEEP_OPEN
+                if by_an_end
+                else "allow for disorder with --lateness, or drop such graphs with --late drop",
             )
         if self.delayed is not None:
             self.delayed.write(late_line(time, graph, clock) + "\n")
+
+    def _only_ended(self, time: Time) -> bool:
+        """Whether a late graph would be in time had the feed before left its last instants open."""
+        ended = self._ended
+        return ended is not None and ended[0] < time and self.pipeline.latest == ended[1]
+
+    def late_by_an_end(self) -> list[Diagnostic]:
+        """A warning where graphs were late for no other reason."""
+        many, clock = self.totals.late_by_an_end, self.pipeline.clock
+        if not many or self._ended is None or clock is None:
+            return []
+        which = "1 graph is" if many == 1 else f"{many:,} graphs are"
+        return [
+            Diagnostic(
+                "D2302",
+                f"{which} late only because the end of a feed before closed {clock.text(self._ended[1])}",
+                notes=(_ENDED,),
+                hint=_KEEP_OPEN,
+                severity=Severity.WARNING,
+            )
+        ]
 
     def _refuse(self, error: DataError, content: bytes) -> None:
         self._drain()  # letters of instants that were closed before come first, whenever they are run
@@ -362,6 +400,7 @@ class Feed:
             "queries": counters.streams,
             "sizes": pipeline.sizes(),
             "origins": self.lineage.save(),
+            "ended": self._ended,
         }
 
     def close(self) -> None:

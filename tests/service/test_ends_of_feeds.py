@@ -1,0 +1,74 @@
+"""A graph that only the end of an earlier feed made late is reported as that; the default stays."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Dotr
+from tests.cli.conftest import dotr as dotr
+from tests.cli.conftest import folder as folder
+
+RULES = """PREFIX : <urn:>
+RULE Seen DEFINE { dotr_e a :Seen ; :x ?x }
+FROM Of := { SELECT ?x WHERE { ?x a :Thing } } WITH ?x := Of.?x
+"""
+
+
+@pytest.fixture
+def fed(dotr: Dotr, folder: Path) -> Dotr:
+    (folder / "seen.dotr").write_text(RULES)
+    assert dotr("deploy", "seen.dotr", "-q").code == 0
+    return dotr
+
+
+def stream(folder: Path, name: str, *times: int) -> str:
+    lines = [{"time": time, "graph": f"<urn:{name}{time}> a <urn:Thing> ."} for time in times]
+    (folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return f"{name}.jsonl"
+
+
+def test_a_graph_of_the_instant_that_the_end_closed_is_reported(fed: Dotr, folder: Path) -> None:
+    first = fed("feed", stream(folder, "a", 99, 100))
+    assert first.out.count('"Seen"') == 2
+    second = fed("feed", stream(folder, "b", 100, 100, 100, 90))
+    assert (second.code, second.out) == (0, "")
+    assert "D2302" in second.err
+    assert "3 graphs are late only because the end of a feed before closed 100" in second.err
+    assert "--keep-open" in second.err
+    third = fed("feed", stream(folder, "c", 100, 101, 100), "--summary", "json")
+    assert json.loads(third.err.splitlines()[-1])["late_by_an_end"] == 1
+    assert "1 graph is late only because" in third.err
+
+
+def test_nothing_is_said_after_keep_open_or_where_time_went_on(
+    fed: Dotr, folder: Path
+) -> None:
+    fed("feed", stream(folder, "a", 100), "--keep-open")
+    assert "D2302" not in fed("feed", stream(folder, "b", 100)).err
+    assert "D2302" in fed("feed", stream(folder, "c", 100)).err
+    later = fed("feed", stream(folder, "d", 102, 101))
+    assert "1 late" in later.err
+    assert "D2302" not in later.err
+
+
+def test_with_a_lateness_all_that_the_end_closed_counts(fed: Dotr, folder: Path) -> None:
+    fed("feed", stream(folder, "a", 100, 200), "--lateness", "50s")
+    ran = fed("feed", stream(folder, "b", 160, 140), "--lateness", "50s")
+    assert "2 late" in ran.err
+    assert "1 graph is late only because" in ran.err
+
+
+def test_where_late_graphs_end_a_feed_the_hint_is_the_same(fed: Dotr, folder: Path) -> None:
+    fed("feed", stream(folder, "a", 100))
+    ran = fed("feed", stream(folder, "b", 100), "--late", "fail")
+    assert ran.code == 3
+    assert "D2301" in ran.err
+    assert "--keep-open" in ran.err
+
+
+def test_the_help_says_so(fed: Dotr) -> None:
+    text = " ".join(fed("feed", "--help").out.split())
+    assert "a graph of the same time in the next feed is late, unless this one has --keep-open" in text
