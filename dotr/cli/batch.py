@@ -34,13 +34,13 @@ from dotr.cli.options import (
     budget_option,
     event_options,
     events_wanted,
-    file_name,
     jump_option,
     micros,
     program_options,
     source_options,
     state_option,
     summary_options,
+    written_folder,
 )
 from dotr.cli.progress import Progress
 from dotr.cli.run import SummaryStyle, outputs_apart, refuse_without_jelly
@@ -75,7 +75,7 @@ from dotr.tesla.digest import rule_digests
 @click.argument("more_logs", metavar="[LOG...]", nargs=-1)
 @click.option(
     "--out",
-    type=file_name,
+    type=written_folder,
     metavar="DIR",
     required=True,
     help="The folder to write, or its URI; must not exist.",
@@ -164,6 +164,8 @@ def command(
     documents = [*program.background, *background]
     if only_ or except_:
         program = needed(events_wanted(program, only_, except_))
+    if states == "-":
+        raise click.BadParameter("a folder is written there, and `-`, standard output, is none")
     given_states = None if states is None else plain_path(states.rstrip("/"))
     outputs = [plain_path(out), *([given_states] if given_states is not None else [])]
     outputs_apart(_here(outputs), [on_error], _here([*texts.read_files, *documents, *places]))

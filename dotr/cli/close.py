@@ -12,7 +12,7 @@ import click
 import pyoxigraph as ox
 
 from dotr.cli.knowledge_files import knowledge_options, made_of
-from dotr.cli.options import file_name
+from dotr.cli.options import written_file
 from dotr.cli.render import counted, note
 from dotr.cli.run import outputs_apart
 from dotr.errors import UsageError
@@ -43,8 +43,8 @@ _CHUNK = 10_000
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @click.option("--only-derived", is_flag=True, help="Leave out what the files state.")
 @click.option("--format", "format_", type=click.Choice(tuple(_WRITTEN)), help="Default: by FILE's name, nt.")
-@click.option("-o", "--output", metavar="FILE", callback=lambda _c, _p, v: v and file_name(v),
-              help="Write here instead of standard output.")  # fmt: skip
+@click.option("-o", "--output", metavar="FILE", type=written_file,
+              help="Write here instead of standard output (`-`).")  # fmt: skip
 @click.option("--overwrite", is_flag=True, help="Let -o replace a file that exists.")
 @click.option("-q", "--quiet", is_flag=True, help="No summary.")
 @knowledge_options

@@ -16,7 +16,7 @@ import click
 
 from dotr.cli import render
 from dotr.cli.dead_letters import DeadLetters
-from dotr.cli.options import lateness_options, source_options
+from dotr.cli.options import lateness_options, source_options, written_file
 from dotr.core.deployment import Deployment
 from dotr.errors import UsageError
 from dotr.events import Clock
@@ -60,7 +60,9 @@ from dotr.testing.comparison_reports import as_json, html, text
     metavar="N",
     help="Of these, explained (default: 2).",
 )
-@click.option("-o", "--output", metavar="FILE", help="Write here instead of standard output.")
+@click.option(
+    "-o", "--output", type=written_file, metavar="FILE", help="Write here instead of standard output (`-`)."
+)
 @click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
 @source_options
 @lateness_options(late="drop")

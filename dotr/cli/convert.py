@@ -25,7 +25,7 @@ from dotr.cli.run import outputs_apart
 from dotr.errors import UsageError
 from dotr.events import Clock
 from dotr.io.conversion import TARGETS, Conversion, numbered_part
-from dotr.io.files.outputs import FileOutput
+from dotr.io.files.outputs import FileOutput, StreamOutput
 from dotr.io.files.read_so_far import ReadSoFar
 from dotr.io.files.sources import Sources, TimedGraph, resolve
 from dotr.io.graphs import SourceOptions
@@ -42,7 +42,8 @@ ABOUT = "_dotr_archive.json"
     type=file_name,
     metavar="PATH",
     required=True,
-    help=f"What to write: a file {' '.join(TARGETS)} (text also .gz), or a folder of Parquet files.",
+    help=f"What to write: a file {' '.join(TARGETS)} (text also .gz), a folder of Parquet files, or `-`,"
+    " standard output, as .jsonl.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace what exists.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress line, no summary.")
@@ -60,7 +61,7 @@ def command(
     Parquet is the archive: columns time (with its kind and unit) and graph (N-Triples), and where messages
     have such parts insert and delete. A name without an ending, or with a slash at its end, is a folder of
     Parquet files that many tasks read together: the best form of a large log for dotr batch. A .ttl becomes
-    an RDF Message Log. Whatever is written is a source again.
+    an RDF Message Log; `-` is standard output, as JSON lines. Whatever is written is a source again.
     """
     output = plain_path(output)
     if is_remote(output):
@@ -72,7 +73,9 @@ def command(
     with DeadLetters(on_error, overwrite) as dead:
         reader = Sources(sources, options, dead.refusals())
         try:
-            if output.endswith("/") or not PurePath(output).suffix:
+            if output == "-":
+                count, what = _to_stdout(reader), "standard output"
+            elif output.endswith("/") or not PurePath(output).suffix:
                 count, what = _to_folder(reader, output, overwrite, progress)
             else:
                 count, what = _to_file(reader, output, overwrite, progress), output
@@ -104,6 +107,18 @@ def _to_file(reader: Sources, output: str, overwrite: bool, progress: Progress) 
     except BaseException:
         out.discard()
         raise
+    return conversion.count
+
+
+def _to_stdout(reader: Sources) -> int:
+    """As `_to_file`, as JSON lines."""
+    out = StreamOutput(sys.stdout.buffer)
+    conversion = Conversion("stdout.jsonl", "", out)
+    for graph in reader:
+        assert reader.clock is not None
+        conversion.add(graph.time, graph.triples, reader.clock)
+    conversion.close()
+    out.finish()
     return conversion.count
 
 

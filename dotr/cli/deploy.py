@@ -55,6 +55,9 @@ _SIGNS = {RuleChange.ADDED: "+", RuleChange.SAME: "=", RuleChange.CHANGED: "~", 
     help="Keep messages for this long, for dotr explain --dir (0s: stop keeping them).",
 )
 @budget_option
+@click.option(
+    "-q", "--quiet", is_flag=True, help="No progress line, no summary (of --dry-run: only findings)."
+)
 @click.option("--from", "since", metavar="TIME", help="Put it into effect from this time of the stream on.")
 def command(
     rules: tuple[str, ...],
@@ -65,6 +68,7 @@ def command(
     max_document: int,
     keep: int | None,
     budget: int,
+    quiet: bool,
     since: str | None,
 ) -> None:
     """Register RULES (.dotr and .dlog files) in a deployment; a file that is there already is replaced.
@@ -76,7 +80,7 @@ def command(
     with Journal.to_compare(folder) if dry_run else Journal(folder, create=True) as journal:
         if since is None:
             refuse_planned(journal)
-        progress = Progress(sys.stderr.isatty(), ticking=True)
+        progress = Progress(not quiet and sys.stderr.isatty(), ticking=True)
         try:
             proposal = propose(
                 journal,
@@ -90,15 +94,17 @@ def command(
         finally:
             progress.clear()
         render.say_all(proposal.warnings)
-        for line in summary_lines(proposal, dry_run):
+        for line in [] if quiet else summary_lines(proposal, dry_run):
             click.echo(line)
         if not dry_run and since is not None:
-            render.note(f"planned from {plan_proposal(journal, proposal, since)} on in {folder}")
+            planned = plan_proposal(journal, proposal, since)
+            if not quiet:
+                render.note(f"planned from {planned} on in {folder}")
         elif not dry_run:
             commit_proposal(journal, proposal)
         if not dry_run and keep is not None:
             keep_for_explanations(journal, keep, proposal.compiled.program)
-        if not dry_run and since is None:
+        if not dry_run and since is None and not quiet:
             render.note(f"deployed in {folder}; next: dotr feed SOURCE…")
             render.note(
                 "where sources are live, --max-jump 1d keeps one wrong clock from closing all instants"

@@ -19,7 +19,7 @@ from pathlib import Path
 import click
 
 from dotr.cli.help import pages
-from dotr.cli.options import file_name
+from dotr.cli.options import written_folder
 from dotr.errors import EngineError, RefusedError
 from dotr.io.files.rule_texts import shipped
 from dotr.lang.explain import PAGES
@@ -29,7 +29,7 @@ _HOME = Path(__file__).resolve().parents[1] / "docs"
 
 @click.command(short_help="The manual as a site.")
 @click.option(
-    "-o", "--output", type=file_name, default="dotr-site", metavar="DIR", help="Default: dotr-site."
+    "-o", "--output", type=written_folder, default="dotr-site", metavar="DIR", help="Default: dotr-site."
 )
 @click.option("--overwrite", is_flag=True, help="Replace DIR if it exists.")
 def command(output: str, overwrite: bool) -> None:

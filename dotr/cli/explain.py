@@ -13,7 +13,7 @@ import click
 from dotr.cli.dead_letters import DeadLetters
 from dotr.cli.explaining import Asked, DeploymentSubject, NamedSources, Replacing, Subject
 from dotr.cli.given import given_time
-from dotr.cli.options import lateness_options, rules_options, source_options
+from dotr.cli.options import lateness_options, rules_options, source_options, written_file
 from dotr.errors import DataError, UsageError
 from dotr.events import Clock, Time
 from dotr.explain.formats import PlainProofs, html, mermaid
@@ -55,7 +55,9 @@ FORMATS = ("text", "json", "ttl", "mermaid", "html")
 @click.option("--all", "every", is_flag=True, help="Every solution and derivation, not only the smallest.")
 @click.option("--depth", type=click.IntRange(0, 100), metavar="N", help="Number of levels of a tree to show.")
 @click.option("--format", "format_", type=click.Choice(FORMATS), default="text", help="Default: text.")
-@click.option("-o", "--output", metavar="FILE", help="Write here instead of standard output.")
+@click.option(
+    "-o", "--output", type=written_file, metavar="FILE", help="Write here instead of standard output (`-`)."
+)
 @click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
 @click.option(
     "--then",

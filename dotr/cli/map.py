@@ -68,7 +68,7 @@ def check(
 ) -> int:
     """Show the first rows of TABLE as graphs, and count what is refused.
 
-    The exit code is 1 when a row is refused.
+    The exit code is 3 when a row is refused, and 1 when there is no row.
     """
     text = decode(read_bytes(mapping), mapping)
     parsed = parse_mapping(text, mapping)
@@ -97,7 +97,7 @@ def check(
             break
     counts = "".join(f", {count:,} refused for {code}" for code, count in sorted(refused.items()))
     render.note(f"{render.counted(graphs, 'row')} as graphs of {render.counted(triples, 'triple')}{counts}")
-    return 1 if refused or not graphs else 0
+    return 3 if refused else 0 if graphs else 1
 
 
 def shown(graph: TimedGraph, clock: Clock, notation: TermFormatter) -> Iterator[str]:

@@ -66,6 +66,18 @@ def file_name(value: str) -> str:
     return value
 
 
+def written_file(value: str) -> str | None:
+    """The name of a file to write; None for `-`, standard output."""
+    return None if value == "-" else file_name(value)
+
+
+def written_folder(value: str) -> str:
+    """The name of a folder to write, which standard output cannot be."""
+    if value == "-":
+        raise click.BadParameter("a folder is written there, and `-`, standard output, is none")
+    return file_name(value)
+
+
 def micros(value: str | int) -> int:
     """A duration in microseconds: "5 min", 5min, PT5M."""
     if isinstance(value, int):
@@ -267,9 +279,10 @@ def output_options(formats: tuple[str, ...] = EVENT_FORMATS) -> Callable[[F], F]
         click.option(
             "-o",
             "--output",
-            type=file_name,
+            type=written_file,
             metavar="FILE",
-            help="Write to a file instead of standard output; text to .gz and .zst compressed.",
+            help="Write to a file instead of standard output (which is `-`, too); text to .gz and .zst"
+            " compressed.",
         ),
         click.option("--overwrite", is_flag=True, help="Let -o replace a file that exists."),
         click.option("-q", "--quiet", is_flag=True, help="No progress line, no summary."),

@@ -112,9 +112,9 @@ def command(
     texts = RuleTexts()
     program = load_program([rules, *more_rules], texts)
     documents = [*program.background, *background]
-    if states is not None:
+    if states is not None and states != "-":
         refuse_name(states, "dotr run")
-    written = [path for path in (output, states) if path]
+    written = [output or "-", *([states] if states else [])]
     outputs_apart(written, [on_error, late], [*texts.read_files, *documents, *sources])
     if only_ or except_:
         program = needed(events_wanted(program, only_, except_))
@@ -219,11 +219,16 @@ def outputs_apart(
 ) -> None:
     """Refuse outputs, the `file=PATH` of policies among them, that are one file, or that are read as well.
 
-    Without `outputs` data go to standard output. Raises UsageError D4113, RefusedError D5002.
+    Without `outputs` data go to standard output, which is `-`, too. Raises UsageError D4113, RefusedError
+    D5002.
     """
     letters = [policy.removeprefix("file=") for policy in policies if policy.startswith("file=")]
-    paths = [os.path.realpath(path) for path in (*outputs, *letters)]
-    refuse_overlap([*outputs, *letters], inputs, None if outputs else _stdout(), appearing)
+    written = [*(outputs or ["-"]), *letters]
+    if written.count("-") > 1:
+        raise UsageError.of("D4113", "two outputs go to standard output", hint="give each its own")
+    files = [path for path in written if path != "-"]
+    paths = [os.path.realpath(path) for path in files]
+    refuse_overlap(files, inputs, _stdout() if "-" in written else None, appearing)
     for path in paths:
         if paths.count(path) > 1 and (os.path.isfile(path) or not os.path.exists(path)):
             raise UsageError.of("D4113", f"two outputs go to one file, `{path}`", hint="give each its own")

@@ -42,7 +42,7 @@ def command() -> None:
     type=file_name,
     metavar="FILE",
     default="dotr-submit.py",
-    help="The file to write (default: dotr-submit.py).",
+    help="The file to write (default: dotr-submit.py; `-`: standard output).",
 )
 @click.option("--overwrite", is_flag=True, help="Replace a file that exists.")
 def entry_point(output: str, overwrite: bool) -> None:
@@ -50,4 +50,5 @@ def entry_point(output: str, overwrite: bool) -> None:
     file = open_output(output, overwrite)
     file.write(ENTRY_POINT)
     file.finish()
+    output = "dotr-submit.py" if output == "-" else output
     render.note(f"{output}: spark-submit … {output} batch RULES LOG… --out DIR")

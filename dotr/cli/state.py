@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import click
 
 from dotr.cli.explain import instant_of, run_up_to
-from dotr.cli.options import rules_options, source_options
+from dotr.cli.options import rules_options, source_options, written_file
 from dotr.errors import UsageError
 from dotr.events import Time
 from dotr.explain.history import History
@@ -35,7 +35,9 @@ ENDED, BEGUN = "<urn:dotr:ended>", "<urn:dotr:begun>"
 @click.option("--derived", is_flag=True, help="Only what the rules derive.")
 @click.option("--changes-since", "since", metavar="TIME", help="What began and ended since that instant.")
 @click.option("--format", "format_", type=click.Choice(FORMATS), default="trig", help="Default: trig.")
-@click.option("-o", "--output", metavar="FILE", help="Write here instead of standard output.")
+@click.option(
+    "-o", "--output", type=written_file, metavar="FILE", help="Write here instead of standard output (`-`)."
+)
 @click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
 @rules_options
 @source_options

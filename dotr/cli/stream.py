@@ -21,10 +21,10 @@ from dotr.cli import render
 from dotr.cli.options import (
     event_options,
     events_wanted,
-    file_name,
     jump_option,
     micros,
     number,
+    written_folder,
 )
 from dotr.cli.progress import Progress
 from dotr.cli.spark_options import asked_of_spark, spark_options
@@ -63,11 +63,15 @@ _PLACES = {"files": ("DIR",), "kafka": ("SERVERS", "TOPIC"), "rate": ()}
 )
 @click.argument("places", metavar="[DIR | SERVERS TOPIC]", nargs=-1)
 @click.option(
-    "--checkpoint", type=file_name, metavar="DIR", required=True, help="Where the stream keeps its state."
+    "--checkpoint",
+    type=written_folder,
+    metavar="DIR",
+    required=True,
+    help="Where the stream keeps its state.",
 )
 @click.option(
     "--out",
-    type=file_name,
+    type=written_folder,
     metavar="DIR|kafka:SERVERS/TOPIC",
     required=True,
     help="The folder of the events, or a topic that they go to.",

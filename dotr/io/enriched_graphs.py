@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from uuid import uuid4
 
 from dotr.events import Clock, Time
-from dotr.io.files.outputs import FileOutput, Output, unwritable
+from dotr.io.files.outputs import Output, open_output, unwritable
 from dotr.io.output_formats import format_of_name
 from dotr.rdf.terms import Triple
 
@@ -36,7 +36,7 @@ class StateFile:
     """Owns the file of a run's enriched graphs. Raises RefusedError D5001 where it is there."""
 
     def __init__(self, path: str, overwrite: bool, clock: Callable[[], Clock | None]) -> None:
-        self._out: Output = FileOutput(path, overwrite)
+        self._out: Output = open_output(path, overwrite)
         self._clock = clock
 
     def write(self, time: Time, triples: Sequence[Triple]) -> None:

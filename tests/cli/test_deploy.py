@@ -196,3 +196,13 @@ def test_an_instant_that_is_open_is_said_to_be(dotr: Dotr) -> None:
     assert "watermark   11   (before the latest, 12)" in dotr("status").out
     dotr("feed", "events")
     assert "watermark   12   (up to the latest, 12)" in dotr("status").out
+
+
+def test_quiet_says_nothing_but_warnings(dotr: Dotr, folder: Path) -> None:
+    (folder / "seen.dotr").write_text(
+        "PREFIX : <urn:>\nRULE Seen DEFINE { dotr_e a :Seen ; :x ?x }\n"
+        "FROM Of := { SELECT ?x WHERE { ?x a :Thing } } WITH ?x := Of.?x\n"
+    )
+    assert dotr("deploy", "seen.dotr", "-q") == (0, "", "")
+    assert dotr("deploy", "seen.dotr", "--quiet", "--from", "5") == (0, "", "")
+    assert "planned" in dotr("deploy", "seen.dotr", "--from", "6").err

@@ -273,8 +273,24 @@ def test_a_mapping_is_proposed_for_every_format(dotr: Dotr, name: str) -> None:
 def test_a_check_counts_what_is_refused(dotr: Dotr) -> None:
     Path("r.csv").write_text(CSV + "01/07/2026 12:10,r1,hot\n" * 5)
     ran = dotr("map", "check", "r.map", "r.csv", "--rows", "0")
-    assert (ran.code, ran.out) == (1, "")
+    assert (ran.code, ran.out) == (3, "")
     assert ran.err.count("error[D2404]") == 3
     assert "3 rows as graphs of 3 triples, 5 refused for D2404" in ran.err
     Path("r.map").write_text("# files: other*\n" + MAPPING)
     assert dotr("map", "check", "r.map", "r.csv").code == 2
+
+
+def test_a_refused_row_is_bad_input_for_map_check(dotr: Dotr, folder: Path) -> None:
+    (folder / "r.map").write_text('# files: *.csv\n# time: {at}\n<urn:{id}> <urn:v> "{v}" .\n')
+    (folder / "r.csv").write_text("at,id,v\n1,a,2\nx,b,3\n")
+    assert dotr("map", "check", "r.map", "r.csv").code == 3
+    (folder / "r.csv").write_text("at,id,v\n1,a,2\n")
+    assert dotr("map", "check", "r.map", "r.csv").code == 0
+    (folder / "r.csv").write_text("at,id,v\n")
+    assert dotr("map", "check", "r.map", "r.csv").code == 1
+
+
+def test_no_page_names_an_option_that_no_verb_has(dotr: Dotr) -> None:
+    assert "--input-format" not in dotr("help", "sources").out
+    assert "insert" in (said := dotr("help", "jsonl").out)
+    assert "delete" in said

@@ -43,9 +43,7 @@ def test_a_graph_of_the_instant_that_the_end_closed_is_reported(fed: Dotr, folde
     assert "1 graph is late only because" in third.err
 
 
-def test_nothing_is_said_after_keep_open_or_where_time_went_on(
-    fed: Dotr, folder: Path
-) -> None:
+def test_nothing_is_said_after_keep_open_or_where_time_went_on(fed: Dotr, folder: Path) -> None:
     fed("feed", stream(folder, "a", 100), "--keep-open")
     assert "D2302" not in fed("feed", stream(folder, "b", 100)).err
     assert "D2302" in fed("feed", stream(folder, "c", 100)).err

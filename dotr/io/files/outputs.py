@@ -186,8 +186,10 @@ def is_device(path: str) -> bool:
 
 
 def open_output(path: str | None, overwrite: bool = False, *, packed: bool = False) -> Output:
-    """The output for `-o PATH`; standard output where there is none. `packed`: compressed by its name."""
-    if not path:
+    """The output for `-o PATH`; standard output where there is none, and for `-`. `packed`: compressed by its
+    name.
+    """
+    if not path or path == "-":
         return StreamOutput(sys.stdout.buffer)
     packer = packer_for(path) if packed else None
     if is_device(path):

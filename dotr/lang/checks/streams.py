@@ -22,6 +22,7 @@ from dotr.lang.grammar.syntax import (
     QuerySyntax,
     RuleSyntax,
 )
+from dotr.lang.grammar.windows import KEYWORDS
 from dotr.lang.loading import Loaded, LoadedFile
 from dotr.late import dataclass, replace
 from dotr.source import Span
@@ -150,12 +151,14 @@ class Streams:
         """The stream `ISTREAM of`, one wherever it is written. None: it cannot be, and that is reported."""
         stream = self.look_up(unit, of.text)
         if stream is None:
-            self._found.error(
-                "D1106",
-                f"there is no query `{of.text}`",
-                of.span,
-                hint=nearest(of.text, self.names(unit)) or f"define it: `QUERY {of.text} := {{ SELECT … }}`",
-            )
+            if of.text.upper() not in KEYWORDS:  # then it is reported that no name may be one
+                self._found.error(
+                    "D1106",
+                    f"there is no query `{of.text}`",
+                    of.span,
+                    hint=nearest(of.text, self.names(unit))
+                    or f"define it: `QUERY {of.text} := {{ SELECT … }}`",
+                )
             self.whole = False
             return None
         self.used.add(stream.definition or stream.name)
@@ -230,6 +233,8 @@ class Streams:
     def report_unknown(self) -> None:
         """One error a name, however many rules use it."""
         for name, uses in self.unknown.items():
+            if name.upper() in KEYWORDS:
+                continue
             span, hint = uses[0]
             notes = [f"also at {other}" for other, _ in uses[1:3]]
             notes += [f"and {len(uses) - 3} more"] if len(uses) > 3 else []

@@ -33,6 +33,7 @@ CONTEXTUAL: Final[Mapping[str, frozenset[str]]] = {
 }
 """Words that begin a statement before one of these tokens (`Token.key`), and are names everywhere else."""
 CLAUSES: Final = frozenset((*STATEMENTS, "AND", "WHERE", "WITH", "CONSUMING", "DEFINE", "end"))
+_AFTER_EVENTS: Final = frozenset(("WITHIN", "BETWEEN", "ON", "FROM", "BEFORE"))
 KEYWORDS: Final = frozenset(
     (
         *STATEMENTS,
@@ -93,12 +94,14 @@ class WindowParser:
         self.cursor.error("D1009", message, self.cursor.span(), hint="choose another name")
 
     def operator(self) -> RelationToStream | None:
-        """Take ISTREAM or DSTREAM where a query or its name follows; alone they are names."""
+        """Take ISTREAM or DSTREAM where a query or its name follows, or a keyword in the place of a name;
+        before what can follow an event they are names.
+        """
         found = OPERATORS.get(self.cursor.key)
         following = self.cursor.peek()
         if found is None or (following.kind != "name" and following.key != "{"):
             return None
-        if following.key in KEYWORDS or self._statement_follows():
+        if following.key in CLAUSES or following.key in _AFTER_EVENTS or self._statement_follows():
             return None
         self.cursor.advance()
         return found
