@@ -134,6 +134,7 @@ class ArchiveFile:
                 source, coerce_int96_timestamp_unit="us", page_checksum_verification=True
             )
             schema, utc, rows = self._file.schema_arrow, self._is_int96(), self._file.metadata
+            names = schema.names
             stated = sum(rows.row_group(group).num_rows for group in range(rows.num_row_groups))
             if stated != rows.num_rows:
                 raise OSError(f"{stated} of {rows.num_rows} rows are there")
@@ -142,7 +143,7 @@ class ArchiveFile:
         except _DAMAGE as error:
             raise _damaged(path, error) from None
         self.clock = archive_clock(schema, path, unit, utc)
-        self._columns = [name for name in PARTS if name in schema.names]
+        self._columns = [name for name in PARTS if name in names]
 
     def _is_int96(self) -> bool:
         """Whether times are written as Spark writes timestamps unless told otherwise: 96 bits, in UTC."""
@@ -313,7 +314,7 @@ def missing(place: str, what: str) -> DataError:
     return DataError.of("D2018", f"a row has no {what}", place=place, hint="leave such rows out")
 
 
-_DAMAGE = (OSError, pa.ArrowException, UnicodeDecodeError)
+_DAMAGE = (OSError, pa.ArrowException, ValueError, SystemError, OverflowError, LookupError)
 """What pyarrow raises over a file that is cut off or whose bytes were changed."""
 
 

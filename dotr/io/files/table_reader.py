@@ -210,9 +210,17 @@ class TableReader:
         return compile_mapping(self.mapping, columns, *self._settings())
 
     def _together(self, rows: Iterable[TableRow], how: str, compiled: CompiledMapping) -> Iterator[Item]:
-        """The items of rows, some of which are made together."""
+        """The items of rows, some of which are made together; those before an error come before it."""
         left = iter(rows)
-        while some := list(islice(left, _TOGETHER)):
+        failed: DataError | None = None
+        while failed is None:
+            some: list[TableRow] = []
+            try:
+                some.extend(islice(left, _TOGETHER))
+            except DataError as error:
+                failed = error
+            if not some:
+                break
             cells = [row.cells for row in some if not isinstance(row.cells, CellError)]
             parts = compiled.parts(cells)
             own = compiled.time_at < 0 or self.extractor.time_path is not None
@@ -221,6 +229,8 @@ class TableReader:
                 part = row.cells if isinstance(row.cells, CellError) else next(parts)
                 time = None if own or part is row.cells else next(times)
                 yield self._row(row, part, time, how)
+        if failed is not None:
+            raise failed
 
     def _row(
         self, row: TableRow, part: Part | CellError, found: tuple[Time, bool] | CellError | None, how: str

@@ -9,6 +9,7 @@ Bad input: D2402 a column that is not there · D2408 a column of lists, maps or 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
@@ -66,10 +67,15 @@ def _texts(array: Any, name: str, place: str) -> list[str | None]:
         return [None if value is None else "true" if value else "false" for value in array.to_pylist()]
     if pa.types.is_floating(kind):
         return [None if value is None else repr(value) for value in array.to_pylist()]
-    if pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_date(kind):
+    if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
         return [None if value is None else _plain(value) for value in array.to_pylist()]
+    if pa.types.is_date(kind):
+        return [
+            None if value is None else _day(value)
+            for value in array.cast(pa.date32(), safe=False).view(pa.int32()).to_pylist()
+        ]
     if pa.types.is_time(kind):
-        return [None if value is None else value.isoformat() for value in array.to_pylist()]
+        return _times_of_day(array, kind)
     if pa.types.is_null(kind):
         return [None] * len(array)
     raise DataError.of(
@@ -81,10 +87,30 @@ def _texts(array: Any, name: str, place: str) -> list[str | None]:
 
 
 def _plain(value: Any) -> str:
-    """An integer, a day, or a decimal without an exponent."""
+    """An integer, or a decimal without an exponent."""
     return format(value, "f") if isinstance(value, Decimal) else str(value)
 
 
+def _day(days: int) -> str:
+    """A day by its number from 1970 on; one outside the years 1 to 9999 in words that no datatype takes."""
+    try:
+        return date.fromordinal(_EPOCH + days).isoformat()
+    except (ValueError, OverflowError):
+        return f"{days} days from 1970-01-01"
+
+
+def _times_of_day(array: Any, kind: Any) -> list[str | None]:
+    if kind.unit != "ns":
+        return [None if value is None else value.isoformat() for value in array.to_pylist()]
+    whole = array.cast(pa.time64("us"), safe=False).to_pylist()
+    rests = [None if value is None else value % 1000 for value in array.cast(pa.int64()).to_pylist()]
+    return [
+        None if time is None else f"{time.isoformat('microseconds')}{rest:03d}" if rest else time.isoformat()
+        for time, rest in zip(whole, rests, strict=True)
+    ]
+
+
+_EPOCH = date(1970, 1, 1).toordinal()
 _PER_SECOND = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
 
 

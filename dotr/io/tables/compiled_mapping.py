@@ -12,8 +12,9 @@ Bad input: D2402 a column that is not there · D2406 no time · CellError as cel
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, combinations_with_replacement
 from typing import Any, TypeAlias
 
 from dotr.codegen import execute
@@ -137,9 +138,10 @@ def compile_mapping(
 
 def _positions(mapping: TableMapping, columns: Sequence[str], place: str) -> dict[str, int]:
     positions = {column: number for number, column in reversed(list(enumerate(columns)))}
+    counts = Counter(columns)
     for cell in mapping.used():
         check_filters(cell, mapping.name)
-        if cell.column in positions and columns.count(cell.column) == 1:
+        if counts[cell.column] == 1:
             continue
         twice = cell.column in positions
         hint = nearest(cell.column, columns)
@@ -234,13 +236,13 @@ class _MappingWriter:
         full = f"[{', '.join(text for text, _ in written)}]"
         needed = list(dict.fromkeys(name for _, names in written for name in names))
         if needed:
-            some = " + ".join(
-                f"([{text}] if {' and '.join(f'{name} is not None' for name in names)} else [])"
+            some = ", ".join(
+                f"*([{text}] if {' and '.join(f'{name} is not None' for name in names)} else ())"
                 if names
-                else f"[{text}]"
+                else text
                 for text, names in written
             )
-            full = f"({full} if {' and '.join(f'{n} is not None' for n in needed)} else {some})"
+            full = f"({full} if {' and '.join(f'{n} is not None' for n in needed)} else [{some}])"
         return f"repeated({full})" if may_repeat(template) else full
 
     def functions(self, result: str) -> tuple[Callable[[Row], Part], Callable[[Columns], Iterator[Part]]]:
@@ -286,7 +288,8 @@ class _MappingWriter:
             needed.append(piece)
         ended = self._name("f", finish)
         missing = " or ".join(f"{piece} is None" for piece in needed)
-        whole = f"None if {missing} else {ended}({' + '.join(pieces)})"
+        joined = "".join(f"{{{piece}}}" for piece in pieces)
+        whole = f"None if {missing} else {ended}(f'{joined}')"
         self._lines.append(f"{name} = {whole}")
         among = ", ".join(needed)
         self._columns.append(f"{name} = [{whole} for {among} in zip({among})]")
@@ -429,20 +432,24 @@ def _is_sure(slot: IriSlot) -> bool:
 
 
 def may_repeat(template: Sequence[TemplateTriple]) -> bool:
-    """Whether two triples of a template can be the same in some row."""
-    return any(
-        all(_can_meet(a, b) for a, b in zip(one, other, strict=True))
-        for number, one in enumerate(template)
-        for other in template[number + 1 :]
-    )
+    """Whether two triples of a template can be the same in some row: where neither has a cell they have the
+    same term, elsewhere terms of one sort. Linear, since templates of wide tables have many triples.
+    """
+    groups: dict[tuple[bool, ...], list[TemplateTriple]] = {}
+    for triple in template:
+        groups.setdefault(tuple(not isinstance(slot, str) for slot in triple), []).append(triple)
+    for one, other in combinations_with_replacement(groups, 2):
+        filled = [a or b for a, b in zip(one, other, strict=True)]
+        ones = [_likeness(triple, filled) for triple in groups[one]]
+        others = ones if one == other else [_likeness(triple, filled) for triple in groups[other]]
+        if len(set(ones)) < len(ones) or (one != other and not set(ones).isdisjoint(others)):
+            return True
+    return False
 
 
-def _can_meet(one: Slot, other: Slot) -> bool:
-    if isinstance(one, str) and isinstance(other, str):
-        return one == other
-    if one == other:
-        return True
-    return _sort(one) == _sort(other)
+def _likeness(triple: TemplateTriple, filled: Sequence[bool]) -> tuple[Slot, ...]:
+    """What triples share that can be the same, where some of their places have cells."""
+    return tuple(_sort(slot) if cell else slot for slot, cell in zip(triple, filled, strict=True))
 
 
 def _sort(slot: Slot) -> str:

@@ -62,8 +62,7 @@ class DateFormat:
 
     def __init__(self, text: str, zone: tzinfo | None) -> None:
         self.text, self._zone = text, zone
-        for short, long in _SHORTHANDS.items():
-            text = text.replace(f"%{short}", long)
+        text = re.sub("%(.)", lambda found: _SHORTHANDS.get(found[1], found[0]), text, flags=re.DOTALL)
         self._pattern = re.compile(_regular(text), re.ASCII | re.IGNORECASE)
         groups = self._pattern.groupindex
         self._zoned = "zone" in groups
@@ -159,14 +158,31 @@ _STOOD: Final = "\0"
 
 
 def _regular(text: str) -> str:
-    parts = re.split(r"(%.)", text, flags=re.DOTALL)
-    return "".join(_pattern(part) for part in parts if part)
+    """The regular expression of a format without shorthands, whose groups are the parts of a time."""
+    said: dict[str, str] = {}
+    patterns = []
+    for part in re.split(r"(%.)", text, flags=re.DOTALL):
+        pattern = _pattern(part)
+        if (group := _GROUP.match(pattern)) is not None:
+            if group[1] in said:
+                both = " and ".join(f"`{one}`" for one in (said[group[1]], part))
+                message = f"a format has the {_SPOKEN.get(group[1], group[1])} twice: {both}"
+                raise TimeError("D2105", message, "leave one of them out")
+            said[group[1]] = part
+        patterns.append(pattern)
+    return "".join(patterns)
+
+
+_GROUP: Final = re.compile(r"\(\?P<([a-z]+)>")
+_SPOKEN: Final[Mapping[str, str]] = {"short": "year", "name": "month", "half": "half of the day"}
 
 
 def _pattern(part: str) -> str:
     if part.isspace():
         return r"\s+"
-    if part[0] != "%" or len(part) == 1:
+    if part.endswith("%") and part != "%%":
+        raise TimeError("D2105", "the format ends in a single `%`", "a percent sign is written %%")
+    if part[:1] != "%":
         return re.escape(part)
     if part[1] not in _PATTERNS:
         known = " ".join(f"%{letter}" for letter in (*_PATTERNS, *_SHORTHANDS) if letter != "%")

@@ -75,8 +75,8 @@ TemplateTriple: TypeAlias = tuple[Slot, Slot, Slot]
 _KNOWN = " ".join(f"PREFIX {prefix}: <{iri}>" for prefix, iri in WELL_KNOWN.items())
 """Prefixes that everybody knows, xsd among them; a template may declare them otherwise."""
 
-_ARGUMENT = r"""\s*(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|[^\s"'(),|{}]+)\s*"""
-_FILTER = rf"\s*[a-z]+\s*(?:\((?:{_ARGUMENT}(?:,{_ARGUMENT})*)?\s*\))?\s*"
+_ARGUMENT = r"""\s*+(?:"(?:[^"\\\n]|\\.)*+"|'(?:[^'\\\n]|\\.)*+'|[^\s"'(),|{}]++)\s*+"""
+_FILTER = rf"\s*+[a-z]++\s*+(?:\((?:{_ARGUMENT}(?:,{_ARGUMENT})*+)?\s*+\))?\s*+"
 _CELL = rf"\{{[^{{}}|\n]+(?:\|{_FILTER})*\}}"
 _CELLS = regex(_CELL)
 _IN_TEXT = regex(rf"{_CELL}|\{{\{{|\}}\}}|[{{}}]")
@@ -86,6 +86,8 @@ _TOKENS = regex(
     |(?P<iri><(?:{_CELL}|[^<>"{{}}|^`\s])*>)|(?P<comment>\#[^\n]*)|(?P<cell>{_CELL})|(?P<other>[{{}}])''',
     re.VERBOSE | re.DOTALL,
 )
+_BEFORE, _AFTER = regex(r"[\w:%}\-]"), regex(r"[\w:%{\-]")
+"""What stands beside a cell that is part of a prefixed name."""
 _ONE_FILTER = regex(rf"\|({_FILTER})")
 _ONE_ARGUMENT = regex(_ARGUMENT)
 _NUMBER = regex(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -146,10 +148,13 @@ class _Words:
         self._find = regex(rf"{self._stem}([0-9]+)x")
         self._absolute = f"{self._stem}iri:"
         """A scheme before IRIs that begin with a whole one, which are not relative to any base."""
+        self._line, self._at = 1, 0
 
     def replaced(self, found: re.Match[str]) -> str:
-        """A token of the template with words for its cells."""
-        place = f"{self._name}:{self._text.count(chr(10), 0, found.start()) + 1}"
+        """A token of the template with words for its cells; of each token once, in order."""
+        self._line += self._text.count("\n", self._at, found.start())
+        self._at = found.start()
+        place = f"{self._name}:{self._line}"
         if found["comment"] is not None:
             return found[0]
         if found["other"] is not None:
@@ -164,8 +169,8 @@ class _Words:
             return iri
         if found["text"] is not None:
             return _IN_TEXT.sub(lambda part: self._in_text(part[0], place), found[0])
-        before, after = self._text[: found.start()], self._text[found.end() :]
-        if re.search(r"[\w:%}\-]\Z", before) or re.match(r"[\w:%{\-]", after):
+        start, end = found.span()
+        if _BEFORE.match(self._text[max(0, start - 1) : start]) or _AFTER.match(self._text, end):
             return self._word(found[0], place)  # part of a prefixed name
         return f'"{self._word(found[0], place, bare=True)}"'
 

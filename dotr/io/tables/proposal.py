@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC
+from functools import lru_cache
 from typing import Final
 
 from dotr.io.likely_times import likely_time
@@ -35,6 +36,8 @@ _FORMATS: Final = tuple(
         ("T", "%H%M%S"),
     )
 )
+_CLOCKED = re.compile(r"[0-9].{4,}?[:Tt][0-9]")
+"""How texts of all of these formats begin."""
 _NUMBERS: Final = ("integer", "decimal", "double")
 _TIMELY = re.compile(r"time|date|stamp|seen|when|\bts\b|^ts|_ts|_at$|instant|observed", re.IGNORECASE)
 _SENSOR = re.compile(
@@ -96,6 +99,8 @@ def _time(name: str, texts: Sequence[str], zone: str) -> tuple[str, str] | None:
         return ('datetime("iso")' if " " in texts[0] else ""), ""
     if likely is not None and likely.kind == "local":
         return f'datetime("iso"{named})', "" if zone else _NO_ZONE
+    if not _CLOCKED.match(texts[0]):
+        return None
     fits = [form for form in _FORMATS if _reads(form, texts)]
     if not fits:
         return None
@@ -108,8 +113,13 @@ def _time(name: str, texts: Sequence[str], zone: str) -> tuple[str, str] | None:
 _NO_ZONE: Final = 'its times have no zone: name it by --time-zone, or as in datetime("…", "Europe/Berlin")'
 
 
+@lru_cache(maxsize=len(_FORMATS))
+def _reader(form: str) -> Callable[[str], int]:
+    return DateFormat(form, UTC).micros
+
+
 def _reads(form: str, texts: Sequence[str]) -> bool:
-    read: Callable[[str], int] = DateFormat(form, UTC).micros
+    read = _reader(form)
     try:
         for text in texts:
             read(text)
@@ -170,7 +180,8 @@ def _body(found: Sequence[ProposedColumn]) -> Iterator[str]:
     empty = [column.name for column in found if column.kind == "empty"]
     sensor = _sensor(others)
     measured = [c for c in others if c is not sensor and c.kind in _NUMBERS and not _NUMBERED.search(c.name)]
-    said = [column for column in others if column is not sensor and column not in measured]
+    names = {column.name for column in measured}
+    said = [column for column in others if column is not sensor and column.name not in names]
     if empty:
         yield f"# Without a value in the sample: {', '.join(empty)}"
     if time is None or not measured:
@@ -202,7 +213,7 @@ def _sensor(columns: Sequence[ProposedColumn]) -> ProposedColumn | None:
     strong = [c for c in named if _STRONG.search(c.name)]
     texts = [c for c in named if c.kind == "text"]
     candidates = strong or texts or named
-    return min(candidates, key=lambda c: (c.distinct, columns.index(c)), default=None)
+    return min(candidates, key=lambda c: c.distinct, default=None)
 
 
 def _value(column: ProposedColumn) -> str:

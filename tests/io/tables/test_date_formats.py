@@ -1,5 +1,7 @@
 """Formats of strptime, compiled: the same instants as Python's own parser, and what it lets pass refused."""
 
+import re
+from contextlib import suppress
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
@@ -70,3 +72,38 @@ def test_formats_that_are_refused(text: str, code: str, says: str) -> None:
     with pytest.raises(TimeError, match=says) as raised:
         DateFormat(text, None)
     assert raised.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("%d/%d", "day twice: `%d` and `%d`"),
+        ("%d/%d/%Y", "day twice"),
+        ("%F %Y", "year twice"),
+        ("%b %B %Y", "month twice: `%b` and `%B`"),
+        ("%Y %H %I", "hour twice: `%H` and `%I`"),
+        ("%Y %z%z", "zone twice"),
+        ("%T %H %Y", "hour twice"),
+        ("%Y%", "single `%`"),
+        ("%Y %", "single `%`"),
+        ("%", "single `%`"),
+        ("%%Y", "has no year"),
+        ("(?P<year>", "has no year"),
+        ("%Y %\n", "is not known"),
+        ("%Y %é", "is not known"),
+    ],
+)
+def test_a_format_that_says_no_time_is_refused_with_its_reason(text: str, named: str) -> None:
+    with pytest.raises(TimeError, match=re.escape(named)) as raised:
+        DateFormat(text, UTC)
+    assert raised.value.code == "D2105"
+
+
+@given(st.text(st.sampled_from("%YymbBdHIpMSfzAaFTRD%-/: (?P<x>)[]*+\\é\n")), st.text(max_size=12))
+def test_any_format_is_taken_or_refused_and_so_is_any_text(form: str, text: str) -> None:
+    with suppress(TimeError):
+        DateFormat(form, UTC).micros(text)
+
+
+def test_percent_signs_are_written_twice_also_before_letters_of_shorthands() -> None:
+    assert DateFormat("%%F%Y", UTC).micros("%F1970") == 0

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from dotr.io.tables.date_formats import DateFormat
 from dotr.io.tables.mapping import parse_mapping
-from dotr.io.tables.proposal import describe, missing_words, propose
+from dotr.io.tables.proposal import ProposedColumn, describe, missing_words, propose
 
 
 @pytest.mark.parametrize(
@@ -66,3 +69,31 @@ def test_without_a_time_a_row_says_its_columns() -> None:
     assert "sosa:Observation" not in text
     assert "<http://example.org/id/{id}> :c_2x {2x} ." in text
     assert "# Without a value in the sample: none" in text
+
+
+def test_a_mapping_of_many_columns_takes_work_in_proportion(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared = [0, 0]
+    made = [0]
+    equal, begin = ProposedColumn.__eq__, DateFormat.__init__
+
+    def counted(self: ProposedColumn, other: object) -> bool:
+        compared[-1] += 1
+        return equal(self, other)
+
+    def begun(self: DateFormat, *arguments: Any) -> None:
+        made[0] += 1
+        begin(self, *arguments)
+
+    monkeypatch.setattr(ProposedColumn, "__eq__", counted)
+    monkeypatch.setattr(DateFormat, "__init__", begun)
+    columns = ["ts", *(f"c{n}" for n in range(2_000))]
+    row = ["2026-01-01T00:00:00Z", *(str(n + 0.5) if n % 2 else "x" for n in range(2_000))]
+    text = propose(columns, [row])
+    assert text.count("sosa:Observation") == 1_000
+    assert compared[-1] <= 4 * len(columns)
+    assert made[0] <= 100, "formats are compiled once, not once a column"
+
+
+def test_a_month_with_the_letter_of_a_time_of_day_is_still_a_day() -> None:
+    assert describe("t", ["1 Oct 2026 12:00", "13 Aug 2026 9:30"], []).time == 'datetime("%d %b %Y %H:%M")'
+    assert describe("t", ["20261001T120000"], []).time == 'datetime("%Y%m%dT%H%M%S")'

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dotr.errors import DataError
 from dotr.io.decode.parsing import parse_triples
 from dotr.io.tables.cells import CellError
-from dotr.io.tables.compiled_mapping import CompiledMapping, compile_mapping
+from dotr.io.tables.compiled_mapping import CompiledMapping, compile_mapping, may_repeat
 from dotr.io.tables.mapping import parse_mapping
 from dotr.rdf.canonical import canonical
 from dotr.rdf.terms import RDF_TYPE, XSD, Triple
@@ -292,3 +292,67 @@ def test_the_labels_of_blank_nodes_are_the_same_in_every_process() -> None:
     first = parse_mapping("[] <urn:p> [ <urn:q> {a} ] .", "one")
     second = parse_mapping("[] <urn:p> [ <urn:q> {a} ] .", "two")
     assert first.graph == second.graph
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "[] :p " + "[ :p " * 5_000 + "{a}" + " ]" * 5_000,
+        "[] :p " + "( " * 5_000 + "{a}" + " )" * 5_000,
+        "[] :p " + ", ".join(["{a}"] * 5_000),
+        '[] :p "' + "{a}" * 5_000 + '"',
+        "[] :p {a" + "|strip" * 5_000 + "}",
+        " . ".join(f"[] :p{n} {{a}}" for n in range(5_000)),
+    ],
+    ids=["blank nodes", "lists", "objects", "parts", "filters", "triples"],
+)
+def test_a_template_may_be_as_deep_and_long_as_turtle_may(body: str) -> None:
+    mapping = compiled(f"# time: time\n{body} .")
+    assert len(list(mapping.parts([("x", "y", "1"), (None, "y", "1")]))) == 2
+
+
+def test_a_template_of_many_columns_takes_work_in_proportion(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = [0, 0]
+    for size, count in enumerate((500, 1_000)):
+
+        class Counted(str):
+            __slots__ = ()
+
+            def __eq__(self, other: object) -> bool:
+                work[size] += 1  # noqa: B023  # called before the next size
+                return str.__eq__(self, other)
+
+            __hash__ = str.__hash__
+
+        columns = [Counted(f"c{n}") for n in range(count)]
+        text = "# time: c0\n" + "".join(f"[] :p{n} {{c{n}}} .\n" for n in range(count))
+        compiled(text, columns)
+    assert work[1] < 3 * work[0]
+
+
+@pytest.mark.parametrize(
+    ("template", "repeats"),
+    [
+        (":a :p {a} . :a :p {b}", True),
+        (":a :p {a} . :b :p {b}", False),
+        (":a :p {a} . :a :q {b}", False),
+        (":a :p {a} . :a :p :c", False),
+        (":a :p {a|iri} . :a :p :c", True),
+        (":{a} :p :c . :b :p :c", True),
+        (":{a} :p :c . :b :p :d", False),
+        (":{a} :p {b} . :b :p {a}@en", True),
+        ("[] :p {a} . [] :p {a}", False),
+        (":{a} :p :b . :c :p{b} :b . :d :q :b", True),
+    ],
+)
+def test_whether_two_triples_can_be_the_same_in_a_row(template: str, repeats: bool) -> None:
+    whole = f"# time: time\n{PREFIXES}{template} ."
+    graph_ = parse_mapping(whole, "x.map").graph
+    assert graph_ is not None
+    assert may_repeat(graph_) is repeats
+
+
+@pytest.mark.parametrize("filler", [" ", '"', "|a", "(", ","])
+def test_what_is_no_cell_is_refused_in_linear_time(filler: str) -> None:
+    with pytest.raises(DataError, match="D2401"):
+        parse_mapping(f'# time: t\n[] <urn:p> {{a|replace("x"{filler * 40_000} .', "x.map")
