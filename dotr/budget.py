@@ -39,6 +39,9 @@ SLACK: Final = 16
 TEXT: Final = 1 << 20
 """Characters of a text that an expression may make."""
 
+DIGITS: Final = 4096
+"""Digits of an integer, and of a decimal before its point. Python turns no more than 4,300 into text."""
+
 UNLIMITED: Final = 2**62
 
 
@@ -86,17 +89,29 @@ class Exhausted(Exception):  # noqa: N818  # becomes a diagnostic once the query
 
 
 class Overlong(Exhausted):
-    """An expression would make a text of more than TEXT characters: of at least `length`.
+    """An expression would make a text of more than TEXT characters: of at least `length`; without a length,
+    a number of more than DIGITS digits.
 
     Caught wherever Exhausted is; only the diagnostic differs: D4133.
     """
 
-    def __init__(self, length: int) -> None:
+    def __init__(self, length: int | None = None) -> None:
         super().__init__()
-        self.length = length
+        self._length = length
+
+    @property
+    def made(self) -> str:
+        """What would be made, for a message."""
+        if self._length is None:
+            return f"a number of more than {DIGITS:,} digits"
+        return f"a text of more than {TEXT:,} characters"
+
+    @property
+    def hint(self) -> str:
+        return "make smaller numbers" if self._length is None else "make a shorter text"
 
     def notes(self) -> tuple[str, ...]:
-        return (f"it would have about {self.length:,} characters",)
+        return () if self._length is None else (f"it would have about {self._length:,} characters",)
 
 
 OVERLONG: Final = "D4133"

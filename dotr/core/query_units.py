@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from dotr.budget import OVERLONG, TEXT, Exhausted, Meter, Overlong, at_deployment
+from dotr.budget import OVERLONG, Exhausted, Meter, Overlong, at_deployment
 from dotr.errors import ProgramError
 from dotr.events import Time
 from dotr.ir import Select
@@ -189,14 +189,14 @@ class UnitMaker:
 
 
 def much_work_of(exhausted: Exhausted, name: str, select: Select, budget: int, where: str) -> ProgramError:
-    """D4132: a query takes more than a budget. D4133: it makes a text that is too long."""
+    """D4132: a query takes more than a budget. D4133: it makes a text or number that is too long."""
     if isinstance(exhausted, Overlong):
         return ProgramError.of(
             OVERLONG,
-            f"query `{name}` makes a text of more than {TEXT:,} characters {where}",
+            f"query `{name}` makes {exhausted.made} {where}",
             select.span,
             notes=exhausted.notes(),
-            hint="make a shorter text",
+            hint=exhausted.hint,
         )
     return ProgramError.of(
         MUCH_WORK,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from hashlib import blake2b
 from typing import Any
 
-from dotr.budget import OVERLONG, TEXT, UNLIMITED, Exhausted, Overlong
+from dotr.budget import OVERLONG, UNLIMITED, Exhausted, Overlong
 from dotr.datalog import saved_parts
 from dotr.datalog.clauses import AggregateClause, Clause, Clauses, translate
 from dotr.datalog.dependency import atom_relation, reads
@@ -451,8 +451,8 @@ def exceeded(
         notes.append(f"it had derived {len(most.added)} facts of {relation_name(most.relation)}")
     where = rule.span if isinstance(rule, DatalogRule) else None
     if isinstance(exhausted, Overlong):
-        message = f"{what} make a text of more than {TEXT:,} characters"
-        return Diagnostic(OVERLONG, message, where, notes=tuple(notes), hint="make a shorter text")
+        message = f"{what} make {exhausted.made}"
+        return Diagnostic(OVERLONG, message, where, notes=tuple(notes), hint=exhausted.hint)
     return Diagnostic(
         MUCH_DATALOG,
         f"{what} take more than {budget} units of work",

@@ -17,13 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+from dotr.budget import Overlong
 from dotr.datalog.dependency import atom_relation, reads
 from dotr.datalog.relations_read import reach
 from dotr.datalog.triple_set import TripleSet
 from dotr.errors import Diagnostic, Diagnostics
 from dotr.events import Clock
 from dotr.expressions.evaluate import compile_condition
-from dotr.expressions.functions import makes_text
 from dotr.ir import AggregateAtom, Atom, BodyAtom, DatalogRule, FilterAtom, NotAtom, Var
 from dotr.joins.graph_relations import (
     ALL,
@@ -289,15 +289,25 @@ def instance(
         item = substitute_body(item, values)
         if isinstance(item, Atom) and not _possible(item):
             return None
-        fixed = isinstance(item, FilterAtom) and not expression_variables(item.condition)
-        if isinstance(item, FilterAtom) and fixed and not makes_text(item.condition):
-            if not compile_condition(item.condition, _no_leaf, clock=Clock())(()):
-                return None
+        holds = _decided(item) if isinstance(item, FilterAtom) else None
+        if holds is False:
+            return None
+        if holds:
             continue
         body.append(item)
     heads = [substitute_atom(head, values) for head in rule.heads]
     heads = [head for head in heads if _possible(head) and head not in body]
     return replace(rule, heads=tuple(heads), body=tuple(body)) if heads else None
+
+
+def _decided(item: FilterAtom) -> bool | None:
+    """Whether a condition without variables holds; None for any other, or if it makes what is too long."""
+    if expression_variables(item.condition):
+        return None
+    try:
+        return compile_condition(item.condition, _no_leaf, clock=Clock())(())
+    except Overlong:
+        return None  # reported by whoever evaluates it
 
 
 def _no_leaf(_: object) -> Callable[[object], Term | None]:

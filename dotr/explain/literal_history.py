@@ -17,6 +17,7 @@ import pyoxigraph as ox
 from dotr.datalog.owl_lists import rules_over
 from dotr.events import Clock, Fact, Time
 from dotr.explain.proofs import Of
+from dotr.expressions.literal_numbers import row_key
 from dotr.ir import DatalogRule, Program, RelationToStream, Rule, Select
 from dotr.late import dataclass
 from dotr.rdf.terms import Triple
@@ -103,13 +104,13 @@ class LiteralHistory:
             for of in (Of.BEFORE, Of.LASTING)
         )
         gained = after - before if standing.operator is RelationToStream.ISTREAM else before - after
-        return facts_of(gained.elements(), time)
+        return facts_of(gained.elements(), time, row_key)
 
     def ask(self, select: Select, triples: Collection[Triple], time: Time) -> list[Fact]:
         """The answers of a query over some triples, as facts."""
         store = ox.Store()
         store.bulk_extend(quad(triple) for triple in triples)
-        return facts_of(FullQuery(select).rows(store, self.clock.term(time)), time)
+        return facts_of(FullQuery(select).rows(store, self.clock.term(time)), time, row_key)
 
     # -- what a rule could see
 

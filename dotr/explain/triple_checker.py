@@ -31,6 +31,7 @@ from dotr.explain.proofs import (
     Unopened,
 )
 from dotr.expressions.evaluate import compile_condition
+from dotr.expressions.literal_operators import literally
 from dotr.joins.graph_relations import holding
 from dotr.late import dataclass
 from dotr.rdf.terms import Term, Triple
@@ -114,7 +115,7 @@ class TripleChecker:
                     there = any(_matches(atom, env, other) for other in self.history.state(time, of))
                     claim(not there, f"{triple}: what NOT excludes is there")
                 case ir.FilterAtom(condition=condition):
-                    holds = compile_condition(condition, _getter, clock=Clock())(env)
+                    holds = compile_condition(condition, _getter, clock=Clock(), reading=literally)(env)
                     claim(holds, f"{triple}: a FILTER is not true")
                 case ir.BindAtom(expression=expression, variable=variable):
                     value = compute(expression)(env)

@@ -3,8 +3,9 @@
 Place:   below value_operators.py and functions.py; works on decoded values (rdf/values.py) of any kind, and
          returns None if one is not a number.
 Method:  SPARQL 1.1, sec. 17.3: operands are promoted to the wider type, integer < decimal < float < double.
-         Integers have 64 bits and decimals 128 bits with 18 fractional digits: a result that does not fit, or
-         a division by an exact zero, is an error (None). A quotient of integers is a decimal.
+         Integers are exact; decimals have 18 fractional digits, where a product or quotient is cut towards
+         zero. A quotient of integers is a decimal; a division by an exact zero is an error (None). A result
+         of more than DIGITS digits before the point raises Overlong.
 """
 
 from __future__ import annotations
@@ -12,26 +13,14 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
-from typing import Any, TypeAlias
+from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, Decimal
+from typing import Any, Final, TypeAlias
 
-from dotr.rdf.values import (
-    DECIMAL_MAX,
-    DECIMAL_MIN,
-    EXACT,
-    INTEGER_MAX,
-    INTEGER_MIN,
-    TICKS,
-    Number,
-    Single,
-    single,
-    to_double,
-)
+from dotr.budget import Overlong
+from dotr.rdf.values import BEYOND, EXACT, TICKS, Number, Single, single, to_double
 
 Operation: TypeAlias = Callable[[Any, Any], Number | None]
-"""Two values → the number, None if one is not a number or the result does not fit its type."""
-
-_I128_MIN, _I128_MAX = -(2**127), 2**127 - 1
+"""Two values → the number, None if one is not a number. Raises Overlong."""
 
 
 _NUMERIC = frozenset({int, Decimal, float, Single})
@@ -80,7 +69,7 @@ add = _operation(lambda a, b: _integer(a + b), lambda a, b: _decimal(EXACT.add(a
 subtract = _operation(lambda a, b: _integer(a - b), lambda a, b: _decimal(EXACT.subtract(a, b)), operator.sub)
 multiply = _operation(lambda a, b: _integer(a * b), lambda a, b: _product(a, b), operator.mul)
 divide = _operation(
-    lambda a, b: quotient(a * TICKS, b * TICKS),
+    lambda a, b: quotient(a, b),
     lambda a, b: quotient(_scaled(a), _scaled(b)),
     _double_quotient,
 )
@@ -143,28 +132,13 @@ def promoted(a: Any, b: Any) -> tuple[Any, Any, type] | None:
 
 
 def quotient(numerator: int, denominator: int) -> Decimal | None:
-    """The decimal quotient of two numbers of 10⁻¹⁸, cut (towards zero) after 18 fractional digits.
-
-    None for a zero denominator, and beyond the engine's 128 bits: it shifts the numerator left as far as
-    possible (a zero not at all), drops the denominator's zeros, and can correct a shift of 18 to 56 digits in
-    total. So 0 / 0.5 is an error, against SPARQL 1.1.
-    """
+    """The decimal quotient, cut (towards zero) after 18 fractional digits; None for a zero denominator."""
     if denominator == 0:
         return None
-    widened = 0
-    if numerator:
-        widened = 39 - len(str(abs(numerator)))
-        if not _I128_MIN <= numerator * 10**widened <= _I128_MAX:
-            widened -= 1
-    text = str(abs(denominator))
-    dropped = len(text) - len(text.rstrip("0"))
-    shift = widened + dropped - 18
-    if not 0 <= shift <= 38:
-        return None
-    cut = abs(numerator) * 10**widened // (abs(denominator) // 10**dropped) // 10**shift
+    cut = abs(numerator) * TICKS // abs(denominator)
     if (numerator < 0) != (denominator < 0):
         cut = -cut
-    return EXACT.scaleb(Decimal(cut), -18)
+    return _decimal(EXACT.scaleb(Decimal(cut), -18))
 
 
 def _scaled(value: Decimal) -> int:
@@ -172,24 +146,29 @@ def _scaled(value: Decimal) -> int:
     return int(EXACT.scaleb(value, 18))
 
 
-def _product(a: Decimal, b: Decimal) -> Decimal | None:
+def _product(a: Decimal, b: Decimal) -> Decimal:
     product = EXACT.multiply(a, b)
-    exponent = product.as_tuple().exponent
-    assert isinstance(exponent, int)
-    if exponent < -18 and product:
-        narrow = EXACT.multiply(EXACT.normalize(a), EXACT.normalize(b)).as_tuple().exponent
-        assert isinstance(narrow, int)
-        if narrow < -18:
-            return None
+    if product != product.to_integral_value():
+        product = product.quantize(_TICK, ROUND_DOWN, EXACT)
     return _decimal(product)
 
 
-def _integer(value: int) -> int | None:
-    return value if INTEGER_MIN <= value <= INTEGER_MAX else None
+_TICK: Final = Decimal("1E-18")
 
 
-def _decimal(value: Decimal) -> Decimal | None:
-    return value if DECIMAL_MIN <= value <= DECIMAL_MAX else None
+def _integer(value: int) -> int:
+    if -BEYOND < value < BEYOND:
+        return value
+    raise Overlong
+
+
+def _decimal(value: Decimal) -> Decimal:
+    if -_BEYOND < value < _BEYOND:
+        return value
+    raise Overlong
+
+
+_BEYOND: Final = Decimal(BEYOND)
 
 
 def _floating(value: float, kind: type) -> float:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
-from dotr.expressions.value_operators import COMPARISONS, Truth, effective, equal
+from dotr.expressions.value_operators import COMPARISONS, Truth
 from dotr.rdf.terms import FALSE, TRUE, Term
 from dotr.rdf.values import Value, encode, to_double, values
 
@@ -61,7 +61,7 @@ def value_of_term(get: Getter) -> Valuer:
     return value
 
 
-def truth_of_value(valuer: Valuer) -> Tester:
+def truth_of_value(valuer: Valuer, effective: Callable[[Value | None], Truth]) -> Tester:
     return lambda row: effective(valuer(row))
 
 
@@ -231,9 +231,7 @@ def with_constant(
     return calculate
 
 
-def member(
-    tested: Valuer, options: tuple[Valuer, ...], equals: Callable[[Value, Value], Truth] = equal
-) -> Tester:
+def member(tested: Valuer, options: tuple[Valuer, ...], equals: Callable[[Value, Value], Truth]) -> Tester:
     """`x IN (…)`: true if one option is equal, an error if none is and one could not be compared."""
 
     def found(row: Row) -> Truth:

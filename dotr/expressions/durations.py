@@ -19,7 +19,6 @@ from dotr.expressions.arithmetic import is_number
 from dotr.rdf.terms import literal_parts
 from dotr.rdf.values import (
     DAY_TIME,
-    DECIMAL_MAX,
     EXACT,
     TICKS,
     YEAR_MONTH,
@@ -129,7 +128,6 @@ def _nearest(value: Fraction) -> int:
     return (2 * value.numerator + value.denominator) // (2 * value.denominator)
 
 
-def decimal(value: Fraction) -> Decimal | None:
-    """A fraction as an xsd:decimal, cut after 18 digits; None beyond its range."""
-    found = EXACT.scaleb(Decimal(int(value * TICKS)), -18)
-    return found if abs(found) <= DECIMAL_MAX else None
+def decimal(value: Fraction) -> Decimal:
+    """A fraction as an xsd:decimal, cut after 18 digits."""
+    return EXACT.scaleb(Decimal(int(value * TICKS)), -18)

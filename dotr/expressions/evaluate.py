@@ -11,8 +11,8 @@ Why not: generated Python source: closures cost a call per node, and conditions 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias, assert_never
+from collections.abc import Callable, Mapping
+from typing import Final, TypeAlias, assert_never
 
 from dotr.errors import ProgramError
 from dotr.events import Clock
@@ -20,10 +20,11 @@ from dotr.expressions import closures as make
 from dotr.expressions import rule_times
 from dotr.expressions.casts import CASTS
 from dotr.expressions.closures import MIRRORED, Condition, Getter, Row, Tester, Valuer
-from dotr.expressions.functions import FUNCTIONS
+from dotr.expressions.functions import FUNCTIONS, Signature
 from dotr.expressions.rule_times import IntegerTimes
-from dotr.expressions.value_operators import ARITHMETIC, COMPARISONS
+from dotr.expressions.value_operators import ARITHMETIC, COMPARISONS, Truth, effective
 from dotr.ir import Aggregate, Attribute, Call, Const, Exists, Expression, TimeOf, Var
+from dotr.late import dataclass
 from dotr.rdf.terms import Term
 from dotr.rdf.values import Value, number
 
@@ -31,6 +32,7 @@ __all__ = [
     "Condition",
     "Getter",
     "Leaf",
+    "Operators",
     "Row",
     "check_call",
     "compile_condition",
@@ -38,6 +40,29 @@ __all__ = [
     "is_time",
     "threshold_of",
 ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Operators:
+    """What operators and functions are, by their names in `Call`: values in, None an error."""
+
+    arithmetic: Mapping[str, Callable[..., Value | None]]
+    comparisons: Mapping[str, Callable[[Value, Value], Truth]]
+    functions: Mapping[str, Signature]
+    casts: Mapping[str, Callable[[Value], Value | None]]
+    effective: Callable[[Value | None], Truth]
+
+
+IN_QUERIES: Final = Operators(ARITHMETIC, COMPARISONS, FUNCTIONS, CASTS, effective)
+IN_RULES: Final = Operators(rule_times.ARITHMETIC, rule_times.COMPARISONS, FUNCTIONS, CASTS, effective)
+"""Those of ON, WHERE and WITH."""
+
+Reading: TypeAlias = Callable[[Operators], Operators]
+
+
+def _itself(operators: Operators) -> Operators:
+    return operators
+
 
 Leaf: TypeAlias = Callable[[Var | Attribute | TimeOf], Getter]
 
@@ -91,14 +116,15 @@ def compile_expression(
     now: Getter | None = None,
     exists: Callable[[Exists], Condition] | None = None,
     seconds: bool = False,
+    reading: Reading = _itself,
 ) -> Getter:
     """A function from a row to the expression's term, None for unbound or an error. It raises only Overlong.
 
     `leaf` reads a variable from a row, as a canonical term. `clock` defines what an integer time counts.
-    `seconds`: as in ON, WHERE and WITH, where differences of times are seconds (rule_times.py). Raises
-    ProgramError for a function that does not exist.
+    `seconds`: as in ON, WHERE and WITH, where differences of times are seconds (rule_times.py). `reading`:
+    of operators, a literal one. Raises ProgramError for a function that does not exist.
     """
-    return _Compiler(leaf, clock, now, exists, seconds).term(expression)
+    return _Compiler(leaf, clock, now, exists, seconds, reading).term(expression)
 
 
 def compile_condition(
@@ -109,9 +135,10 @@ def compile_condition(
     now: Getter | None = None,
     exists: Callable[[Exists], Condition] | None = None,
     seconds: bool = False,
+    reading: Reading = _itself,
 ) -> Condition:
     """A function from a row to whether the expression's effective boolean value is true; errors: False."""
-    return _Compiler(leaf, clock, now, exists, seconds).condition(expression)
+    return _Compiler(leaf, clock, now, exists, seconds, reading).condition(expression)
 
 
 class _Compiler:
@@ -124,14 +151,16 @@ class _Compiler:
         now: Getter | None,
         exists: Callable[[Exists], Condition] | None,
         seconds: bool,
+        reading: Reading,
     ) -> None:
         self._leaf = leaf
         self._clock = clock
         self._now = now
         self._exists = exists
         self._seconds = seconds
-        self._arithmetic = rule_times.ARITHMETIC if seconds else ARITHMETIC
-        self._comparisons = rule_times.COMPARISONS if seconds else COMPARISONS
+        self._shared = reading is _itself
+        """Whether numbers may be compared in the ways of closures.py."""
+        self._operators = reading(IN_RULES if seconds else IN_QUERIES)
 
     def term(self, expression: Expression) -> Getter:
         native = self._term(expression)
@@ -152,7 +181,7 @@ class _Compiler:
         test = self._truth(expression)
         if test is not None:
             return test
-        return make.truth_of_value(self.value(expression))
+        return make.truth_of_value(self.value(expression), self._operators.effective)
 
     def condition(self, expression: Expression) -> Condition:
         """Like truth with errors as false, which needs no third value outside `!`."""
@@ -163,9 +192,9 @@ class _Compiler:
             case Call("||", (a, b)):
                 left, right = self.condition(a), self.condition(b)
                 return lambda row: left(row) or right(row)
-            case Call("=" | "<" | ">" | "<=" | ">=" as operator, (a, Const(term))) if _is_number(term):
+            case Call("=" | "<" | ">" | "<=" | ">=" as operator, (a, Const(term))) if self._compares(term):
                 return self._threshold(operator, a, term)
-            case Call("=" | "<" | ">" | "<=" | ">=" as operator, (Const(term), a)) if _is_number(term):
+            case Call("=" | "<" | ">" | "<=" | ">=" as operator, (Const(term), a)) if self._compares(term):
                 return self._threshold(MIRRORED[operator], a, term)
             case Call("=" | "!=" as operator, (a, Const(term)) | (Const(term), a)) if term[0] == "<":
                 return make.same_resource(self.term(a), term, operator == "=")
@@ -173,11 +202,14 @@ class _Compiler:
                 test = self.truth(expression)
                 return lambda row: test(row) is True
 
+    def _compares(self, term: Term) -> bool:
+        return self._shared and _is_number(term)
+
     def _threshold(self, operator: str, compared: Expression, number: Term) -> Condition:
         native = self._term(compared)
         if native is not None:
-            return make.threshold(operator, native, number, self._comparisons)
-        return make.computed_threshold(operator, self.value(compared), number, self._comparisons)
+            return make.threshold(operator, native, number, self._operators.comparisons)
+        return make.computed_threshold(operator, self.value(compared), number, self._operators.comparisons)
 
     def _term(self, expression: Expression) -> Getter | None:
         """For leaves and for forms that pass a term through; None for all others."""
@@ -223,9 +255,8 @@ class _Compiler:
             case Call("IN", (a,)):
                 return make.none_of_nothing(self.truth(a))
             case Call("IN", (a, *options)):
-                return make.member(
-                    self.value(a), tuple(self.value(o) for o in options), self._comparisons["="]
-                )
+                equal = self._operators.comparisons["="]
+                return make.member(self.value(a), tuple(self.value(o) for o in options), equal)
             case Call("NOT-IN", arguments):
                 return make.negation(self.truth(Call("IN", arguments)))
             case _:
@@ -238,22 +269,23 @@ class _Compiler:
         if wrong:
             raise ProgramError.of("D1215", wrong, expression.span)
         inner = tuple(self.value(a) for a in arguments)
-        if function in ARITHMETIC:
+        operators = self._operators
+        if function in operators.arithmetic:
             if self._seconds and self._clock.integer and any(map(is_time, arguments)):
                 of_times = self._of_integer_times(function, arguments)
                 if of_times is not None:
                     return make.strict(of_times, inner)
-            apply: Callable[..., Value | None] = self._arithmetic[function]
+            apply = operators.arithmetic[function]
             for place, argument in enumerate(arguments):
-                if isinstance(argument, Const) and _is_number(argument.term) and len(arguments) == 2:
+                if isinstance(argument, Const) and self._compares(argument.term) and len(arguments) == 2:
                     return make.with_constant(apply, inner[1 - place], argument.term, first=place == 0)
             return make.strict(apply, inner)
         if function in FUNCTIONS:
-            return make.strict(FUNCTIONS[function].apply, inner)
-        return make.strict(CASTS[function], inner)
+            return make.strict(operators.functions[function].apply, inner)
+        return make.strict(operators.casts[function], inner)
 
     def _comparison(self, operator: str, a: Expression, b: Expression) -> Tester:
-        return make.comparison(self._comparisons[operator], self.value(a), self.value(b))
+        return make.comparison(self._operators.comparisons[operator], self.value(a), self.value(b))
 
     def _of_integer_times(
         self, function: str, arguments: tuple[Expression, ...]

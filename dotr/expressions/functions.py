@@ -15,15 +15,16 @@ from urllib.parse import quote
 
 import pyoxigraph as ox
 
-from dotr.budget import TEXT
+from dotr.budget import TEXT, Overlong
 from dotr.budget import text_of as make_text
 from dotr.expressions import arithmetic, durations
 from dotr.expressions.arithmetic import is_number
 from dotr.expressions.dialect import ask
 from dotr.expressions.value_operators import value_of
-from dotr.ir import Call, Expression
+from dotr.ir import Call, Const, Expression
 from dotr.late import dataclass, regex
-from dotr.rdf.terms import RDF, Term, literal, literal_parts
+from dotr.rdf.canonical import too_long
+from dotr.rdf.terms import RDF, XSD_DECIMAL, XSD_INTEGER, Term, literal, literal_parts
 from dotr.rdf.values import DateTime, Duration, LanguageString, Opaque, Resource, Value, decode, encode
 
 Function: TypeAlias = Callable[..., Value | None]
@@ -84,7 +85,12 @@ def _typed(lexical: Value, datatype: Value) -> Value | None:
     name = datatype.term[1:-1]
     if name.startswith(RDF):
         return value_of(ask("STRDT(?a, ?b)", literal(lexical), datatype.term))
+    if name in _EXACT and too_long(lexical):
+        raise Overlong
     return decode(literal(lexical, name))
+
+
+_EXACT = (XSD_INTEGER, XSD_DECIMAL)
 
 
 def _tagged(lexical: Value, language: Value) -> Value | None:
@@ -127,8 +133,13 @@ def _substring(value: Value, start: Value, length: Value = 2**31) -> Value | Non
     if text is None or type(start) is not int or type(length) is not int:
         return None
     if not (1 <= start <= 2**31 and 0 <= length <= 2**31):
+        start, length = (max(-_FAR, min(_FAR, place)) for place in (start, length))
         return value_of(ask("SUBSTR(?a, ?b, ?c)", encode(value), encode(start), encode(length)))
     return _like(value, text[start - 1 : start - 1 + length])
+
+
+_FAR = 2**62
+"""Behind the end of every text, and within the 64 bits of the engine's integers."""
 
 
 def _upper(value: Value) -> Value | None:
@@ -227,6 +238,17 @@ def makes_text(expression: Expression | None) -> bool:
     if not isinstance(expression, Call):
         return False
     return expression.function in TEXT_MAKERS or any(map(makes_text, expression.arguments))
+
+
+def may_be_overlong(expression: Expression | None) -> bool:
+    """Whether it is likely enough to raise Overlong: it makes texts, or multiplies what data say."""
+    match expression:
+        case Call("*", (a, b)) if not (isinstance(a, Const) or isinstance(b, Const)):
+            return True
+        case Call(function, arguments):
+            return function in TEXT_MAKERS or any(map(may_be_overlong, arguments))
+        case _:
+            return False
 
 
 def _replaced(text: Value, pattern: Value, replacement: Value, flags: Value = "") -> Value | None:

@@ -199,10 +199,15 @@ _FINAL = (date(9999, 12, 31).toordinal() - _EPOCH_DAY + 1) * _DAY - 1
 
 def parse_integer(text: str | int, unit: int) -> Time:
     """Integer time of `unit` microseconds as microseconds. Raises TimeError D2105 beyond 64 bits."""
-    time = int(text) * unit
+    time = int(text) * unit if isinstance(text, int) or len(text) < _LONG else _LARGEST + 1
     if abs(time) > _LARGEST:
-        raise TimeError("D2105", f"`{text}` lies beyond 64 bits of microseconds", "check --time-unit")
+        shown = str(text)[:_LONG]
+        raise TimeError("D2105", f"`{shown}` lies beyond 64 bits of microseconds", "check --time-unit")
     return time
+
+
+_LONG = 40
+"""Characters of an integer that is no time, however many zeros it begins with."""
 
 
 def parse_text(text: str, unit: int, local: tzinfo | None = None) -> tuple[Time, bool]:

@@ -1,4 +1,4 @@
-"""Rules that take too much work at a point: D4011, or make a text that is too long: D4133.
+"""Rules that take too much work at a point: D4011, or make a text or number that is too long: D4133.
 
 Place:   engine.py makes the error. It ends the run: what holds later depends on what holds now, so that
          nothing of it can be left out.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from dotr.budget import OVERLONG, TEXT, Exhausted, Overlong
+from dotr.budget import OVERLONG, Exhausted, Overlong
 from dotr.errors import ProgramError
 from dotr.expressions.functions import makes_text
 from dotr.ir.datalog import BindAtom, FilterAtom
@@ -21,17 +21,13 @@ def overworked(
     program: LarsProgram, heads: Collection[str], exhausted: Exhausted, at: str, budget: int
 ) -> ProgramError:
     """D4011 or D4133 at a point, whose text is `at`, while rules for `heads` were evaluated."""
-    long = isinstance(exhausted, Overlong)
     rule = exhausted.source
     if not isinstance(rule, LarsRule):
-        own = [r for r in program.rules if r.head.atom.name in heads and (not long or _makes_text(r))]
+        texts = isinstance(exhausted, Overlong) and any(map(_makes_text, program.rules))
+        own = [r for r in program.rules if r.head.atom.name in heads and (not texts or _makes_text(r))]
         rule = own[0] if len(own) == 1 else None
-    if long:
-        code, much, hint = (
-            OVERLONG,
-            f"makes a text of more than {TEXT:,} characters at {at}",
-            "make a shorter text",
-        )
+    if isinstance(exhausted, Overlong):
+        code, much, hint = OVERLONG, f"makes {exhausted.made} at {at}", exhausted.hint
     else:
         code, much = MUCH_WORK, f"takes what holds at {at} past {budget} units of work"
         hint = "narrow a window, let atoms share a variable, or raise --budget"

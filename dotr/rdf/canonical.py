@@ -2,19 +2,25 @@
 
 Place:   applied where terms enter: background, stream, constants of programs (language.md, sec. 1).
 Method:  the form is what a pyoxigraph Store returns for the literal, so that a query answered by the store
-         and one answered here see the same terms. Frequent shapes (plain integers, decimals, doubles,
-         booleans, dateTimes) are rewritten here; every other literal of an XSD value type makes the round
-         trip through a store. Ill-typed literals stay as they are; language tags become lower-case.
+         and one answered here see the same terms; integers past its 64 bits and decimals past its 128 have
+         the same form here. Frequent shapes (plain integers, decimals, doubles, booleans, dateTimes) are
+         rewritten here; every other literal of an XSD value type makes the round trip through a store.
+         Ill-typed literals stay as they are, as do decimals of more than 18 fractional digits; language tags
+         become lower-case.
 Why not: a store for everything: 10 µs per literal; our own parser for everything: two dialects to keep equal.
+Bad input: D2409 a number of more than 4,096 digits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
+from typing import Final
 
 import pyoxigraph as ox
 
+from dotr.budget import DIGITS
+from dotr.errors import DataError
 from dotr.late import regex
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import FALSE, TRUE, XSD, Term, to_oxigraph
@@ -30,7 +36,21 @@ _VALUE_TYPES = frozenset(
 )
 
 _INTEGER = regex(r"-?[1-9][0-9]{0,17}|0")
+_ANY_INTEGER = regex(r"([+-]?)0*+([0-9]+)")
+_UNBOUNDED: Final[dict[str, tuple[int | None, int | None]]] = {
+    "integer": (None, None),
+    "nonNegativeInteger": (0, None),
+    "positiveInteger": (1, None),
+    "nonPositiveInteger": (None, 0),
+    "negativeInteger": (None, -1),
+    "unsignedLong": (0, 2**64 - 1),
+}
+"""The least and the greatest value of the types that reach past 64 bits."""
+
 _DECIMAL = regex(r"-?[0-9]{1,18}\.[0-9]{1,18}")
+_ANY_DECIMAL = regex(r"([+-]?)(?=\.?[0-9])0*+([0-9]*)(?:\.([0-9]*))?")
+FRACTION: Final = 18
+"""Fractional digits of a decimal."""
 _DOUBLE = regex(r"[+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?")
 USUAL_DATETIME = (
     r"[0-9]{4}-(?:(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])|(?:0[13-9]|1[0-2])-(?:29|30)"
@@ -44,9 +64,10 @@ _PLACE = ox.NamedNode("urn:dotr:canonical")
 
 
 def canonical(term: Term) -> Term:
-    """The canonical form of a term; IRIs, blank nodes and strings stay. Idempotent; never raises.
+    """The canonical form of a term; IRIs, blank nodes and strings stay. Idempotent.
 
-    Cost: nothing for IRIs and strings, one table look-up for a known literal, otherwise at most 10 µs.
+    Raises DataError D2409 for a number of more than DIGITS digits. Cost: nothing for IRIs and strings, one
+    table look-up for a known literal, otherwise at most 10 µs.
     """
     if term[0] != '"' or term[-1] == '"':
         return term
@@ -94,16 +115,62 @@ def canonical_literal(term: Term) -> Term:
     return term if end == 1 else rewrite(term[1:end]) or _round_trip(term)
 
 
+def too_long(lexical: str) -> bool:
+    """Whether a text is that of an integer or decimal of more than DIGITS digits before the point."""
+    if len(lexical) <= DIGITS:
+        return False
+    found = _ANY_DECIMAL.fullmatch(lexical)
+    return found is not None and len(found[2]) > DIGITS
+
+
+def _refuse(lexical: str) -> None:
+    if too_long(lexical):
+        raise DataError.of(
+            "D2409",
+            f"a number has more than {DIGITS:,} digits",
+            label=f"`{lexical[:40]}…`",
+            hint="write it as a string, or as an xsd:double",
+        )
+
+
 def _integer(lexical: str) -> Term | None:
     return f'"{lexical}{_INTEGER_TAIL}' if _INTEGER.fullmatch(lexical) else None
 
 
+def _reaching(name: str) -> Callable[[str], Term | None]:
+    """For a type of integers that reaches past 64 bits."""
+    least, most = _UNBOUNDED[name]
+
+    def integer(lexical: str) -> Term | None:
+        if len(lexical) < 19:
+            return _integer(lexical)
+        found = _ANY_INTEGER.fullmatch(lexical)
+        if found is None or len(found[2]) < 19:
+            return None
+        _refuse(lexical)
+        value = -int(found[2]) if found[1] == "-" else int(found[2])
+        if -(2**63) <= value < 2**63:
+            return None  # the store has the form, whatever the type
+        if (least is not None and value < least) or (most is not None and value > most):
+            return f'"{lexical}{_SUFFIX}{name}>'
+        return f'"{value}{_INTEGER_TAIL}'
+
+    return integer
+
+
 def _decimal(lexical: str) -> Term | None:
-    if not _DECIMAL.fullmatch(lexical):
-        return None
-    whole, fraction = lexical.rstrip("0").split(".")
-    sign, whole = ("-", whole[1:]) if whole[0] == "-" else ("", whole)
-    whole = whole.lstrip("0") or "0"
+    if _DECIMAL.fullmatch(lexical):
+        whole, fraction = lexical.rstrip("0").split(".")
+        sign, whole = ("-", whole[1:]) if whole[0] == "-" else ("", whole)
+        whole = whole.lstrip("0") or "0"
+    else:
+        found = _ANY_DECIMAL.fullmatch(lexical)
+        if found is None:
+            return None
+        _refuse(lexical)
+        sign, whole, fraction = found[1].strip("+"), found[2] or "0", (found[3] or "").rstrip("0")
+        if len(fraction) > FRACTION:
+            return f'"{lexical}{_SUFFIX}decimal>'
     text = f"{whole}.{fraction}" if fraction else whole
     return f'"{sign if text != "0" else ""}{text}{_SUFFIX}decimal>'
 
@@ -124,7 +191,7 @@ def _datetime(lexical: str) -> Term | None:
 _BOOLEANS = {"true": TRUE, "1": TRUE, "false": FALSE, "0": FALSE}
 
 _FREQUENT: dict[str, Callable[[str], Term | None]] = {
-    "integer": _integer,
+    **{name: _reaching(name) for name in _UNBOUNDED},
     "int": _integer,
     "long": _integer,
     "decimal": _decimal,

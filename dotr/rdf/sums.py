@@ -17,15 +17,13 @@ from math import inf, isfinite, nan, nextafter
 from types import NoneType
 from typing import Any
 
+from dotr.budget import Overlong
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import XSD_DECIMAL, Term
 from dotr.rdf.values import (
+    BEYOND,
     DAY_TIME,
-    DECIMAL_MAX,
-    DECIMAL_MIN,
     EXACT,
-    INTEGER_MAX,
-    INTEGER_MIN,
     YEAR_MONTH,
     Duration,
     Single,
@@ -91,7 +89,7 @@ class ExactSum:
 
     def total(self) -> Term | None:
         """The sum: 0 of no terms; None if a term is not a number, unless all are dayTimeDurations or all are
-        yearMonthDurations, and if the total exceeds its type.
+        yearMonthDurations. Raises Overlong.
         """
         if self._durations:
             return self._duration(1)
@@ -100,12 +98,12 @@ class ExactSum:
         exact = self._exact()
         if exact is None:
             return None
-        return _decimal(exact) if self._has(Decimal) else encode(self._integer)
+        return _decimal(exact) if self._has(Decimal) else encode(exact // _SCALE)
 
     def mean(self, count: int) -> Term | None:
         """The exact total over `count`: a decimal cut at 18 fractional digits, or a double rounded once.
 
-        None of no terms, and without a total.
+        None of no terms, and without a total. Raises Overlong.
         """
         if count == 0 or self._has(NoneType):
             return None
@@ -134,6 +132,13 @@ class ExactSum:
                 self._plus_inf += sign
             elif exact == _MINUS_INF:
                 self._minus_inf += sign
+        elif kind is _HugeInteger or kind is _HugeDecimal:  # an infinity in a sum of doubles
+            self._decimal += sign * exact
+            if exact > 0:
+                self._plus_inf += sign
+            else:
+                self._minus_inf += sign
+            kind = Decimal if kind is _HugeDecimal else int
         elif kind is not NoneType:
             self._durations += sign
             self._span += sign * exact
@@ -154,12 +159,13 @@ class ExactSum:
         return None if found is None else found.term
 
     def _exact(self) -> int | None:
-        """The total of integers and decimals in 10⁻¹⁸; None beyond their range, and with an error."""
-        exact = self._integer * _SCALE + self._decimal
+        """The total of integers and decimals in 10⁻¹⁸; None with an error."""
         if self._has(NoneType):
             return None
-        least, most = (_LEAST, _MOST) if self._has(Decimal) else (_SCALE * INTEGER_MIN, _SCALE * INTEGER_MAX)
-        return exact if least <= exact <= most else None
+        exact = self._integer * _SCALE + self._decimal
+        if -_BEYOND < exact < _BEYOND:
+            return exact
+        raise Overlong
 
     def _floating(self, count: int) -> float:
         """The total over `count`, rounded once: a double, or a Single if all terms are."""
@@ -184,7 +190,15 @@ class YearMonth:
     """The kind of a yearMonthDuration among addends."""
 
 
-_LEAST, _MOST = (int(EXACT.scaleb(edge, 18)) for edge in (DECIMAL_MIN, DECIMAL_MAX))
+_BEYOND = BEYOND * _SCALE
+
+
+class _HugeInteger:
+    """The kind of an integer past the greatest double."""
+
+
+class _HugeDecimal:
+    """The kind of a decimal past the greatest double."""
 
 
 def _decimal(units: int) -> Term:
@@ -206,10 +220,12 @@ def _summands(term: Term) -> tuple[type, int, int]:
     """
     value: Any = values[term]
     kind = type(value)
-    if kind is int:
-        return int, value, int(float(value)) - value
-    if kind is Decimal:
-        return Decimal, int(EXACT.scaleb(value, 18)), _in_ulps(to_double(value))
+    if kind is int or kind is Decimal:
+        double = to_double(value)
+        exact = value * _SCALE if kind is int else int(EXACT.scaleb(value, 18))
+        if not isfinite(double):
+            return _HugeInteger if kind is int else _HugeDecimal, exact, 1
+        return (int, value, int(double) - value) if kind is int else (Decimal, exact, _in_ulps(double))
     if kind is float or kind is Single:
         if isfinite(value):
             return kind, _FINITE, _in_ulps(value)

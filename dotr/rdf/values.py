@@ -3,9 +3,9 @@
 Place:   below order.py (comparison), sums.py (totals) and expressions/ (operators); above canonical.py.
 Method:  an xsd:integer is an int, a decimal a Decimal, a double a float, an xsd:float a `Single`, a boolean a
          bool, a plain string a str; every other term is an object that keeps its text. The type of the Python
-         value is the type of the RDF value, so operators dispatch on `type(value)`. Ranges are those of the
-         full engine: integers of 64 bits, decimals of 128 bits with 18 fractional digits; a literal outside
-         them is ill-typed, hence not a number.
+         value is the type of the RDF value, so operators dispatch on `type(value)`. Integers are exact and of
+         any size up to DIGITS digits; decimals have as many before their point and 18 behind it, where longer
+         ones are cut.
 Why not: rdflib's or pyoxigraph's literal classes: neither decodes decimals and instants exactly.
 """
 
@@ -14,10 +14,13 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable
 from decimal import Context, Decimal
+from math import inf
 from typing import Any, TypeAlias
 
+from dotr.budget import DIGITS
+from dotr.errors import DataError
 from dotr.late import dataclass, regex
-from dotr.rdf.canonical import canonical, double_text
+from dotr.rdf.canonical import FRACTION, canonical, double_text
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import (
     FALSE,
@@ -35,10 +38,12 @@ from dotr.rdf.terms import (
     literal_parts,
 )
 
-INTEGER_MIN, INTEGER_MAX = -(2**63), 2**63 - 1
-EXACT = Context(prec=120, Emin=-999, Emax=999, traps=[])
-"""Decimal arithmetic that never raises, nor rounds a sum or product of two decimals of 39 digits."""
-DECIMAL_MIN, DECIMAL_MAX = EXACT.scaleb(Decimal(-(2**127)), -18), EXACT.scaleb(Decimal(2**127 - 1), -18)
+BEYOND: int = 10**DIGITS
+"""The least number that is too long."""
+EXACT = Context(prec=2 * (DIGITS + 2 * FRACTION), Emin=-4 * DIGITS, Emax=4 * DIGITS, traps=[])
+"""Decimal arithmetic that never raises, nor rounds a sum or product of two decimals."""
+_STORED = EXACT.scaleb(Decimal(2**127), -18)
+"""The range of the full engine's decimals."""
 TICKS = 10**18
 """Ticks of an instant per second: as fine as a decimal."""
 
@@ -149,8 +154,12 @@ def _decode(term: Term) -> Value:
         value = read(term[1:end]) if read is not None else None
         if value is not None:
             return value
-        if canonical(term) != term:
-            return _decode(canonical(term))
+        try:
+            known = canonical(term)
+        except DataError:  # a number that is too long
+            known = term
+        if known != term:
+            return _decode(known)
     lexical, datatype, language = literal_parts(term)
     if datatype == XSD_STRING:
         return lexical
@@ -161,8 +170,8 @@ def _decode(term: Term) -> Value:
     return Opaque(lexical, datatype, term) if other is None else other
 
 
-_INTEGER = regex(r"-?[1-9][0-9]{0,18}|0")
-_DECIMAL = regex(r"-?(?:0|[1-9][0-9]{0,20})(?:\.[0-9]{1,18})?")
+_INTEGER = regex(r"-?[1-9][0-9]*|0")
+_DECIMAL = regex(r"[+-]?(?=\.?[0-9])0*+([0-9]*)(?:\.([0-9]*))?")
 _FLOATING = regex(r"-?(?:[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|INF)|NaN")
 _DATETIME = regex(
     r"(-?)([0-9]{4}|[1-9][0-9]{4,})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,18}))?"
@@ -171,17 +180,15 @@ _DATETIME = regex(
 
 
 def _integer(lexical: str) -> int | None:
-    if not _INTEGER.fullmatch(lexical):
-        return None
-    value = int(lexical)
-    return value if INTEGER_MIN <= value <= INTEGER_MAX else None
+    return int(lexical) if _INTEGER.fullmatch(lexical) and len(lexical.lstrip("-")) <= DIGITS else None
 
 
 def _decimal(lexical: str) -> Decimal | None:
-    if not _DECIMAL.fullmatch(lexical):
+    found = _DECIMAL.fullmatch(lexical)
+    if found is None or len(found[1]) > DIGITS:
         return None
-    value = Decimal(lexical)
-    return value if DECIMAL_MIN <= value <= DECIMAL_MAX else None
+    too_fine = len(found[2] or "") - FRACTION
+    return Decimal(lexical[:-too_fine] if too_fine > 0 else lexical)
 
 
 def _double(lexical: str) -> float | None:
@@ -307,15 +314,22 @@ values: Memo[Term, Value] = Memo(_decode)
 
 
 def to_double(value: Number) -> float:
-    """A number as xsd:double, rounded like the engine: a decimal is its digits over a power of ten."""
+    """A number as xsd:double, rounded like the engine: a decimal is its digits over a power of ten. Past the
+    greatest double it is ±INF.
+    """
     if isinstance(value, Decimal):
         if len(str(value)) <= 16:  # 15 digits at most: both are exact, and one division rounds once
             return float(value) or 0.0
+        if not -_STORED <= value < _STORED:
+            return float(value)
         places, digits = 18, int(EXACT.scaleb(value, 18))
         while places and digits % 10 == 0:
             digits, places = digits // 10, places - 1
         return float(digits) / float(10**places)
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        return inf if value > 0 else -inf
 
 
 def encode(value: Value) -> Term:

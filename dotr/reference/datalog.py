@@ -17,8 +17,9 @@ from dotr.datalog.strata import check_recursion, check_rules, strata
 from dotr.datalog.triple_set import Binding, TripleSet
 from dotr.errors import Diagnostic, ProgramError, Severity
 from dotr.events import Clock
-from dotr.expressions.aggregates import summarise
 from dotr.expressions.evaluate import compile_condition, compile_expression
+from dotr.expressions.literal_numbers import summarised
+from dotr.expressions.literal_operators import literally
 from dotr.joins.graph_relations import holding, is_clash
 from dotr.joins.variables import expression_variables
 from dotr.rdf.terms import Term, Triple, is_iri, is_literal
@@ -159,7 +160,8 @@ def _extend(item: ir.BodyAtom, row: Binding, state: TripleSet) -> Iterable[Bindi
         case ir.NotAtom():
             return () if state.holds(item.atom, row) else (row,)
         case ir.FilterAtom():
-            return (row,) if compile_condition(item.condition, _leaf, clock=Clock())(row) else ()
+            holds = compile_condition(item.condition, _leaf, clock=Clock(), reading=literally)
+            return (row,) if holds(row) else ()
         case ir.BindAtom():
             value = compute(item.expression)(row)
             return () if value is None else ({**row, item.variable.name: value},)
@@ -180,7 +182,7 @@ def _aggregated(item: ir.AggregateAtom, row: Binding, state: TripleSet) -> Itera
             if total.argument is not None:
                 column = list(map(compute(total.argument), members))
             distinct = total.distinct and not star
-            values[total.variable.name] = summarise(total.function, distinct, column, star=star)
+            values[total.variable.name] = summarised(total.function, distinct, column, star=star)
         extended = {**row, **{name: value for name, value in values.items() if value is not None}}
         if None not in values.values() and all(extended[n] == row[n] for n in row):
             yield extended
@@ -199,7 +201,7 @@ def counted(item: ir.AggregateAtom, row: Binding, triples: Iterable[Triple]) -> 
 
 def compute(expression: ir.Expression) -> Getter:
     """A value from a binding; None where it is an error."""
-    return compile_expression(expression, _leaf, clock=Clock())
+    return compile_expression(expression, _leaf, clock=Clock(), reading=literally)
 
 
 def _leaf(leaf: ir.Var | ir.Attribute | ir.TimeOf) -> Getter:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 import pyoxigraph as ox
 
 from dotr.events import Fact, Time
+from dotr.expressions.literal_numbers import row_key
 from dotr.ir import Select
 from dotr.rdf.terms import Term
 from dotr.sparql.distribution import facts_of
@@ -26,5 +27,7 @@ class LiteralExtractor:
 
     def facts(self, store: ox.Store, time: Time, now: Term) -> dict[str, list[Fact]]:
         """Stream name → facts at `time`; streams without facts are left out."""
-        found = {name: facts_of(query.rows(store, now), time) for name, query in self._queries.items()}
+        found = {
+            name: facts_of(query.rows(store, now), time, row_key) for name, query in self._queries.items()
+        }
         return {name: facts for name, facts in found.items() if facts}

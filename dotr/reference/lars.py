@@ -24,8 +24,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any, assert_never
 
 from dotr.events import Clock, Time, Values
-from dotr.expressions.aggregates import summarise
 from dotr.expressions.evaluate import compile_condition, compile_expression
+from dotr.expressions.literal_numbers import row_key, summarised
+from dotr.expressions.literal_operators import literally
 from dotr.ir.datalog import BindAtom, FilterAtom
 from dotr.ir.expressions import Attribute, Expression, TimeOf, Var
 from dotr.ir.lars import (
@@ -41,7 +42,6 @@ from dotr.ir.lars import (
     WindowAtom,
 )
 from dotr.joins.variables import expression_variables
-from dotr.rdf.order import values_key
 from dotr.rdf.terms import Term
 
 Row = dict[str, Term]
@@ -166,7 +166,7 @@ class LiteralLars:
         """The last atoms of the streams: by a fact's time, the order in OF, the canonical order."""
         if window not in self._last:
             ranked = sorted(
-                (time, place, values_key(values), point, values)
+                (time, place, row_key(values), point, values)
                 for place, name in enumerate(window.streams)
                 for (point, values), time in self._latest.get(name, {}).items()
             )
@@ -246,14 +246,14 @@ class LiteralLars:
 
     def _total(self, literal: WindowAggregate, pairs: Sequence[Row]) -> Term | None:
         if literal.argument is None:
-            return summarise(literal.function, False, [None] * len(pairs), star=True)
-        return summarise(literal.function, literal.distinct, map(self._value(literal.argument), pairs))
+            return summarised(literal.function, False, [None] * len(pairs), star=True)
+        return summarised(literal.function, literal.distinct, map(self._value(literal.argument), pairs))
 
     def _value(self, expression: Expression) -> Callable[[Row], Term | None]:
-        return compile_expression(expression, _leaf, clock=self._clock)
+        return compile_expression(expression, _leaf, clock=self._clock, reading=literally)
 
     def _condition(self, condition: Expression) -> Callable[[Row], bool]:
-        return compile_condition(condition, _leaf, clock=self._clock)
+        return compile_condition(condition, _leaf, clock=self._clock, reading=literally)
 
     # -- state
 
@@ -289,7 +289,7 @@ class LiteralLars:
 
 
 def in_order(atoms: Iterable[Values]) -> list[Values]:
-    return sorted(atoms, key=values_key)
+    return sorted(atoms, key=row_key)
 
 
 def body_order(body: Sequence[LarsLiteral]) -> list[LarsLiteral]:

@@ -26,6 +26,7 @@ from dotr.datalog.schema import (
 )
 from dotr.errors import DataError
 from dotr.events import Clock, Fact, Message, Time, Values
+from dotr.expressions.literal_numbers import row_key
 from dotr.ir import DatalogRule, Entailment, Hold, Program, RelationToStream, Select
 from dotr.joins.graph_relations import relation_of
 from dotr.late import dataclass, replace
@@ -224,7 +225,7 @@ class LiteralLasting:
             was, now = (self._answers(standing.select, store) for store in (before, after))
             gained = now - was if standing.operator is RelationToStream.ISTREAM else was - now
             if gained:
-                found[stream] = facts_of(gained.elements(), time)
+                found[stream] = facts_of(gained.elements(), time, row_key)
         return found
 
     def _answers(self, select: Select, store: ox.Store) -> Counter[Values]:

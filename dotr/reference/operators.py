@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from dotr.events import Fact
-from dotr.expressions.aggregates import summarise
+from dotr.expressions.literal_numbers import summarised
 from dotr.ir.expressions import Expression
 from dotr.ir.rules import Absent, Choose, Operator, Summarise
 from dotr.rdf.terms import Term
@@ -58,10 +58,10 @@ def _aggregate(conjunct: Summarise, row: Row, candidates: list[Fact], value: Val
     """One value over all candidates; never prevents a match."""
     argument, name = conjunct.argument, conjunct.position.name
     if argument is None:
-        total = summarise(conjunct.function, conjunct.distinct, [None] * len(candidates), star=True)
+        total = summarised(conjunct.function, conjunct.distinct, [None] * len(candidates), star=True)
     else:
         terms = [value(argument, {**row, name: fact}) for fact in candidates]
-        total = summarise(conjunct.function, conjunct.distinct, terms)
+        total = summarised(conjunct.function, conjunct.distinct, terms)
     return [{**row, "?" + conjunct.variable: total}]
 
 

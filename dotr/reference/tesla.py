@@ -15,6 +15,8 @@ from dotr.budget import Overlong
 from dotr.errors import DataError, EngineError
 from dotr.events import Clock, Fact, Match, Time
 from dotr.expressions.evaluate import compile_condition, compile_expression
+from dotr.expressions.literal_numbers import row_key
+from dotr.expressions.literal_operators import literally
 from dotr.ir.expressions import Attribute, Expression, TimeOf, Var
 from dotr.ir.program import Program
 from dotr.ir.rules import (
@@ -27,7 +29,6 @@ from dotr.ir.rules import (
     TemplateVar,
     Within,
 )
-from dotr.rdf.order import values_key
 from dotr.rdf.terms import Term, is_iri, is_literal
 from dotr.reference.lars import LiteralLars
 from dotr.reference.operators import LITERAL, Row
@@ -39,7 +40,7 @@ from dotr.tesla.timeline import opened
 
 def fact_key(fact: Fact) -> tuple[Any, ...]:
     """Canonical order of the facts of one stream: time, values, ordinal."""
-    return fact[0], values_key(fact[1]), fact[2]
+    return fact[0], row_key(fact[1]), fact[2]
 
 
 class LiteralTesla:
@@ -322,7 +323,12 @@ class LiteralRule:
         """The value of an expression for a partial match; None for unbound or an error."""
         if expression not in self._getters:
             self._getters[expression] = compile_expression(
-                expression, self._leaf, clock=self.clock, now=self._now, seconds=True
+                expression,
+                self._leaf,
+                clock=self.clock,
+                now=self._now,
+                seconds=True,
+                reading=literally,
             )
         try:
             return self._getters[expression](row)
@@ -333,7 +339,12 @@ class LiteralRule:
         """Whether a condition is true of a partial match."""
         if condition not in self._tests:
             self._tests[condition] = compile_condition(
-                condition, self._leaf, clock=self.clock, now=self._now, seconds=True
+                condition,
+                self._leaf,
+                clock=self.clock,
+                now=self._now,
+                seconds=True,
+                reading=literally,
             )
         try:
             return self._tests[condition](row)

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Final
 
+from dotr.expressions.arithmetic import to_single
 from dotr.expressions.value_operators import Truth, at_most, equal, less
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term
@@ -27,7 +28,6 @@ from dotr.rdf.values import (
     Single,
     Value,
     decode,
-    single,
 )
 
 Members = tuple[int, ...]
@@ -155,4 +155,4 @@ def _bucket(value: Value) -> object:
         return Opaque
     if isinstance(value, (bool, str)):
         return type(value), value
-    return single(float(value))
+    return to_single(value)

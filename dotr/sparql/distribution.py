@@ -16,7 +16,7 @@ from dotr.codegen import Names, row_of
 from dotr.events import Fact, Time
 from dotr.expressions.value_operators import Truth
 from dotr.rdf.memo import Memo
-from dotr.rdf.order import values_key
+from dotr.rdf.order import TermKey, values_key
 from dotr.rdf.terms import XSD_FLOAT, Term
 from dotr.rdf.values import Value, decode
 from dotr.sparql.comparison_index import HOLDS, ComparisonIndex
@@ -27,12 +27,14 @@ from dotr.sparql.solution_operators import Row
 _FLOAT = f'"^^<{XSD_FLOAT}>'
 
 
-def facts_of(rows: Iterable[Row], time: Time) -> list[Fact]:
-    """Rows as facts in canonical order, equal ones numbered from 0."""
+def facts_of(
+    rows: Iterable[Row], time: Time, key: Callable[[Row], tuple[TermKey, ...]] = values_key
+) -> list[Fact]:
+    """Rows as facts in canonical order, equal ones numbered from 0. `key`: that of a literal reading."""
     facts: list[Fact] = []
     last: Row | None = None
     ordinal = 0
-    for row in sorted(rows, key=values_key):
+    for row in sorted(rows, key=key):
         ordinal = ordinal + 1 if row == last else 0
         last = row
         facts.append((time, row, ordinal, ""))

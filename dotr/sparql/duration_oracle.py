@@ -15,7 +15,8 @@ from fractions import Fraction
 import pyoxigraph as ox
 
 from dotr.expressions.dialect import ask
-from dotr.rdf.terms import XSD, to_oxigraph
+from dotr.expressions.literal_numbers import DECIMAL, INTEGER, Number, read, write
+from dotr.rdf.terms import XSD, literal_parts, to_oxigraph
 
 OxTerm = ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple
 Answer = OxTerm | None
@@ -44,14 +45,13 @@ def _parts(term: OxTerm) -> tuple[int, Fraction] | None:
 
 
 def _number(term: OxTerm) -> Fraction | None:
-    if not isinstance(term, ox.Literal) or term.datatype.value not in _NUMERIC:
+    number = read(str(term))
+    if number is None:
         return None
-    if ask("?a + 0", str(term)) is None:
+    exact = number.exact
+    if isinstance(exact, float):
         return None
-    try:
-        return Fraction(term.value)
-    except ValueError:
-        return None
+    return exact if number.kind in (INTEGER, DECIMAL) else Fraction(literal_parts(str(term))[0])
 
 
 def _literal(amount: Fraction, datatype: str) -> Answer:
@@ -60,11 +60,13 @@ def _literal(amount: Fraction, datatype: str) -> Answer:
         months = (2 * amount.numerator + amount.denominator) // (2 * amount.denominator)
         return _canonical(f"{'-' if months < 0 else ''}P{abs(months)}M", datatype)
     cut = int(amount * 10**18)
+    if datatype == f"{XSD}decimal":
+        return to_oxigraph(write(Number(DECIMAL, cut)))
     if abs(cut) >= _LIMIT:
         return None
     text = f"{abs(cut) // 10**18}.{abs(cut) % 10**18:018}"
     sign = "-" if cut < 0 else ""
-    return _canonical(f"{sign}PT{text}S" if datatype == _DAY_TIME else f"{sign}{text}", datatype)
+    return _canonical(f"{sign}PT{text}S", datatype)
 
 
 def _canonical(text: str, datatype: str) -> Answer:

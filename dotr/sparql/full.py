@@ -1,22 +1,24 @@
 """The full SPARQL engine behind the compiled one: pyoxigraph over a store that holds K(t).
 
 Place:   the oracle for what sparql/ compiles or interprets: for `--verify`, the checker of proofs, and tests.
-Method:  language.md, sec. 1: pyoxigraph finds the solutions; aggregates, order and limit are computed here.
+Method:  language.md, sec. 1: pyoxigraph finds the solutions; numbers, aggregates, order and limit are
+         computed here, literally.
          The text is built once; the instant's time is inserted as a term.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyoxigraph as ox
 
 from dotr.errors import ProgramError
 from dotr.events import Values
+from dotr.expressions.literal_numbers import order_key
 from dotr.ir import Select
 from dotr.rdf.canonical import canonical
-from dotr.rdf.order import term_key, values_key
+from dotr.rdf.order import TermKey, term_key
 from dotr.rdf.terms import XSD_DOUBLE, XSD_FLOAT, Term
 from dotr.rdf.values import Single, decode
 from dotr.sparql.oxigraph import CUSTOM_AGGREGATES, FUNCTIONS, Prepared, prepare
@@ -99,7 +101,7 @@ class FullQuery:
             rows.append(tuple([None if term is None else str(term) for term in solution]))
             if len(rows) > limit:
                 raise Explosion
-        return ordered(rows, self._prepared)
+        return ordered(rows, self._prepared, order_key)
 
     def rows(self, store: ox.Store, now: Term) -> list[Values]:
         """The answers as attributes of facts: like `solutions`, with every xsd:float as an xsd:double."""
@@ -111,12 +113,14 @@ class FullQuery:
         return bool(found) if isinstance(found, ox.QueryBoolean) else next(iter(found), None) is not None
 
 
-def ordered(rows: list[Values], prepared: Prepared) -> list[Values]:
+def ordered(
+    rows: list[Values], prepared: Prepared, key: Callable[[Term | None], TermKey] = term_key
+) -> list[Values]:
     """Sort by the order columns, then by the whole row; drop the key columns; cut. `rows` is consumed."""
     width = prepared.width
-    rows.sort(key=lambda row: values_key(row[:width]))
+    rows.sort(key=lambda row: tuple(map(key, row[:width])))
     for column, descending in reversed(prepared.order):
-        rows.sort(key=lambda row: term_key(row[column]), reverse=descending)
+        rows.sort(key=lambda row: key(row[column]), reverse=descending)
     if rows and len(rows[0]) > width:
         rows = [row[:width] for row in rows]
         if prepared.select.distinct:

@@ -4,7 +4,8 @@ Place:   between the tree and full.py; the only place that knows pyoxigraph's pe
 Method:  language.md, sec. 1. Aggregates become custom aggregate functions over every candidate, errors
          included (pyoxigraph drops a group with an error, sums in any order, has its own MIN); `NOW()`
          becomes a marker; ORDER BY, LIMIT and OFFSET are removed, keys become further columns; paths are
-         expanded, blank nodes become variables; an alias used in HAVING or in a later SELECT expression of a
+         expanded, blank nodes become variables; operators on numbers become calls of literal ones
+         (called_operators.py); an alias used in HAVING or in a later SELECT expression of a
          grouped query is substituted.
 Why not: ordering and cutting there: `<` completed by text is not an order, and ties would be arbitrary.
 """
@@ -18,12 +19,15 @@ from typing import TypeVar
 import pyoxigraph as ox
 
 from dotr import ir
+from dotr.budget import Overlong
 from dotr.expressions.aggregates import AGGREGATES
+from dotr.expressions.literal_numbers import summarised
 from dotr.joins.automaton import automaton
 from dotr.late import dataclass, replace
 from dotr.rdf.terms import TRUE, Term, to_oxigraph
 from dotr.sparql.bound_variables import is_grouped, names, visible
-from dotr.sparql.duration_oracle import CALLS
+from dotr.sparql.called_operators import FUNCTIONS as OPERATORS
+from dotr.sparql.called_operators import called, condition
 from dotr.sparql.path_expansion import may_be_empty, spelled_out
 from dotr.sparql.printing import NOW_MARK
 from dotr.sparql.rewriting import Rewriter, spell_out, with_known_functions
@@ -100,6 +104,7 @@ def _inner(select: ir.Select, nodes: _Nodes) -> ir.Select:
         lambda expression: _node(expression, scope),
         lambda subquery: replace(_inner(subquery, nodes), order_by=()),
         nodes.completed,
+        condition=condition,
     )
     return replace(nested.select(select), star=False, reduced=False)
 
@@ -108,8 +113,6 @@ def _node(expression: ir.Expression, scope: tuple[str, ...]) -> ir.Expression:
     match expression:
         case ir.Call("NOW", ()):
             return ir.Const(NOW_MARK)
-        case ir.Call(function, arguments, span) if function in CALLS:
-            return ir.Call(f"<{_SPACE}{CALLS[function][0]}>", arguments, span)
         case ir.Aggregate("COUNT", None, False):
             return expression
         case ir.Aggregate(function, argument, distinct) if function in AGGREGATES:
@@ -118,7 +121,7 @@ def _node(expression: ir.Expression, scope: tuple[str, ...]) -> ir.Expression:
                 argument = ir.Call(_ROW, tuple(_or_none(ir.Var(variable)) for variable in scope))
             return ir.Call(name, (_or_none(argument),))
         case _:
-            return expression
+            return called(expression)
 
 
 def without_paths(select: ir.Select, name: str = ".path") -> ir.Select:
@@ -259,7 +262,10 @@ class _Accumulator:
         self._values.append(None if text == _NO_VALUE else text)
 
     def finish(self) -> OxTerm | None:
-        found = total(self._function, self._distinct, self._values)
+        try:
+            found = total(self._function, self._distinct, self._values, summarised)
+        except Overlong:  # an error that only an engine reports
+            return None
         return None if found is None else to_oxigraph(found)
 
 
@@ -287,5 +293,5 @@ def _same(term: OxTerm) -> OxTerm:
 FUNCTIONS: Mapping[ox.NamedNode, Callable[..., OxTerm | None]] = {
     ox.NamedNode(f"{_SPACE}row"): _row,
     ox.NamedNode(f"{_SPACE}same"): _same,
-    **{ox.NamedNode(_SPACE + name): function for name, function in CALLS.values()},
+    **OPERATORS,
 }

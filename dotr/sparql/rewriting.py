@@ -17,6 +17,10 @@ def _itself(variable: ir.Var) -> ir.Var:
     return variable
 
 
+def _unchanged(expression: ir.Expression) -> ir.Expression:
+    return expression
+
+
 def _same(triples: ir.Triples) -> tuple[ir.Element, ...]:
     return (triples,)
 
@@ -25,12 +29,14 @@ def _same(triples: ir.Triples) -> tuple[ir.Element, ...]:
 class Rewriter:
     """`node` gets every expression, its parts already rewritten; `subquery` every nested query, unchanged;
     `triples` every block of patterns, which it may replace by several elements; `variable` every variable
-    that is set or selected (others are in patterns and expressions)."""
+    that is set or selected (others are in patterns and expressions); `condition` what a FILTER or HAVING
+    tests, rewritten already."""
 
     node: Callable[[ir.Expression], ir.Expression]
     subquery: Callable[[ir.Select], ir.Select]
     triples: Callable[[ir.Triples], Iterable[ir.Element]] = _same
     variable: Callable[[ir.Var], ir.Var] = _itself
+    condition: Callable[[ir.Expression], ir.Expression] = _unchanged
 
     def expression(self, expression: ir.Expression) -> ir.Expression:
         match expression:
@@ -57,7 +63,7 @@ class Rewriter:
     def element(self, element: ir.Element) -> ir.Element:
         match element:
             case ir.Filter(condition, span):
-                return ir.Filter(self.expression(condition), span)
+                return ir.Filter(self.condition(self.expression(condition)), span)
             case ir.Bind(expression, variable, span):
                 return ir.Bind(self.expression(expression), self.variable(variable), span)
             case ir.Values():
@@ -97,7 +103,7 @@ class Rewriter:
                 )
                 for k in select.group_by
             ),
-            having=tuple(map(self.expression, select.having)),
+            having=tuple(self.condition(self.expression(one)) for one in select.having),
             order_by=tuple(ir.OrderKey(self.expression(k.expression), k.descending) for k in select.order_by),
             values=None if select.values is None else self.values(select.values),
         )

@@ -18,7 +18,7 @@ from typing import Generic, TypeAlias, TypeGuard, TypeVar
 from dotr.expressions.rule_times import equal
 from dotr.late import regex
 from dotr.rdf.terms import XSD, Term
-from dotr.rdf.values import DateTime, Duration, Opaque, Single, decode
+from dotr.rdf.values import DateTime, Duration, Opaque, Single, decode, to_double
 
 Key: TypeAlias = Term | tuple[Term, ...]
 """One key is its term, several are a tuple; no key is ()."""
@@ -58,10 +58,7 @@ def equality_class(term: Term, floats: bool = False) -> object:
     if isinstance(value, (int, Decimal, float)):
         if floats:
             return "number"
-        try:
-            return float(value)
-        except OverflowError:
-            return float("inf") if value > 0 else float("-inf")
+        return to_double(value)
     if isinstance(value, DateTime):
         return ("instant", value.ticks)
     if isinstance(value, Opaque):

@@ -18,7 +18,7 @@ from dataclasses import field
 from operator import itemgetter
 from typing import Any, TypeAlias
 
-from dotr.budget import BUDGET
+from dotr.budget import BUDGET, Overlong
 from dotr.errors import DataError, Diagnostic, ProgramError
 from dotr.events import Clock, Fact, Match, RawMatch, Time, in_order
 from dotr.ir.program import Program
@@ -26,7 +26,7 @@ from dotr.late import dataclass
 from dotr.rdf.order import values_key
 from dotr.rdf.terms import Term
 from dotr.temporal.identity import match_hash
-from dotr.temporal.refusals import RefusedTrigger, fail
+from dotr.temporal.refusals import RefusedTrigger, fail, overlong_facts
 from dotr.temporal.stages import Counts, Passed, counts
 from dotr.tesla import state as states
 from dotr.tesla.batch_loop import BatchLoop, Instants, waking, write_loop
@@ -162,13 +162,17 @@ class TeslaDetector:
         facts of streams with and without a graph.
 
         Instants after a yielded one are not detected before the next item is requested; `now` is the last one
-        detected. An instant may bring facts of earlier ones, see `waking`.
+        detected. An instant may bring facts of earlier ones, see `waking`. Raises ProgramError D4133 for a
+        number that is too long where it is computed before any fact triggers the rule.
         """
         loop = self._loop
         if loop is None:
             plain = self._plain and self.timeline is None
             loop = self._loop = write_loop(self.network, self._instant, self._refused, plain=plain)
-        return loop(instants, seen, quiet, every)
+        try:
+            yield from loop(instants, seen, quiet, every)
+        except Overlong as overlong:
+            raise overlong_facts(overlong) from None
 
     @property
     def now(self) -> Time | None:

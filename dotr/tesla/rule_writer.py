@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 from dotr.budget import Exhausted
 from dotr.codegen import CodeSource, Reserved
 from dotr.events import Clock, Fact, RawMatch, Time
-from dotr.expressions.functions import makes_text
+from dotr.expressions.functions import may_be_overlong
 from dotr.ir.expressions import Const, Expression
 from dotr.ir.rules import Between, Binding, Choose, Rule, Summarise
 from dotr.rdf.terms import Term
@@ -389,20 +389,20 @@ def ranged(plans: Sequence[RulePlan]) -> bool:
 
 def works(plans: Sequence[RulePlan]) -> bool:
     """Whether a trigger fact may take rules of one shape too much work: one of them reads more than one fact
-    of some conjunct, or makes texts.
+    of some conjunct, or may make a text or number that is too long.
     """
     plan = plans[0]
     single = (LastValue, RunningTotal, MonotonicStack, RankedTotal)
     loops = any(not isinstance(step.column.content, single) for step in plan.steps)
-    return loops or _makes_text(plan.rule)
+    return loops or _may_be_overlong(plan.rule)
 
 
-def _makes_text(rule: Rule) -> bool:
-    """Whether an expression may make a text that is too long."""
+def _may_be_overlong(rule: Rule) -> bool:
+    """Whether an expression may make a text or number that is too long."""
     on = [conjunct.on for conjunct in rule.conjuncts]
     arguments = [c.argument for c in rule.conjuncts if isinstance(c, Summarise)]
     given = [binding.expression for binding in rule.bindings]
-    return any(map(makes_text, [rule.where, *on, *arguments, *given]))
+    return any(map(may_be_overlong, [rule.where, *on, *arguments, *given]))
 
 
 def _needed(plan: RulePlan) -> list[str]:

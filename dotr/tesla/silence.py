@@ -19,10 +19,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TypeAlias
 
+from dotr.budget import Overlong
 from dotr.events import Clock, Time
 from dotr.expressions.aggregates import summarise
 from dotr.expressions.evaluate import compile_condition, compile_expression
-from dotr.expressions.functions import makes_text
 from dotr.ir import Attribute, Every, Expression, Position, Program, Rule, Summarise, TimeOf, Var
 from dotr.rdf.terms import Term
 from dotr.temporal.silences import ENDLESS, Silence, Ticking
@@ -143,21 +143,21 @@ def _required(rule: Rule, totals: Mapping[str, Summarise]) -> list[list[str]]:
         found = [name.removeprefix("?") for name in sorted(names(expression)) if name.startswith("?")]
         return found if len(found) == len(names(expression)) else None
 
+    def fails(evaluate: Callable[[object], object]) -> bool:
+        """Whether it is false, or an error."""
+        try:
+            return evaluate(()) in (False, None)
+        except Overlong:
+            return False  # reported by whoever evaluates it
+
     clock = Clock()
     required: list[list[str]] = []
     for part in parts(rule.where):
         used = variables(part)
-        if (
-            used is not None
-            and not makes_text(part)
-            and not compile_condition(part, leaf, clock=clock, seconds=True)(())
-        ):
+        if used is not None and fails(compile_condition(part, leaf, clock=clock, seconds=True)):
             required.append(used)
     for binding in rule.bindings:
-        used = None if makes_text(binding.expression) else variables(binding.expression)
-        if (
-            used is not None
-            and compile_expression(binding.expression, leaf, clock=clock, seconds=True)(()) is None
-        ):
+        used, value = variables(binding.expression), binding.expression
+        if used is not None and fails(compile_expression(value, leaf, clock=clock, seconds=True)):
             required.append(used)
     return required

@@ -29,12 +29,12 @@ from dotr.ir.expressions import Attribute, Call, Const, Expression
 from dotr.late import dataclass
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term
-from dotr.rdf.values import DAY_TIME, EXACT, Duration, Single, decode
+from dotr.rdf.values import BEYOND, DAY_TIME, EXACT, Duration, Single, decode, to_double
 from dotr.tesla.conditions import OWN
 
 _MIRRORED = {">": "<", "<": ">", ">=": "<=", "<=": ">="}
 _SCALE = 10**18
-_BEYOND = 10**60
+_BEYOND: int = BEYOND * 10**20
 """Greater than every limit."""
 
 
@@ -247,17 +247,23 @@ def _edge(value: float, inclusive: bool) -> int:
 
     It passes a limit if the double nearest to that is less (not greater, if inclusive).
     """
-    if math.isinf(value):
-        return _BEYOND if value > 0 else -_BEYOND
     other = math.nextafter(value, math.inf if inclusive else -math.inf)
-    if math.isinf(other):
-        return _BEYOND if other > 0 else -_BEYOND
-    (a, b), (c, d) = value.as_integer_ratio(), other.as_integer_ratio()
+    if other == value:  # INF, or −INF that passes nothing
+        return _BEYOND if value > 0 else -_BEYOND
+    (a, b), (c, d) = _ratio(value), _ratio(other)
     middle = (a * d + c * b) * _SCALE // (2 * b * d)
-    nearest = middle / _SCALE
+    nearest = to_double(middle // _SCALE) if abs(middle) >= _SCALE << 1000 else middle / _SCALE
     if inclusive:
         return middle if nearest <= value else middle - 1
     return middle + 1 if nearest < value else middle
+
+
+def _ratio(value: float) -> tuple[int, int]:
+    """A double as a fraction; an infinity is what the next double would be."""
+    if math.isinf(value):
+        return (1 << 1024, 1) if value > 0 else (-1 << 1024, 1)
+    numerator, denominator = value.as_integer_ratio()
+    return numerator, denominator
 
 
 class ThresholdStack:

@@ -3,30 +3,79 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
+from dotr.budget import Overlong
 from dotr.expressions import arithmetic as a
-from dotr.rdf.values import DECIMAL_MAX, INTEGER_MAX, INTEGER_MIN, Single, single
+from dotr.expressions.casts import CASTS
+from dotr.expressions.functions import FUNCTIONS
+from dotr.rdf.terms import XSD
+from dotr.rdf.values import Resource, Single, single
 
 
-def test_integers_have_64_bits() -> None:
-    assert a.add(INTEGER_MAX - 1, 1) == INTEGER_MAX
-    assert a.add(INTEGER_MAX, 1) is None
-    assert a.subtract(INTEGER_MIN, 1) is None
-    assert a.multiply(2**32, 2**31) is None
-    assert a.negate(INTEGER_MIN) is None
-    assert a.absolute(INTEGER_MIN) is None
-    assert a.absolute(INTEGER_MIN + 1) == INTEGER_MAX
+def test_integers_have_as_many_bits_as_they_need() -> None:
+    assert a.add(2**63 - 1, 1) == 2**63
+    assert a.subtract(-(2**63), 1) == -(2**63) - 1
+    assert a.multiply(2**62, 4) == 2**64
+    assert a.negate(-(2**63)) == a.absolute(-(2**63)) == 2**63
+    assert a.divide(10**30 + 1, 2) == Decimal("500000000000000000000000000000.5")
 
 
-def test_decimals_have_128_bits_and_18_digits() -> None:
+def test_decimals_have_18_digits_behind_the_point_and_any_before_it() -> None:
     small = Decimal("0.000000001")
     assert a.multiply(small, small) == Decimal("1E-18")
-    assert a.multiply(small, Decimal("0.0000000001")) is None
+    assert a.multiply(small, Decimal("0.0000000001")) == 0
+    assert a.multiply(Decimal("-0.0000000015"), Decimal("0.0000000011")) == Decimal("-1E-18")
     assert a.multiply(Decimal("0.00000000010"), Decimal("0.0000000100")) == Decimal("1E-18")
-    assert a.add(DECIMAL_MAX, DECIMAL_MAX) is None
+    large = Decimal("170141183460469231731.687303715884105727")
+    assert a.add(large, large) == Decimal("340282366920938463463.374607431768211454")
+    assert a.divide(0, Decimal("0.5")) == 0
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: a.multiply(10**2048, 10**2048),
+        lambda: a.add(10**4096 - 1, 1),
+        lambda: a.divide(10**4095, Decimal("0.01")),
+        lambda: a.multiply(Decimal(10**4095), 10),
+        lambda: CASTS[f"<{XSD}integer>"]("1" * 5_000),
+        lambda: FUNCTIONS["STRDT"].apply("1" * 5_000, Resource(f"<{XSD}decimal>")),
+    ],
+)
+def test_a_number_of_more_than_4096_digits_is_refused(make: Callable[[], object]) -> None:
+    with pytest.raises(Overlong) as refused:
+        make()
+    assert refused.value.made == "a number of more than 4,096 digits"
+    assert a.subtract(10**4096 - 1, 1) == 10**4096 - 2
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "expected"),
+    [
+        ("integer", 1e18, 10**18),
+        ("integer", 9007199254740991.0, 9007199254740991),
+        ("integer", -1e30, -1000000000000000019884624838656),
+        ("integer", 2251799813685247.75, 2251799813685247),
+        ("integer", math.inf, None),
+        ("integer", Decimal("123456789012345678901.5"), 123456789012345678901),
+        ("decimal", 1e21, Decimal(10**21)),
+        ("decimal", 0.1, Decimal("0.1")),
+        ("decimal", 10**30, Decimal(10**30)),
+        ("double", 10**400, math.inf),
+        ("double", 2**63 + 1, 2.0**63),
+        ("boolean", 2**64, True),
+        ("boolean", math.nan, False),
+        ("integer", "+0018446744073709551616", 2**64),
+        ("decimal", "-1000000000000000000000000000000.50", Decimal("-1000000000000000000000000000000.5")),
+    ],
+)
+def test_casts_of_large_numbers(name: str, given: Any, expected: object) -> None:
+    assert CASTS[f"<{XSD}{name}>"](given) == expected
 
 
 @pytest.mark.parametrize(

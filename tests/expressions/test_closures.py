@@ -62,7 +62,7 @@ def test_the_first_bound_value_is_taken_and_none_of_nothing() -> None:
 
 def test_a_member_is_found_beside_an_error_and_missed_beside_one_only_as_an_error() -> None:
     def within(*options: Value | None) -> Truth:
-        return member(lambda row: 1, tuple(constant(option) for option in options))(())
+        return member(lambda row: 1, tuple(constant(option) for option in options), equal)(())
 
     assert within(None, 1) is True
     assert within(None, 2) is None

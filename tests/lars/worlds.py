@@ -32,7 +32,7 @@ from dotr.lars.evaluation_order import strata
 from dotr.rdf.terms import integer
 
 STREAMS = {"P": 1, "Q": 2, "Z": 0, "Rule": 1}
-TERMS = ("<a>", integer(1), integer(2))
+TERMS = ("<a>", integer(1), integer(2), integer(2**63 - 1))
 VARIABLES = ("x", "y", "z")
 
 

@@ -21,6 +21,12 @@ INTEGERS = [
     "9223372036854775807",
     "-9223372036854775808",
     "9223372036854775808",
+    "-9223372036854775809",
+    "+0018446744073709551615",
+    "18446744073709551616",
+    "-100000000000000000000",
+    "1000000000000000000000000000000",
+    "1000000000000000000000000000001",
     "9007199254740993",
     "4611686018427387904",
     "",
@@ -48,6 +54,11 @@ DECIMALS = [
     "100000000000000000000",
     "-170141183460469231731.687303715884105728",
     "170141183460469231732",
+    "+0170141183460469231732.50",
+    "1000000000000000000000000000000.000000000000000001",
+    "-9999999999999999999999999999999999999999.9",
+    "0.0000000001",
+    "0.9999999999999999999",
     "9007199254740993.0",
     "1.1234567890123456789",
     "12345678901234567.125",
@@ -175,7 +186,16 @@ def typed(names: list[str], lexicals: list[str]) -> st.SearchStrategy[Term]:
     )
 
 
-integers = typed(["integer"], INTEGERS) | st.integers(-(2**63), 2**63 - 1).map(
+EDGES = [2**31, 2**53, 2**63, 2**64, 10**30, 10**310]
+"""Where integers change their ways in one machine or another; they go on at both sides."""
+
+around = st.builds(
+    lambda sign, edge, off: sign * edge + off,
+    st.sampled_from([-1, 1]),
+    st.sampled_from(EDGES),
+    st.integers(-3, 3),
+)
+integers = typed(["integer"], INTEGERS) | (st.integers(-(2**63), 2**63 - 1) | around).map(
     lambda v: literal(str(v), XSD + "integer")
 )
 small_integers = st.integers(-3, 12).map(lambda v: literal(str(v), XSD + "integer"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pyoxigraph as ox
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ from hypothesis import strategies as st
 
 from dotr.rdf import canonical as module
 from dotr.rdf.canonical import canonical, double_text
-from dotr.rdf.terms import XSD, Term, is_literal, literal, to_oxigraph
+from dotr.rdf.terms import XSD, Term, is_literal, literal, literal_parts, to_oxigraph
 from tests.rdf import terms_strategies as t
 
 
@@ -24,9 +26,32 @@ def stored(term: Term) -> Term:
     return str(found)
 
 
+UNBOUNDED = {"integer", "nonNegativeInteger", "positiveInteger", "nonPositiveInteger", "negativeInteger"}
+
+
+def numeric_form(term: Term) -> Term:
+    """By Python's int: the form of a number that is past the store's bits; any other term."""
+    lexical, datatype, _ = literal_parts(term) if is_literal(term) else ("", "", "")
+    name = datatype.removeprefix(XSD)
+    if name in UNBOUNDED | {"unsignedLong"} and re.fullmatch("[+-]?[0-9]+", lexical):
+        value, signed = int(lexical), name in ("integer", "nonPositiveInteger", "negativeInteger")
+        fits = signed if value < 0 else name in ("integer", "nonNegativeInteger", "positiveInteger")
+        if abs(value) > 2**63 and (fits or (name == "unsignedLong" and 0 <= value < 2**64)):
+            return literal(str(value), XSD + "integer")
+    number = re.fullmatch(r"([+-]?)0*([0-9]{20,})(?:\.([0-9]*?)0*)?", lexical) if name == "decimal" else None
+    if number and len(number[3] or "") <= 18:
+        sign, fraction = number[1].strip("+"), f".{number[3]}" if number[3] else ""
+        return literal(f"{sign}{number[2]}{fraction}", XSD + "decimal")
+    return term
+
+
+def form(term: Term) -> Term:
+    return stored(numeric_form(term))
+
+
 @given(t.terms)
 def test_canonical_form_is_what_a_store_gives_back(term: Term) -> None:
-    assert canonical(term) == stored(term)
+    assert canonical(term) == form(term)
 
 
 @given(t.terms)
@@ -37,7 +62,7 @@ def test_canonicalising_twice_changes_nothing(term: Term) -> None:
 @given(t.literals)
 def test_the_rewriter_agrees_with_the_round_trip(term: Term) -> None:
     if not module._VALUE_TYPES.isdisjoint([term.rpartition("#")[2][:-1]]):
-        assert module.canonical_literal(term) == module._round_trip(term)
+        assert module.canonical_literal(term) == module._round_trip(numeric_form(term))
 
 
 @given(

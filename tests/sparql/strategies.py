@@ -53,7 +53,9 @@ CLASSES = [ex("C"), ex("D")]
 LITERALS = [
     canonical(literal(lexical, XSD + datatype))
     for datatype, lexicals in {
-        "integer": ["0", "1", "2", "-3", "9223372036854775807"],
+        "integer": ["0", "1", "2", "-3", "9223372036854775807", "9223372036854775808", "9223372036854775809"],
+        "unsignedLong": ["18446744073709551615"],
+        "negativeInteger": ["-1000000000000000000000000000000"],
         "decimal": ["1.0", "2.5", "0.1"],
         "double": ["1", "2.5", "NaN", "INF", "1e300"],
         "float": ["1", "0.1", "2.5"],

@@ -49,7 +49,7 @@ def answers(store: ox.Store, text: str) -> list[str]:
         ("SELECT ?s (SUM(?v) AS ?t) { ?s :nothing ?v } GROUP BY ?s", []),
         ("SELECT (SUM(?v) AS ?t) (AVG(?v) AS ?m) { :a :q ?v }", ["- -"]),
         ("SELECT (COUNT(?v + 1) AS ?n) (MIN(?v + 1) AS ?t) { :a :q ?v }", ['"1"^integer "5"^integer']),
-        ("SELECT (SUM(?v) AS ?t) { :d :p ?v }", ["-"]),
+        ("SELECT (SUM(?v) AS ?t) { :d :p ?v }", ['"9223372036854775808"^integer']),
         ("SELECT (SUM(?v) AS ?t) { :e :r ?v }", ['"1"^double']),
         ("SELECT (MAX(?v) AS ?t) { :c :q ?v }", ['"y"']),
         ("SELECT ?v { :c :q ?v } ORDER BY DESC(?v) LIMIT 2", ['"y"', '"10"^integer']),

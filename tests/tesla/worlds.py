@@ -59,6 +59,12 @@ ODD_KEYS: tuple[Term | None, ...] = (
     integer(2**53),
     integer(2**53 + 1),
     f'"9007199254740992"^^<{XSD}double>',
+    integer(2**63),
+    integer(2**63 + 1),
+    f'"9223372036854775808"^^<{XSD}double>',
+    f'"9223372036854775808"^^<{XSD}decimal>',
+    integer(10**400),
+    integer(10**400 + 1),
     f'"2020-01-01T12:00:00Z"^^<{XSD}dateTime>',
     f'"2020-01-01T14:00:00+02:00"^^<{XSD}dateTime>',
     f'"true"^^<{XSD}boolean>',
@@ -79,6 +85,12 @@ ODD_VALUES: tuple[Term | None, ...] = (
     f'"INF"^^<{XSD}double>',
     f'"-INF"^^<{XSD}double>',
     integer(2**63 - 1),
+    integer(2**63),
+    integer(2**63 + 1),
+    integer(-(10**30)),
+    integer(10**400),
+    f'"9223372036854775808"^^<{XSD}double>',
+    f'"340282366920938463463374607431768211456.5"^^<{XSD}decimal>',
 )
 
 
@@ -255,6 +267,9 @@ OPERATORS = (">", ">=", "<", "<=")
 HOLES = (Const("<urn:hole:0>"), Const("<urn:hole:1>"))
 LIMITS: tuple[Term, ...] = (
     integer(16777217),
+    integer(2**63),
+    integer(2**63 + 1),
+    integer(10**400),
     *(integer(i) for i in (0, 1, 1, 1, 2, 2, -1)),
     *(f'"{text}"^^<{XSD}decimal>' for text in ("0.5", "0.5", "1.25", "-0.5")),
     f'"0.1"^^<{XSD}decimal>',

@@ -243,6 +243,11 @@ def _values(contents: Sequence[bytes]) -> list[Any] | None:
     return values
 
 
+def _said_of(error: ValueError) -> str:
+    """What is wrong with a JSON text; Python's word on numbers of too many digits is about its settings."""
+    return "a number of too many digits" if "int_max_str_digits" in str(error) else str(error)
+
+
 def _loaded(text: str, place: str) -> object:
     """A JSON text's value. Raises DataError D2014."""
     try:
@@ -251,13 +256,13 @@ def _loaded(text: str, place: str) -> object:
             return value
     except ValueError as error:
         if not text[:1].isspace():
-            raise _no_object(place, str(error)) from None
+            raise _no_object(place, _said_of(error)) from None
     except RecursionError:
         pass
     try:
         return json.loads(text)
     except ValueError as error:
-        raise _no_object(place, str(error)) from None
+        raise _no_object(place, _said_of(error)) from None
     except RecursionError:
         raise _no_object(place, "nested without measure") from None
 

@@ -90,7 +90,7 @@ def refuse_costly_json(text: str, name: str) -> None:
 
 def _refuse_contexts(text: str, name: str) -> None:
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_int=str)
     except ValueError:
         return  # reported by the parser
     if _copied_terms(value) > MAX_CONTEXT_TERMS:

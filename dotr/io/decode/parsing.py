@@ -36,7 +36,7 @@ from dotr.io.decode.limits import (
     refuse_deep_terms,
     refuse_levels,
 )
-from dotr.io.decode.ntriples import Run, literals, quad_runs, refuse_rdf12, several_triples
+from dotr.io.decode.ntriples import Run, literals, quad_runs, refuse, several_triples
 from dotr.lang.grammar.base import WELL_KNOWN
 from dotr.late import regex
 from dotr.rdf.terms import Term, Triple
@@ -95,7 +95,7 @@ def parse_triples(
     if len(terms) == 4:  # one triple, without a blank in its object
         subject, predicate, object_, _ = terms
         if object_[0] == '"' and object_[-1] != '"':
-            object_ = literals[object_] or refuse_rdf12(object_, name)
+            object_ = literals[object_] or refuse(object_, name)
         return [(subject, predicate, object_)]
     return several_triples(lines, name)
 

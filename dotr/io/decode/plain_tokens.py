@@ -22,7 +22,7 @@ import pyoxigraph as ox
 
 from dotr.io.decode.ntriples import literals
 from dotr.late import regex
-from dotr.rdf.canonical import USUAL_DATETIME, canonical_literal
+from dotr.rdf.canonical import USUAL_DATETIME
 from dotr.rdf.terms import RDF_TYPE, XSD, Term
 
 BETWEEN = "\x01"
@@ -294,7 +294,9 @@ class PlainTokens:
         terms = lines.split("\n")
         terms.pop()
         if _AS_THEY_ARE.fullmatch(lines) is None:
-            terms = [term if term[-1] == '"' else canonical_literal(term) for term in terms]
+            terms = [term if term[-1] == '"' else literals[term] for term in terms]
+            if not all(terms):
+                return False
         return self._enter(tokens, terms, LITERAL)
 
     def _in_full(self, lines: str, suffixes: Collection[str]) -> str | None:
@@ -329,13 +331,15 @@ class PlainTokens:
         if not _all(_NUMBERS, numbers) or not _all(_NAMES, names):
             return False
         if _all(_INTEGERS, numbers):
-            literals = [f'"{number}"^^<{XSD}integer>' for number in numbers]
+            terms = [f'"{number}"^^<{XSD}integer>' for number in numbers]
         else:
-            literals = [
-                canonical_literal(f'"{number}"^^<{XSD}{"decimal" if "." in number else "integer"}>')
+            terms = [
+                literals[f'"{number}"^^<{XSD}{"decimal" if "." in number else "integer"}>']
                 for number in numbers
             ]
-        self._enter(numbers, literals, LITERAL)
+            if not all(terms):
+                return False
+        self._enter(numbers, terms, LITERAL)
         return self._learn_names(names, "\n".join([*names, ""]))
 
     def _learn_names(self, names: Collection[str], lines: str) -> bool:

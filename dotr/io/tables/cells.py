@@ -18,6 +18,7 @@ from typing import Final, TypeAlias
 
 import pyoxigraph as ox
 
+from dotr.budget import DIGITS
 from dotr.events import Clock
 from dotr.io.local_time import TimeError, zone_of
 from dotr.io.tables.date_formats import DateFormat
@@ -25,6 +26,7 @@ from dotr.io.tables.graph_template import Argument, Cell, ColumnFilter, wrong
 from dotr.io.timestamps import UNITS, parse_datetime, plain_datetimes
 from dotr.lang.grammar.base import nearest
 from dotr.late import dataclass, regex
+from dotr.rdf.canonical import too_long
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import XSD, escape
 
@@ -386,7 +388,7 @@ _RANGES: Final[Mapping[str, tuple[int | None, int | None]]] = {
     "nonPositiveInteger": (None, 0),
     "negativeInteger": (None, -1),
 }
-_INTEGER = regex(r"[+-]?[0-9]{1,4000}")
+_INTEGER = regex(r"[+-]?[0-9]+")
 
 
 def checked(datatype: str) -> Convert | None:
@@ -426,6 +428,8 @@ def _in_range(name: str, least: int | None, most: int | None) -> Convert:
     def check(text: str) -> str:
         if not _INTEGER.fullmatch(text):
             raise _outside(text, name)
+        if too_long(text):
+            raise CellError(f"`{excerpt(text)}` has more than {DIGITS:,} digits", code="D2409")
         if (least is not None and int(text) < least) or (most is not None and int(text) > most):
             raise _outside(text, name)
         return text

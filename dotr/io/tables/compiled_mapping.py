@@ -333,7 +333,7 @@ class _MappingWriter:
         def convert(raw: str | None) -> str | None:
             if quick is not None and raw is not None and raw not in missing and quick(raw):
                 term = f"{before}{raw}{after}"
-                return canonical_literal(term) if typed else term
+                return _canonical(term) if typed else term
             text = default if raw is None or raw in missing else raw
             if text is None:
                 return None
@@ -380,8 +380,17 @@ def _finish(slot: IriSlot | LiteralSlot | BareSlot) -> Callable[[str], str]:
     if not _datatype(slot):
         return lambda text: f'"{in_literal(text)}{tail}'
     if check is None:
-        return lambda text: canonical_literal(f'"{in_literal(text)}{tail}')
-    return lambda text: canonical_literal(f'"{in_literal(check(text))}{tail}')
+        return lambda text: _canonical(f'"{in_literal(text)}{tail}')
+    return lambda text: _canonical(f'"{in_literal(check(text))}{tail}')
+
+
+def _canonical(term: str) -> str:
+    """A literal with a datatype in canonical form. Raises CellError."""
+    try:
+        return canonical_literal(term)
+    except DataError as error:
+        (one,) = error.diagnostics
+        raise CellError(f"{one.message}: {one.label.strip('`')}", one.hint, one.code) from None
 
 
 def _datatype(slot: Slot) -> str:

@@ -16,7 +16,7 @@ from typing import Final
 
 import pyoxigraph as ox
 
-from dotr.errors import Diagnostics
+from dotr.errors import DataError, Diagnostics
 from dotr.lang.grammar.iris import is_absolute, resolve
 from dotr.lang.grammar.tokens import MOST_FINDINGS, Token, string_value, tokenize, unescape
 from dotr.rdf.canonical import canonical
@@ -269,11 +269,20 @@ class Cursor:
         if self.token.kind == "language":
             return canonical(literal(lexical, language=self.advance().text[1:]))
         if self.accept("^^"):
-            return canonical(literal(lexical, self.iri_term()[1:-1]))
+            return self._canonical(token, literal(lexical, self.iri_term()[1:-1]))
         return literal(lexical)
 
     def number_term(self, token: Token, text: str) -> Term:
-        return canonical(literal(text, NUMBERS[token.kind]))
+        return self._canonical(token, literal(text, NUMBERS[token.kind]))
+
+    def _canonical(self, token: Token, term: Term) -> Term:
+        """A literal that a token begins, canonical; one that cannot be is reported."""
+        try:
+            return canonical(term)
+        except DataError as error:
+            (one,) = error.diagnostics
+            self.error(one.code, one.message, self.since(token), one.label, one.hint)
+            return term
 
     def signed_number(self) -> Term | None:
         """Take `-5` or `+5` when a sign stands directly before a number."""

@@ -1,0 +1,402 @@
+"""Numbers by the letter: read from a literal's text, computed as whole numbers, written as text.
+
+Place:   beside the evaluator, for literal readings: `--verify`, the checker of proofs, tests. The full engine
+         calls it for every operator on numbers (sparql/called_operators.py), since its own integers end at
+         64 bits; rules read literally use it in place of arithmetic.py, casts.py and rdf/sums.py.
+Method:  language.md: an integer is an int, a decimal an int of 10⁻¹⁸, both exact; a double or float is a
+         Python float. It shares neither decoding, arithmetic, sums nor order with the engines. What is not
+         about numbers is None, or left to the caller.
+Why not: faster. Whoever doubts the evaluator reads this file against the contract.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from ctypes import c_float
+from fractions import Fraction
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from dotr.budget import DIGITS, Overlong
+from dotr.expressions.aggregates import summarise
+from dotr.rdf.canonical import canonical, double_text
+from dotr.rdf.memo import Memo
+from dotr.rdf.order import TermKey, term_key
+from dotr.rdf.terms import XSD, Term, literal_parts
+
+INTEGER, DECIMAL, FLOAT, DOUBLE = "integer", "decimal", "float", "double"
+_RANKS: Final = {INTEGER: 0, DECIMAL: 1, FLOAT: 2, DOUBLE: 3}
+_ONE: Final = 10**18
+"""A decimal's 1."""
+_PATTERNS: Final = {
+    INTEGER: re.compile(r"[+-]?[0-9]+"),
+    DECIMAL: re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"),
+    DOUBLE: re.compile(r"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|INF)|NaN"),
+}
+_PATTERNS[FLOAT] = _PATTERNS[DOUBLE]
+
+
+class Number(NamedTuple):
+    """`value`: of an integer itself, of a decimal in 10⁻¹⁸, of the others a float."""
+
+    kind: str
+    value: Any
+
+    @property
+    def exact(self) -> Fraction | float:
+        """Its value; a float only for INF, -INF and NaN."""
+        if self.kind == DECIMAL:
+            return Fraction(self.value, _ONE)
+        return (
+            self.value
+            if isinstance(self.value, float) and not math.isfinite(self.value)
+            else Fraction(self.value)
+        )
+
+
+def read(term: Term) -> Number | None:
+    """The number of a canonical term; None of every other term."""
+    head, mark, tail = term.rpartition(f'"^^<{XSD}')
+    kind = tail[:-1]
+    return read_text(head[1:], kind) if mark and kind in _RANKS else None
+
+
+def read_text(text: str, kind: str) -> Number | None:
+    """The number that a text is in the lexical space of a datatype. Raises Overlong."""
+    if not _PATTERNS[kind].fullmatch(text):
+        return None
+    if kind in (DOUBLE, FLOAT):
+        value = float(text.replace("INF", "inf"))
+        return Number(kind, value if kind == DOUBLE else c_float(value).value)
+    sign = -1 if text[0] == "-" else 1
+    whole, _, fraction = text.lstrip("+-").partition(".")
+    if len(whole := whole.lstrip("0")) > DIGITS:
+        raise Overlong
+    if kind == INTEGER:
+        return Number(kind, sign * int(whole or "0"))
+    return Number(kind, sign * (int(whole or "0") * _ONE + int(fraction[:18].ljust(18, "0"))))
+
+
+def write(number: Number) -> Term:
+    """Its canonical term. Raises Overlong."""
+    kind, value = number
+    if kind == DOUBLE:
+        return f'"{double_text(value)}"^^<{XSD}double>'
+    if kind == FLOAT:
+        return canonical(f'"{double_text(value)}"^^<{XSD}float>')
+    if abs(value) // (_ONE if kind == DECIMAL else 1) >= 10**DIGITS:
+        raise Overlong
+    if kind == INTEGER:
+        return f'"{value}"^^<{XSD}integer>'
+    whole, rest = divmod(abs(value), _ONE)
+    fraction = f".{rest:018}".rstrip("0") if rest else ""
+    return f'"{"-" if value < 0 else ""}{whole}{fraction}"^^<{XSD}decimal>'
+
+
+# -- promotion ---------------------------------------------------------------------------------------
+
+
+def as_double(number: Number) -> float:
+    """The nearest double of an integer; a decimal is its digits over a power of ten, as in the full engine,
+    where that has it.
+    """
+    kind, value = number
+    if kind in (DOUBLE, FLOAT):
+        return float(value)
+    if kind == INTEGER:
+        return _nearest(value, 1)
+    if not -(2**127) <= value < 2**127:
+        return _nearest(value, _ONE)
+    places = 18
+    while places and value % 10 == 0:
+        value, places = value // 10, places - 1
+    return float(value) / float(10**places)
+
+
+def _nearest(numerator: int, denominator: int) -> float:
+    try:
+        return numerator / denominator
+    except OverflowError:
+        return math.inf if numerator > 0 else -math.inf
+
+
+def _promoted(a: Number, b: Number) -> tuple[str, Any, Any]:
+    """The wider kind of both, and their values in it."""
+    kind = a.kind if _RANKS[a.kind] >= _RANKS[b.kind] else b.kind
+    return kind, _value_as(kind, a), _value_as(kind, b)
+
+
+def _value_as(kind: str, number: Number) -> Any:
+    if number.kind == kind:
+        return number.value
+    if kind == DECIMAL:
+        return number.value * _ONE
+    return as_double(number) if kind == DOUBLE else c_float(as_double(number)).value
+
+
+# -- operators ---------------------------------------------------------------------------------------
+
+
+def add(a: Number, b: Number) -> Number:
+    kind, x, y = _promoted(a, b)
+    return _made(kind, x + y)
+
+
+def subtract(a: Number, b: Number) -> Number:
+    kind, x, y = _promoted(a, b)
+    return _made(kind, x - y)
+
+
+def multiply(a: Number, b: Number) -> Number:
+    kind, x, y = _promoted(a, b)
+    return _made(kind, _cut(x * y, _ONE) if kind == DECIMAL else x * y)
+
+
+def divide(a: Number, b: Number) -> Number | None:
+    kind, x, y = _promoted(a, b)
+    if kind in (INTEGER, DECIMAL):
+        return None if y == 0 else _made(DECIMAL, _cut(x * _ONE, y))
+    if y == 0:
+        positive = math.copysign(1.0, x) == math.copysign(1.0, y)
+        return _made(kind, math.nan if x == 0 or x != x else math.inf if positive else -math.inf)
+    return _made(kind, x / y)
+
+
+def _cut(numerator: int, denominator: int) -> int:
+    """A quotient cut towards zero."""
+    whole = abs(numerator) // abs(denominator)
+    return whole if (numerator < 0) == (denominator < 0) else -whole
+
+
+def _made(kind: str, value: Any) -> Number:
+    if kind == FLOAT:
+        return Number(kind, c_float(value).value)
+    if kind != DOUBLE and abs(value) >= 10**DIGITS * (_ONE if kind == DECIMAL else 1):
+        raise Overlong
+    return Number(kind, value)
+
+
+def negate(a: Number) -> Number:
+    return Number(a.kind, -a.value)
+
+
+def absolute(a: Number) -> Number:
+    return Number(a.kind, abs(a.value))
+
+
+def floor(a: Number) -> Number:
+    return _rounded(a, 0)
+
+
+def ceiling(a: Number) -> Number:
+    """The negative of the floor of the negative."""
+    return negate(_rounded(negate(a), 0))
+
+
+def rounded(a: Number) -> Number:
+    """To the nearest whole number, a half upwards."""
+    return _rounded(a, 1)
+
+
+def _rounded(a: Number, halves: int) -> Number:
+    """The greatest whole number that is not more than the value and so many halves."""
+    if a.kind == INTEGER or not math.isfinite(a.exact):
+        return a
+    whole = math.floor(a.exact + Fraction(halves, 2))
+    if a.kind == DECIMAL:
+        return _made(DECIMAL, whole * _ONE)
+    return Number(a.kind, math.copysign(float(whole), a.value))
+
+
+def equal(a: Number, b: Number) -> bool:
+    _, x, y = _promoted(a, b)
+    return bool(x == y)
+
+
+def less(a: Number, b: Number) -> bool | None:
+    """None beside NaN; of NaN and NaN of one kind false, as of any value and itself in the full engine."""
+    _, x, y = _promoted(a, b)
+    if x != x or y != y:
+        return False if x != x and y != y and a.kind == b.kind else None
+    return bool(x < y)
+
+
+def at_most(a: Number, b: Number) -> bool | None:
+    smaller = less(b, a)
+    return None if smaller is None else not smaller
+
+
+def truth(a: Number) -> bool:
+    """The effective boolean value."""
+    return bool(a.value == a.value and a.value != 0)
+
+
+# -- casts -------------------------------------------------------------------------------------------
+
+
+def cast(kind: str, a: Number) -> Number | None:
+    """As another kind of number; None where there is no such number."""
+    if kind == a.kind:
+        return a
+    if kind in (DOUBLE, FLOAT):
+        return Number(kind, _value_as(kind, a))
+    if not math.isfinite(a.exact):
+        return None
+    if kind == INTEGER:
+        return Number(INTEGER, math.trunc(a.exact))
+    if a.kind == INTEGER or a.value.is_integer():
+        return Number(DECIMAL, int(a.value) * _ONE)
+    return Number(DECIMAL, int(a.value * 1e18))  # as the full engine does
+
+
+# -- aggregates and order ----------------------------------------------------------------------------
+
+
+def order_key(term: Term | None) -> TermKey:
+    """The place of a term in the canonical order: numbers by exact value, whatever their kind."""
+    return _KEYS[term]
+
+
+def row_key(row: Sequence[Term | None]) -> tuple[TermKey, ...]:
+    """The place of a row among rows of the same width."""
+    return tuple(map(order_key, row))
+
+
+def _key(term: Term | None) -> TermKey:
+    number = None if term is None else read(term)
+    if term is None or number is None:
+        return term_key(term)
+    exact = number.exact
+    return (3, 1, 0, term) if exact != exact else (3, 0, exact, term)
+
+
+_KEYS: Final[Memo[Term | None, TermKey]] = Memo(_key)
+
+
+def total(terms: Sequence[Term | None]) -> Term | None:
+    """SUM: exact, of doubles rounded once; None if one is not a number."""
+    return _summed(terms, None)
+
+
+def mean(terms: Sequence[Term | None]) -> Term | None:
+    """AVG: the exact total over the count, a decimal cut after 18 digits or a double rounded once."""
+    return _summed(terms, len(terms)) if terms else None
+
+
+def _summed(terms: Sequence[Term | None], divisor: int | None) -> Term | None:
+    numbers: list[Number] = []
+    for term in terms:
+        number = None if term is None else read(term)
+        if number is None:
+            return None
+        numbers.append(number)
+    kinds, count = {number.kind for number in numbers}, divisor or 1
+    if kinds <= {INTEGER, DECIMAL}:
+        units = sum(n.value * (_ONE if n.kind == INTEGER else 1) for n in numbers)
+        if divisor is None and DECIMAL not in kinds:
+            return write(Number(INTEGER, units // _ONE))
+        return write(Number(DECIMAL, _cut(units, count)))
+    doubles = [as_double(n) for n in numbers]
+    odd = {d for d in doubles if math.isinf(d)}
+    if any(d != d for d in doubles) or len(odd) == 2:
+        return write(Number(DOUBLE if kinds != {FLOAT} else FLOAT, math.nan))
+    if kinds == {FLOAT}:
+        return write(
+            Number(FLOAT, odd.pop() if odd else _nearest_float(sum(map(Fraction, doubles)) / Fraction(count)))
+        )
+    if odd:
+        return write(Number(DOUBLE, odd.pop()))
+    exact = sum(map(Fraction, doubles)) / Fraction(count)
+    return write(Number(DOUBLE, _nearest(exact.numerator, exact.denominator)))
+
+
+def _nearest_float(exact: Fraction) -> float:
+    """The nearest 32-bit float, of two equally near ones the even: that of the nearest double or its
+    neighbour.
+    """
+    near = c_float(_nearest(exact.numerator, exact.denominator)).value
+    (bits,) = struct.unpack("<I", struct.pack("<f", abs(near)))
+    around = [n for n in (bits - 1, bits, bits + 1) if 0 <= n <= _INFINITE]
+    best = min(around, key=lambda n: (abs(_of_bits(n) - abs(exact)), n & 1))
+    return math.copysign(struct.unpack("<f", struct.pack("<I", best))[0], near)
+
+
+_INFINITE: Final = 0x7F80_0000
+
+
+def _of_bits(bits: int) -> Fraction:
+    """The value of a positive float; of INF what the next float would be."""
+    if bits == _INFINITE:
+        return Fraction(2) ** 128
+    return Fraction(struct.unpack("<f", struct.pack("<I", bits))[0])
+
+
+AGGREGATES: Final[dict[str, Callable[[Sequence[Term | None]], Term | None]]] = {
+    "SUM": total,
+    "AVG": mean,
+    "MIN": lambda terms: min([t for t in terms if t is not None], key=order_key, default=None),
+    "MAX": lambda terms: max([t for t in terms if t is not None], key=order_key, default=None),
+}
+"""Those whose value depends on numbers."""
+
+
+def summarised(
+    function: str, distinct: bool, values: Iterable[Term | None], *, star: bool = False
+) -> Term | None:
+    """`summarise` of expressions/aggregates.py, literally."""
+    taken = list(values)
+    durations = function in ("SUM", "AVG") and taken and not any(t is not None and read(t) for t in taken)
+    if star or function not in AGGREGATES or durations:
+        return summarise(function, distinct, taken, star=star)
+    return AGGREGATES[function](list(dict.fromkeys(taken)) if distinct else taken)
+
+
+# -- by name -----------------------------------------------------------------------------------------
+
+TRUTH: Final = "truth"
+"""The name of the effective boolean value."""
+
+CASTS: Final = {f"<{XSD}{kind}>": kind for kind in _RANKS}
+
+OPERATORS: Final[dict[str, Callable[..., Number | bool | None]]] = {
+    "+": add,
+    "-": subtract,
+    "*": multiply,
+    "/": divide,
+    "u-": negate,
+    "u+": lambda a: a,
+    "=": equal,
+    "!=": lambda a, b: not equal(a, b),
+    "<": less,
+    ">": lambda a, b: less(b, a),
+    "<=": at_most,
+    ">=": lambda a, b: at_most(b, a),
+    "ABS": absolute,
+    "CEIL": ceiling,
+    "FLOOR": floor,
+    "ROUND": rounded,
+    "ISNUMERIC": lambda a: True,
+    TRUTH: truth,
+    f"<{XSD}boolean>": truth,
+    **{name: partial(cast, kind) for name, kind in CASTS.items()},
+}
+"""What takes numbers, by its name in `Call`."""
+
+
+def operands(function: str, terms: Sequence[Term]) -> list[Number] | None:
+    """The numbers of an operator's arguments, those of strings in an exact cast; None if one is none.
+
+    Raises Overlong.
+    """
+    found: list[Number] = []
+    for term in terms:
+        number = read(term)
+        if number is None and term[0] == term[-1] == '"' and CASTS.get(function) in (INTEGER, DECIMAL):
+            number = read_text(literal_parts(term)[0], CASTS[function])
+        if number is None:
+            return None
+        found.append(number)
+    return found
