@@ -19,6 +19,7 @@ from dotr.core.parts import Part, labelled
 from dotr.core.periods import Entry, Periods, StatedChange
 from dotr.datalog.materialiser import Materialiser
 from dotr.datalog.owl_lists import rules_over
+from dotr.errors import Diagnostic
 from dotr.events import Clock, Message, Time
 from dotr.ir import Program
 from dotr.rdf.terms import Triple
@@ -34,7 +35,7 @@ class Replacement(NamedTuple):
 class Jump(NamedTuple):
     """One instant of what lasts. `graph`: whether a graph came; `tick`: whether an EVERY is due; `program`:
     the new program from this instant on; `state`: if messages came and it is requested, K(t) without what
-    follows from the background alone.
+    follows from the background alone; `findings`: warnings.
     """
 
     facts: Facts
@@ -43,6 +44,7 @@ class Jump(NamedTuple):
     tick: bool = False
     program: Program | None = None
     state: Sequence[Triple] = ()
+    findings: Sequence[Diagnostic] = ()
 
     @property
     def seen(self) -> bool:
@@ -130,7 +132,7 @@ class Jumps:
         knowledge.keep()
         self._settle(time, stated, replacement)
         self.consistent = True
-        return Jump(facts, messages, came, tick, program, state)
+        return Jump(facts, messages, came, tick, program, state, knowledge.findings())
 
     def _background_alone(self, replacement: Replacement | None) -> frozenset[Triple]:
         """What follows from the background and the rules without any message."""

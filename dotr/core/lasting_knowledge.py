@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeAlias
 from dotr.core.maintained import Maintenance
 from dotr.core.periods import Periods, StatedChange
 from dotr.core.recomputation import Recomputation
+from dotr.errors import Diagnostic
 from dotr.events import Clock, Fact, Time
 from dotr.ir import Program
 from dotr.rdf.terms import Triple
@@ -47,6 +48,9 @@ class LastingKnowledge(Protocol):
         `graph`: the triples of the instant's graphs, labelled, None if none came. K(t) is dropped afterwards.
         Raises DotrError as `change` does, and D2601; the change stays open.
         """
+
+    def findings(self) -> Sequence[Diagnostic]:
+        """Warnings about the open change and what `facts` took: D2602. Again for what was reported before."""
 
     def state(self, graph: Sequence[Triple]) -> set[Triple]:
         """K(t) with the open change, as far as it is materialised. Raises as `facts` does."""

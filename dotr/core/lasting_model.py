@@ -27,7 +27,7 @@ from dotr.datalog.maintenance import Maintained
 from dotr.datalog.materialiser import Limits, Materialiser, clash_found
 from dotr.datalog.owl_lists import is_list_triple, rules_over
 from dotr.datalog.schema import SAME_AS, is_schema, schema_triples
-from dotr.errors import DataError, ProgramError
+from dotr.errors import DataError, Diagnostic, ProgramError
 from dotr.events import Clock, Fact, Time
 from dotr.ir import Entailment, Program, Select
 from dotr.joins.graph_relations import ALL, Relation, class_relation, holding, relation_of
@@ -99,6 +99,8 @@ class LastingModel:
             ends=ends if _over_windows(program) else None,
             limits=Limits(budget=budget),
         )
+        self.findings: list[Diagnostic] = []
+        """Warnings about the graphs of `facts` and `equalities` since they were taken."""
         self._over_basics = self.over_schema or program.entailment is Entailment.OWL2RL
         self._make()
 
@@ -118,6 +120,7 @@ class LastingModel:
             patience=self._budget,
             kept=kept.store,
         )
+        self._met: set[Relation] = set()
         self._standing: dict[Select, MaintainedQuery] = {}
         self._woken: dict[Relation, list[tuple[Select, MaintainedQuery]]] = {}
         self._names: dict[Select, str] = {}
@@ -226,7 +229,7 @@ class LastingModel:
             kept.open(begun, ended)
         try:
             watched = kept.closed.instantiated.watched
-            if watched and kept.touches(watched):
+            if watched and (kept.touches(watched) or self._equates()):
                 raise SchemaChange
             if check:
                 self.check()
@@ -236,7 +239,12 @@ class LastingModel:
             self._forget()
             kept.abandon()
             raise
-        return self._settled(differences, partial(kept.undo, kept.commit()), moves)
+        new = {c.relation for c in kept.store.overlay.touched if c.added and c.relation not in self._met}
+        settled = self._settled(differences, partial(kept.undo, kept.commit()), moves)
+        if new:
+            self._met |= new
+            self._instants.meet(new)
+        return settled
 
     def _settled(
         self, differences: Sequence[Difference], undo: Callable[[], None], moves: Moves = NO_MOVES
@@ -292,6 +300,12 @@ class LastingModel:
             return any(map(_is_basic, triples))
         return self.program.entailment is Entailment.OWL2RL and any(map(is_list_triple, triples))
 
+    def _equates(self) -> bool:
+        """Whether an equality of a class, of a property, or of what the schema mentions begins or ends."""
+        moved = self.kept.store.changes(SAME_AS)
+        pairs = (*moved.added, *moved.removed)
+        return bool(pairs) and self._instants.concerns_schema(pairs)
+
     def _widen(self, *changes: Iterable[Triple]) -> None:
         """Open an epoch for relations that were assumed not to change."""
         kept = self.kept
@@ -316,9 +330,18 @@ class LastingModel:
         try:
             if self._checked and (clashes := instants.clashes()):
                 raise DataError(clashes)
+            self.findings += instants.findings()
             return self._extract.facts(time)
         finally:
             instants.forget()
+
+    def beside(self, graph: Iterable[Triple]) -> None:
+        """Note in `findings` what a graph makes equal. Raises DataError D2601 where it makes a class or a
+        property equal to something, or where schema follows; and as `facts`.
+        """
+        self._instants.instant(dict.fromkeys(graph))
+        self.findings += self._instants.findings()
+        self._instants.forget()
 
     def state(self, graph: Iterable[Triple]) -> set[Triple]:
         """K(t) over a graph, dropped afterwards; without stated triples that nothing reads. Raises as

@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 from dotr.budget import BUDGET
 from dotr.core.lasting_model import LastingModel, SchemaChange
 from dotr.core.periods import Periods, StatedChange
+from dotr.datalog.equality import while_held
 from dotr.datalog.schema import is_schema, stream_schema
-from dotr.errors import DataError, DotrError
+from dotr.errors import DataError, Diagnostic, DotrError
 from dotr.events import Clock, Fact, Time
 from dotr.ir import Program, RelationToStream, Select
 from dotr.joins.graph_relations import relation_of
@@ -61,6 +62,7 @@ class Maintenance:
         self._first = list(periods), periods.ends()
         self._now = self._kept = _State(program, None)
         self._begun = False
+        self._findings: list[Diagnostic] = []
         self._undo: Callable[[], None] | None = None
 
     # -- the protocol of lasting_knowledge.py
@@ -69,6 +71,7 @@ class Maintenance:
         self, time: Time, stated: StatedChange, program: Program | None = None
     ) -> dict[str, list[Fact]]:
         first = self._begin()
+        self._findings = []
         if program is None and not first and self._now.consistent and not self._matters(stated):
             return {}
         try:
@@ -81,8 +84,15 @@ class Maintenance:
         return _facts(self._now.program, owed, time)
 
     def facts(self, time: Time, graph: Sequence[Triple] | None) -> dict[str, list[Fact]]:
-        assert self._now.model is not None, "a change was opened"
-        return self._now.model.facts(graph or (), time)
+        model = self._now.model
+        assert model is not None, "a change was opened"
+        model.findings = []
+        found = model.facts(graph or (), time)
+        self._findings += model.findings
+        return found
+
+    def findings(self) -> Sequence[Diagnostic]:
+        return self._findings
 
     def state(self, graph: Sequence[Triple]) -> set[Triple]:
         assert self._now.model is not None, "a change was opened"
@@ -166,7 +176,7 @@ class Maintenance:
         model = LastingModel(program, after, self._clock, self._all, self._budget, ends)
         if check:
             model.check()
-            self._refuse_derived(model, after, stated)
+            self._look_at_held(model, after, stated)
         before = self._before(program, stated)
         self._now = _State(program, model)
         found: dict[Select, Counter[Row]] = {}
@@ -210,15 +220,15 @@ class Maintenance:
                 if is_schema(relation_of(*triple)):
                     raise DataError(stream_schema(triple))
 
-    def _refuse_derived(self, model: LastingModel, after: set[Triple], stated: StatedChange) -> None:
-        """Raise DataError D2601 if schema follows from held triples of a graph."""
-        if not (stated.held and model.over_schema):
-            return
-        others = after.difference(stated.held)
-        without = LastingModel(model.program, others, self._clock, self._all, self._budget)
-        more = model.schema() ^ without.schema()
-        if more:
-            raise DataError(stream_schema(min(more), derived=True))
+    def _look_at_held(self, model: LastingModel, after: set[Triple], stated: StatedChange) -> None:
+        """What a graph makes last is to it as to any graph: schema must not follow from it (DataError D2601),
+        and equalities of individuals that the schema mentions are reported (D2602).
+        """
+        if stated.held and model.over_schema:
+            others = after.difference(stated.held)
+            without = LastingModel(model.program, others, self._clock, self._all, self._budget)
+            without.beside(stated.held)
+            self._findings += map(while_held, without.findings)
 
 
 _NONE: Counter[Row] = Counter()

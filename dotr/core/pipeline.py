@@ -18,7 +18,7 @@ from dotr.core.counters import Counters
 from dotr.core.deployment import Deployment
 from dotr.core.emit import Emission, Emitter
 from dotr.core.fact_batch import FactBatch, Facts, Known
-from dotr.core.findings import Finding
+from dotr.core.findings import Finding, Findings
 from dotr.core.funnel import FactCounts
 from dotr.core.instant import REFUSABLE, OnState
 from dotr.core.lasting_instants import LastingInstants, is_refusable
@@ -88,6 +88,7 @@ class Pipeline:
         self.clock: Clock | None = None
         self._on_refused, self._on_finding = on_refused, on_finding
         self._left_out = LeftOut(on_overworked, on_finding)
+        self._findings = None if on_finding is None else Findings(on_finding)  # of what lasts
         self._detect: TeslaDetector | None = None
         self._oracle = deployment.oracle() if verify else None
         self._emit, self._tally = deployment.emitter, Tally(self.program)
@@ -409,6 +410,9 @@ class Pipeline:
                 self._renew(jump.program)
                 self.replaced = True
             self._open.last = time
+            if self._findings is not None and jump.findings:
+                assert self.clock is not None, "begin() comes first"
+                self._findings.found(jump.findings, time, self.clock)
             if self._on_jump is not None:
                 self._on_jump(time, jump)
             if self._on_state is not None and jump.messages:

@@ -18,10 +18,11 @@ from dotr.budget import BUDGET
 from dotr.core.enrich import wanted
 from dotr.core.extract import Extractor
 from dotr.core.periods import Periods, StatedChange
+from dotr.datalog.equality import while_held
 from dotr.datalog.materialiser import Limits, Materialiser
 from dotr.datalog.owl_lists import is_list_triple, rules_over
 from dotr.datalog.schema import SAME_AS, is_schema
-from dotr.errors import DataError
+from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Fact, Time, Values
 from dotr.ir import Entailment, Program, RelationToStream, Select
 from dotr.joins.graph_relations import relation_of
@@ -55,14 +56,18 @@ class _View:
     ) -> None:
         self._enrich, self._checked = enrich, checked
         enrich.store.moment.clock = clock
+        self.findings: list[Diagnostic] = []
         self._extract = Extractor(queries, enrich.store, budget=budget, patience=budget)
 
     def facts(self, triples: Iterable[Triple], time: Time) -> dict[str, list[Fact]]:
-        """The facts over the base and `triples`. Raises DataError D3101 for a contradiction, and D2601."""
+        """The facts over the base and `triples`; `findings` are those of this call. Raises DataError D3101
+        for a contradiction, and D2601.
+        """
         self._enrich.instant(dict.fromkeys(triples))
         try:
             if self._checked and (clashes := self._enrich.clashes()):
                 raise DataError(clashes)
+            self.findings = self._enrich.findings()
             return self._extract.facts(time)
         finally:
             self._enrich.forget()
@@ -89,6 +94,7 @@ class _Model:
     ) -> None:
         self.program = program
         self.base = base
+        self.findings: list[Diagnostic] = []
         rules, needed = rules_over(program, base), wanted(program, materialize_all)
         checked = program.entailment is not Entailment.NONE
         limits = Limits(budget=budget)
@@ -98,7 +104,9 @@ class _Model:
         self._standing = _View(again, _standing(program), clock, checked, budget)
 
     def answers(self, triples: Iterable[Triple], time: Time) -> Answers:
+        """The answers over the base and `triples`; `findings` are those of this call."""
         found = self._standing.facts(triples, time)
+        self.findings = self._standing.findings
         return {
             select: Counter(values for _, values, _, _ in found.get(stream, ()))
             for stream, select in _standing(self.program).items()
@@ -120,6 +128,7 @@ class Recomputation:
         self._kept = self._now = _KeptInstant(program, frozenset(periods), frozenset(), None)
         self._model: _Model | None = None
         self._consistent = True
+        self._findings: list[Diagnostic] = []
         self._was_consistent = True
 
     # -- the protocol of lasting_knowledge.py
@@ -128,11 +137,12 @@ class Recomputation:
         self, time: Time, stated: StatedChange, program: Program | None = None
     ) -> dict[str, list[Fact]]:
         before = self._before(time, program)
+        self._findings = []
         if program is None and not stated and self._consistent:
             return {}
         self._now = self._changed(stated, program)
         try:
-            after = self._asked(self._now, time)
+            after = self._asked(self._now, time, stated.held)
         except BaseException:
             self.abandon()
             raise
@@ -142,7 +152,12 @@ class Recomputation:
 
     def facts(self, time: Time, graph: Sequence[Triple] | None) -> dict[str, list[Fact]]:
         model = self._modelled(self._now)
-        return model.instant.facts([*self._overlay(model, self._now), *(graph or ())], time)
+        found = model.instant.facts([*self._overlay(model, self._now), *(graph or ())], time)
+        self._findings += model.instant.findings
+        return found
+
+    def findings(self) -> Sequence[Diagnostic]:
+        return self._findings
 
     def state(self, graph: Sequence[Triple]) -> set[Triple]:
         model = self._modelled(self._now)
@@ -200,26 +215,34 @@ class Recomputation:
         held = (kept.held - set(stated.ended)) | set(stated.held)
         return _KeptInstant(program or kept.program, frozenset(new), frozenset(held), None)
 
-    def _asked(self, kept: _KeptInstant, time: Time) -> Answers:
-        """Answers over M, which is made here if the last one does not fit."""
+    def _asked(self, kept: _KeptInstant, time: Time, own: Iterable[Triple] = ()) -> Answers:
+        """Answers over M, which is made here if the last one does not fit. `own`: what graphs state now."""
         try:
             model = self._modelled(kept)
-            return model.answers(self._overlay(model, kept), time)
+            found = model.answers(self._overlay(model, kept), time)
+            if not model.findings:
+                return found
         except DataError as error:
-            closed = self._model is not None and self._model.base == kept.stated - kept.held
-            if closed or error.diagnostics[0].code != "D2601":
+            if error.diagnostics[0].code != "D2601":
                 raise
-        self._model = self._made(kept)  # schema follows
-        return self._model.answers(self._overlay(self._model, kept), time)
+        self._model = self._made(
+            kept, kept.stated.difference(own)
+        )  # schema follows, or an equality concerns it
+        found = self._model.answers(self._overlay(self._model, kept), time)
+        if self._model.findings:
+            self._findings += map(while_held, self._model.findings)
+            self._model = self._made(kept, kept.stated)
+            found = self._model.answers((), time)
+        return found
 
     def _modelled(self, kept: _KeptInstant) -> _Model:
         model = self._model
         if model is None or model.program is not kept.program or not self._fits(model, kept):
-            model = self._model = self._made(kept)
+            model = self._model = self._made(kept, kept.stated - kept.held)
         return model
 
-    def _made(self, kept: _KeptInstant) -> _Model:
-        return _Model(kept.program, kept.stated - kept.held, self._clock, self._all, self._budget)
+    def _made(self, kept: _KeptInstant, base: frozenset[Triple]) -> _Model:
+        return _Model(kept.program, base, self._clock, self._all, self._budget)
 
     def _fits(self, model: _Model, kept: _KeptInstant) -> bool:
         """Whether the stated triples outside the base can be opened over it."""

@@ -101,8 +101,8 @@ def close_background(
     known: Iterable[Triple] = (),
 ) -> Closed:
     """Close `background`; `needed` are the relations that queries read, None for all. `derived` is filled
-    with the keys of rows that are not stated, by relation. `known`: schema that may come to follow from more
-    than `background`; rules are instantiated over it, too.
+    with the keys of rows that are not stated, by relation. `known`: schema and equalities that are to come
+    beside `background`; rules are instantiated over them, too.
 
     Raises ProgramError for rules that are unsafe, not stratifiable, may not terminate, derive more than
     `limit` rows of a relation (D4001), or take more than `budget` units of work (D4003).

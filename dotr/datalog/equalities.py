@@ -8,6 +8,7 @@ Method:  every owl:sameAs that an instant adds, stated or derived, is checked as
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 
 from dotr.datalog.clauses import Clauses
@@ -22,9 +23,9 @@ from dotr.datalog.equality import (
 )
 from dotr.datalog.schema import SAME_AS
 from dotr.errors import DataError, Diagnostic
-from dotr.joins.graph_relations import Relation
+from dotr.joins.graph_relations import ALL, Relation
 from dotr.joins.store import TripleIndex
-from dotr.rdf.terms import Term
+from dotr.rdf.terms import RDF_TYPE, Term
 
 
 class JoiningError(Exception):
@@ -73,12 +74,25 @@ class Equalities:
             self._met.add(relation)
             raise JoiningError
 
+    def widen(self, relations: Iterable[Relation]) -> bool:
+        """The background has got rows of these relations. Returns whether the rules must join again."""
+        if self._closed.reach.relations.isdisjoint((ALL, RDF_TYPE)):
+            return False
+        new = {relation for relation in relations if relation not in self._met and is_data(relation)}
+        self._met |= new
+        return self._awake and bool(new)
+
     def join(self) -> Clauses:
         """Set the program that runs from now on."""
         self._awake = self.joined = True
         clauses = with_equality(self._closed, self._met)
         self._store.arities.update({a.relation: a.arity for a in clauses.all_aggregations})
         return clauses
+
+    def concerns(self, subject: Term, object_: Term) -> bool:
+        """Whether an equality is one of a class or property, or of an individual that the schema mentions."""
+        known, named = self._vocabulary, self._mentioned
+        return any(is_vocabulary(term, known) or term in named for term in (subject, object_))
 
     def findings(self) -> list[Diagnostic]:
         """D2602 for the open instant's equalities of individuals that the schema mentions."""

@@ -30,6 +30,7 @@ from dotr.errors import Diagnostic, Severity
 from dotr.ir import Atom, DatalogRule, Var
 from dotr.joins.graph_relations import ALL, Relation, is_aggregate, is_clash, is_class
 from dotr.joins.variables import atom_variables
+from dotr.late import replace
 from dotr.rdf.terms import RDF_TYPE, RDFS, Term, is_iri
 
 _TAXONOMY = frozenset(f"<{RDFS}{name}>" for name in ("subClassOf", "subPropertyOf", "domain", "range"))
@@ -120,6 +121,16 @@ def beside_schema(subject: Term, object_: Term) -> Diagnostic:
         notes=("schema triples of the one do not apply to the other",),
         hint="to apply it to the schema, state the equality in the background",
         severity=Severity.INFO,
+    )
+
+
+def while_held(finding: Diagnostic) -> Diagnostic:
+    """D2602 where what makes the two equal is held."""
+    return replace(
+        finding,
+        message="what is held makes an individual of the schema equal to another",
+        notes=("schema triples of the one apply to the other as long as both are equal",),
+        hint="",
     )
 
 

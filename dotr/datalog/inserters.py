@@ -154,6 +154,8 @@ class Inserters:
         changes.enter(row)
 
     def _make_adder(self, relation: Relation) -> Adder:
+        if self._known is not None and relation not in self._known:
+            self._restrictions.met(relation)
         names = Names()
         source = self._adder_source(relation, names)
         function = make("add", source, names)

@@ -30,7 +30,7 @@ from dotr.datalog.expiration import Expiration, may_expire
 from dotr.datalog.materialiser import Ground, Limits, clashes_of
 from dotr.datalog.open_statements import OpenStatements
 from dotr.datalog.recursive_components import affected, relations_read, unions_of
-from dotr.datalog.schema import is_schema
+from dotr.datalog.schema import SAME_AS, is_schema
 from dotr.datalog.statements import Marks, Statements, Undo, place_of, triples_in
 from dotr.datalog.stratum_evaluation import StratumEvaluator
 from dotr.errors import ProgramError
@@ -100,7 +100,7 @@ class Maintained:
         lasting = [triple for triple in stated if triple not in ends] if ends else stated
         budget = at_deployment(limits.budget, len(stated))
         needed = None if needed is None else tuple(needed)
-        known: set[Triple] = set()
+        known = {triple for triple in ends or () if triple[1] == SAME_AS}
         while True:
             derived: dict[Relation, set[Row]] = {}
             closed = close_background(rules, lasting, needed, limits.background, budget, derived, known)

@@ -233,6 +233,17 @@ class Materialiser:
         """Warnings about the open instant."""
         return [] if self._equalities is None else self._equalities.findings()
 
+    def concerns_schema(self, equalities: Iterable[tuple[Term, Term]]) -> bool:
+        """Whether one of these equalities is of a class, of a property, or of what the schema mentions."""
+        known = self._equalities
+        return known is not None and any(known.concerns(*pair) for pair in equalities)
+
+    def meet(self, relations: Collection[Relation]) -> None:
+        """The background has its first rows of these relations: rules copy them between equals, too."""
+        equalities, new = self._equalities, [r for r in relations if r not in self._heads]
+        if equalities is not None and new and equalities.widen(new):
+            self._begin(equalities.join())
+
     def inert(self, predicate: Term) -> bool:
         """Whether a triple of this predicate only adds itself: no rule, schema or union reads it, and it is
         not in the background's relations.
@@ -317,7 +328,7 @@ class Materialiser:
         return lambda key: key in rows or key in explicit
 
     def _make_evaluator(self, clauses: Clauses) -> StratumEvaluator:
-        heads = {head.pattern.relation for clause in clauses.all for head in clause.heads}
+        heads = self._heads = {head.pattern.relation for clause in clauses.all for head in clause.heads}
         return StratumEvaluator(
             clauses,
             self.store,

@@ -129,19 +129,22 @@ def instantiate(
 ) -> Instantiated:
     """Instantiate over the schema triples that `rules` entail from `background`, and `known` ones.
 
-    `close` computes a closure under the positive rules that schema depends on. Schema that only rules with
-    variable heads or negation derive is found in the closed background (`Instantiated.missed`). Raises
-    ProgramError D3006 for a rule that derives schema from what a stream may bring.
+    An equality among either wakes the rules that wait for one. `close` computes a closure under the positive
+    rules that schema depends on. Schema that only rules with variable heads or negation derive is found in
+    the closed background (`Instantiated.missed`). Raises ProgramError D3006 for a rule that derives schema
+    from what a stream may bring.
     """
     if not any(map(instantiable, rules)):
         return Instantiated(tuple(rules), False, frozenset(), frozenset())
     firm, made = _firm(rules, background, close)
-    schema = {*firm, *known}
+    known = tuple(known)
+    schema = {*firm, *schema_triples(known)}
+    equal = any(predicate == SAME_AS for part in (background, known) for _, predicate, _ in part)
     if len(schema) > len(firm):
         made = _instances(rules, schema, firm)
     as_written = set(rules)
     while True:
-        instances, dormant = _awake(made, background)
+        instances, dormant = _awake(made, equal)
         watched = _watched(rules, instances)
         _check_heads([rule for rule in instances if rule in as_written], watched)
         part = reach([rule for rule in instances if _plain(rule)], watched)
@@ -358,11 +361,9 @@ def _check_heads(rules: Sequence[DatalogRule], watched: frozenset[Relation]) -> 
     found.raise_errors()
 
 
-def _awake(
-    rules: list[DatalogRule], background: Collection[Triple]
-) -> tuple[list[DatalogRule], list[DatalogRule]]:
-    """Rules that can derive something, and those that read owl:sameAs, which nothing here has."""
-    if any(predicate == SAME_AS for _, predicate, _ in background):
+def _awake(rules: list[DatalogRule], equal: bool) -> tuple[list[DatalogRule], list[DatalogRule]]:
+    """Rules that can derive something, and those that read owl:sameAs, which nothing has unless `equal`."""
+    if equal:
         return rules, []
     others = [rule for rule in rules if not reads_equality(rule)]
     if any(overlap(atom_relation(head), SAME_AS) for rule in others for head in rule.heads):

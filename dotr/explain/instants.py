@@ -64,11 +64,12 @@ class KeptInstants:
         record = self._record
         graph = self.triples(time) if of is Of.INSTANT else []
         moment = time - 1 if of is Of.BEFORE else time
-        background, held, statements = record.background, [], record.statements
+        background, statements = record.background, record.statements
+        held: frozenset[Triple] = frozenset()
         if statements is not None:
-            background, held = statements.basic(moment), sorted(statements.held(moment))
+            background, held = frozenset(statements.basic(moment)), frozenset(statements.held(moment))
         program = record.program_at(moment)
-        materialiser = self._opened(program, background, list(dict.fromkeys([*held, *graph])))
+        materialiser = self._opened(program, background, held, graph)
         materialiser.store.moment.time = time
         own = frozenset(graph)
         known = time if now is None else now
@@ -88,16 +89,22 @@ class KeptInstants:
         finally:
             materialiser.forget()
 
-    def _opened(self, program: Program, basic: frozenset[Triple], overlay: list[Triple]) -> Materialiser:
-        """A store over `basic` in which `overlay` is open."""
+    def _opened(
+        self, program: Program, basic: frozenset[Triple], held: frozenset[Triple], graph: Collection[Triple]
+    ) -> Materialiser:
+        """A store over `basic` in which what is held and a graph are open."""
         materialiser = self._over(program, basic)
+        overlay = dict.fromkeys([*sorted(held), *graph])
         try:
             materialiser.instant(overlay)
+            if not (held and materialiser.findings()):
+                return materialiser
+            materialiser.forget()
         except DataError as error:
             if error.diagnostics[0].code != "D2601" or self._record.statements is None:
                 raise
-            materialiser = self._over(program, basic | set(overlay))  # schema that is held
-            materialiser.instant([])
+        materialiser = self._over(program, basic | held)  # it has schema, or the schema of equal individuals
+        materialiser.instant(graph)
         return materialiser
 
     def _over(self, program: Program, basic: frozenset[Triple]) -> Materialiser:
@@ -127,7 +134,7 @@ class KeptInstants:
             return (self._record.facts(time) or {}).get(stream, ())
         if time not in self._facts:
             record = self._record
-            materialiser = self._opened(record.program, record.background, self.triples(time))
+            materialiser = self._opened(record.program, record.background, frozenset(), self.triples(time))
             try:
                 self._facts[time] = self._extractor().facts(time)
             finally:

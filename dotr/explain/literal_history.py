@@ -21,7 +21,7 @@ from dotr.expressions.literal_numbers import row_key
 from dotr.ir import DatalogRule, Program, RelationToStream, Rule, Select
 from dotr.late import dataclass
 from dotr.rdf.terms import Triple
-from dotr.reference.datalog import closure
+from dotr.reference.datalog import LiteralStates
 from dotr.reference.enrich import LiteralEnricher, quad
 from dotr.reference.lasting import LiteralStatements
 from dotr.sparql.distribution import facts_of
@@ -80,7 +80,7 @@ class LiteralHistory:
         if (time, of) not in self._states:
             graph = self.stated.get(time, ()) if of is Of.INSTANT else ()
             if self.statements is not None:
-                found = frozenset(closure(self.rules(time, of), {*self._lasting(time, of), *graph}))
+                found = frozenset(LiteralStates(self.rules(time, of), self._lasting(time, of)).at(graph))
             else:
                 if self._literal is None:
                     self._literal = LiteralEnricher(self.rules(time, of), self.background)

@@ -16,8 +16,10 @@ from typing import Any, Final, NamedTuple
 
 import pyoxigraph as ox
 
+from dotr.datalog.equality import between_vocabulary, is_vocabulary, vocabulary
 from dotr.datalog.owl_lists import rules_over
 from dotr.datalog.schema import (
+    SAME_AS,
     instantiate,
     is_schema_class,
     is_schema_predicate,
@@ -31,11 +33,12 @@ from dotr.ir import DatalogRule, Entailment, Hold, Program, RelationToStream, Se
 from dotr.joins.graph_relations import relation_of
 from dotr.late import dataclass, replace
 from dotr.rdf.terms import RDF_TYPE, Triple
-from dotr.reference.datalog import closure, contradictions, plain_closure
+from dotr.reference.datalog import LiteralStates, closure, contradictions, plain_closure
 from dotr.reference.enrich import quad
 from dotr.reference.extract import LiteralExtractor
 from dotr.sparql.distribution import facts_of
 from dotr.sparql.foreseen import ForeseenQuery
+from dotr.sparql.queried_relations import relations_of
 
 FOREVER: Final[Time] = 2**127
 _EVER: Final[Time] = -FOREVER
@@ -172,10 +175,11 @@ class LiteralLasting:
         if came:
             own = {s.triple for s in statements.made if s.held and s.start == time}
             others = {s.triple for s in statements.made if s.holds(time) and not (s.held and s.start == time)}
-            _refuse_schema(rules, others, others | own | graph, graph)
-        model = self._closed(rules, lasting, program)
+            _refuse_schema(program, rules, others, own | graph)
+        states = LiteralStates(rules, lasting)
+        model = _consistent(rules, states.closed, program)
         facts = self._differences(program, model, time)
-        state = self._closed(rules, lasting | graph, program)
+        state = _consistent(rules, frozenset(states.at(graph)), program) if graph else model
         facts |= self._extractor(program).facts(_store(state), time, self.clock.term(time))
         self._settle(time, program, statements, useless, change)
         self._model, self._consistent = model, True
@@ -208,15 +212,6 @@ class LiteralLasting:
         self.useless += useless
         if change is not None:
             self._background = change.background
-
-    def _closed(
-        self, rules: Sequence[DatalogRule], triples: Collection[Triple], program: Program
-    ) -> frozenset[Triple]:
-        """The least model; raises DataError D3101 where it contradicts itself."""
-        state = frozenset(closure(rules, triples))
-        if program.entailment is not Entailment.NONE and contradictions(rules, state):
-            raise DataError.of("D3101", "inconsistent, literally")
-        return state
 
     def _differences(self, program: Program, model: frozenset[Triple], time: Time) -> dict[str, list[Fact]]:
         before, after = _store(self._model), _store(model)
@@ -258,27 +253,40 @@ class LiteralLasting:
             self._model = frozenset(closure(rules_over(self.program, lasting), lasting))
 
 
+def _consistent(
+    rules: Sequence[DatalogRule], state: frozenset[Triple], program: Program
+) -> frozenset[Triple]:
+    """A closed state; raises DataError D3101 where it contradicts itself."""
+    if program.entailment is not Entailment.NONE and contradictions(rules, state):
+        raise DataError.of("D3101", "inconsistent, literally")
+    return state
+
+
 def _refuse_schema(
-    rules: Sequence[DatalogRule],
-    lasting: Collection[Triple],
-    everything: Collection[Triple],
-    graph: Iterable[Triple],
+    program: Program, rules: Sequence[DatalogRule], lasting: Collection[Triple], graph: Collection[Triple]
 ) -> None:
-    """Raise DataError D2601 where a graph brings schema, or lets some follow, over which rules were
-    instantiated.
+    """Raise DataError D2601 where a graph brings schema over which rules were instantiated, lets some follow,
+    or makes a class or a property equal to something.
     """
     known = instantiate(rules, lasting, plain_closure)
     if not known.over:
         return
     for triple in graph:
-        if is_schema_predicate(triple[1]) or (triple[1] == RDF_TYPE and is_schema_class(triple[2])):
+        if is_schema_predicate(triple[1]) and triple[1] != SAME_AS:
             raise DataError(stream_schema(triple))
-    before, after = (
-        {triple for triple in schema_triples(closure(rules, part)) if relation_of(*triple) in known.watched}
-        for part in (lasting, everything)
-    )
-    if before != after:
-        raise DataError(stream_schema(min(before ^ after), derived=True))
+        if triple[1] == RDF_TYPE and is_schema_class(triple[2]):
+            raise DataError(stream_schema(triple))
+    states = LiteralStates(rules, lasting)
+    new = frozenset(states.at(graph)) - states.closed
+    for triple in sorted(schema_triples(new)):
+        if relation_of(*triple) in known.watched:
+            raise DataError(stream_schema(triple, derived=True))
+    asked = frozenset().union(*map(relations_of, program.selects.values()))
+    terms = vocabulary(known, asked)
+    equal = sorted((s, o) for s, p, o in new if p == SAME_AS and s != o)
+    for subject, object_ in equal:
+        if is_vocabulary(subject, terms) or is_vocabulary(object_, terms):
+            raise DataError(between_vocabulary(subject, object_))
 
 
 def _store(triples: Iterable[Triple]) -> ox.Store:

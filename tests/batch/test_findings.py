@@ -39,7 +39,7 @@ def test_what_spark_finds_in_a_log_is_in_the_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    story.write()
+    story.write(story.RULES)
     Path("out").mkdir()
     program = load_program(["r.dotr"], read_rules_text)
     log = open_log(["log.jsonl"], SourceOptions(), fail=True)

@@ -24,20 +24,21 @@ SCHEMA = """@prefix : <urn:x:> . @prefix owl: <http://www.w3.org/2002/07/owl#> .
 :in a owl:FunctionalProperty .
 :InHall owl:onProperty :in ; owl:hasValue :hall ; rdfs:subClassOf :Watched ."""
 TWO = "<urn:x:a> <urn:x:in> <urn:x:hall>, <urn:x:foyer> ."
+HELD = RULES.replace("ENTAILMENT", "HOLD :in FOR 1 s\nENTAILMENT")
 LOG = [(1, TWO), (2, "<urn:x:b> <urn:x:in> <urn:x:hall> ."), (3, TWO)]
 
 
-def write() -> None:
+def write(rules: str) -> None:
     """Rules, schema and log, in the working directory."""
-    Path("r.dotr").write_text(RULES)
+    Path("r.dotr").write_text(rules)
     Path("schema.ttl").write_text(SCHEMA)
     lines = [json.dumps({"time": time, "graph": graph}) + "\n" for time, graph in LOG]
     Path("log.jsonl").write_text("".join(lines))
 
 
-@pytest.fixture(autouse=True)
-def story(dotr: Dotr) -> None:
-    write()
+@pytest.fixture(autouse=True, params=[RULES, HELD], ids=["", "held"])
+def story(dotr: Dotr, request: pytest.FixtureRequest) -> None:
+    write(request.param)
 
 
 def codes(err: str) -> list[str]:

@@ -86,7 +86,7 @@ CLAUSES: dict[str, Clauses] = {
         "`AGGREGATE`": "datalog/aggregates datalog/aggregates-are-the-contracts "
         "datalog/a-count-above-recursion-counts-a-row-once",
         "`BIND`, `FILTER`": "datalog/bind-and-filter",
-        "`owl:sameAs` of a stream": "entailment/a-stream-* entailment/equality-*",
+        "`owl:sameAs` of a stream": "entailment/a-stream-* entailment/equality-* lasting/an-equality-*",
     },
     "What lasts": {
         "`HOLD … FOR d`": "lasting/for-is-half-open lasting/stated-again-* lasting/imars-figure-4 "

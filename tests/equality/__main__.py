@@ -11,9 +11,9 @@ import argparse
 import sys
 import time
 
-from tests.equality import knowledge_bases
+from tests.equality import knowledge_bases, streams
 
-KINDS = {"knowledge-bases": lambda seed: knowledge_bases.History(seed).run().checked}
+KINDS = {"knowledge-bases": knowledge_bases.History, "streams": streams.History}
 
 
 def main() -> int:
@@ -30,7 +30,7 @@ def main() -> int:
     seed, count, states, wrong = given.first, 0, 0, 0
     while time.monotonic() < end:
         try:
-            states += KINDS[given.kind](seed)
+            states += KINDS[given.kind](seed).run().checked
         except AssertionError as error:
             wrong += 1
             print(error, flush=True)
