@@ -292,7 +292,10 @@ class Checker:
                 row[name] = proof.fact
             case NothingThere(nearest=nearest):
                 self._claim(conjunct.operator is ir.Operator.NOT and ways != [], f"{name}: there is one")
-                named = nearest in inside if inside else nearest is None
+                stream = conjunct.position.stream
+                taken = [row[p.name] for p in rule.positions if p.stream == stream and p.name in row]
+                others = [fact for fact in inside if fact not in taken]
+                named = nearest in others if others else nearest is None
                 self._claim(named, f"{name}: another fact is named as the nearest")
             case Counted(value=value, facts=facts):
                 assert isinstance(conjunct, ir.Summarise)

@@ -20,7 +20,7 @@ from dotr.explain.instants import KeptInstants
 from dotr.explain.proofs import parts_of
 from dotr.explain.record import KeptEvent, Record
 from dotr.explain.solutions import Text, alternatives, count, longest_prefix, solution
-from dotr.explain.windows import Shown, bounds
+from dotr.explain.windows import Shown, bounds, neighbours
 from dotr.rdf.terms import Term
 from dotr.reference.operators import LITERAL, Row
 from dotr.reference.tesla import LiteralRule, fact_key
@@ -88,7 +88,8 @@ class Explainer:
                 fact = self._fact(conjunct.position, chosen, depth)
                 return proofs.Chosen(conjunct, fact, window.count, len(window.passing))
             case ir.Absent():
-                nearest = self._nearest(index, conjunct, row, window.inside)
+                others = neighbours(self.history.program.rules[index], conjunct, row, window.inside)
+                nearest = self._nearest(index, conjunct, row, others)
                 failed = () if nearest is None else self._failed(index, conjunct, {**row, name: nearest})
                 return proofs.NothingThere(conjunct, window.count, nearest, failed)
             case ir.Summarise(variable=variable):
@@ -354,11 +355,12 @@ class Explainer:
                         consumed_by=consumer.id,
                         consumed_at=consumer.time,
                     )
-        nearest, outside = self._nearest(index, conjunct, row, window.inside), False
+        others = neighbours(rule, conjunct, row, window.inside)
+        nearest, outside = self._nearest(index, conjunct, row, others), False
         if nearest is None:
-            itself = bounds(rule, conjunct, row)[2]
             kept = self._facts(index, conjunct.position, self._oldest(), time) or []
-            kept = [fact for fact in kept if fact != itself]
+            inside = set(window.inside)
+            kept = [f for f in neighbours(rule, conjunct, row, kept) if f not in inside]
             nearest, outside = self._nearest(index, conjunct, row, kept), True
         missing = () if nearest is None else self._failed(index, conjunct, {**row, name: nearest})
         nowhere = self._nowhere(index, conjunct, row) if nearest is None else None

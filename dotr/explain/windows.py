@@ -5,6 +5,7 @@ Place:   asked by matches.py.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import assert_never
 
 from dotr.events import Fact, Time
@@ -41,3 +42,11 @@ def bounds(rule: Rule, conjunct: Conjunct, row: Row) -> tuple[Time, Time, Fact |
             return row[start][0] + 1, row[end_name][0] - 1, None
         case _:
             assert_never(conjunct.window)
+
+
+def neighbours(rule: Rule, conjunct: Conjunct, row: Row, facts: Sequence[Fact]) -> list[Fact]:
+    """Those of the facts of a conjunct's stream that the match has not in another position: a fact is no
+    neighbour of its own.
+    """
+    taken = [row[p.name] for p in rule.positions if p.stream == conjunct.position.stream and p.name in row]
+    return [fact for fact in facts if fact not in taken]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 
 from dotr import ir
 from dotr.events import Clock, Fact, Time
@@ -61,13 +62,23 @@ class RuleProbe:
         if not isinstance(conjunct.window, ir.Within):
             return None
         place = _places(self.rule, number)[conjunct.window.reference]
-        times = sorted(facts[0][0] for facts, _ in self.facts[conjunct.position.stream].matches)
+        stream = conjunct.position.stream
+        candidates = sorted((facts[0] for facts, _ in self.facts[stream].matches), key=itemgetter(0))
+        times = [fact[0] for fact in candidates]
+        same = [n for name, n in _places(self.rule, number).items() if self._stream(name) == stream]
         gaps = []
         for facts, _ in self.prefixes[number].matches:
+            own = [facts[n] for n in same]  # a fact is no neighbour of its own
             index = bisect_right(times, facts[place][0]) - 1
+            while index >= 0 and candidates[index] in own:
+                index -= 1
             if index >= 0:
                 gaps.append(facts[place][0] - times[index])
         return min(gaps, default=None)
+
+    def _stream(self, name: str) -> str | None:
+        """The stream of a position; None of a tick."""
+        return next((p.stream for p in self.rule.positions if p.name == name), None)
 
 
 def probe_rule(probes: Probes, rule: ir.Rule, facts: dict[str, Observed]) -> RuleProbe:

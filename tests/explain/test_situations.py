@@ -59,6 +59,20 @@ SMOKE = "<urn:o2> a <urn:Smoke> ; <urn:by> <urn:s1> ."
 HOT = "<urn:o1> <urn:by> <urn:s1> ; <urn:celsius> 71 ."
 
 
+MSG = "<urn:m> <urn:id> 7 ."
+AGAIN = """PREFIX : <urn:>
+QUERY Msg := { SELECT ?id WHERE { ?m :id ?id } }
+RULE Again DEFINE { dotr_e a :Again ; :id ?id } FROM Msg
+AND LAST Old := Msg WITHIN 10 min BEFORE Msg ON Old.?id = Msg.?id WITH ?id := Msg.?id
+"""
+FIRST = """PREFIX : <urn:>
+QUERY Msg := { SELECT ?id WHERE { ?m :id ?id } }
+RULE Begun DEFINE { dotr_e a :Begun ; :id ?id } FROM Msg
+AND EACH One := { SELECT ?id WHERE { ?m :id ?id FILTER(?id > 1) } } WITHIN 0 s FROM Msg ON true
+AND NOT Old := Msg WITHIN 1 s FROM One ON Old.?id != Msg.?id WITH ?id := Msg.?id
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Situation:
     """`rules` over `stream`, lines of (time, graph); the question; what the answer must say."""
@@ -100,6 +114,30 @@ SITUATIONS = (
         ("--why-not", "Fire", "--at", "400"),
         ("no fact in the window", "nearest: Hot  @ 10", "outside of the window: 6 min 30 s before Smoke"),
         ("not true",),
+    ),
+    Situation(
+        "a fact is no neighbour of its own: the only other one lies before the window",
+        AGAIN,
+        ((5, MSG), (900, MSG)),
+        ("--why-not", "Again", "--at", "900"),
+        ("no fact in the window", "nearest: Old  @ 5", "outside of the window"),
+        ("Old  @ 900",),
+    ),
+    Situation(
+        "a fact is no neighbour of its own: there is no other one",
+        AGAIN,
+        ((5, MSG),),
+        ("--why-not", "Again", "--at", "5"),
+        ("there is no Old in what was kept",),
+        ("nearest",),
+    ),
+    Situation(
+        "a fact is no neighbour of its own: it lies in the window of a NOT",
+        FIRST,
+        ((5, MSG), (9, MSG)),
+        ("--rule", "Begun"),
+        ("1 fact in the window, none passes ON",),
+        ("nearest",),
     ),
     Situation(
         "why no fire: a drill was announced",
@@ -242,5 +280,5 @@ def test_the_answer_says_what_somebody_who_asks_wants_to_know(
         assert " ".join(words.split()) not in text, ran.out
 
 
-def test_there_are_twenty() -> None:
-    assert len(SITUATIONS) == 20
+def test_there_are_twenty_three() -> None:
+    assert len(SITUATIONS) == 23

@@ -277,3 +277,14 @@ def test_a_sample_is_full_at_its_limit() -> None:
     assert not sample.full
     sample.add(1, [])
     assert sample.full
+
+
+def test_a_fact_is_no_neighbour_of_its_own() -> None:
+    program = parse_program(
+        "QUERY Msg := { SELECT ?v { ?m <urn:v> ?v } } RULE Again DEFINE { dotr_e <urn:v> ?v } FROM Msg "
+        "AND LAST Old := Msg WITHIN 1 s BEFORE Msg ON Old.?v = Msg.?v WITH ?v := Msg.?v"
+    )
+    probes = Probes(program)
+    probe = probe_rule(probes, program.rules[0], {})
+    assert probes.run([], sample_of((1, "v", 45), (8, "v", 30))) is None
+    assert probe.nearest(0) == 7 * SECOND
