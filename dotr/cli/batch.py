@@ -357,6 +357,7 @@ def _summary_as_json(request: Request, report: Report, seconds: float) -> str:
         "refused": len(report.letters),
         "dropped": report.dropped,
         "times": dict(sorted(report.rungs.items())),
+        **({"beside": dict(report.beside)} if report.beside else {}),
         "queries": report.facts(program),
         "seconds": round(seconds, 3),
     }

@@ -422,6 +422,7 @@ def summary_as_json(feed: Feed, seconds: float) -> str:
         "late_by_an_end": totals.late_by_an_end,
         "refused": totals.refused,
         "times": dict(feed.rungs),
+        **({"beside": dict(feed.beside)} if feed.beside else {}),
         "watermark": time_as_json(feed.pipeline.watermark, clock),
         "commits": totals.commits,
         "first": time_as_json(counters.first, clock),

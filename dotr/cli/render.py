@@ -123,12 +123,17 @@ def by_name(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in counts.items() if count)
 
 
-def beside(subjects: Mapping[str, int]) -> list[str]:
-    """What dumps had beside their graphs, as a part of a summary; none where there was nothing."""
-    if not subjects.get("all"):
-        return []
-    shared = f", {subjects['shared']:,} of them shared (--with-shared)" if subjects.get("shared") else ""
-    return [f"{counted(subjects['all'], 'subject')} of dumps in no graph{shared}"]
+def beside(found: Mapping[str, int]) -> list[str]:
+    """What was read and is in no graph, as parts of a summary; none where there was nothing."""
+    parts = []
+    if found.get("all"):
+        shared = f", {found['shared']:,} of them shared (--with-shared)" if found.get("shared") else ""
+        parts.append(f"{counted(found['all'], 'subject')} of dumps in no graph{shared}")
+    if found.get("said"):
+        named = {key.removeprefix("said "): count for key, count in found.items() if key.startswith("said ")}
+        said = counted(found["said"], "triple")
+        parts.append(f"{said} about graphs, in a default graph, left out ({by_name(named)})")
+    return parts
 
 
 def left_out(counts: Mapping[str, int]) -> str:

@@ -342,6 +342,7 @@ class Replay:
             "refused": sources.refusals.count,
             "dropped": counters.dropped,
             "times": dict(sources.extractor.rungs),
+            **({"beside": dict(sources.extractor.beside)} if sources.extractor.beside else {}),
             "queries": counters.streams,
             "seconds": round(seconds, 3),
         }

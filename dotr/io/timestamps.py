@@ -24,6 +24,7 @@ from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Time
 from dotr.io.decode.compression import plain_name
 from dotr.io.local_time import TimeError, to_instant, zone_of
+from dotr.io.message_parts import DELETION, INSERTION
 from dotr.lang.grammar.base import WELL_KNOWN
 from dotr.late import dataclass, regex
 from dotr.rdf.memo import Memo
@@ -256,6 +257,10 @@ def time_in_name(name: str, unit: int, local: tzinfo | None = None) -> tuple[Tim
     return None
 
 
+_PREDICATES = 8
+"""Entries of `beside` from which on no further predicate is counted by itself."""
+
+
 @dataclass(slots=True)
 class TimestampExtractor:
     """Owns how one run finds times: the rungs that hit, and the kind of time that the first graph fixed.
@@ -269,8 +274,9 @@ class TimestampExtractor:
     clock: Clock | None = None
     rungs: dict[str, int] = field(default_factory=dict)
     beside: dict[str, int] = field(default_factory=dict)
-    """Subjects of dumps that are in none of the graphs these were taken apart into: "all" of them, and those
-    that are "shared".
+    """What is in no graph. Subjects of dumps that are in none of the graphs these were taken apart into:
+    "all" of them, and those that are "shared". "said": triples that a default graph says about graph names
+    and that are no stamps; "said <p>": those of a predicate, of the first few.
     """
     zone: str = ""
     """The zone of dateTimes that say none; "" refuses them."""
@@ -301,7 +307,22 @@ class TimestampExtractor:
         if clock is None or clock.integer is not integer:
             self.accept(integer, place)
         self.rungs[rung] = self.rungs.get(rung, 0) + 1
+        if about:
+            self._count_said(about)
         return time
+
+    def _count_said(self, about: Sequence[Triple]) -> None:
+        """Count what a default graph says about a graph, beyond its time and what it does."""
+        for _s, predicate, object_ in about:
+            if predicate in TIMELY or predicate == self.time_path:
+                continue
+            if predicate == RDF_TYPE and object_ in (INSERTION, DELETION):
+                continue
+            beside = self.beside
+            beside["said"] = beside.get("said", 0) + 1
+            key = f"said {predicate}"
+            if key in beside or len(beside) < _PREDICATES:
+                beside[key] = beside.get(key, 0) + 1
 
     def stamped(self, about: Sequence[Triple], name: Term) -> Time | None:
         """As `time` for a graph whose one stamp is an integer, as our own output has it; None for all
