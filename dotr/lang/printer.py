@@ -154,9 +154,10 @@ class _Printer:
                 return [f"ENTAILMENT {name.text}"]
             case syntax.QueryParameter(name, variables):
                 return [f"PARAMETER QUERY {name.text}({', '.join('?' + v.text for v in variables)})"]
-            case syntax.ValueParameter(name, default):
+            case syntax.ValueParameter(name, default, most):
                 value = "" if default is None else f" := {self._value(default)}"
-                return [f"PARAMETER ?{name.text}{value}"]
+                limit = "" if most is None else f" AT MOST {self._value(most)}"
+                return [f"PARAMETER ?{name.text}{value}{limit}"]
             case syntax.ImportSyntax():
                 return self._import(statement)
             case syntax.HoldSyntax():

@@ -20,8 +20,9 @@ from dotr.lang.grammar.parameters import Parameters
 from dotr.lang.grammar.sparql import SparqlParser
 from dotr.lang.grammar.tokens import string_value
 from dotr.lang.grammar.windows import CONTEXTUAL, STATEMENTS, WindowParser
+from dotr.late import replace
 from dotr.source import Source, Span
-from dotr.temporal.durations import UNITS
+from dotr.temporal.durations import UNITS, duration_text
 
 HOLDING: Final = ("LATEST", "FOR")
 """What stands behind the predicates of a HOLD; names everywhere else."""
@@ -148,7 +149,10 @@ class DotrParser:
                     raise self.cursor.fail("none, rdfs or owl2rl")
                 return syntax.EntailmentSyntax(self._windows.word())
             case "PARAMETER":
-                return self._parameter()
+                parameter = self._parameter()
+                if isinstance(parameter, syntax.ValueParameter):
+                    self._check_most(parameter)
+                return parameter
             case "IMPORT":
                 return self._import()
             case "QUERY":
@@ -219,7 +223,36 @@ class DotrParser:
             raise self.cursor.fail("`QUERY Name(…)` or `?name`")
         name = self._windows.variable()
         default = self._value() if self.cursor.accept(":=") else None
-        return syntax.ValueParameter(name, default, self.cursor.since(start))
+        most = None
+        if self.cursor.accept("AT"):
+            self.cursor.expect("MOST", "`MOST`, and a duration")
+            token = self.cursor.token
+            most = self._windows.duration()
+            if token.kind == "var":
+                most = replace(most, name=self.cursor.variable_name(token))
+        return syntax.ValueParameter(name, default, most, self.cursor.since(start))
+
+    def _check_most(self, parameter: syntax.ValueParameter) -> None:
+        """Warn where a value is longer than its declaration allows."""
+        name, most, known = parameter.name.text, parameter.most, self._parameters
+        value = known.durations.get(name)
+        if most is None or value is None or self._windows.symbolic:
+            return
+        if name in known.terms or most.name in known.terms or value.micros <= most.micros:
+            return  # also without a value
+        limit = duration_text(most.micros)
+        other = known.durations.get(most.name)
+        span = value.span
+        if other is not None and (span is None or span.source is self.cursor.source):
+            span = other.span  # which was given, where the value is that of this file
+        self.cursor.found.warning(
+            "D1119",
+            f"`?{name}` is {duration_text(value.micros)}, longer than "
+            + (f"`?{most.name}`, {limit}" if most.name else limit),
+            span,
+            hint=f"`?{name}` is at most {limit}",
+            notes=(f"it is declared so at {parameter.span}, and the head of that file says why",),
+        )
 
     def _value(self) -> syntax.ParameterValue:
         """A term or a duration."""

@@ -191,10 +191,11 @@ class QueryParameter:
 
 @dataclass(frozen=True, slots=True)
 class ValueParameter:
-    """`PARAMETER ?name [:= term or duration]`."""
+    """`PARAMETER ?name [:= term or duration] [AT MOST duration]`."""
 
     name: Name
     default: ParameterValue | None
+    most: Duration | None
     span: Span = field(compare=False, repr=False)
 
 
