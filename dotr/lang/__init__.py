@@ -19,6 +19,7 @@ from dotr.lang.checks.advice import advise
 from dotr.lang.checks.comparisons import check_comparisons
 from dotr.lang.checks.impossible_rules import check_possible
 from dotr.lang.checks.lars_use import check_boxes
+from dotr.lang.checks.repeated_facts import check_repeats
 from dotr.lang.checks.resolve import Resolver
 from dotr.lang.checks.single_choices import check_choices
 from dotr.lang.checks.unrelated_events import check_relations
@@ -37,6 +38,7 @@ CHECKS: Final = (
     check_aggregates,
     check_choices,
     check_possible,
+    check_repeats,
 )
 """What is not wrong but hardly meant: functions of a program whose rules are right, in this order."""
 
