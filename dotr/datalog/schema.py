@@ -228,8 +228,14 @@ def _instances(
         if not instantiable(rule):
             found[rule] = None
             continue
-        for made, _ in instances_of(rule, known, firm):
-            found[made] = None
+        if len(schema) > len(firm):
+            found.update((made, None) for made, _ in instances_of(rule, known, firm))
+            continue
+        now = schema_atoms(rule)
+        for values in solutions(now, known):
+            made = instance(rule, now, values)
+            if made is not None:
+                found[made] = None
     return list(found)
 
 
@@ -252,7 +258,7 @@ def instances_of(
             whole.append((made, over))
         else:
             guarded.append((values, over, made))
-    bare = {made for made, _ in whole}
+    bare = {made for made, _ in whole} if guarded else set()
     for values, over, made in guarded:
         if made not in bare:
             kept = instance(rule, now, values, {triple for triple in over if triple not in firm})

@@ -3,9 +3,9 @@ K(t) what a new deployment over it has.
 
 Place:   run by test_histories.py and `python -m tests.equality`; worlds.py has the schemas and facts.
 Method:  graphs that are held (for a time, until the next value, until deleted) or not, insertions and
-         deletions of facts and axioms. M is what ISTREAM and DSTREAM of all triples add up to. What is stated
-         is kept as a list of statements, as in the literal reading; of some histories the literal reading
-         itself is run, which refuses the same instants.
+         deletions of facts and axioms, rules added and removed from a time on. M is what ISTREAM and DSTREAM
+         of all triples add up to. What is stated is kept as a list of statements, as in the literal reading;
+         of some histories the literal reading itself is run, which refuses the same instants.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from dotr.ir import Program
 from dotr.joins.graph_relations import ALL
 from dotr.lang import load_program
 from dotr.rdf.terms import Triple
-from dotr.reference.lasting import LiteralLasting, LiteralStatements
+from dotr.reference.lasting import LiteralLasting, LiteralStatements, ProgramChange
+from tests.equality.knowledge_bases import RULES
 from tests.equality.worlds import Ontology, between_individuals, closed_by_owlrl, comparable, fact
 
 SECOND = 1_000_000
@@ -46,9 +47,10 @@ RULE Ended DEFINE {{ dotr_x a :Ended }} FROM O := DSTREAM All
 """
 
 
-def program(holds: str) -> Program:
-    text = PROGRAM.format(holds=holds)
-    return load_program(["a.dotr"], lambda path: text if path == "a.dotr" else read_rules_text(path))
+def program(holds: str, rules: str = "") -> Program:
+    known = {"a.dotr": PROGRAM.format(holds=holds), "a.dlog": rules}
+    files = ["a.dotr", "a.dlog"] if rules else ["a.dotr"]
+    return load_program(files, lambda path: known[path] if path in known else read_rules_text(path))
 
 
 class History:
@@ -60,7 +62,9 @@ class History:
         self._axioms = [self._ontology.axiom() for _ in range(random.randint(2, 5))]
         facts = [fact(random) for _ in range(random.randint(0, 4))]
         background = list(dict.fromkeys([triple for axiom in self._axioms for triple in axiom] + facts))
-        holds = random.choice(HOLDS)
+        holds = self._holds = random.choice(HOLDS)
+        self._rules: list[str] = []
+        self._background = background
         self.program = program(holds)
         self.done = [f"seed {seed}", holds, *(f"  {' '.join(triple)} ." for triple in background)]
         engine = random.choice(["maintenance"] * 5 + ["recomputation"])
@@ -78,12 +82,24 @@ class History:
         end = random.randint(3, 8)
         for second in range(1, end + 1):
             time = second * SECOND
+            if random.random() < 0.08:
+                self._other_rules(time)
             messages = self._messages(time) if random.random() < 0.8 else []
             if messages or self.jumps.next() == time:
                 self._instant(time, messages)
                 if random.random() < 0.1 or second == end:
                     self.check(time)
         return self
+
+    def _other_rules(self, time: Time) -> None:
+        """From a time on another rule holds, or one no longer does."""
+        rule = self._random.choice(RULES)
+        self._rules = [one for one in [*self._rules, rule] if one != rule or rule not in self._rules]
+        self.done.append(f"@ {time // SECOND}: rules {self._rules}")
+        self.program = program(self._holds, "\n".join(self._rules))
+        self.jumps.replace(time, self.program, self._background)
+        if self.literal is not None:
+            self.literal.replace(ProgramChange(time, self.program, frozenset(self._background)))
 
     def _messages(self, time: Time) -> list[Message]:
         random = self._random
@@ -153,7 +169,7 @@ class History:
         """M(t)."""
         stated = sorted(self.statements.at(time))
         self.checked += 1
-        if between_individuals(self.lasting):
+        if between_individuals(self.lasting) and not self._rules:
             self._same("M", comparable(self.lasting), closed_by_owlrl(stated))
         fresh = Materialiser(rules_over(self.program, stated), stated, needed={ALL})
         self._same("M", self.lasting, set(fresh.state()))
