@@ -16,7 +16,8 @@ from collections.abc import Callable
 from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, Decimal
 from typing import Any, Final, TypeAlias
 
-from dotr.budget import Overlong
+from dotr.budget import DIGITS, Overlong
+from dotr.rdf.canonical import FRACTION
 from dotr.rdf.values import BEYOND, EXACT, TICKS, Number, Single, single, to_double
 
 Operation: TypeAlias = Callable[[Any, Any], Number | None]
@@ -148,27 +149,28 @@ def _scaled(value: Decimal) -> int:
 
 def _product(a: Decimal, b: Decimal) -> Decimal:
     product = EXACT.multiply(a, b)
-    if product != product.to_integral_value():
-        product = product.quantize(_TICK, ROUND_DOWN, EXACT)
-    return _decimal(product)
+    exponent = product.as_tuple().exponent
+    assert isinstance(exponent, int)
+    return _decimal(product if exponent >= -FRACTION else product.quantize(_TICK, ROUND_DOWN, EXACT))
 
 
 _TICK: Final = Decimal("1E-18")
 
 
 def _integer(value: int) -> int:
-    if -BEYOND < value < BEYOND:
+    if _LEAST < value < BEYOND:
         return value
     raise Overlong
 
 
 def _decimal(value: Decimal) -> Decimal:
-    if -_BEYOND < value < _BEYOND:
+    if _LEAST_DECIMAL < value < _BEYOND_DECIMAL:
         return value
     raise Overlong
 
 
-_BEYOND: Final = Decimal(BEYOND)
+_LEAST: Final = -BEYOND
+_LEAST_DECIMAL, _BEYOND_DECIMAL = Decimal(f"-1E{DIGITS}"), Decimal(f"1E{DIGITS}")
 
 
 def _floating(value: float, kind: type) -> float:

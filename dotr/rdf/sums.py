@@ -163,7 +163,7 @@ class ExactSum:
         if self._has(NoneType):
             return None
         exact = self._integer * _SCALE + self._decimal
-        if -_BEYOND < exact < _BEYOND:
+        if _LEAST < exact < _BEYOND:
             return exact
         raise Overlong
 
@@ -191,6 +191,7 @@ class YearMonth:
 
 
 _BEYOND = BEYOND * _SCALE
+_LEAST = -_BEYOND
 
 
 class _HugeInteger:
