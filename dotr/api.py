@@ -46,6 +46,7 @@ from dotr.io.python_plan import Plan, engine_table
 from dotr.io.python_runs import PairReader
 from dotr.io.tables.mapping import read_mapping
 from dotr.io.term_reading import read_term
+from dotr.io.time_reading import Notes, time_reading
 from dotr.io.timestamps import UNITS
 from dotr.ir import Program
 from dotr.lang import load_program
@@ -66,7 +67,9 @@ class Engine:
 
     `rules`: path of a .dotr file, or several (.dlog too; the paths in them are relative to them), or a
     checked program. `background`: further RDF, as paths or as one graph. `time_unit` ("s", "ms", "us") is
-    what integer times count, `time_path` the property that holds the time of a graph in `feed`. `lateness`:
+    what integer times count, `time_path` the property that holds the time of a graph in `feed`.
+    `sub_microsecond`: digits of times beyond the microsecond are "cut" or "refuse"d; `interval`: of times
+    written `begin/end` the "begin" or "end" is taken, or they are "refuse"d. `lateness`:
     how much out of order the stream may be. `late`: what happens to a graph for a closed instant: "drop"
     (counted), "fail" (DataError D2301), or a function of its time and triples. `max_jump`: how far ahead of
     the last graph the next one may be stamped (else DataError D2106). `on_error`: what happens to documents
@@ -99,6 +102,8 @@ class Engine:
         background: Sequence[str | Path] | GraphLike = (),
         time_unit: str = "s",
         time_path: str | None = None,
+        sub_microsecond: str = "cut",
+        interval: str = "refuse",
         lateness: timedelta | str | None = None,
         late: str | LateGraph = "drop",
         max_jump: timedelta | str | None = None,
@@ -117,7 +122,9 @@ class Engine:
             raise UsageError.of(
                 "D4103", f"`{materialize}` is not a way to materialize", hint="use needed or all"
             )
-        self._options = SourceOptions(unit=UNITS[time_unit])
+        reading = time_reading(sub_microsecond=sub_microsecond, interval=interval)
+        self._options = SourceOptions(unit=UNITS[time_unit], reading=reading)
+        self.times_changed: dict[str, int] = {}
         if time_path is not None:
             self._options = replace(self._options, time_path=f"<{absolute_iri(time_path)}>")
         if base is not None:
@@ -156,6 +163,8 @@ class Engine:
         name: str = "<text>.dotr",
         time_unit: str = "s",
         time_path: str | None = None,
+        sub_microsecond: str = "cut",
+        interval: str = "refuse",
         lateness: timedelta | str | None = None,
         late: str | LateGraph = "drop",
         max_jump: timedelta | str | None = None,
@@ -182,6 +191,8 @@ class Engine:
             background=background,
             time_unit=time_unit,
             time_path=time_path,
+            sub_microsecond=sub_microsecond,
+            interval=interval,
             lateness=lateness,
             late=late,
             max_jump=max_jump,
@@ -343,7 +354,7 @@ class Engine:
     ) -> Events:
         parts = [None if part is None else self._triples(part) for part in (graph, insert, delete)]
         part = message_of(parts[0], parts[1], parts[2], "<text>")
-        time, integer = time_of(at, self._unit)
+        time, integer = self._time(at)
         self._begin(Clock(integer, self._unit))
         return self._events(self.pipeline.push_part(time, part))
 
@@ -391,12 +402,22 @@ class Engine:
 
     def _taken(self, graph: GraphLike, at: int | datetime | str) -> tuple[Time, list[Triple]]:
         """A graph and its stamp as the pipeline takes them. Begins the pipeline if it has not begun."""
-        time, integer = time_of(at, self._unit)
+        time, integer = self._time(at)
         triples = self._triples(graph)
         clock = self.pipeline.clock
         if clock is None or clock.integer is not integer:
             self._begin(Clock(integer, self._unit))
         return time, triples
+
+    def _time(self, at: int | datetime | str) -> tuple[Time, bool]:
+        """The stamp of a graph; what reading it changed is counted."""
+        if type(at) is int and fits(time := at * self._unit):
+            return time, True
+        notes: Notes = set()
+        found = time_of(at, self._unit, self._options.reading, notes)
+        for note in notes:
+            self.times_changed[note] = self.times_changed.get(note, 0) + 1
+        return found
 
     def advance(self, to: int | datetime | str) -> Events:
         """Close everything up to and including `to`; a graph stamped then or earlier is late afterwards.
@@ -412,20 +433,31 @@ class Engine:
         return self._events(self.pipeline.finish())
 
     def feed(
-        self, *sources: str | Path | Any, mapping: str | Path | None = None, time_zone: str = ""
+        self,
+        *sources: str | Path | Any,
+        mapping: str | Path | None = None,
+        time_zone: str = "",
+        ambiguous_time: str = "refuse",
+        nonexistent_time: str = "refuse",
     ) -> Iterator[Event]:
         """Replay files or folders in time order, then finish; yields events as instants close.
 
         `mapping`: the mapping file for tables, which are files, pandas frames or Arrow tables. `time_zone`:
-        for dateTimes without one. Raises DataError, UsageError.
+        for dateTimes without one. `ambiguous_time`: a local time that came twice is the "earlier" or "later"
+        instant, what the order of the rows says ("infer"), or "refuse"d; `nonexistent_time`: one that never
+        came is the instant at which clocks went "forward", or "refuse"d. `times_changed` counts what was
+        changed of times. Raises DataError, UsageError.
         """
-        options = replace(self._options, zone=time_zone)
+        kept = self._options.reading
+        reading = time_reading(kept.finer, ambiguous_time, nonexistent_time, kept.interval)
+        options = replace(self._options, zone=time_zone, reading=reading)
         if mapping is not None:
             options = replace(options, mappings=(read_mapping(str(mapping), self._base),))
         paths = [str(source) for source in sources if isinstance(source, str | Path)]
         source: Sources | FrameSource = Sources(paths, options, self._refusals)
         if len(paths) < len(sources):
             source = self._frames(sources, options)
+        source.extractor.beside = self.times_changed
         for composites in self.replay(source):
             yield from self._events(composites)
 

@@ -122,6 +122,10 @@ def graphs(
     time: str | None = None,
     time_unit: str | None = None,
     time_zone: str = "",
+    sub_microsecond: str = "cut",
+    ambiguous_time: str = "refuse",
+    nonexistent_time: str = "refuse",
+    interval: str = "refuse",
     base: str | None = None,
     on_error: Literal["fail", "skip"] = "fail",
 ) -> DataFrame: ...
@@ -136,6 +140,10 @@ def graphs(
     time: str | None = None,
     time_unit: str | None = None,
     time_zone: str = "",
+    sub_microsecond: str = "cut",
+    ambiguous_time: str = "refuse",
+    nonexistent_time: str = "refuse",
+    interval: str = "refuse",
     base: str | None = None,
     on_error: Literal["keep"],
 ) -> tuple[DataFrame, DataFrame]: ...
@@ -149,6 +157,10 @@ def graphs(
     time: str | None = None,
     time_unit: str | None = None,
     time_zone: str = "",
+    sub_microsecond: str = "cut",
+    ambiguous_time: str = "refuse",
+    nonexistent_time: str = "refuse",
+    interval: str = "refuse",
     base: str | None = None,
     on_error: str = "fail",
 ) -> DataFrame | tuple[DataFrame, DataFrame]:
@@ -157,7 +169,10 @@ def graphs(
     `template`: Turtle with `{column}`, or `mapping`: a mapping file (see the manual, `dotr help data`).
     `time`: the column of the time, with filters if needed (`ts|epoch(ms)`); default: `# time:` of the
     mapping. A column of integers counts `time_unit`s ("s" by default), timestamps and texts are instants;
-    `time_zone` is for local ones. The frame is not read here. A row in error fails the action that reads it;
+    `time_zone` is for local ones, of which `ambiguous_time` ("earlier", "later") and `nonexistent_time`
+    ("forward") say what those are that came twice or never, and `interval` ("begin", "end") which end of
+    `begin/end` is taken; `sub_microsecond="refuse"` refuses what is finer than a microsecond instead of
+    cutting it. The frame is not read here. A row in error fails the action that reads it;
     with `on_error="skip"` it is skipped, with "keep" there are two frames: the log, and the dead letters,
     (letter). Raises DataError D2401, D2402, UsageError D4123.
     """
@@ -170,6 +185,10 @@ def graphs(
         time=time,
         time_unit=time_unit,
         time_zone=time_zone,
+        sub_microsecond=sub_microsecond,
+        ambiguous_time=ambiguous_time,
+        nonexistent_time=nonexistent_time,
+        interval=interval,
         base=base,
         on_error="skip" if on_error == "keep" else on_error,
     )

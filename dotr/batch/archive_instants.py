@@ -38,7 +38,7 @@ def times_of(log: LogListing, pieces: Iterable[Piece]) -> pa.ChunkedArray:
 
 def opened(log: LogListing, path: str) -> ArchiveFile:
     """An archive of the log. Raises DataError."""
-    archive = ArchiveFile(path, log.options.unit)
+    archive = ArchiveFile(path, log.options.unit, finer=log.options.reading.finer)
     if archive.clock != log.clock:
         raise other_time(path)
     return archive

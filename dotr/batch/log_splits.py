@@ -170,8 +170,13 @@ def _splits(
         yield Split(tuple(together))
 
 
+_IN_ORDER = "the order of all its rows says which local times are meant"
+
+
 def _cuts(file: str, size: int, options: SourceOptions) -> Cuts:
-    mapping = options.mapping_for(file)
+    mapping, reading = options.mapping_for(file), options.reading
+    if (reading if mapping is None else mapping.reading(reading)).ambiguous == "infer":
+        return Cuts(why=_IN_ORDER if size >= 2 * SPLIT else "")
     if mapping is not None:
         return table_cuts(file, size, SPLIT, mapping)
     if options.split and format_of(file) in DUMPS:
@@ -273,16 +278,18 @@ class Reading:
 
     def _archive(self, piece: Piece, content: bytes | None) -> Iterator[tuple[Time, str]]:
         try:
-            archive = ArchiveFile(piece.file, self.log.options.unit, content)
+            archive = ArchiveFile(piece.file, self.log.options.unit, content, self.log.options.reading.finer)
             if archive.clock != self.log.clock:
                 raise other_time(piece.file)
             if self._messages:
                 for times, parts, _ in archive.graphs(piece.first, piece.end or None):
                     self.extractor.hit(ARCHIVE_RUNG, len(times))
                     yield from zip(times, map(self._text, parts), strict=True)
-                return
-            for time, graph, place in archive.rows(piece.first, piece.end or None):
-                yield from self.graph(time, graph, place)
+            else:
+                for time, graph, place in archive.rows(piece.first, piece.end or None):
+                    yield from self.graph(time, graph, place)
+            if archive.cut:
+                self.extractor.note(("cut",), piece.file, archive.cut)
         except DataError as error:
             self.refusals.take(error, b"")
 

@@ -54,6 +54,7 @@ from dotr.io.files.reader import FileReader
 from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.files.sources import SourceOptions
 from dotr.io.output_formats import format_of_name, refused
+from dotr.io.time_reading import changes, unchanged
 from dotr.ir.private_rules import needed
 from dotr.lang import load_program
 from dotr.late import replace
@@ -357,7 +358,8 @@ def _summary_as_json(request: Request, report: Report, seconds: float) -> str:
         "refused": len(report.letters),
         "dropped": report.dropped,
         "times": dict(sorted(report.rungs.items())),
-        **({"beside": dict(report.beside)} if report.beside else {}),
+        **({"beside": found} if (found := unchanged(report.beside)) else {}),
+        "changed": changes(report.beside),
         "queries": report.facts(program),
         "seconds": round(seconds, 3),
     }

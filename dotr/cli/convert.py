@@ -85,7 +85,7 @@ def command(
         parts = [f"{render.counted(count, 'graph')} to {what}"]
         if reader.extractor.rungs:
             parts.append("time from " + ", ".join(reader.extractor.rungs))
-        parts += render.beside(reader.extractor.beside)
+        parts += render.beside(reader.extractor.beside, reader.extractor.first)
         if reader.refusals.count:
             parts.append(f"{render.counted(reader.refusals.count, 'document')} refused")
         render.note("; ".join(parts) + f"; {progress.seconds:.1f} s")

@@ -45,6 +45,7 @@ from dotr.io.files.outputs import Output, StreamOutput, is_device, open_output
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.files.sources import SourceOptions
 from dotr.io.output_formats import EVENT_FORMATS
+from dotr.io.time_reading import changes, unchanged
 from dotr.ir import Program
 from dotr.lang import load_program
 from dotr.late import replace
@@ -422,7 +423,8 @@ def summary_as_json(feed: Feed, seconds: float) -> str:
         "late_by_an_end": totals.late_by_an_end,
         "refused": totals.refused,
         "times": dict(feed.rungs),
-        **({"beside": dict(feed.beside)} if feed.beside else {}),
+        **({"beside": found} if (found := unchanged(feed.beside)) else {}),
+        "changed": changes(feed.beside),
         "watermark": time_as_json(feed.pipeline.watermark, clock),
         "commits": totals.commits,
         "first": time_as_json(counters.first, clock),

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import click
 
 from dotr.cli import render
-from dotr.cli.options import size, zone
+from dotr.cli.options import reading_options, size, zone
 from dotr.core.parts import Part, all_triples
 from dotr.errors import UsageError
 from dotr.events import Clock, Message
@@ -26,6 +26,7 @@ from dotr.io.tables.mapping import FORMATS, parse_mapping
 from dotr.io.tables.proposal import SAMPLE, propose
 from dotr.io.tables.samples import sample
 from dotr.io.term_formatting import TermFormatter
+from dotr.io.time_reading import TimeReading
 from dotr.io.timestamps import UNITS
 
 _PREFIX = re.compile(r"^\s*@?prefix\s+([\w.-]*):\s*<([^<>\s]*)>", re.IGNORECASE | re.MULTILINE)
@@ -63,8 +64,16 @@ def new(table: str, zone_: str) -> None:
 )
 @click.option("--time-unit", type=click.Choice(list(UNITS)), default="s", help="What integer times count.")
 @click.option("--max-document", type=size, metavar="SIZE", default=MAX_DOCUMENT, help="As in dotr run.")
+@reading_options
 def check(
-    mapping: str, table: str, rows: int, most: int, zone_: str, time_unit: str, max_document: int
+    mapping: str,
+    table: str,
+    rows: int,
+    most: int,
+    zone_: str,
+    time_unit: str,
+    max_document: int,
+    reading: TimeReading,
 ) -> int:
     """Show the first rows of TABLE as graphs, and count what is refused.
 
@@ -76,7 +85,9 @@ def check(
         listed = ", ".join(parsed.files) or f"tables: {', '.join(FORMATS)}"
         hint = "its line `# files:` or `# format:` says what it is for"
         raise UsageError.of("D4152", f"`{mapping}` is not for `{table}`", label=listed, hint=hint)
-    options = SourceOptions(unit=UNITS[time_unit], zone=zone_, mappings=(parsed,), max_document=max_document)
+    options = SourceOptions(
+        unit=UNITS[time_unit], zone=zone_, reading=reading, mappings=(parsed,), max_document=max_document
+    )
     extractor = options.extractor()
     notation = TermFormatter(dict(_PREFIX.findall(text)))
     refused: Counter[str] = Counter()

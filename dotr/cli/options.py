@@ -18,6 +18,7 @@ from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE
 from dotr.io.files.sources import SourceOptions
 from dotr.io.local_time import TimeError, zone_of
 from dotr.io.output_formats import EVENT_FORMATS
+from dotr.io.time_reading import AMBIGUOUS, FINER, INTERVAL, NONEXISTENT, TimeReading
 from dotr.io.timestamps import UNITS
 from dotr.ir import Program
 from dotr.ir.private_rules import only
@@ -138,6 +139,64 @@ def mapping(path: str) -> TableMapping:
     return read_mapping(path)
 
 
+def finer_option(function: F) -> F:
+    """`--sub-microsecond`."""
+    option = click.option(
+        "--sub-microsecond",
+        type=click.Choice(list(FINER)),
+        default="cut",
+        help="What happens to digits of a time beyond the microsecond (default: cut, and counted).",
+    )
+    return option(function)
+
+
+def interval_option(function: F) -> F:
+    """`--interval`."""
+    option = click.option(
+        "--interval",
+        type=click.Choice(list(INTERVAL)),
+        default="refuse",
+        help="Which end of a time written `begin/end` is taken (default: refuse).",
+    )
+    return option(function)
+
+
+def reading_options(function: F) -> F:
+    """What is done about times that are no instant as they stand, as one argument `reading`."""
+
+    @wraps(function)
+    def with_reading(
+        *,
+        sub_microsecond: str,
+        ambiguous_time: str,
+        nonexistent_time: str,
+        interval: str,
+        **others: Any,
+    ) -> Any:
+        reading = TimeReading(sub_microsecond, ambiguous_time, nonexistent_time, interval)
+        return function(reading=reading, **others)
+
+    options = (
+        click.option(
+            "--ambiguous-time",
+            type=click.Choice(list(AMBIGUOUS)),
+            default="refuse",
+            help="What a local time that came twice is, as clocks went back: the earlier or later instant, or"
+            " what the order of the rows says (default: refuse).",
+        ),
+        click.option(
+            "--nonexistent-time",
+            type=click.Choice(list(NONEXISTENT)),
+            default="refuse",
+            help="What a local time that never came is, as clocks went forward: the instant at which they did"
+            " (default: refuse).",
+        ),
+        finer_option,
+        interval_option,
+    )
+    return _decorated(cast(F, with_reading), options)
+
+
 def source_options(function: F) -> F:
     """How sources are read, as one argument `options`, and `--on-error`."""
 
@@ -148,6 +207,7 @@ def source_options(function: F) -> F:
         time_path: str | None,
         time_unit: str,
         zone: str,
+        reading: TimeReading,
         split: str | None,
         shared: bool,
         mappings: tuple[TableMapping, ...],
@@ -159,6 +219,7 @@ def source_options(function: F) -> F:
             time_path=f"<{time_path}>" if time_path else None,
             unit=UNITS[time_unit],
             zone=zone,
+            reading=reading,
             split=split or "",
             shared=shared,
             mappings=mappings,
@@ -187,6 +248,7 @@ def source_options(function: F) -> F:
             metavar="ZONE",
             help="The zone of dateTimes without one.",
         ),
+        reading_options,
         click.option(
             "--split",
             type=class_or_property,

@@ -12,9 +12,11 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 from typing import TextIO
 
 from dotr.errors import Diagnostic, DotrError, Severity
+from dotr.io.time_reading import told
 
 _COLOURS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "36"}
 _SHOWN = 50
@@ -123,8 +125,10 @@ def by_name(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in counts.items() if count)
 
 
-def beside(found: Mapping[str, int]) -> list[str]:
-    """What was read and is in no graph, as parts of a summary; none where there was nothing."""
+def beside(found: Mapping[str, int], first: Mapping[str, str] = MappingProxyType({})) -> list[str]:
+    """What was read and is in no graph, and what reading changed, as parts of a summary; none where there was
+    nothing. `first`: where a change was made first.
+    """
     parts = []
     if found.get("all"):
         shared = f", {found['shared']:,} of them shared (--with-shared)" if found.get("shared") else ""
@@ -133,7 +137,7 @@ def beside(found: Mapping[str, int]) -> list[str]:
         named = {key.removeprefix("said "): count for key, count in found.items() if key.startswith("said ")}
         said = counted(found["said"], "triple")
         parts.append(f"{said} about graphs, in a default graph, left out ({by_name(named)})")
-    return parts
+    return [*parts, *told(found, first)]
 
 
 def left_out(counts: Mapping[str, int]) -> str:

@@ -48,6 +48,7 @@ from dotr.io.files.sources import Mark, Sources, TimedGraph, live, resolve
 from dotr.io.graphs import GraphRun, SourceOptions
 from dotr.io.lineage import Lineage, with_places
 from dotr.io.output_formats import EVENT_FORMATS, NEVER_PACKED, format_of_name, packing_of, refused
+from dotr.io.time_reading import changes, unchanged
 from dotr.ir import Program
 from dotr.ir.private_rules import needed
 from dotr.lang import load_program
@@ -342,7 +343,8 @@ class Replay:
             "refused": sources.refusals.count,
             "dropped": counters.dropped,
             "times": dict(sources.extractor.rungs),
-            **({"beside": dict(sources.extractor.beside)} if sources.extractor.beside else {}),
+            **({"beside": found} if (found := unchanged(sources.extractor.beside)) else {}),
+            "changed": changes(sources.extractor.beside),
             "queries": counters.streams,
             "seconds": round(seconds, 3),
         }
@@ -462,7 +464,7 @@ class Replay:
         ]
         if sources.extractor.rungs:
             parts.append("time from " + ", ".join(sources.extractor.rungs))
-        parts += render.beside(sources.extractor.beside)
+        parts += render.beside(sources.extractor.beside, sources.extractor.first)
         if counters.late:
             parts.append(f"{counters.late:,} late")
         if sources.refusals.count:

@@ -21,6 +21,8 @@ from dotr.cli import render
 from dotr.cli.options import (
     event_options,
     events_wanted,
+    finer_option,
+    interval_option,
     jump_option,
     micros,
     number,
@@ -33,6 +35,7 @@ from dotr.events import Clock
 from dotr.io.files.background_documents import read_background
 from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.files.sources import SourceOptions
+from dotr.io.time_reading import TimeReading
 from dotr.io.timestamps import UNITS
 from dotr.ir.private_rules import needed
 from dotr.lang import load_program
@@ -114,6 +117,8 @@ _PLACES = {"files": ("DIR",), "kafka": ("SERVERS", "TOPIC"), "rate": ()}
 @click.option(
     "--time-unit", type=click.Choice(list(UNITS)), default="s", help="What integer times count (default: s)."
 )
+@finer_option
+@interval_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress line, no summary.")
 @jump_option
 @event_options
@@ -136,6 +141,8 @@ def command(
     more_rules: tuple[str, ...],
     time_path: str | None,
     time_unit: str,
+    sub_microsecond: str,
+    interval: str,
     quiet: bool,
     max_jump: int | None,
     only_: tuple[str, ...],
@@ -164,7 +171,11 @@ def command(
     triples = read_background([*program.background, *background], named=program.named)
     deployment = Deployment(program, triples, Settings(budget=BUDGET))
     options = StreamOptions(format_, lateness, late, on_error, max_jump)
-    given = SourceOptions(time_path=f"<{time_path}>" if time_path else None, unit=UNITS[time_unit])
+    given = SourceOptions(
+        time_path=f"<{time_path}>" if time_path else None,
+        unit=UNITS[time_unit],
+        reading=TimeReading(sub_microsecond, interval=interval),
+    )
     progress = Progress(not quiet and sys.stderr.isatty())
     trigger = (once, None if every is None else every / 1e6)
     wanted = _Wanted(source, places, given, options, most, mode)

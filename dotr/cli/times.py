@@ -17,6 +17,7 @@ from dotr.events import Clock
 from dotr.io.files.sources import resolve
 from dotr.io.graphs import SourceOptions
 from dotr.io.likely_times import LikelyTime
+from dotr.io.time_reading import changes, told
 from dotr.io.time_survey import Disorder, TimeSurvey, survey_times
 from dotr.temporal.durations import duration_text
 
@@ -65,6 +66,7 @@ def as_json(survey: TimeSurvey) -> dict[str, Any]:
         for one in survey.likely
     ]
     head: dict[str, Any] = {"files": survey.files, "graphs": survey.graphs, "found": dict(survey.rungs)}
+    head["changed"] = changes(survey.beside)
     clock = survey.clock
     if survey.graphs and clock is not None:
         first, last = survey.range()
@@ -116,6 +118,8 @@ def _times(survey: TimeSurvey, clock: Clock) -> Iterator[str]:
     distinct, most = survey.instants()
     median, gaps = survey.steps()
     yield "found in   " + ", ".join(f"{rung} ({count:,})" for rung, count in survey.rungs.items())
+    for changed in told(survey.beside, survey.first):
+        yield f"changed    {changed}"
     yield f"range      {clock.text(first)} to {clock.text(last)} ({duration_text(last - first)})"
     shared = f", up to {most:,} graphs at one" if most > 1 else ""
     yield f"instants   {distinct:,} different{shared}"

@@ -16,6 +16,7 @@ from dotr.events import Clock, Time
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE
 from dotr.io.decode.quads import WHOLE
 from dotr.io.tables.names import mapping_for
+from dotr.io.time_reading import EXACT, TimeReading
 from dotr.io.timestamps import UNITS, TimestampExtractor
 from dotr.late import dataclass
 from dotr.rdf.terms import Term
@@ -49,6 +50,9 @@ class Bookmark(NamedTuple):
 
 
 START = Bookmark("byte", 0)
+
+BEGUN = "\x1f"
+"""What parts `carried` from the repeated hours in which reading stands (files/repeated_hours.py)."""
 
 
 class TimedGraph(NamedTuple):
@@ -155,6 +159,8 @@ class SourceOptions:
     whole: int = WHOLE
     zone: str = ""
     """The zone of dateTimes that say none; "" refuses them."""
+    reading: TimeReading = EXACT
+    """What is done about times that are no instant as they stand."""
     mappings: tuple[TableMapping, ...] = ()
     """What makes graphs of the rows of tables; the first that is for a file is taken."""
     split: Term = ""
@@ -172,4 +178,6 @@ class SourceOptions:
 
     def extractor(self, clock: Clock | None = None) -> TimestampExtractor:
         """What finds the times of one run's graphs. Raises TimeError D2110."""
-        return TimestampExtractor(self.time_path, self.unit, self.base, clock, zone=self.zone)
+        return TimestampExtractor(
+            self.time_path, self.unit, self.base, clock, zone=self.zone, reading=self.reading
+        )

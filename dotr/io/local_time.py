@@ -2,7 +2,8 @@
 
 Place:   under timestamps.py and the templates of tables; the option `--time-zone` names a zone here.
 Method:  a local time is tried with both folds of PEP 495. The offsets are equal for nearly all times; where
-         they differ the local time came twice (clocks went back), or never (they went forward).
+         they differ the local time came twice (clocks went back), or never (they went forward): what it is
+         then is a choice of the run (time_reading.py).
 Why not: the zone files of the machine: they differ from machine to machine, and so would events.
 Bad input: D2108 a local time that came twice · D2109 one that never came · D2110 no such zone.
 """
@@ -14,6 +15,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from dotr.events import Time
+from dotr.io.time_reading import EXACT, Notes, TimeReading
 from dotr.lang.grammar.base import nearest
 from dotr.late import regex
 from dotr.rdf.memo import Memo
@@ -33,6 +35,16 @@ class TimeError(ValueError):
     def __init__(self, code: str, message: str, hint: str) -> None:
         super().__init__(message)
         self.code, self.message, self.hint = code, message, hint
+
+
+class RepeatedTimeError(TimeError):
+    """A local time that came twice, where the order of the rows says which one it is. `local`: it, as if it
+    were UTC.
+    """
+
+    def __init__(self, twice: TimeError, local: Time) -> None:
+        super().__init__(twice.code, twice.message, twice.hint)
+        self.local = local
 
 
 @lru_cache(maxsize=64)
@@ -66,15 +78,18 @@ def _names() -> tuple[str, ...]:
     return tuple(_database().joinpath("zones").read_text("utf-8").split())
 
 
-def to_instant(local: Time, zone: tzinfo, text: str) -> Time:
+def to_instant(
+    local: Time, zone: tzinfo, text: str, reading: TimeReading = EXACT, notes: Notes | None = None
+) -> Time:
     """Microseconds since 1970 in UTC of a local time, which is given as if it were UTC.
 
-    `text` is how the data write it. Raises TimeError D2108, D2109, and D2105 outside the years 1 to 9999.
+    `text` is how the data write it. Raises TimeError D2108, D2109 where `reading` refuses such times, and
+    D2105 outside the years 1 to 9999; RepeatedTimeError where it infers.
     """
     offset = _hours[zone, local // _HOUR]
     if offset is not None:
         return local - offset
-    return _exactly(local, zone, text)
+    return _exactly(local, zone, text, reading, notes)
 
 
 def _offset_of_hour(key: tuple[tzinfo, int]) -> int | None:
@@ -95,7 +110,7 @@ _HOUR = 3_600_000_000
 _hours: Memo[tuple[tzinfo, int], int | None] = Memo(_offset_of_hour, limit=1 << 12)
 
 
-def _exactly(local: Time, zone: tzinfo, text: str) -> Time:
+def _exactly(local: Time, zone: tzinfo, text: str, reading: TimeReading, notes: Notes | None) -> Time:
     try:
         naive = _EPOCH + timedelta(microseconds=local)
         first = naive.replace(tzinfo=zone).utcoffset()
@@ -106,17 +121,48 @@ def _exactly(local: Time, zone: tzinfo, text: str) -> Time:
     assert second is not None, "zones know their offsets"
     if first == second:
         return local - first // _MICROSECOND
+    chosen = reading.ambiguous if first > second else reading.nonexistent
+    if chosen in ("earlier", "later", "forward"):
+        if notes is not None:
+            notes.add(chosen)
+        if chosen == "forward":
+            return _change(local - first // _MICROSECOND, local - second // _MICROSECOND, zone)
+        return local - (first if chosen == "earlier" else second) // _MICROSECOND
     if first > second:
-        raise TimeError(
+        option = "say which one it is: --ambiguous-time earlier, later, or infer (by the order of the rows)"
+        if chosen != "refuse":
+            option = "the order of the rows does not say which one it is: --ambiguous-time earlier, or later"
+        twice = TimeError(
             "D2108",
             f"`{text}` came twice in {zone}: clocks went back",
-            f"write its offset: {_signed(first)} before the change, {_signed(second)} after it",
+            f"{option}; or write its offset: {_signed(first)} before the change, {_signed(second)} after it",
         )
+        raise RepeatedTimeError(twice, local) if chosen == "infer" else twice
     raise TimeError(
         "D2109",
         f"`{text}` never came in {zone}: clocks went forward",
-        "check the zone, or write times with their offset",
+        "check the zone, or write times with their offset; --nonexistent-time forward takes the instant at "
+        "which clocks went forward",
     )
+
+
+def _change(one: Time, other: Time, zone: tzinfo) -> Time:
+    """The instant at which clocks went forward: the only change of the offset between two instants, which
+    lie on either side of it or at it.
+    """
+    low, high = min(one, other), max(one, other)
+    before = _offset_at(low, zone)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _offset_at(middle, zone) == before:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def _offset_at(time: Time, zone: tzinfo) -> timedelta | None:
+    return (_EPOCH.replace(tzinfo=UTC) + timedelta(microseconds=time)).astimezone(zone).utcoffset()
 
 
 def _signed(offset: timedelta) -> str:

@@ -18,7 +18,8 @@ from dotr.errors import DataError, DotrError, UsageError
 from dotr.events import Clock, Message, Time
 from dotr.io.error_policy import ErrorPolicy
 from dotr.io.python_graphs import IRI
-from dotr.io.timestamps import TimeError, parse_datetime
+from dotr.io.time_reading import EXACT, Notes, TimeReading
+from dotr.io.timestamps import TimeError, parse_datetime, too_fine
 from dotr.temporal.durations import duration as parse_duration
 
 _LEAST, _MOST = -(2**63), 2**63
@@ -54,8 +55,11 @@ def fits(time: Time) -> bool:
     return _LEAST <= time < _MOST
 
 
-def time_of(at: int | datetime | str, unit: int) -> tuple[Time, bool]:
-    """A stamp in microseconds, and whether it was a number, which counts `unit` µs.
+def time_of(
+    at: int | datetime | str, unit: int, reading: TimeReading = EXACT, notes: Notes | None = None
+) -> tuple[Time, bool]:
+    """A stamp in microseconds, and whether it was a number, which counts `unit` µs; what `reading` changed is
+    added to `notes`.
 
     Raises UsageError D4104 for what is not a time, DataError D2103 without a zone, D2105 beyond 64 bits, and
     what `parse_datetime` says.
@@ -69,11 +73,20 @@ def time_of(at: int | datetime | str, unit: int) -> tuple[Time, bool]:
     if isinstance(at, datetime):
         if at.tzinfo is None:
             raise DataError.of("D2103", f"`{at.isoformat()}` has no time zone", hint="use an aware datetime")
+        if getattr(at, "nanosecond", 0):  # of pandas
+            if reading.finer == "refuse":
+                raise _refused(too_fine(at.isoformat()))
+            if notes is not None:
+                notes.add("cut")
         return (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1), False
     try:
-        return _fitting(parse_datetime(at), at), False
+        return _fitting(parse_datetime(at, None, reading, notes), at), False
     except TimeError as error:
-        raise DataError.of(error.code, error.message, hint=error.hint) from None
+        raise _refused(error) from None
+
+
+def _refused(error: TimeError) -> DataError:
+    return DataError.of(error.code, error.message, hint=error.hint)
 
 
 def _fitting(time: Time, at: object) -> Time:

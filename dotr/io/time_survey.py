@@ -62,6 +62,8 @@ class TimeSurvey:
     files: int = 0
     clock: Clock | None = None
     rungs: dict[str, int] = field(default_factory=dict)
+    beside: dict[str, int] = field(default_factory=dict)
+    first: dict[str, str] = field(default_factory=dict)
     times: array[int] = field(default_factory=lambda: array("q"))
     refused: Counter[str] = field(default_factory=Counter)
     first_errors: dict[str, DataError] = field(default_factory=dict)
@@ -118,7 +120,7 @@ def survey_times(files: Sequence[str], options: SourceOptions) -> TimeSurvey:
     """Read all files for their times. Raises DataError for a file that is not there or not known."""
     survey = TimeSurvey()
     extractor = options.extractor()
-    survey.rungs = extractor.rungs
+    survey.rungs, survey.beside, survey.first = extractor.rungs, extractor.beside, extractor.first
     looked: list[Triple] = []
     count = 0
     for file in files:

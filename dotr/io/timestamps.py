@@ -4,8 +4,8 @@ Place:   called by every reader of sources.py; knows terms and names, no files.
 Method:  first hit wins (cli.md, "Sources"): `--time-path` · the line's own time · prov:generatedAtTime of
          the graph name or of `<>` · the one distinct value of five usual properties · the file name · error
          D2101.
-Why not: datetime.fromisoformat: it knows no fraction beyond a microsecond, no 24:00:00, and forgives too
-         much.
+Why not: datetime.fromisoformat: it knows no 24:00:00, says nothing of the digits that it cuts off, and
+         forgives too much.
 Bad input: D2101 no time · D2102 two kinds of time in one run · D2103 no zone · D2104 several times · D2105 no
          timestamp at all.
 """
@@ -14,19 +14,20 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from datetime import date, tzinfo
 from os.path import basename
-from typing import Any
+from typing import Any, TypeVar
 
 from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Time
 from dotr.io.decode.compression import plain_name
-from dotr.io.local_time import TimeError, to_instant, zone_of
+from dotr.io.local_time import RepeatedTimeError, TimeError, to_instant, zone_of
 from dotr.io.message_parts import DELETION, INSERTION
+from dotr.io.time_reading import EXACT, Notes, TimeReading
 from dotr.lang.grammar.base import WELL_KNOWN
-from dotr.late import dataclass, regex
+from dotr.late import dataclass, regex, replace
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import (
     PROV_GENERATED_AT_TIME,
@@ -34,6 +35,7 @@ from dotr.rdf.terms import (
     XSD,
     XSD_DATETIME,
     XSD_INTEGER,
+    XSD_STRING,
     Term,
     Triple,
     is_literal,
@@ -50,6 +52,8 @@ __all__ = [
     "parse_text",
     "time_in_name",
 ]
+
+T = TypeVar("T")
 
 UNITS = {"s": 1_000_000, "ms": 1000, "us": 1}
 """`--time-unit`: microseconds of one unit of integer time."""
@@ -73,11 +77,13 @@ _ALIASES: dict[Term, Term] = {
 TIMELY = frozenset({PROV_GENERATED_AT_TIME, *USUAL_PROPERTIES, *_ALIASES})
 
 _INTEGER = regex(r"[+-]?[0-9]{1,30}")
+_MOMENT = r"-?[0-9]{4,}-[0-9]{2}-[0-9]{2}T[0-9:.-]{6,}(?:Z|[+-][0-9]{2}[:-]?[0-9]{2})?"
 _DATETIME = regex(
     r"(?P<year>-?[0-9]{4,})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
     r"T(?P<hour>[0-9]{2})[:-](?P<minute>[0-9]{2})[:-](?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]+))?"
     r"(?P<zone>Z|[+-][0-9]{2}[:-]?[0-9]{2})?"
 )
+_INTERVAL = regex(rf"{_MOMENT}/{_MOMENT}")
 _LIKE_A_TIME = regex(r'"(?:[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:|[0-9]{10}(?:[0-9]{3}){0,2}")')
 _DATE_ALONE = regex(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _ZONE = regex(r"(?:Z|[+-][0-9]{2}:[0-9]{2})?")
@@ -87,6 +93,14 @@ _DAY = 86_400_000_000
 
 
 XSD_DATE = XSD + "date"
+_WHOLE_NUMBERS = frozenset(
+    XSD + name
+    for name in (
+        *("long", "int", "short", "byte", "nonNegativeInteger", "positiveInteger"),
+        *("unsignedLong", "unsignedInt", "unsignedShort", "unsignedByte"),
+        *("nonPositiveInteger", "negativeInteger"),
+    )
+)
 _INTEGER_TAIL = f'"^^<{XSD_INTEGER}>'
 _DATETIME_TAIL = f'"^^<{XSD_DATETIME}>'
 _INTEGERS = regex(rf'(?:"[0-9]{{1,11}}"\^\^<{re.escape(XSD_INTEGER)}>(?:\n|\Z))*+')
@@ -94,18 +108,23 @@ _MINUTE = regex(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?!24)[0-9]{2}:[0-9]{2}")
 _SECONDS = {f"{second:02}Z": second * 1_000_000 for second in range(60)}
 
 
-def parse_datetime(text: str, local: tzinfo | None = None) -> Time:
-    """An xsd:dateTime with a zone as microseconds since 1970-01-01T00:00:00Z, exactly.
+def parse_datetime(
+    text: str, local: tzinfo | None = None, reading: TimeReading = EXACT, notes: Notes | None = None
+) -> Time:
+    """An xsd:dateTime with a zone as microseconds since 1970-01-01T00:00:00Z.
 
-    Also takes the form of file names, `-` for `:`. `local` is the zone of those that say none. Raises
-    TimeError: D2103 without a zone, D2105 for what is not a dateTime, is finer than a microsecond, or lies
-    outside the years 1 to 9999; D2108, D2109 as to_instant.
+    Also takes the form of file names, `-` for `:`. `local` is the zone of those that say none. Finer digits
+    are cut off, which is towards the past. What was changed, as `reading` has it, is added to `notes`. Raises
+    TimeError: D2103 without a zone, D2105 for what is not a dateTime, lies outside the years 1 to 9999, or is
+    refused by `reading`; D2108, D2109 as to_instant.
     """
     plain = _plain_datetime(text)
     if plain is not None:
         return plain
     found = _DATETIME.fullmatch(text)
     if found is None:
+        if _INTERVAL.fullmatch(text):
+            return _of_interval(text, local, reading, notes)
         if _DATE_ALONE.fullmatch(text[:10]) and _ZONE.fullmatch(text[10:]):
             raise _a_day(text)
         raise TimeError("D2105", f"`{text}` is not a timestamp", "write 2026-01-01T08:00:12Z, or an integer")
@@ -116,8 +135,9 @@ def parse_datetime(text: str, local: tzinfo | None = None) -> Time:
     if zone is None and local is None:
         hint = f"write {text}Z if it is UTC, or say which zone it is in: --time-zone Europe/Berlin"
         raise TimeError("D2103", f"`{text}` has no time zone", hint)
-    if fraction[6:].strip("0"):
-        raise TimeError("D2105", f"`{text}` is finer than a microsecond", "round it where it is written")
+    finer = bool(fraction[6:].strip("0"))
+    if finer and reading.finer == "refuse":
+        raise too_fine(text)
     micros = int(fraction[:6].ljust(6, "0"))
     shift = 0
     if zone is not None and zone != "Z":
@@ -125,7 +145,7 @@ def parse_datetime(text: str, local: tzinfo | None = None) -> Time:
         shift = (shift_hours * 60 + shift_minutes) * (-1 if zone[0] == "-" else 1)
         if shift_minutes > 59 or abs(shift) > 14 * 60:
             raise TimeError("D2105", f"`{text}` has a zone beyond 14:00", "check the zone")
-    midnight = hour == 24 and minute == second == micros == 0
+    midnight = hour == 24 and minute == second == micros == 0 and not finer
     if minute > 59 or second > 59 or (hour > 23 and not midnight):
         raise TimeError(
             "D2105", f"`{text}` is not a time of day", "hours go to 23, minutes and seconds to 59"
@@ -136,9 +156,38 @@ def parse_datetime(text: str, local: tzinfo | None = None) -> Time:
         raise TimeError("D2105", f"`{text}` is not a day: {error}", "years go from 0001 to 9999") from None
     time = days * _DAY + ((hour * 60 + minute - shift) * 60 + second) * 1_000_000 + micros
     if zone is None and local is not None:
-        time = to_instant(time, local, text)
+        time = to_instant(time, local, text, reading, notes)
     if not _FIRST <= time <= _FINAL:
         raise TimeError("D2105", f"`{text}` lies outside the years 1 to 9999 of UTC", "check the year")
+    if finer and notes is not None:
+        notes.add("cut")
+    return time
+
+
+def too_fine(text: str) -> TimeError:
+    """A time with digits that time in microseconds does not hold, which are not to be cut off."""
+    return TimeError(
+        "D2105",
+        f"`{text}` is finer than a microsecond",
+        "round it where it is written, or let it be cut: --sub-microsecond cut",
+    )
+
+
+def _of_interval(text: str, local: tzinfo | None, reading: TimeReading, notes: Notes | None) -> Time:
+    """The beginning or the end of `begin/end`, which both are instants."""
+    if reading.interval == "refuse":
+        raise TimeError(
+            "D2105",
+            f"`{text}` is an interval, not an instant",
+            "say which of its ends is the time: --interval begin, or --interval end",
+        )
+    times: list[tuple[Time, Notes]] = []
+    for part in text.split("/"):
+        changed: Notes = set()
+        times.append((parse_datetime(part, local, reading, changed), changed))
+    time, changed = times[0 if reading.interval == "begin" else 1]
+    if notes is not None:
+        notes |= changed
     return time
 
 
@@ -211,15 +260,31 @@ _LONG = 40
 """Characters of an integer that is no time, however many zeros it begins with."""
 
 
-def parse_text(text: str, unit: int, local: tzinfo | None = None) -> tuple[Time, bool]:
+def parse_text(
+    text: str,
+    unit: int,
+    local: tzinfo | None = None,
+    reading: TimeReading = EXACT,
+    notes: Notes | None = None,
+) -> tuple[Time, bool]:
     """A timestamp written as bare text: (microseconds, whether it is an integer). Raises TimeError."""
     if _INTEGER.fullmatch(text):
         return parse_integer(text, unit), True
-    return parse_datetime(text, local), False
+    return parse_datetime(text, local, reading, notes), False
 
 
-def parse_term(term: Term, unit: int, local: tzinfo | None = None) -> tuple[Time, bool]:
-    """A timestamp literal: (microseconds, whether it is an integer). Raises TimeError."""
+def parse_term(
+    term: Term,
+    unit: int,
+    local: tzinfo | None = None,
+    reading: TimeReading = EXACT,
+    notes: Notes | None = None,
+    named: bool = False,
+) -> tuple[Time, bool]:
+    """A timestamp literal: (microseconds, whether it is an integer). Raises TimeError.
+
+    `named`: the user says that it is one, so what a string or a datatype of one's own writes is read, too.
+    """
     if term.endswith(_INTEGER_TAIL):
         digits = term[1 : -len(_INTEGER_TAIL)]
         if len(digits) < 12 and digits.isdigit() and digits.isascii():
@@ -230,19 +295,33 @@ def parse_term(term: Term, unit: int, local: tzinfo | None = None) -> tuple[Time
             return time, False
     if not is_literal(term):
         raise TimeError("D2105", f"{term} is not a literal", "a time is an xsd:dateTime or an xsd:integer")
-    lexical, datatype, _language = literal_parts(term)
+    lexical, datatype, language = literal_parts(term)
     if datatype == XSD_INTEGER and _INTEGER.fullmatch(lexical):
         return parse_integer(lexical, unit), True
     if datatype in (XSD_DATETIME, XSD_DATETIME + "Stamp"):
-        return parse_datetime(lexical, local), False
+        return parse_datetime(lexical, local, reading, notes), False
     if datatype == XSD_DATE and _DATE_ALONE.fullmatch(lexical[:10]):
         raise _a_day(lexical)
-    raise TimeError(
-        "D2105", f"{term} is not a timestamp", "a time is an xsd:dateTime with a zone, or an xsd:integer"
-    )
+    if named and datatype in _WHOLE_NUMBERS and _INTEGER.fullmatch(lexical):
+        return parse_integer(lexical, unit), True
+    own = not language and (datatype == XSD_STRING or not datatype.startswith(XSD))
+    if own and (named or (reading.interval != "refuse" and _INTERVAL.fullmatch(lexical))):
+        return parse_text(lexical, unit, local, reading, notes)
+    hint = "a time is an xsd:dateTime with a zone, or an xsd:integer"
+    if own and _INTERVAL.fullmatch(lexical):
+        hint = "say which of its ends is the time: --interval begin, or --interval end"
+    elif own and (_DATETIME.fullmatch(lexical) or _INTEGER.fullmatch(lexical)):
+        hint += "; a string, or a datatype of one's own, is one where --time-path names its property"
+    raise TimeError("D2105", f"{term} is not a timestamp", hint)
 
 
-def time_in_name(name: str, unit: int, local: tzinfo | None = None) -> tuple[Time, bool] | None:
+def time_in_name(
+    name: str,
+    unit: int,
+    local: tzinfo | None = None,
+    reading: TimeReading = EXACT,
+    notes: Notes | None = None,
+) -> tuple[Time, bool] | None:
     """The time that a file name carries (`12.ttl`, `smoke@12.ttl`, `2026-01-01T08-00-12Z.ttl`), or None.
 
     Raises TimeError for a dateTime without a zone and for one that does not exist.
@@ -253,12 +332,27 @@ def time_in_name(name: str, unit: int, local: tzinfo | None = None) -> tuple[Tim
     if _INTEGER.fullmatch(stem):
         return parse_integer(stem, unit), True
     if _DATETIME.fullmatch(stem):
-        return parse_datetime(stem, local), False
+        return parse_datetime(stem, local, reading, notes), False
     return None
 
 
 _PREDICATES = 8
 """Entries of `beside` from which on no further predicate is counted by itself."""
+
+
+class UndecidedTimeError(DataError):
+    """A local time that came twice, which the order of the rows decides. `local`: it, as if it were UTC."""
+
+    local: Time = 0
+
+
+def _refused(error: TimeError, place: str) -> DataError:
+    """What is wrong with the time of a graph."""
+    if not isinstance(error, RepeatedTimeError):
+        return DataError.of(error.code, error.message, place=place, hint=error.hint)
+    undecided = UndecidedTimeError.of(error.code, error.message, place=place, hint=error.hint)
+    undecided.local = error.local
+    return undecided
 
 
 @dataclass(slots=True)
@@ -276,11 +370,16 @@ class TimestampExtractor:
     beside: dict[str, int] = field(default_factory=dict)
     """What is in no graph. Subjects of dumps that are in none of the graphs these were taken apart into:
     "all" of them, and those that are "shared". "said": triples that a default graph says about graph names
-    and that are no stamps; "said <p>": those of a predicate, of the first few.
+    and that are no stamps; "said <p>": those of a predicate, of the first few. Beside these, what
+    reading changed, by the words of time_reading.py.
     """
     zone: str = ""
     """The zone of dateTimes that say none; "" refuses them."""
+    reading: TimeReading = EXACT
+    first: dict[str, str] = field(default_factory=dict)
+    """Where each change was made first."""
     _local: tzinfo | None = field(default=None, init=False)
+    _notes: Notes = field(default_factory=set, init=False)
 
     def __post_init__(self) -> None:
         self._local = zone_of(self.zone) if self.zone else None
@@ -302,7 +401,11 @@ class TimestampExtractor:
         try:
             rung, time, integer = self._find(triples, file, own, about, names, place)
         except TimeError as error:
-            raise DataError.of(error.code, error.message, place=place, hint=error.hint) from None
+            self._notes.clear()
+            raise _refused(error, place) from None
+        if self._notes:
+            self.note(self._notes, place)
+            self._notes.clear()
         clock = self.clock
         if clock is None or clock.integer is not integer:
             self.accept(integer, place)
@@ -388,6 +491,23 @@ class TimestampExtractor:
         """Count that times were found there."""
         self.rungs[rung] = self.rungs.get(rung, 0) + count
 
+    def taking(self, word: str, read: Callable[[], T]) -> T:
+        """What `read` gives while a local time that came twice is the `earlier` or `later` one, or refused as
+        `undecided`.
+        """
+        kept = self.reading
+        self.reading = replace(kept, ambiguous=word)
+        try:
+            return read()
+        finally:
+            self.reading = kept
+
+    def note(self, notes: Iterable[str], place: str, count: int = 1) -> None:
+        """Count what reading the times of so many graphs, the first of them at `place`, changed."""
+        for note in notes:
+            self.beside[note] = self.beside.get(note, 0) + count
+            self.first.setdefault(note, place)
+
     def accept(self, integer: bool, place: str) -> None:
         """Fix the kind of time, or raise DataError D2102 when it is not the kind of the graphs before."""
         if self.clock is None:
@@ -415,19 +535,19 @@ class TimestampExtractor:
         if path is not None:
             values = [o for _s, p, o in (*about, *triples) if p == path]
             if values:
-                return (f"--time-path {path}", *self._one(values, "--time-path", place))
+                return (f"--time-path {path}", *self._one(values, "--time-path", place, named=True))
         if own is not None:
             rung, text = own
             if isinstance(text, int):
                 return rung, parse_integer(text, self.unit), True
-            return (rung, *parse_text(text, self.unit, self._local))
+            return (rung, *parse_text(text, self.unit, self._local, self.reading, self._notes))
         timely = [t for t in triples if t[1] in TIMELY]
         if about:
             timely = [t for t in about if t[1] in TIMELY] + timely
         elif len(timely) == 1:
             _s, property_, value = timely[0]
             if property_ in USUAL_PROPERTIES and value[0] == '"':
-                time, integer = parse_term(value, self.unit, self._local)
+                time, integer = self._read(value)
                 return USUAL_PROPERTIES[property_], time, integer
         looked: list[str] = []
         several: list[tuple[str, list[Term]]] = []
@@ -438,13 +558,13 @@ class TimestampExtractor:
                 return ("prov:generatedAtTime", *self._one(values, "prov:generatedAtTime", place))
             for iri, short in USUAL_PROPERTIES.items():
                 values = [o for _s, p, o in timely if (p == iri or _ALIASES.get(p) == iri) and o[0] == '"']
-                times = {parse_term(value, self.unit, self._local) for value in values}
+                times = {self._read(value) for value in values}
                 if len(times) == 1:
                     return (short, *times.pop())
                 if times:
                     several.append((short, values))
                 looked.append(f"{short}: {len(times)} different times" if times else f"{short}: none")
-        named = time_in_name(file, self.unit, self._local)
+        named = time_in_name(file, self.unit, self._local, self.reading, self._notes)
         if named is not None:
             return ("file name", *named)
         if several:
@@ -454,9 +574,14 @@ class TimestampExtractor:
         raise DataError(self._missing(looked, file, place, (*about, *triples)))
 
     def _one(
-        self, values: Iterable[Term], what: str, place: str, triples: Sequence[Triple] = ()
+        self,
+        values: Iterable[Term],
+        what: str,
+        place: str,
+        triples: Sequence[Triple] = (),
+        named: bool = False,
     ) -> tuple[Time, bool]:
-        times = {parse_term(value, self.unit, self._local) for value in values}
+        times = {self._read(value, named) for value in values}
         if len(times) > 1:
             raise DataError.of(
                 "D2104",
@@ -467,6 +592,9 @@ class TimestampExtractor:
                 or "a graph holds at one instant: write a graph for each, with its own time",
             )
         return times.pop()
+
+    def _read(self, value: Term, named: bool = False) -> tuple[Time, bool]:
+        return parse_term(value, self.unit, self._local, self.reading, self._notes, named)
 
     def _missing(self, looked: list[str], file: str, place: str, triples: Sequence[Triple]) -> Diagnostic:
         likely = _likely_times(triples)

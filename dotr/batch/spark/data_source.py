@@ -4,8 +4,9 @@ Place:   registered by `dotr.spark.register`; reads like the batch, by log_split
 Method:  columns `time` (bigint in the log's unit, or timestamp) and `graph` (N-Triples). Splits are those of
          a batch. The writer takes the same columns, and `id` if graphs have names (events do); each task
          writes its own file, which is renamed when all are done.
-Options: path (several: separated by newlines) · timeUnit s|ms|us · timePath · base · onError fail|skip ·
-         maxDocument · for writing: as nquads|jsonl.
+Options: path (several: separated by newlines) · timeUnit s|ms|us · timePath ·
+         subMicrosecond cut|refuse · interval refuse|begin|end · base · onError fail|skip · maxDocument ·
+         for writing: as nquads|jsonl.
 Why not: filter push-down: a graph's time is known only after parsing it.
 """
 
@@ -41,13 +42,17 @@ from dotr.io.decode.parquet import UNIT_NOTE, batch_times, missing
 from dotr.io.decode.parsing import parse_triples
 from dotr.io.files.outputs import unwritable
 from dotr.io.files.sources import SourceOptions
+from dotr.io.time_reading import FINER, INTERVAL, TimeReading
 from dotr.io.timestamps import UNITS
 from dotr.lang.grammar.base import nearest
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME
 
 _ROWS = 2048
 _TASKS = 64
-_OPTIONS = ("path", "timeUnit", "timePath", "base", "onError", "maxDocument", "as")
+_OPTIONS = (
+    *("path", "timeUnit", "timePath", "subMicrosecond", "interval"),
+    *("base", "onError", "maxDocument", "as"),
+)
 _SUFFIXES = {"nquads": "nq", "jsonl": "jsonl"}
 _OURS = re.compile(r"part-[0-9a-f]{12}-\d{5,}\.(nq|jsonl)")
 
@@ -102,6 +107,13 @@ class LogSource(DataSource):
             raise _bad("timeUnit", name, UNITS)
         return UNITS[name]
 
+    def _choice(self, option: str, known: Sequence[str]) -> str:
+        """One of some words, the first where the option is not given."""
+        word = self.options.get(option, known[0])
+        if word not in known:
+            raise _bad(option, word, known)
+        return word
+
     def _log(self) -> LogListing:
         _refuse_unknown(self.options)
         path = self.options.get("path")
@@ -115,6 +127,9 @@ class LogSource(DataSource):
             base=self.options.get("base", STREAM_BASE),
             time_path=f"<{time_path.strip('<>')}>" if time_path else None,
             unit=self._unit(),
+            reading=TimeReading(
+                finer=self._choice("subMicrosecond", FINER), interval=self._choice("interval", INTERVAL)
+            ),
             max_document=int(self.options.get("maxDocument", MAX_DOCUMENT)),
         )
         places = [_here(place) for place in path.split("\n")]

@@ -30,6 +30,7 @@ from dotr.io.tables.cells import CellError, instants_of
 from dotr.io.tables.compiled_mapping import CompiledMapping, Row, cell_error, cells_used, compile_mapping
 from dotr.io.tables.graph_template import parse_cell
 from dotr.io.tables.mapping import TableMapping, parse_mapping, read_mapping
+from dotr.io.time_reading import TimeReading, time_reading
 from dotr.io.timestamps import UNITS
 from dotr.late import dataclass, replace
 
@@ -50,6 +51,10 @@ def graphs(
     time: str | None = None,
     time_unit: str | None = None,
     time_zone: str = "",
+    sub_microsecond: str = "cut",
+    ambiguous_time: str = "refuse",
+    nonexistent_time: str = "refuse",
+    interval: str = "refuse",
     base: str | None = None,
     on_error: str = "fail",
 ) -> tuple[DataFrame, DataFrame]:
@@ -65,11 +70,15 @@ def graphs(
         raise UsageError.of("D4123", f"`{time_unit}` is not a unit of time", hint=hint)
     read = _mapping(template, mapping, base or STREAM_BASE, time)
     assert read.time is not None
+    reading = time_reading(sub_microsecond, ambiguous_time, nonexistent_time, interval)
+    if read.reading(reading).ambiguous == "infer":
+        hint = "rows of a frame have no order; ambiguous_time can be earlier, later or refuse"
+        raise UsageError.of("D4187", "`infer` is not a value of ambiguous_time on Spark", hint=hint)
     columns = _columns(frame)
     clock = _clock(frame, read, time_unit or "s", time_zone)
-    compile_mapping(read, columns, clock.unit, time_zone, _PLACE)  # reports its errors now
+    compile_mapping(read, columns, clock.unit, time_zone, _PLACE, reading)  # reports its errors now
     used = list(cells_used(read))
-    work = ReadTable(read, tuple(used), clock, time_zone, on_error == "fail")
+    work = ReadTable(read, tuple(used), clock, time_zone, reading, on_error == "fail")
     narrow = frame.select(*dict.fromkeys(_quoted(frame, name) for name in used))
     kind = "bigint" if clock.integer else "timestamp"
     made = narrow.mapInArrow(shipped(work), f"time {kind}, graph string, letter string")
@@ -135,13 +144,15 @@ class ReadTable:
     columns: tuple[str, ...]
     clock: Clock
     zone: str
+    reading: TimeReading
     fail: bool
 
     def __call__(self, batches: Batches) -> Batches:
         return failures.crossing_to_driver(lambda: self._read(batches))
 
     def _read(self, batches: Batches) -> Batches:
-        compiled = compile_mapping(self.mapping, self.columns, self.clock.unit, self.zone, _PLACE)
+        settings = self.clock.unit, self.zone, _PLACE, self.reading
+        compiled = compile_mapping(self.mapping, self.columns, *settings)
         found = rows(batches, self.columns, _PLACE)
         while some := list(islice(found, _ROWS)):
             yield self._made(some, compiled)

@@ -17,6 +17,7 @@ from itertools import chain, groupby
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dotr.core.parts import Part
@@ -122,12 +123,14 @@ class RowBatch(NamedTuple):
 class ArchiveFile:
     """One open Parquet file. Raises DataError D2017 when it is not one, D2003 when it cannot be read.
 
-    `content`: all of it, where it is in memory already; `path` is then only its name.
+    `content`: all of it, where it is in memory already; `path` is then only its name. `finer`: whether times
+    finer than a microsecond are cut, or refused (D2105); `cut` counts those that were cut.
     """
 
-    def __init__(self, path: str, unit: int, content: bytes | None = None) -> None:
+    def __init__(self, path: str, unit: int, content: bytes | None = None, finer: str = "cut") -> None:
         self.path = path
-        self._content = content
+        self.cut = 0
+        self._content, self._finer = content, finer
         try:
             source = path if content is None else pa.BufferReader(content)
             self._file = pq.ParquetFile(
@@ -209,7 +212,8 @@ class ArchiveFile:
                 number = 0
                 chosen = self._file.iter_batches(4096, row_groups=[group], columns=["time", *self._columns])
                 for batch in chosen:
-                    times = batch_times(batch.column("time"), self.clock)
+                    times = batch_times(batch.column("time"), self.clock, self._finer)
+                    self.cut += finer_times(batch.column("time"))
                     columns = [batch.column(name) for name in self._columns]
                     alone = all(column.null_count == len(times) for column in columns[1:])
                     whole = alone and not columns[0].null_count and None not in times
@@ -234,7 +238,7 @@ class ArchiveFile:
         try:
             for group in range(first, self.groups if end is None else end):
                 column = self._file.read_row_group(group, columns=["time"]).column("time")
-                times = batch_times(column, self.clock)
+                times = batch_times(column, self.clock, self._finer)
                 if None in times:
                     raise missing(f"{self.path}, row group {group}, row {times.index(None) + 1}", "time")
                 self._complete(group, len(times))
@@ -281,15 +285,21 @@ class ArchiveFile:
 _MICROS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
-def batch_times(column: Any, clock: Clock) -> list[Time | None]:
-    """A time column in microseconds. Raises DataError D2105 beyond 64 bits, or finer than a microsecond."""
+def batch_times(column: Any, clock: Clock, finer: str = "cut") -> list[Time | None]:
+    """A time column in microseconds, what is finer cut off, towards the past. Raises DataError D2105 beyond
+    64 bits, and for what is finer if `finer` refuses it.
+    """
     if not clock.integer:
+        if column.type.unit == "ns":
+            if finer == "refuse" and finer_times(column):
+                hint = "round the times, or let them be cut: --sub-microsecond cut"
+                raise DataError.of("D2105", "a time is finer than a microsecond", hint=hint)
+            column = _whole_micros(column)
         try:
             return column.cast(pa.timestamp("us", tz="UTC")).cast(pa.int64()).to_pylist()  # type: ignore[no-any-return]
         except pa.ArrowInvalid:
-            raise DataError.of(
-                "D2105", "a time is finer than a microsecond", hint="round the times"
-            ) from None
+            hint = "check the times"
+            raise DataError.of("D2105", "a time lies beyond 64 bits of microseconds", hint=hint) from None
     unit = clock.unit
     times = [None if time is None else time * unit for time in column.to_pylist()]
     bad = next((time for time in times if time is not None and abs(time) >= 2**63), None)
@@ -298,6 +308,22 @@ def batch_times(column: Any, clock: Clock) -> list[Time | None]:
             "D2105", f"`{bad // unit}` lies beyond 64 bits of microseconds", hint="check --time-unit"
         )
     return times
+
+
+def finer_times(column: Any) -> int:
+    """How many times of a column are finer than a microsecond."""
+    if not pa.types.is_timestamp(column.type) or column.type.unit != "ns":
+        return 0
+    exact = column.cast(_NANOSECONDS)
+    return pc.sum(pc.not_equal(exact, _whole_micros(exact))).as_py() or 0
+
+
+def _whole_micros(column: Any) -> Any:
+    """Nanoseconds rounded down to microseconds, as UTC: clocks of other zones are changed."""
+    return pc.floor_temporal(column.cast(_NANOSECONDS), unit="microsecond")
+
+
+_NANOSECONDS = pa.timestamp("ns", tz="UTC")
 
 
 def not_there(place: str) -> UnsupportedError:

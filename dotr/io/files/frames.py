@@ -13,6 +13,7 @@ from typing import Any
 from dotr.errors import UsageError
 from dotr.events import Clock
 from dotr.io.error_policy import ErrorPolicy, graphs_alone
+from dotr.io.files.repeated_hours import decided
 from dotr.io.files.table_reader import TableReader
 from dotr.io.graphs import START, SourceOptions, TimedGraph
 from dotr.io.tables.mapping import TableMapping
@@ -43,7 +44,8 @@ class FrameSource:
             name = f"<frame {number}>" if len(self.frames) > 1 else "<frame>"
             reader = TableReader(name, self.mapping, self.options, self.extractor, self.refusals, START)
             schema, batches = _batches(frame)
-            yield from graphs_alone(reader.batches(schema, batches), self.refusals)
+            items = decided(reader.batches(schema, batches), START, {}, growing=False)
+            yield from graphs_alone(items, self.refusals)  # type: ignore[arg-type]  # there are no runs
 
 
 def _batches(frame: Any) -> tuple[Any, Sequence[Any]]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 from dotr.core.parts import Part, all_triples
 from dotr.errors import DataError
@@ -20,9 +21,12 @@ from dotr.io.error_policy import ErrorPolicy
 from dotr.io.files.taps import Tap
 from dotr.io.graphs import GraphRun, Item, Mark, SourceOptions, TimedGraph
 from dotr.io.times_in_graphs import times_in
-from dotr.io.timestamps import TimestampExtractor
+from dotr.io.timestamps import TimestampExtractor, UndecidedTimeError
 from dotr.late import dataclass
 from dotr.rdf.terms import Term, Triple
+
+if TYPE_CHECKING:
+    from dotr.io.files.repeated_hours import Undecided
 
 
 @dataclass(slots=True)
@@ -44,7 +48,7 @@ class MessageReader:
 
     def items(
         self, tap: Tap, head: bytes, format_: Format, line: int, start: int
-    ) -> Iterator[Item | GraphRun]:
+    ) -> Iterator[Item | GraphRun | Undecided]:
         """The messages from `head` on, which stands at `line` and so many bytes behind the file's start."""
         carried = self.carried
         try:
@@ -76,7 +80,7 @@ class MessageReader:
 
     def _message(
         self, message: LoggedMessage, format_: Format, parsed: list[Triple] | None
-    ) -> TimedGraph | Mark | None:
+    ) -> TimedGraph | Mark | Undecided | None:
         about: Sequence[Triple] = ()
         names: Sequence[Term] = ()
         triples: Part
@@ -87,16 +91,29 @@ class MessageReader:
                 triples = parsed
             if not triples and not about:
                 return None  # a heartbeat: it says no time, so no instant is closed by it
-            line = message.first_line
-            place = f"{self.name}:{line}"
-            time = self.extractor.time(all_triples(triples), self.file, place, about=about, names=names)
         except DataError as error:
-            return self._refused(error, message.text.encode(), "byte", message.end)
-        self.last = time
-        return TimedGraph(time, triples, self.name, line, "byte", message.end, self.carried.bookmark)
+            return self._refused(error, message.text.encode(), "byte", message.end, self.carried.bookmark)
+        line, carried = message.first_line, self.carried.bookmark
 
-    def _refused(self, error: DataError, content: bytes, how: str, end: int) -> Mark:
+        def timed() -> TimedGraph | Mark:
+            place = f"{self.name}:{line}"
+            try:
+                time = self.extractor.time(all_triples(triples), self.file, place, about=about, names=names)
+            except UndecidedTimeError:
+                raise
+            except DataError as error:
+                return self._refused(error, message.text.encode(), "byte", message.end, carried)
+            self.last = time
+            return TimedGraph(time, triples, self.name, line, "byte", message.end, carried)
+
+        try:
+            return timed()
+        except UndecidedTimeError as error:
+            from dotr.io.files.repeated_hours import undecided  # noqa: PLC0415  # start-up: a rare choice
+
+            return undecided(error.local, timed, self.extractor, message.end)
+
+    def _refused(self, error: DataError, content: bytes, how: str, end: int, carried: str = "") -> Mark:
         if self.refusals.fail:
             raise error
-        carried = self.carried.bookmark if how == "byte" else ""
         return Mark(self.last, self.name, how, end, carried, error, content)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import field
+from functools import partial
 from typing import IO, TYPE_CHECKING
 
 from dotr.core.parts import Part, all_triples
@@ -40,10 +41,10 @@ from dotr.io.decode.sniffing import SNIFF, guess, is_jelly, line_format
 from dotr.io.error_policy import ErrorPolicy, graphs_alone
 from dotr.io.files.message_reader import MessageReader
 from dotr.io.files.taps import Headed, Originals, Tap, all_of, first_bytes, original_of, standard_input
-from dotr.io.graphs import START, Bookmark, GraphRun, Item, Mark, SourceOptions, TimedGraph, one_by_one
+from dotr.io.graphs import BEGUN, START, Bookmark, GraphRun, Item, Mark, SourceOptions, TimedGraph, one_by_one
 from dotr.io.message_parts import stamped_part
 from dotr.io.tables.names import is_table
-from dotr.io.timestamps import TimestampExtractor
+from dotr.io.timestamps import TimestampExtractor, UndecidedTimeError
 from dotr.late import dataclass
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
     from dotr.io.decode.plain_quads import QuadRun
     from dotr.io.decode.rdf_patch import Patches
     from dotr.io.files.parse_workers import ParseWorkers
+    from dotr.io.files.repeated_hours import Undecided
     from dotr.io.files.table_reader import TableReader
     from dotr.io.tables.mapping import TableMapping
 
@@ -85,9 +87,15 @@ class FileReader:
     _last: Time | None = field(default=None, init=False)
     _prefixes: str = field(default="", init=False)
     _left: int = field(default=0, init=False)
+    _infers: bool = field(default=False, init=False)
+    """Whether the order of the rows says what a local time is that came twice."""
 
     def __post_init__(self) -> None:
         self.name = "<stdin>" if self.file == "-" else self.file
+        mapping, reading = self.options.mapping_for(self.file), self.options.reading
+        self._infers = (reading if mapping is None else mapping.reading(reading)).ambiguous == "infer"
+        if BEGUN in self.bookmark.carried and not self._infers:  # it was another choice
+            self.bookmark = self.bookmark._replace(carried=self.bookmark.carried.partition(BEGUN)[0])
 
     def graphs(self) -> Iterator[TimedGraph]:
         """See `graphs_alone`."""
@@ -100,11 +108,29 @@ class FileReader:
     def runs(self) -> Iterator[Item | GraphRun]:
         """As `items`, graphs that were read at once together."""
         try:
-            yield from self._items()
+            if self._infers:
+                yield from self._decided()
+            else:
+                yield from self._items()  # type: ignore[misc]  # nothing is undecided
         except MemoryError:
             yield self._refused(no_memory(self.name), b"", "whole", 0)
 
-    def _items(self) -> Iterator[Item | GraphRun]:
+    def _decided(self) -> Iterator[Item | GraphRun]:
+        from dotr.io.files.repeated_hours import begun_at, decided  # noqa: PLC0415  # start-up: a rare choice
+
+        self.bookmark, begun = begun_at(self.bookmark)
+        return decided(self._items(), self.bookmark, begun, self.options.growing)
+
+    def _timed(self, make: Callable[[], Item], end: int) -> Item | Undecided:
+        """What `make` gives, or what waits for the rows behind it."""
+        try:
+            return make()
+        except UndecidedTimeError as error:
+            from dotr.io.files.repeated_hours import undecided  # noqa: PLC0415  # start-up: a rare choice
+
+            return undecided(error.local, make, self.extractor, end)
+
+    def _items(self) -> Iterator[Item | GraphRun | Undecided]:
         mapping = self.options.mapping_for(self.file)
         table = None if mapping is None else self._table(mapping)
         if self.file == "-":
@@ -184,7 +210,7 @@ class FileReader:
         reader = DumpReader(self.name, self.options, self.extractor, self.refusals, self.bookmark)
         yield from reader.items(Headed(head, tap), format_)
 
-    def _read(self, tap: Tap, format_: Format | None) -> Iterator[Item | GraphRun]:
+    def _read(self, tap: Tap, format_: Format | None) -> Iterator[Item | GraphRun | Undecided]:
         """Choose the reader by name, or by the first bytes where there is no name."""
         start, carried = tap.count, self.bookmark.carried
         head = b""
@@ -196,7 +222,7 @@ class FileReader:
             tap = Tap(text, self.name, fence=self.options.max_document)
             head = first_bytes(tap, self.file)
         how = "byte"
-        items: Iterator[Item | GraphRun]
+        items: Iterator[Item | GraphRun | Undecided]
         format_ = format_ or guess(head)
         if self.options.split and format_ in DUMPS and not (carried or is_message_log(head)):
             yield from self._dump(tap, head, format_)
@@ -231,7 +257,7 @@ class FileReader:
         end = tap.count - self._left if how == "byte" else number
         return Mark(self._last, self.name, how, end, self._prefixes, size=tap.count)
 
-    def _whole(self, tap: Tap, head: bytes, format_: Format) -> Iterator[Item]:
+    def _whole(self, tap: Tap, head: bytes, format_: Format) -> Iterator[Item | Undecided]:
         """A document of one graph; TriG and JSON-LD of unknown make may turn out to have named graphs."""
         content = head
         blocks: list[QuadBlock] = []
@@ -280,7 +306,7 @@ class FileReader:
                 raise too_large(self.name, limit)
         return b"".join(parts)
 
-    def _quads(self, tap: Tap, head: bytes, format_: Format) -> Iterator[Item | GraphRun]:
+    def _quads(self, tap: Tap, head: bytes, format_: Format) -> Iterator[Item | GraphRun | Undecided]:
         from dotr.io.decode.plain_quads import QuadRun, quad_parts  # noqa: PLC0415  # start-up: one format of many
 
         start, options = tap.count - len(head), self.options
@@ -303,7 +329,7 @@ class FileReader:
             content = all_of(self.file, self.content, self.options.max_document)
             yield self._refused(error, content, "whole", len(content))
 
-    def _quad_run(self, run: QuadRun, originals: Originals | None) -> Iterator[Item | GraphRun]:
+    def _quad_run(self, run: QuadRun, originals: Originals | None) -> Iterator[Item | GraphRun | Undecided]:
         while run.names:
             times = self.extractor.stamped_times(run.stamps)
             if times is not None:
@@ -320,7 +346,7 @@ class FileReader:
                     originals.passed(block)
             run = run.behind(count)
 
-    def _stamped_block(self, block: QuadBlock, originals: Originals | None = None) -> Item:
+    def _stamped_block(self, block: QuadBlock, originals: Originals | None = None) -> Item | Undecided:
         triples, how, end = block.triples, "graph" if block.whole else "byte", block.end
         if len(triples) > 1:
             triples = list(dict.fromkeys(triples))
@@ -332,14 +358,22 @@ class FileReader:
         if stamped is not None:
             return self._graph(stamped, triples, block.line, how, end)
         place = f"{self.name}:{block.line}" if block.line else f"{self.name}, graph {block.name}"
-        try:
-            time = self.extractor.time(triples, self.file, place, about=block.about, names=(block.name,))
-            part = stamped_part(block.name, triples, block.about, place)
-        except DataError as error:
-            return self._refused(error, original_of(block, originals), how, block.end)
-        return self._graph(time, part, block.line, how, block.end)
+        original = original_of(block, originals) if self._infers else None
 
-    def _json_lines(self, tap: Tap, head: bytes) -> Iterator[Item | GraphRun]:
+        def make() -> Item:
+            try:
+                time = self.extractor.time(triples, self.file, place, about=block.about, names=(block.name,))
+                part = stamped_part(block.name, triples, block.about, place)
+            except UndecidedTimeError:
+                raise
+            except DataError as error:
+                content = original_of(block, originals) if original is None else original
+                return self._refused(error, content, how, block.end)
+            return self._graph(time, part, block.line, how, block.end)
+
+        return self._timed(make, block.end)
+
+    def _json_lines(self, tap: Tap, head: bytes) -> Iterator[Item | GraphRun | Undecided]:
         from dotr.io.decode.json_lines import Lines, line_batches  # noqa: PLC0415  # start-up: see `_quads`
 
         start = tap.count - len(head)
@@ -361,7 +395,7 @@ class FileReader:
                     continue
                 lines = batch.lines()
                 for line, one in zip(lines, parser.parse(lines), strict=True):
-                    item = self._json_line(line, one)
+                    item = self._timed(partial(self._json_line, line, one), line.end)
                     if type(item) is TimedGraph:  # documents that are refused may be a bomb, too
                         tap.settled()
                     yield item
@@ -377,11 +411,13 @@ class FileReader:
             part, said = found
             own = None if said is None else (_OWN_TIME, said)
             time = self.extractor.time(all_triples(part), self.file, f"{self.name}:{line.number}", own)
+        except UndecidedTimeError:
+            raise
         except DataError as error:
             return self._refused(error, line.content, "byte", line.end)
         return self._graph(time, part, line.number, "byte", line.end)
 
-    def _patches(self, tap: Tap, head: bytes) -> Iterator[Item]:
+    def _patches(self, tap: Tap, head: bytes) -> Iterator[Item | Undecided]:
         from dotr.io.decode.json_lines import raw_lines  # noqa: PLC0415  # start-up: see `_quads`
         from dotr.io.decode.rdf_patch import Patches, content_of  # noqa: PLC0415  # start-up: see `_quads`
 
@@ -415,20 +451,30 @@ class FileReader:
         elif patches.open:
             yield self._refused(patches.unfinished(), content_of(patches.open), "byte", tap.count)
 
-    def _patch(self, lines: Sequence[Line], patches: Patches) -> Item:
+    def _patch(self, lines: Sequence[Line], patches: Patches) -> Item | Undecided:
         """The message of a transaction."""
         from dotr.io.decode.rdf_patch import content_of  # noqa: PLC0415  # start-up: see `_quads`
 
         end, place = lines[-1].end, f"{self.name}:{lines[0].number}"
         try:
             part = patches.part(lines)
-            own = None if patches.time is None else ("the patch's own time", patches.time)
-            time = self.extractor.time(all_triples(part), self.file, place, own)
         except DataError as error:
             return self._refused(error, content_of(lines), "byte", end, patches.bookmark)
-        return self._graph(time, part, lines[0].number, "byte", end, patches.bookmark)
+        carried = patches.bookmark
+        own = None if patches.time is None else ("the patch's own time", patches.time)
 
-    def _messages(self, tap: Tap, head: bytes, format_: Format) -> Iterator[Item | GraphRun]:
+        def make() -> Item:
+            try:
+                time = self.extractor.time(all_triples(part), self.file, place, own)
+            except UndecidedTimeError:
+                raise
+            except DataError as error:
+                return self._refused(error, content_of(lines), "byte", end, carried)
+            return self._graph(time, part, lines[0].number, "byte", end, carried)
+
+        return self._timed(make, end)
+
+    def _messages(self, tap: Tap, head: bytes, format_: Format) -> Iterator[Item | GraphRun | Undecided]:
         start = tap.count - len(head)
         carried = Carried.resumed(self.bookmark.carried) if start else Carried(self.options.base)
         log = MessageReader(self.file, self.name, self.options, self.extractor, self.refusals, carried)
@@ -444,7 +490,8 @@ class FileReader:
         skip = self.bookmark.end if self.bookmark.how == "graph" else 0
         number = 0
         try:
-            archive = ArchiveFile(self.file, self.options.unit, self.content)
+            archive = ArchiveFile(self.file, self.options.unit, self.content, self.options.reading.finer)
+            cut = 0
             if self.extractor.clock is None:
                 self.extractor.clock = archive.clock
             for times, parts, place in archive.graphs():
@@ -453,6 +500,9 @@ class FileReader:
                 number = ends[-1]
                 if number <= skip:
                     continue
+                if archive.cut > cut:
+                    self.extractor.note(("cut",), place, archive.cut - cut)
+                    cut = archive.cut
                 left = max(0, skip + 1 - ends[0])
                 self.extractor.hit("the archive's own time", len(times) - left)
                 self._last = times[-1]

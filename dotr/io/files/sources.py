@@ -103,7 +103,7 @@ class Sources:
 
     def _reader(self, file: str, again: bool = False) -> FileReader:
         extractor = (
-            replace(self.extractor, rungs={}, beside={}) if again else self.extractor
+            replace(self.extractor, rungs={}, beside={}, first={}) if again else self.extractor
         )  # a second look counts nothing twice
         return FileReader(file, self.options, extractor, self.refusals, self.stdin, self._bookmark(file))
 

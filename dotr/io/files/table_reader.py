@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from functools import partial
 from itertools import islice
 from typing import Any, Protocol
 
@@ -23,14 +24,16 @@ from dotr.io.decode.documents import read_some, says_nothing, too_large
 from dotr.io.decode.json_lines import Line, raw_lines
 from dotr.io.decode.line_blocks import line_blocks
 from dotr.io.error_policy import ErrorPolicy
+from dotr.io.files.repeated_hours import Undecided, undecided
 from dotr.io.graphs import Bookmark, Item, Mark, SourceOptions, TimedGraph
 from dotr.io.tables.arrow_files import open_columns
-from dotr.io.tables.cells import CellError
+from dotr.io.tables.cells import CellError, RepeatedCellError
 from dotr.io.tables.compiled_mapping import CompiledMapping, Row, cell_error, cells_used, compile_mapping
 from dotr.io.tables.csv_rows import CsvRows, Dialect, TableRow, header_text, ragged
 from dotr.io.tables.json_rows import row_of
 from dotr.io.tables.mapping import TableMapping
-from dotr.io.timestamps import TimestampExtractor
+from dotr.io.time_reading import TimeReading
+from dotr.io.timestamps import TimestampExtractor, UndecidedTimeError
 from dotr.late import dataclass
 
 RUNG = "the mapping's time"
@@ -63,10 +66,13 @@ class TableReader:
     bookmark: Bookmark
     _last: Time | None = field(default=None, init=False)
     _carried: str = field(default="", init=False)
+    _names: Sequence[str] = field(default=(), init=False)
+    """The columns of the rows."""
+    _passes: dict[tuple[tuple[str, str], ...], CompiledMapping] = field(default_factory=dict, init=False)
 
     # ------------------------------------------------------------------ text
 
-    def lines(self, tap: CountingFile, line: int) -> Iterator[Item]:
+    def lines(self, tap: CountingFile, line: int) -> Iterator[Item | Undecided]:
         """The rows of a CSV, TSV or JSON lines file, open at the bookmark; its next line is `line`."""
         form = self.mapping.format_of(self.name)
         left = [tap.count]
@@ -80,7 +86,7 @@ class TableReader:
         end = left[0] if self.options.growing else tap.count
         yield Mark(self._last, self.name, "byte", end, self._carried, size=tap.count)
 
-    def _csv(self, tap: CountingFile, line: int, left: list[int]) -> Iterator[Item]:
+    def _csv(self, tap: CountingFile, line: int, left: list[int]) -> Iterator[Item | Undecided]:
         mapping = self.mapping
         tabbed = mapping.format_of(self.name) == "tsv"
         dialect = Dialect(mapping.delimiter or ("\t" if tabbed else ","), mapping.quoted, mapping.encoding)
@@ -141,7 +147,7 @@ class TableReader:
         if not self.options.growing:
             yield list(source.finish())
 
-    def _json(self, tap: CountingFile, line: int, left: list[int]) -> Iterator[Item]:
+    def _json(self, tap: CountingFile, line: int, left: list[int]) -> Iterator[Item | Undecided]:
         columns = list(cells_used(self.mapping))
         compiled = self._compiled(columns)
         for lines in raw_lines(tap, self.name, self.options.max_document, b"", line, tap.count):
@@ -171,7 +177,7 @@ class TableReader:
         """Whether the table is a file of columns, which is not read as lines."""
         return self.mapping.format_of(self.name) in ("parquet", "arrow")
 
-    def columns(self, content: bytes | None = None) -> Iterator[Item]:
+    def columns(self, content: bytes | None = None) -> Iterator[Item | Undecided]:
         """The rows of a Parquet or Arrow file, whose bytes are `content` where somebody else fetched them."""
         try:
             form = self.mapping.format_of(self.name)
@@ -181,7 +187,7 @@ class TableReader:
             _raise_of_mapping(error)
             yield self._refused(error, b"", "whole", 0)
 
-    def batches(self, schema: Any, batches: Iterable[Any]) -> Iterator[Item]:
+    def batches(self, schema: Any, batches: Iterable[Any]) -> Iterator[Item | Undecided]:
         """The rows of Arrow batches of one schema. Raises DataError."""
         from dotr.io.tables.arrow_rows import columns_of, rows  # noqa: PLC0415  # start-up: Arrow takes 0.3 s
 
@@ -203,13 +209,16 @@ class TableReader:
 
     # ------------------------------------------------------------------ rows
 
-    def _settings(self) -> tuple[int, str, str]:
-        return self.options.unit, self.options.zone, self.name
+    def _settings(self) -> tuple[int, str, str, TimeReading]:
+        return self.options.unit, self.options.zone, self.name, self.options.reading
 
     def _compiled(self, columns: Sequence[str]) -> CompiledMapping:
+        self._names = tuple(columns)
         return compile_mapping(self.mapping, columns, *self._settings())
 
-    def _together(self, rows: Iterable[TableRow], how: str, compiled: CompiledMapping) -> Iterator[Item]:
+    def _together(
+        self, rows: Iterable[TableRow], how: str, compiled: CompiledMapping
+    ) -> Iterator[Item | Undecided]:
         """The items of rows, some of which are made together; those before an error come before it."""
         left = iter(rows)
         failed: DataError | None = None
@@ -222,15 +231,55 @@ class TableReader:
             if not some:
                 break
             cells = [row.cells for row in some if not isinstance(row.cells, CellError)]
-            parts = compiled.parts(cells)
+            parts = iter(list(compiled.parts(cells)))
             own = compiled.time_at < 0 or self.extractor.time_path is not None
             times = iter(() if own else compiled.instants([row[compiled.time_at] for row in cells]))
+            changes = compiled.changes
             for row in some:
                 part = row.cells if isinstance(row.cells, CellError) else next(parts)
                 time = None if own or part is row.cells else next(times)
-                yield self._row(row, part, time, how)
+                if isinstance(part, RepeatedCellError) or isinstance(time, RepeatedCellError):
+                    yield self._undecided(row, time is None, how, compiled)
+                    continue
+                try:
+                    item = self._row(row, part, time, how)
+                except UndecidedTimeError as error:
+                    make = partial(self._row, row, part, time, how)
+                    yield undecided(error.local, make, self.extractor, row.end)
+                    continue
+                if changes and type(item) is TimedGraph:
+                    self._note(row, compiled)
+                yield item
         if failed is not None:
             raise failed
+
+    def _undecided(self, row: TableRow, own: bool, how: str, compiled: CompiledMapping) -> Undecided:
+        """A row with local times of which the rows behind it say what they are; `own`: its graph says its
+        time.
+        """
+        cells: Row = row.cells  # type: ignore[assignment]  # they were read
+
+        def made(passes: Mapping[str, str]) -> Item:
+            one = self._of_passes(passes)
+            time = None if own else one.instants([cells[one.time_at]])[0]
+            item = self._row(row, next(one.parts([cells])), time, how)
+            if type(item) is TimedGraph:
+                self._note(row, one)
+            return item
+
+        return Undecided(compiled.repeated(cells), made, row.end)
+
+    def _note(self, row: TableRow, compiled: CompiledMapping) -> None:
+        """Count what reading the times of a row changed."""
+        notes = compiled.notes(row.cells)  # type: ignore[arg-type]  # it made a graph
+        self.extractor.note(notes, f"{self.name}:{row.line}")
+
+    def _of_passes(self, passes: Mapping[str, str]) -> CompiledMapping:
+        """The mapping for rows whose repeated local times are of these passes."""
+        key = tuple(sorted(passes.items()))
+        if key not in self._passes:
+            self._passes[key] = compile_mapping(self.mapping, self._names, *self._settings(), passes)
+        return self._passes[key]
 
     def _row(
         self, row: TableRow, part: Part | CellError, found: tuple[Time, bool] | CellError | None, how: str
@@ -247,6 +296,8 @@ class TableReader:
                 time = self._accepted(row, *found)
         except CellError as error:
             refused = cell_error(error, f"{self.name}:{row.line}")
+        except UndecidedTimeError:
+            raise
         except DataError as error:
             refused = error
         else:

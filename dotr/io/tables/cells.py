@@ -11,19 +11,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import tzinfo
-from decimal import Decimal
+from decimal import ROUND_FLOOR, Context, Decimal, Inexact
 from functools import lru_cache
+from math import floor
 from typing import Final, TypeAlias
 
 import pyoxigraph as ox
 
 from dotr.budget import DIGITS
 from dotr.events import Clock
-from dotr.io.local_time import TimeError, zone_of
+from dotr.io.local_time import RepeatedTimeError, TimeError, zone_of
 from dotr.io.tables.date_formats import DateFormat
 from dotr.io.tables.graph_template import Argument, Cell, ColumnFilter, wrong
-from dotr.io.timestamps import UNITS, parse_datetime, plain_datetimes
+from dotr.io.time_reading import EXACT, Notes, TimeReading
+from dotr.io.timestamps import UNITS, parse_datetime, plain_datetimes, too_fine
 from dotr.lang.grammar.base import nearest
 from dotr.late import dataclass, regex
 from dotr.rdf.canonical import too_long
@@ -59,7 +62,7 @@ def excerpt(text: str) -> str:
 Texts: TypeAlias = Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class DateTimes:
     """How the last filter of a cell reads instants, in µs. `one` raises CellError; `usual` gives those of
     texts that are all written in the usual way, None of others.
@@ -68,6 +71,10 @@ class DateTimes:
     one: Memo[str, int]
     before: Convert | None
     usual: Callable[[Texts], list[int] | None]
+    noting: Callable[[str, Notes], int]
+    """As `one`, and what was changed is added. Raises CellError."""
+    changes: bool = False
+    """Whether some text was changed so far."""
 
     def of(self, texts: Texts) -> list[int]:
         """The instants of a column. Raises CellError for some text of it."""
@@ -82,28 +89,59 @@ class DateTimes:
         except KeyError:  # fractions of seconds
             return list(map(_iso, times))
 
+    def note(self, text: str, notes: Notes) -> None:
+        """Add what reading a text changed."""
+        with suppress(CellError):
+            self.noting(text, notes)
 
-def instants_of(cell: Cell, zone: str, place: str) -> DateTimes | None:
+
+class RepeatedCellError(CellError):
+    """A cell with a local time that came twice, which the order of the rows decides. `local`: it, as if it
+    were UTC.
+    """
+
+    def __init__(self, error: RepeatedTimeError) -> None:
+        super().__init__(error.message, error.hint, error.code)
+        self.local = error.local
+
+
+def time_error(error: TimeError, hint: str | None = None) -> CellError:
+    """What is wrong with a time as what is wrong with its cell."""
+    if isinstance(error, RepeatedTimeError):
+        return RepeatedCellError(error)
+    return CellError(error.message, error.hint if hint is None else hint, error.code)
+
+
+def instants_of(cell: Cell, zone: str, place: str, reading: TimeReading = EXACT) -> DateTimes | None:
     """How the last filter reads an instant; None where it reads none. Raises DataError D2401."""
     last = cell.filters[-1] if cell.filters else None
     if last is None or last.name not in ("datetime", "epoch"):
         return None
-    return _instants(cell, last, zone, place)
+    return _instants(cell, last, zone, place, reading)
 
 
 @lru_cache(maxsize=64)
-def _instants(cell: Cell, last: ColumnFilter, zone: str, place: str) -> DateTimes:
+def _instants(cell: Cell, last: ColumnFilter, zone: str, place: str, reading: TimeReading) -> DateTimes:
     """One table, since the time of a row mostly stands in its graph, too."""
-    before = text_filter(Cell(cell.column, cell.filters[:-1]), zone, place)
-    read, usual = _datetime(last, zone, place) if last.name == "datetime" else _epoch(last, place)
+    before = text_filter(Cell(cell.column, cell.filters[:-1]), zone, place, reading)
+    make = _datetime if last.name == "datetime" else _epoch
+    read, usual = make(last, zone, place, reading)
+
+    def noting(text: str, notes: Notes) -> int:
+        try:
+            return read(before(text), notes)
+        except TimeError as error:
+            raise time_error(error) from None
 
     def instant(text: str) -> int:
-        try:
-            return read(before(text))
-        except TimeError as error:
-            raise CellError(error.message, error.hint, error.code) from None
+        notes: Notes = set()
+        time = noting(text, notes)
+        if notes:
+            found.changes = True
+        return time
 
-    return DateTimes(Memo(instant, limit=_REMEMBERED), None if before is _same else before, usual)
+    found = DateTimes(Memo(instant, limit=_REMEMBERED), None if before is _same else before, usual, noting)
+    return found
 
 
 def _hour(hour: int) -> str:
@@ -121,9 +159,9 @@ def _iso(time: int) -> str:
     return _ISO.text(time) if time % 1_000_000 else _hours[time // _HOUR] + _REST[time % _HOUR]
 
 
-def text_filter(cell: Cell, zone: str, place: str) -> Convert:
+def text_filter(cell: Cell, zone: str, place: str, reading: TimeReading = EXACT) -> Convert:
     """All filters of a cell, one after the other. Raises DataError D2401 for one that is not known."""
-    read = instants_of(cell, zone, place)
+    read = instants_of(cell, zone, place, reading)
     if read is not None:
         return lambda text: _iso(read.one[text])
     steps = [_step(one, place) for one in cell.filters if one.name not in ("iri", "default")]
@@ -140,9 +178,11 @@ def text_filter(cell: Cell, zone: str, place: str) -> Convert:
     return chained
 
 
-def texts_filter(cell: Cell, zone: str, place: str) -> Callable[[Texts], Texts] | None:
+def texts_filter(
+    cell: Cell, zone: str, place: str, reading: TimeReading = EXACT
+) -> Callable[[Texts], Texts] | None:
     """As `text_filter`, for a column at once; None where there are no filters."""
-    read, one = instants_of(cell, zone, place), text_filter(cell, zone, place)
+    read, one = instants_of(cell, zone, place, reading), text_filter(cell, zone, place, reading)
     if read is not None:
         return read.written
     return None if one is _same else lambda texts: list(map(one, texts))
@@ -226,7 +266,7 @@ _USAGE: Final[Mapping[str, str]] = {
     "replace": 'write replace(",", ".")',
     "default": 'write default("unknown")',
     "datetime": 'write datetime("%d/%m/%Y %H:%M", "Europe/Berlin")',
-    "epoch": "write epoch(s), epoch(ms) or epoch(us)",
+    "epoch": "write epoch(s), epoch(ms), epoch(us) or epoch(ns)",
 }
 
 
@@ -241,21 +281,28 @@ def check_filters(cell: Cell, place: str) -> None:
                 raise wrong("`iri` is not the last filter", place, "put it last")
 
 
-Reading: TypeAlias = tuple[Callable[[str], int], Callable[[Texts], list[int] | None]]
-"""What reads an instant, and what reads those of texts in their usual form."""
+Reading: TypeAlias = tuple[Callable[[str, Notes], int], Callable[[Texts], list[int] | None]]
+"""What reads an instant, adding what it changed, and what reads those of texts in their usual form."""
 
 
-def _datetime(one: ColumnFilter, zone: str, place: str) -> Reading:
+def _datetime(one: ColumnFilter, zone: str, place: str, reading: TimeReading) -> Reading:
     _refuse_arity(one, 1, place, most=2)
     form, *named = map(_text, one.arguments)
     try:
         local = zone_of(named[0] if named else zone) if named or zone else None
         if form.lower() == "iso":
-            return (lambda text: parse_datetime(text.replace(" ", "T", 1), local)), _usual_iso(local)
-        format_ = DateFormat(form, local)
+            return (lambda text, notes: parse_datetime(_joined(text), local, reading, notes)), _usual_iso(
+                local
+            )
+        format_ = DateFormat(form, local, reading)
     except TimeError as error:
         raise wrong(error.message, place, error.hint) from None
     return format_.micros, format_.usual
+
+
+def _joined(text: str) -> str:
+    """An ISO text, or an interval of two, with `T` between day and time."""
+    return "/".join(part.replace(" ", "T", 1) for part in text.split("/"))
 
 
 def _usual_iso(local: tzinfo | None) -> Callable[[Texts], list[int] | None]:
@@ -271,26 +318,51 @@ def _usual_iso(local: tzinfo | None) -> Callable[[Texts], list[int] | None]:
     return usual
 
 
-def _epoch(one: ColumnFilter, place: str) -> Reading:
+def _epoch(one: ColumnFilter, _zone: str, place: str, reading: TimeReading) -> Reading:
     _refuse_arity(one, 1, place)
-    unit = UNITS.get(_text(one.arguments[0]))
-    if unit is None:
+    named = _text(one.arguments[0])
+    unit = UNITS.get(named, 0)
+    if not unit and named != "ns":
         raise wrong(f"`{one.arguments[0]}` is not a unit of epochs", place, _USAGE["epoch"])
 
-    def micros(text: str) -> int:
+    def micros(text: str, notes: Notes) -> int:
         try:
             if not text.isascii() or "_" in text:
                 raise ValueError(text)
-            value = Decimal(text) * unit
-            if value != value.to_integral_value() or not _FIRST_YEAR <= value < _LAST_YEAR:
+            value, towards_past = Decimal(text), Context(prec=2 * _DIGITS, rounding=ROUND_FLOOR)
+            if not value.is_finite() or value.adjusted() > _DIGITS:
+                raise ValueError(text)
+            exact = towards_past.multiply(value, Decimal(unit) if unit else _NANO)
+            if not _FIRST_YEAR <= exact < _LAST_YEAR:
                 raise ValueError(text)
         except (ValueError, ArithmeticError):
             raise CellError(f"`{excerpt(text)}` is not an epoch in {one.arguments[0]}") from None
-        return int(value)
+        whole = floor(exact)
+        if whole != exact or towards_past.flags[Inexact]:
+            if reading.finer == "refuse":
+                raise too_fine(excerpt(text))
+            notes.add("cut")
+        return whole
 
+    if not unit:
+        return micros, _usual_nanoseconds
     usual = re.compile(rf"[0-9]{{1,{18 - len(str(unit))}}}").fullmatch
     return micros, lambda texts: [int(text) * unit for text in texts] if all(map(usual, texts)) else None
 
+
+def _usual_nanoseconds(texts: Texts) -> list[int] | None:
+    """Nanoseconds that are whole microseconds."""
+    if not all(map(_WHOLE_MICROS.fullmatch, texts)):
+        return None
+    return [int(text[:-3]) for text in texts]
+
+
+_NANO: Final = Decimal("0.001")
+"""Microseconds of a nanosecond."""
+
+_WHOLE_MICROS = regex(r"[0-9]{1,16}000")
+_DIGITS: Final = 24
+"""Digits before the point beyond which no number is an instant in any unit."""
 
 _FIRST_YEAR: Final = -62_135_596_800_000_000
 _LAST_YEAR: Final = 253_402_300_800_000_000

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain, combinations_with_replacement
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from dotr.codegen import execute
@@ -26,6 +27,8 @@ from dotr.io.tables.cells import (
     PLAIN,
     UNRESERVED,
     CellError,
+    DateTimes,
+    RepeatedCellError,
     check_filters,
     checked,
     default_of,
@@ -37,14 +40,16 @@ from dotr.io.tables.cells import (
     lexical_space,
     text_filter,
     texts_filter,
+    time_error,
     whole_iri,
 )
 from dotr.io.tables.graph_template import BareSlot, Cell, IriSlot, LiteralSlot, Slot, TemplateTriple, wrong
 from dotr.io.tables.mapping import PARTS, TableMapping
 from dotr.io.tables.term_columns import USUAL, Lines, TermColumn, as_they_are, in_iris, in_literals
+from dotr.io.time_reading import EXACT, Notes, TimeReading
 from dotr.io.timestamps import TimeError, is_day, parse_text, plain_datetimes
 from dotr.lang.grammar.base import nearest
-from dotr.late import dataclass
+from dotr.late import dataclass, replace
 from dotr.rdf.canonical import canonical_literal
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import XSD_DATETIME, XSD_DOUBLE
@@ -78,6 +83,8 @@ class CompiledMapping:
     """What rows say, from their columns."""
     usual: Callable[[Sequence[str]], list[Time] | None]
     """The times of raw cells that are all written in the usual way; None of others."""
+    local: Sequence[TimeCell] = ()
+    """The cells in which times stand, each once."""
 
     def parts(self, rows: Sequence[Row]) -> Iterator[Part | CellError]:
         """What rows say, each; at most 3 µs a row of five triples, whether or not values repeat."""
@@ -98,6 +105,35 @@ class CompiledMapping:
         except CellError as error:
             return error
 
+    def repeated(self, row: Row) -> dict[str, Time]:
+        """The local times of a row that came twice, in µs as if they were UTC, by what they are called in
+        `passes` of `compile_mapping`.
+        """
+        found: dict[str, Time] = {}
+        for cell in self.local:
+            text = cell.text(row)
+            try:
+                cell.read.one[text] if text is not None else None
+            except RepeatedCellError as error:
+                found[cell.key] = error.local
+            except CellError:
+                pass  # said when the row is made
+        return found
+
+    def notes(self, row: Row) -> Notes:
+        """What reading the times of a row changed."""
+        found: Notes = set()
+        for cell in self.local:
+            text = cell.text(row)
+            if text is not None and cell.read.changes:
+                cell.read.note(text, found)
+        return found
+
+    @property
+    def changes(self) -> bool:
+        """Whether some text that was read so far as a time was changed by it."""
+        return any(cell.read.changes for cell in self.local)
+
     def instants(self, cells: Sequence[str | None]) -> list[tuple[Time, bool] | CellError]:
         """The times of a column of raw cells."""
         if None not in cells:
@@ -113,12 +149,41 @@ class CompiledMapping:
             return error
 
 
+@dataclass(frozen=True, slots=True)
+class TimeCell:
+    """A cell in which a time stands: what it is called, where it is, what stands for a missing one, and how
+    it is read.
+    """
+
+    key: str
+    at: int
+    missing: frozenset[str]
+    default: str | None
+    read: DateTimes
+
+    def text(self, row: Row) -> str | None:
+        """Its text in a row; None where it is missing."""
+        raw = row[self.at]
+        return self.default if raw is None or raw in self.missing else raw
+
+
 def compile_mapping(
-    mapping: TableMapping, columns: Sequence[str], unit: int, zone: str, place: str
+    mapping: TableMapping,
+    columns: Sequence[str],
+    unit: int,
+    zone: str,
+    place: str,
+    reading: TimeReading = EXACT,
+    passes: Mapping[str, str] = MappingProxyType({}),
 ) -> CompiledMapping:
-    """A mapping for rows whose cells are those of `columns`. Raises DataError D2401, D2402 at `place`."""
+    """A mapping for rows whose cells are those of `columns`. Raises DataError D2401, D2402 at `place`.
+
+    `reading`: what is done about times that are no instant as they stand, unless the mapping says it.
+    `passes`: what of it holds for repeated local times of single cells, by their keys (`TimeCell`).
+    """
+    readings = _readings(mapping, reading, passes)
     positions = _positions(mapping, columns, place)
-    writer = _MappingWriter(mapping, positions, zone)
+    writer = _MappingWriter(mapping, positions, zone, readings)
     parts = {name: triples for name in PARTS if (triples := getattr(mapping, name)) is not None}
     for triple in mapping.delete or ():
         if any(isinstance(slot, str) and slot[0] == "_" for slot in triple):
@@ -130,10 +195,55 @@ def compile_mapping(
         result = f"Message({', '.join(f'{name}={text}' for name, text in texts.items())})"
     part, together = writer.functions(result)
     if mapping.time is None:
-        return CompiledMapping(part, {}, -1, together, lambda _cells: None)
-    times = Memo(_time(mapping, mapping.time, unit, zone), limit=_REMEMBERED)
-    at, usual = positions[mapping.time.column], _usual_times(mapping, mapping.time, zone)
-    return CompiledMapping(part, times, at, together, usual)
+        local = _time_cells(mapping, positions, zone, readings, {})
+        return CompiledMapping(part, {}, -1, together, lambda _cells: None, local)
+    reading = readings[mapping.time]
+    own = instants_of(mapping.time, zone, mapping.name, reading)
+    if own is None:
+        own = _bare_times(mapping.time, unit, zone, mapping.name, reading)
+    times = Memo(_time(mapping, mapping.time, unit, zone, reading, own), limit=_REMEMBERED)
+    at, usual = positions[mapping.time.column], _usual_times(mapping, mapping.time, zone, reading)
+    local = _time_cells(mapping, positions, zone, readings, {mapping.time: own})
+    return CompiledMapping(part, times, at, together, usual, local)
+
+
+def _readings(
+    mapping: TableMapping, reading: TimeReading, passes: Mapping[str, str]
+) -> dict[Cell, TimeReading]:
+    """How the times of each cell are read."""
+    whole = mapping.reading(reading)
+    used = {str(number): cell for number, cell in enumerate(mapping.used())}
+    words = {key: passes.get(key, whole.ambiguous) for key in used}
+    return {cell: replace(whole, ambiguous=words[key]) for key, cell in used.items()}
+
+
+def _time_cells(
+    mapping: TableMapping,
+    positions: Mapping[str, int],
+    zone: str,
+    readings: Mapping[Cell, TimeReading],
+    known: Mapping[Cell, DateTimes],
+) -> tuple[TimeCell, ...]:
+    missing, found = frozenset(mapping.missing), []
+    for number, cell in enumerate(mapping.used()):
+        read = known.get(cell) or instants_of(cell, zone, mapping.name, readings[cell])
+        if read is not None:
+            found.append(TimeCell(str(number), positions[cell.column], missing, default_of(cell), read))
+    return tuple(found)
+
+
+def _bare_times(cell: Cell, unit: int, zone: str, place: str, reading: TimeReading) -> DateTimes:
+    """How the cell of the time is read where no filter says it: as a dateTime or an integer."""
+    local = zone_of(zone) if zone else None
+    text_of = text_filter(cell, zone, place, reading)
+
+    def noting(text: str, notes: Notes) -> int:
+        try:
+            return parse_text(text_of(text), unit, local, reading, notes)[0]
+        except TimeError as error:
+            raise time_error(error) from None
+
+    return DateTimes(Memo(lambda text: noting(text, set())), None, lambda _texts: None, noting)
 
 
 def _positions(mapping: TableMapping, columns: Sequence[str], place: str) -> dict[str, int]:
@@ -159,11 +269,11 @@ def _positions(mapping: TableMapping, columns: Sequence[str], place: str) -> dic
 
 
 def _time(
-    mapping: TableMapping, cell: Cell, unit: int, zone: str
+    mapping: TableMapping, cell: Cell, unit: int, zone: str, reading: TimeReading, own: DateTimes
 ) -> Callable[[str | None], tuple[Time, bool]]:
     missing, default, local = frozenset(mapping.missing), default_of(cell), zone_of(zone) if zone else None
-    instants = instants_of(cell, zone, mapping.name)
-    text_of = text_filter(cell, zone, mapping.name)
+    instants = instants_of(cell, zone, mapping.name, reading)
+    text_of = text_filter(cell, zone, mapping.name, reading)
 
     def time(raw: str | None) -> tuple[Time, bool]:
         text = default if raw is None or raw in missing else raw
@@ -173,12 +283,13 @@ def _time(
                 raise CellError("this row has no time", hint, "D2406")
             if instants is not None:
                 return instants.one[text], False
-            return parse_text(text_of(text), unit, local)
+            notes: Notes = set()
+            found = parse_text(text_of(text), unit, local, reading, notes)
+            own.changes = own.changes or bool(notes)
+            return found
         except TimeError as error:
-            hint = error.hint
-            if error.code == "D2105":
-                hint = _how_written(cell.column, text)
-            raise _of(CellError(error.message, hint, error.code), cell) from None
+            plain = error.code == "D2105" and not error.hint.startswith("--")
+            raise _of(time_error(error, _how_written(cell.column, text) if plain else None), cell) from None
         except CellError as error:
             raise _of(error, cell) from None
 
@@ -192,9 +303,9 @@ def _how_written(column: str, text: str | None) -> str:
 
 
 def _usual_times(
-    mapping: TableMapping, cell: Cell, zone: str
+    mapping: TableMapping, cell: Cell, zone: str, reading: TimeReading
 ) -> Callable[[Sequence[str]], list[Time] | None]:
-    instants, missing = instants_of(cell, zone, mapping.name), frozenset(mapping.missing)
+    instants, missing = instants_of(cell, zone, mapping.name, reading), frozenset(mapping.missing)
     if instants is None:
         return plain_datetimes if not cell.filters else lambda _cells: None
     if instants.before is not None:
@@ -211,8 +322,14 @@ def _of(error: CellError, cell: Cell) -> CellError:
 class _MappingWriter:
     """Owns the lines of one generated function, and the names in it."""
 
-    def __init__(self, mapping: TableMapping, positions: Mapping[str, int], zone: str) -> None:
-        self._mapping, self._positions, self._zone = mapping, positions, zone
+    def __init__(
+        self,
+        mapping: TableMapping,
+        positions: Mapping[str, int],
+        zone: str,
+        readings: Mapping[Cell, TimeReading],
+    ) -> None:
+        self._mapping, self._positions, self._zone, self._readings = mapping, positions, zone, readings
         self._missing = frozenset(mapping.missing)
         self._lines: list[str] = []
         self._columns: list[str] = []
@@ -305,7 +422,7 @@ class _MappingWriter:
     ) -> None:
         """The line that makes a term, or a part of one, of a cell, and that which makes those of a column."""
         at = self._positions[cell.column]
-        filtered = texts_filter(cell, self._zone, self._mapping.name)
+        filtered = texts_filter(cell, self._zone, self._mapping.name, self._readings[cell])
         if default_of(cell) is not None:
             usual = None
         column = TermColumn(one, self._missing, filtered, usual, ends)
@@ -324,7 +441,7 @@ class _MappingWriter:
 
         What `quick` finds to be what it should be stands between the `ends` as it is.
         """
-        filtered = text_filter(cell, self._zone, self._mapping.name)
+        filtered = text_filter(cell, self._zone, self._mapping.name, self._readings[cell])
         missing, default = self._missing, default_of(cell)
 
         before, after = ends

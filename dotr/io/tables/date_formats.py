@@ -3,7 +3,7 @@
 Place:   the filter `datetime` of cells.py.
 Method:  the format becomes one regular expression, whose groups are numbers. Where it ends in a time of day,
          the hour before it is looked up in a bounded table, since neighbouring rows share it; elsewhere the
-         minute is, and with it the offset of the zone.
+         minute is; the offset of the zone is local_time.py's.
 Why not: datetime.strptime: 8 µs a cell, names of months by the machine's locale, and no word about times that
          a zone has twice.
 Bad input: D2105 not such a time · D2108, D2109 local times that came twice or never · D2103 no zone.
@@ -18,6 +18,8 @@ from typing import Final
 
 from dotr.events import Time
 from dotr.io.local_time import TimeError, to_instant
+from dotr.io.time_reading import EXACT, Notes, TimeReading
+from dotr.io.timestamps import too_fine
 from dotr.rdf.memo import Memo
 
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
@@ -34,7 +36,7 @@ _PATTERNS: Final[Mapping[str, str]] = {
     "p": r"(?P<half>[AaPp])\.?[Mm]\.?",
     "M": r"(?P<minute>[0-9]{1,2})",
     "S": r"(?P<second>[0-9]{1,2})",
-    "f": r"(?P<fraction>[0-9]{1,6})",
+    "f": r"(?P<fraction>[0-9]+)",
     "z": r"(?P<zone>Z|[+-][0-9]{2}:?[0-9]{2})",
     "A": r"(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day",
     "a": r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)",
@@ -54,14 +56,14 @@ _TAILS: Final[Mapping[str, tuple[dict[str, Time], int]]] = {
 
 
 class DateFormat:
-    """Owns the compiled form of one format and the offsets of the minutes that it saw.
+    """Owns the compiled form of one format and the minutes that it saw.
 
     `zone` is that of texts without `%z`; None refuses the format unless it has one. Raises TimeError D2103
     for that, D2105 for a directive that is not known.
     """
 
-    def __init__(self, text: str, zone: tzinfo | None) -> None:
-        self.text, self._zone = text, zone
+    def __init__(self, text: str, zone: tzinfo | None, reading: TimeReading = EXACT) -> None:
+        self.text, self._zone, self._reading = text, zone, reading
         text = re.sub("%(.)", lambda found: _SHORTHANDS.get(found[1], found[0]), text, flags=re.DOTALL)
         self._pattern = re.compile(_regular(text), re.ASCII | re.IGNORECASE)
         groups = self._pattern.groupindex
@@ -80,10 +82,12 @@ class DateFormat:
         self._tails, self._end = _TAILS.get(text[text.find("%H") + 2 :], none) if "%H" in text else none
         self._hours: Memo[str, Time] = Memo(self._hour, limit=1 << 12)
 
-    def micros(self, text: str) -> Time:
-        """The instant that a text says, in microseconds since 1970. Raises TimeError."""
+    def micros(self, text: str, notes: Notes | None = None) -> Time:
+        """The instant that a text says, in microseconds since 1970; what was changed is added to `notes`.
+        Raises TimeError.
+        """
         found = self.usual((text,))
-        return self._exactly(text) if found is None else found[0]
+        return self._exactly(text, notes) if found is None else found[0]
 
     def usual(self, texts: Sequence[str]) -> list[Time] | None:
         """The instants of texts that all end in minutes or seconds of two digits, within hours at which the
@@ -102,15 +106,16 @@ class DateFormat:
         in which the zone changes.
         """
         first, last = next(iter(self._tails)), next(reversed(self._tails))
+        notes: Notes = set()
         try:
-            start, final = self._exactly(head + first), self._exactly(head + last)
+            start, final = self._exactly(head + first, notes), self._exactly(head + last, notes)
         except TimeError:
             raise KeyError(head) from None
-        if final - start != self._tails[last]:
+        if notes or final - start != self._tails[last]:
             raise KeyError(head)
         return start
 
-    def _exactly(self, text: str) -> Time:
+    def _exactly(self, text: str, notes: Notes | None) -> Time:
         found = self._pattern.fullmatch(text)
         if found is None:
             hint = "check the format, or the cell"
@@ -125,15 +130,20 @@ class DateFormat:
                     raise TimeError("D2105", f"`{text}` has {second} seconds", "they go to 59")
                 time += second * 1_000_000
             if self._fraction:
-                time += int(found[self._fraction].ljust(6, "0"))
+                time += self._fraction_of(found[self._fraction], text, notes)
             if self._zoned:
                 return time - _offset(found["zone"])
+            if self._zone is not None:
+                return to_instant(time, self._zone, text, self._reading, notes)
         except TimeError as error:
+            if _STOOD not in error.message:
+                raise
             message = error.message.replace(_STOOD, text)
             raise TimeError(error.code, message, error.hint) from None
         return time
 
     def _minute(self, key: tuple[str, ...]) -> Time:
+        """A minute as if its zone were UTC."""
         parts = dict(zip(self._names, key, strict=True))
         hour = int(parts.get("hour", "0"))
         if half := parts.get("half"):
@@ -147,10 +157,16 @@ class DateFormat:
             days = date(_year(parts), _month(parts), int(parts.get("day", "1"))).toordinal() - _EPOCH
         except ValueError as error:
             raise TimeError("D2105", f"`{_STOOD}` is not a day: {error}", "check the format") from None
-        local = ((days * 24 + hour) * 60 + minute) * _MINUTE
-        if self._zoned or self._zone is None:
-            return local
-        return to_instant(local, self._zone, _STOOD)
+        return ((days * 24 + hour) * 60 + minute) * _MINUTE
+
+    def _fraction_of(self, digits: str, text: str, notes: Notes | None) -> Time:
+        """The microseconds of a fraction; finer digits are cut off."""
+        if digits[6:].strip("0"):
+            if self._reading.finer == "refuse":
+                raise too_fine(text)
+            if notes is not None:
+                notes.add("cut")
+        return int(digits[:6].ljust(6, "0"))
 
 
 _STOOD: Final = "\0"

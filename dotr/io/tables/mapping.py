@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatch
 from functools import lru_cache
 from os.path import basename, splitext
@@ -28,12 +28,16 @@ from dotr.io.decode.compression import plain_name
 from dotr.io.decode.documents import STREAM_BASE, decode, read_bytes
 from dotr.io.tables.graph_template import Cell, TemplateTriple, cells_of, parse_cell, parse_template, wrong
 from dotr.io.tables.names import TABLES, table_format
+from dotr.io.time_reading import AMBIGUOUS, NONEXISTENT, TimeReading
 from dotr.lang.grammar.base import nearest
-from dotr.late import dataclass, regex
+from dotr.late import dataclass, regex, replace
 
 FORMATS = tuple(dict.fromkeys(TABLES.values()))
 PARTS = ("graph", "insert", "delete")
-_KEYS = ("time", "format", "files", "delimiter", "quote", "columns", "missing", "encoding")
+_KEYS = (
+    *("time", "format", "files", "delimiter", "quote", "columns", "missing", "encoding"),
+    *("ambiguous", "nonexistent"),
+)
 _SETTING = regex(r"#\s*([A-Za-z]+)\s*:\s*(.*?)\s*")
 _SECTION = regex(r"#\s*(graph|insert|delete)\s*:\s*")
 _DIRECTIVE = regex(r"\s*@?(?:prefix|base)\b", re.IGNORECASE)
@@ -59,6 +63,17 @@ class TableMapping:
     columns: tuple[str, ...] = ()
     missing: tuple[str, ...] = ("",)
     encoding: str = "utf-8"
+    ambiguous: str = ""
+    """What a local time that came twice is; "": the run says it."""
+    nonexistent: str = ""
+    """The same of one that never came."""
+
+    def reading(self, reading: TimeReading) -> TimeReading:
+        """How times are read in a run that reads them so."""
+        if not (self.ambiguous or self.nonexistent):
+            return reading
+        ambiguous, nonexistent = self.ambiguous or reading.ambiguous, self.nonexistent or reading.nonexistent
+        return replace(reading, ambiguous=ambiguous, nonexistent=nonexistent)
 
     def used(self) -> list[Cell]:
         """Every cell that is used, that of the time first, each once."""
@@ -113,6 +128,8 @@ def parse_mapping(text: str, name: str = "<mapping>", base: str = STREAM_BASE) -
         tuple(_listed(settings.get("columns", ""))),
         ("", *_listed(settings.get("missing", ""))),
         _encoding(settings.get("encoding", "utf-8"), place),
+        _choice(settings, "ambiguous", AMBIGUOUS, place),
+        _choice(settings, "nonexistent", NONEXISTENT, place),
     )
 
 
@@ -163,6 +180,14 @@ def _delimiter(text: str, place: str) -> str:
     if len(delimiter) > 1 or delimiter in ('"', "\n", "\r"):
         raise wrong(f"`{text}` is not a delimiter", place, "write one character, or tab")
     return delimiter
+
+
+def _choice(settings: Mapping[str, str], key: str, known: Sequence[str], place: str) -> str:
+    """One of some words, "" where nothing is said."""
+    value = settings.get(key, "").lower()
+    if value and value not in known:
+        raise wrong(f"`{value}` is not a value of `# {key}:`", place, f"one of {', '.join(known)}")
+    return value
 
 
 def _encoding(text: str, place: str) -> str:
