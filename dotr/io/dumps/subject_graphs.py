@@ -5,15 +5,17 @@ Method:  a dump is in no order and its blank nodes lie anywhere, so everything i
          are sorted by subject; the subjects wanted are the roots. Then the closure is grown in rounds: a
          round joins what was reached, sorted by node, with the triples, and what their objects reach is the
          next round's, less what was reached before. There are as many rounds as blank nodes are nested, and
-         each reads the triples once. A root belongs to no other graph. What no round reached is counted, by
-         one more pass. Memory: what SortedLines may hold,
-         and the triples of one node and of one graph.
+         each reads the triples once. A root belongs to no other graph. A blank node that was reached also
+         has the triples that say what it is of (`:room :temperature _:b`), joined by object, and upwards
+         from one blank node to the next until there is an IRI; of such a subject nothing else. What no round
+         reached is counted, by one more pass. Memory: what SortedLines may hold, and the triples of one node
+         and of one graph.
 Why not: an index of the dump in memory: it is larger than the dump.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field
 from itertools import groupby
 
@@ -44,11 +46,14 @@ class SubjectGraphs:
     _count: int = 0
     _triples: SortedLines = field(init=False)
     _blank: SortedLines = field(init=False)
+    _into: SortedLines = field(init=False)
+    """Triples whose object is a blank node, by that."""
     _made: int = 0
 
     def __post_init__(self) -> None:
         self._triples = self._sorted("triples")
         self._blank = self._sorted("blank")
+        self._into = self._sorted("into")
 
     def _sorted(self, name: str) -> SortedLines:
         self._made += 1
@@ -62,6 +67,8 @@ class SubjectGraphs:
             self._triples.add(line)
             if subject[0] == "_":
                 self._blank.add(line)
+            if object_[0] == "_":
+                self._into.add(f"{object_}\t{self._count:015}\t{subject}\t{predicate}")
             if predicate == RDF_TYPE and (object_ in self.classes or len(self.classes) < _CLASSES):
                 self.classes[object_] = self.classes.get(object_, 0) + 1
 
@@ -88,11 +95,43 @@ class SubjectGraphs:
             reached.update(_less(following, before))
             sources = self._triples if self.shared else self._blank
             first = False
+        self._add_incoming(roots, before, found)
         self.beside = sum(1 for _ in _others(map(_first, self._triples), map(_first, before)))
         if self.beside:
             left = _others(map(_first, referred), map(_first, before))
             self.beside_shared = sum(1 for _ in _common(left, map(_first, self._triples)))
         yield from _graphs(found)
+
+    def _add_incoming(self, roots: SortedLines, before: SortedLines, found: SortedLines) -> None:
+        """Add the triples that lead to the blank nodes of the graphs; `before`: `node, owner` of all nodes.
+
+        To a root, and to what is above it, they lead from anywhere; to other nodes not from a root or from a
+        node of some graph: what these say is theirs, or is there already.
+        """
+        up = self._sorted("up")
+        blank = (line for line in before if line[0] == "_")
+        for line, number in _numbered(blank, roots):
+            own = line == f"{_first(line)}\t{number}"
+            if own or not number:  # other roots have graphs of their own
+                up.add(f"{line}\t{int(own)}")
+        seen = self._sorted("seen")
+        while up:
+            edges = self._sorted("edges")
+            edges.update(_leading(up, self._into))
+            seen.update(up)
+            following = self._sorted("following")
+            with_roots = _marked(edges, map(_first, roots), _first)
+            known = self._sorted("known")
+            known.update(f"{line}\t{int(is_root)}" for line, is_root in with_roots)
+            for line, taken in _marked(known, map(_first, before), _first):
+                subject, owner, way, position, predicate, node, root = line.split("\t")
+                if way == "0" and taken:
+                    continue
+                found.add(f"{owner}\t{position}\t{subject}\t{predicate}\t{node}")
+                if subject[0] == "_" and root == "0":
+                    following.add(f"{subject}\t{owner}\t{way}")
+            up = self._sorted("up")
+            up.update(_less(following, seen))
 
     def _roots(self) -> Iterator[str]:
         """`node, its number`: that of the root's first triple."""
@@ -135,6 +174,48 @@ def _joined(
             owner = owner_line[len(wanted) + 1 :]
             for subject, position, predicate, object_ in own:
                 yield owner, f"{position}\t{subject}\t{predicate}\t{object_}", object_
+
+
+def _leading(nodes: Iterable[str], into: Iterable[str]) -> Iterator[str]:
+    """`subject, owner, own, position, predicate, node` of every triple whose object is a node, for every
+    owner that reached it; both are sorted by node.
+    """
+    groups = groupby(into, key=_first)
+    node, lines = next(groups, ("", None))
+    for wanted, owners in groupby(nodes, key=_first):
+        while lines is not None and node < wanted:
+            node, lines = next(groups, ("", None))
+        if lines is None:
+            return
+        if node != wanted:
+            continue
+        edges = [line.split("\t") for line in lines]
+        for line in owners:
+            _, owner, own = line.split("\t")
+            for _, position, subject, predicate in edges:
+                yield f"{subject}\t{owner}\t{own}\t{position}\t{predicate}\t{wanted}"
+
+
+def _marked(
+    lines: Iterable[str], others: Iterable[str], key: Callable[[str], str]
+) -> Iterator[tuple[str, bool]]:
+    """Each line, and whether its key is among others; both sorted by that."""
+    left = iter(others)
+    other = next(left, None)
+    for line in lines:
+        while other is not None and other < key(line):
+            other = next(left, None)
+        yield line, other == key(line)
+
+
+def _numbered(lines: Iterable[str], roots: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Each line, and the number of its node as a root, "" for other nodes; both sorted by node."""
+    left = (root.split("\t") for root in roots)
+    node, number = next(left, ("", ""))
+    for line in lines:
+        while node and node < _first(line):
+            node, number = next(left, ("", ""))
+        yield line, number if node == _first(line) else ""
 
 
 def _less(lines: Iterable[str], others: Iterable[str]) -> Iterator[str]:

@@ -391,4 +391,5 @@ WELL_KNOWN: Final[Mapping[str, str]] = {
     "saref": "https://saref.etsi.org/core/",
     "skos": "http://www.w3.org/2004/02/skos/core#",
     "foaf": "http://xmlns.com/foaf/0.1/",
+    "ngsi-ld": "https://uri.etsi.org/ngsi-ld/",
 }

@@ -20,22 +20,47 @@ OBSERVATION = "<urn:Observation>"
 
 
 def literal_reading(triples: Sequence[Triple], wanted: str, shared: bool) -> list[tuple[str, list[Triple]]]:
-    """The definition: from each root on, to nodes that are none."""
+    """The definition: from each root on, to nodes that are none; and what leads to its blank nodes."""
     own = list(dict.fromkeys(triples))
+    graphs = []
+    described = described_of(triples, wanted, shared)
+    everywhere = {node for nodes in described.values() for node in nodes}
+    for root, reached in described.items():
+        led = leading(own, {root}, set(), set(described))
+        led |= leading(own, reached - {root}, everywhere | set(described), set(described))
+        graphs.append((root, [t for t in own if t[0] in reached or t in led]))
+    return graphs
+
+
+def described_of(triples: Sequence[Triple], wanted: str, shared: bool) -> dict[str, set[str]]:
+    """Of each root the nodes whose triples are in its graph."""
     roots = list(dict.fromkeys(s for s, p, o in triples if p == wanted or (p, o) == (RDF_TYPE, wanted)))
     firsts = {root: next(n for n, t in enumerate(triples) if t[0] == root) for root in roots}
-    graphs = []
+    described = {}
     for root in sorted(roots, key=lambda r: firsts[r]):
         reached, waiting = {root}, [root]
         while waiting:
             node = waiting.pop()
-            for s, _p, o in own:
+            for s, _p, o in triples:
                 goes_on = o[0] == "_" or (shared and o[0] == "<")
                 if s == node and goes_on and o not in roots and o not in reached:
                     reached.add(o)
                     waiting.append(o)
-        graphs.append((root, [t for t in own if t[0] in reached]))
-    return graphs
+        described[root] = reached
+    return described
+
+
+def leading(own: list[Triple], nodes: set[str], but: set[str], roots: set[str]) -> set[Triple]:
+    """The triples that lead to blank nodes from subjects that are not excepted, upwards to IRIs and roots."""
+    found: set[Triple] = set()
+    waiting = {node for node in nodes if node[0] == "_"}
+    seen: set[str] = set()
+    while waiting:
+        seen |= waiting
+        above = [t for t in own if t[2] in waiting and t[0] not in but]
+        found.update(above)
+        waiting = {s for s, _p, _o in above if s[0] == "_" and s not in roots} - seen
+    return found
 
 
 nodes = st.sampled_from(["<urn:a>", "<urn:b>", "<urn:a1>", "_:a", "_:b", "_:c", "_:d", "_:a1"])
@@ -54,7 +79,9 @@ def test_graphs_are_those_of_the_definition_however_little_memory_there_is(
     graphs = literal_reading(triples, wanted, shared)
     assert list(parts.graphs()) == graphs
     subjects = {s for s, _p, _o in triples}
-    beside = subjects - {s for _root, graph in graphs for s, _p, _o in graph}
+    described = described_of(triples, wanted, shared)
+    beside = subjects - {node for nodes in described.values() for node in nodes}
+    graphs = [(r, [t for t in graph if t[0] in described[r]]) for r, graph in graphs]
     named = {o for _root, graph in graphs for _s, _p, o in graph if o[0] == "<"}
     assert (parts.beside, parts.beside_shared) == (len(beside), len(beside & named))
 
