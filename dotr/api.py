@@ -7,9 +7,10 @@ Place:   the public surface. Reads files through io/; of the files that a rule t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from dotr.budget import BUDGET
@@ -37,6 +38,7 @@ from dotr.io.python_arguments import (
     fits,
     late_policy,
     not_a_pair,
+    parse_choices,
     time_of,
     turtle_of,
 )
@@ -69,7 +71,9 @@ class Engine:
     checked program. `background`: further RDF, as paths or as one graph. `time_unit` ("s", "ms", "us") is
     what integer times count, `time_path` the property that holds the time of a graph in `feed`.
     `sub_microsecond`: digits of times beyond the microsecond are "cut" or "refuse"d; `interval`: of times
-    written `begin/end` the "begin" or "end" is taken, or they are "refuse"d. `lateness`:
+    written `begin/end` the "begin" or "end" is taken, or they are "refuse"d. `rdf12`: terms of RDF 1.2 are
+    "refuse"d, or documents are read for their "plain" triples; `contexts`: IRI → file of contexts that
+    documents of JSON-LD name. `lateness`:
     how much out of order the stream may be. `late`: what happens to a graph for a closed instant: "drop"
     (counted), "fail" (DataError D2301), or a function of its time and triples. `max_jump`: how far ahead of
     the last graph the next one may be stamped (else DataError D2106). `on_error`: what happens to documents
@@ -104,6 +108,8 @@ class Engine:
         time_path: str | None = None,
         sub_microsecond: str = "cut",
         interval: str = "refuse",
+        rdf12: str = "refuse",
+        contexts: Mapping[str, str | Path] = MappingProxyType({}),
         lateness: timedelta | str | None = None,
         late: str | LateGraph = "drop",
         max_jump: timedelta | str | None = None,
@@ -123,7 +129,9 @@ class Engine:
                 "D4103", f"`{materialize}` is not a way to materialize", hint="use needed or all"
             )
         reading = time_reading(sub_microsecond=sub_microsecond, interval=interval)
-        self._options = SourceOptions(unit=UNITS[time_unit], reading=reading)
+        self._options = SourceOptions(
+            unit=UNITS[time_unit], reading=reading, choices=parse_choices(rdf12, contexts)
+        )
         self.times_changed: dict[str, int] = {}
         if time_path is not None:
             self._options = replace(self._options, time_path=f"<{absolute_iri(time_path)}>")
@@ -165,6 +173,8 @@ class Engine:
         time_path: str | None = None,
         sub_microsecond: str = "cut",
         interval: str = "refuse",
+        rdf12: str = "refuse",
+        contexts: Mapping[str, str | Path] = MappingProxyType({}),
         lateness: timedelta | str | None = None,
         late: str | LateGraph = "drop",
         max_jump: timedelta | str | None = None,
@@ -193,6 +203,8 @@ class Engine:
             time_path=time_path,
             sub_microsecond=sub_microsecond,
             interval=interval,
+            rdf12=rdf12,
+            contexts=contexts,
             lateness=lateness,
             late=late,
             max_jump=max_jump,
@@ -372,13 +384,14 @@ class Engine:
 
     def _taking(self, graphs: Iterable[tuple[int | datetime | str, GraphLike]]) -> Iterator[int]:
         unit, base, accept, integers = self._unit, self._base, self.pipeline.accept, False
+        choices = self._options.choices
         for pair in graphs:
             try:
                 at, graph = pair
             except (TypeError, ValueError):
                 raise not_a_pair(pair) from None
             if integers and type(at) is int and type(graph) is str and fits(time := at * unit):
-                accept(time, parse_triples(graph, Format.TURTLE, "<text>", base))
+                accept(time, parse_triples(graph, Format.TURTLE, "<text>", base, choices=choices))
             else:
                 accept(*self._taken(graph, at))
                 integers = type(at) is int
@@ -500,7 +513,7 @@ class Engine:
     def _triples(self, graph: GraphLike) -> list[Triple]:
         if isinstance(graph, Path):
             return read_background([str(graph)], self._options.base)
-        return triples_of(graph, self._options.base)
+        return triples_of(graph, self._options.base, self._options.choices)
 
     def _error_policy(self, on_error: str | Callable[[DotrError], None]) -> RefusedInstant | None:
         """What happens to instants in error and to unreadable documents."""

@@ -14,7 +14,8 @@ import click
 
 from dotr.budget import BUDGET
 from dotr.errors import UsageError
-from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE
+from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE, decode, read_bytes
+from dotr.io.decode.parse_choices import RDF12, ParseChoices
 from dotr.io.files.sources import SourceOptions
 from dotr.io.local_time import TimeError, zone_of
 from dotr.io.output_formats import EVENT_FORMATS
@@ -132,6 +133,14 @@ def class_or_property(value: str) -> str:
     return f"<{iri(value)}>"
 
 
+def context(value: str) -> tuple[str, str]:
+    """The IRI of a context of JSON-LD, and the text of the file that is named for it."""
+    name, equals, path = value.rpartition("=")
+    if not equals or not path:
+        raise click.BadParameter(f"`{value}` is not IRI=FILE")
+    return iri(name), decode(read_bytes(path), path)
+
+
 def mapping(path: str) -> TableMapping:
     """A mapping file, read."""
     from dotr.io.tables.mapping import read_mapping  # noqa: PLC0415  # start-up: most runs have no tables
@@ -146,6 +155,18 @@ def finer_option(function: F) -> F:
         type=click.Choice(list(FINER)),
         default="cut",
         help="What happens to digits of a time beyond the microsecond (default: cut, and counted).",
+    )
+    return option(function)
+
+
+def rdf12_option(function: F) -> F:
+    """`--rdf12`."""
+    option = click.option(
+        "--rdf12",
+        type=click.Choice(list(RDF12)),
+        default="refuse",
+        help="Documents with triple terms or annotations of RDF 1.2: refuse, or read the plain triples in"
+        " them (default: refuse).",
     )
     return option(function)
 
@@ -208,6 +229,8 @@ def source_options(function: F) -> F:
         time_unit: str,
         zone: str,
         reading: TimeReading,
+        rdf12: str,
+        contexts: tuple[tuple[str, str], ...],
         split: str | None,
         shared: bool,
         mappings: tuple[TableMapping, ...],
@@ -220,6 +243,7 @@ def source_options(function: F) -> F:
             unit=UNITS[time_unit],
             zone=zone,
             reading=reading,
+            choices=ParseChoices(rdf12, dict(contexts)),
             split=split or "",
             shared=shared,
             mappings=mappings,
@@ -249,6 +273,16 @@ def source_options(function: F) -> F:
             help="The zone of dateTimes without one.",
         ),
         reading_options,
+        rdf12_option,
+        click.option(
+            "--context",
+            "contexts",
+            type=context,
+            multiple=True,
+            metavar="IRI=FILE",
+            help="The context of JSON-LD that documents name by this IRI, beside those that dotr knows;"
+            " repeatable. None is fetched.",
+        ),
         click.option(
             "--split",
             type=class_or_property,

@@ -26,12 +26,14 @@ from dotr.cli.options import (
     jump_option,
     micros,
     number,
+    rdf12_option,
     written_folder,
 )
 from dotr.cli.progress import Progress
 from dotr.cli.spark_options import asked_of_spark, spark_options
 from dotr.core.deployment import Deployment, Settings
 from dotr.events import Clock
+from dotr.io.decode.parse_choices import ParseChoices
 from dotr.io.files.background_documents import read_background
 from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.files.sources import SourceOptions
@@ -119,6 +121,7 @@ _PLACES = {"files": ("DIR",), "kafka": ("SERVERS", "TOPIC"), "rate": ()}
 )
 @finer_option
 @interval_option
+@rdf12_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress line, no summary.")
 @jump_option
 @event_options
@@ -143,6 +146,7 @@ def command(
     time_unit: str,
     sub_microsecond: str,
     interval: str,
+    rdf12: str,
     quiet: bool,
     max_jump: int | None,
     only_: tuple[str, ...],
@@ -175,6 +179,7 @@ def command(
         time_path=f"<{time_path}>" if time_path else None,
         unit=UNITS[time_unit],
         reading=TimeReading(sub_microsecond, interval=interval),
+        choices=ParseChoices(rdf12),
     )
     progress = Progress(not quiet and sys.stderr.isatty())
     trigger = (once, None if every is None else every / 1e6)

@@ -14,6 +14,7 @@ from dotr.core.parts import Part
 from dotr.errors import DataError
 from dotr.events import Clock, Time
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE
+from dotr.io.decode.parse_choices import STRICT, ParseChoices
 from dotr.io.decode.quads import WHOLE
 from dotr.io.tables.names import mapping_for
 from dotr.io.time_reading import EXACT, TimeReading
@@ -161,6 +162,8 @@ class SourceOptions:
     """The zone of dateTimes that say none; "" refuses them."""
     reading: TimeReading = EXACT
     """What is done about times that are no instant as they stand."""
+    choices: ParseChoices = STRICT
+    """What documents may say beyond RDF 1.1 and beyond themselves."""
     mappings: tuple[TableMapping, ...] = ()
     """What makes graphs of the rows of tables; the first that is for a file is taken."""
     split: Term = ""

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 from dotr.core.open_instants import LateGraph
 from dotr.core.parts import Part
 from dotr.errors import DataError, DotrError, UsageError
 from dotr.events import Clock, Message, Time
+from dotr.io.decode.documents import decode, read_bytes
+from dotr.io.decode.parse_choices import RDF12, ParseChoices
 from dotr.io.error_policy import ErrorPolicy
 from dotr.io.python_graphs import IRI
 from dotr.io.time_reading import EXACT, Notes, TimeReading
@@ -93,6 +96,14 @@ def _fitting(time: Time, at: object) -> Time:
     if not fits(time):
         raise DataError.of("D2105", f"`{at}` lies beyond 64 bits of microseconds", hint="check the time_unit")
     return time
+
+
+def parse_choices(rdf12: str, contexts: Mapping[str, str | Path]) -> ParseChoices:
+    """What documents may say, as given. Raises UsageError D4107, D4187, DataError for files."""
+    if rdf12 not in RDF12:
+        raise UsageError.of("D4187", f"`{rdf12}` is not a value of rdf12", hint=f"one of {', '.join(RDF12)}")
+    texts = {absolute_iri(i): decode(read_bytes(str(file)), str(file)) for i, file in contexts.items()}
+    return ParseChoices(rdf12, texts)
 
 
 class EngineErrors(ErrorPolicy):

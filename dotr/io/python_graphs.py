@@ -16,6 +16,7 @@ import pyoxigraph as ox
 
 from dotr.errors import DataError, UsageError
 from dotr.io.decode.documents import STREAM_BASE, Format, decode, format_of
+from dotr.io.decode.parse_choices import STRICT, ParseChoices
 from dotr.io.decode.parsing import parse_triples
 from dotr.rdf.canonical import canonical
 from dotr.rdf.terms import XSD_STRING, Term, Triple, is_blank, is_iri, literal, literal_parts
@@ -37,7 +38,7 @@ _PATH = 1_000
 _WHOLE = re.compile(IRI)
 
 
-def triples_of(graph: GraphLike, base: str = STREAM_BASE) -> list[Triple]:
+def triples_of(graph: GraphLike, base: str = STREAM_BASE, choices: ParseChoices = STRICT) -> list[Triple]:
     """The triples of a graph, canonical, without repeats; blank nodes have the labels they came with.
 
     Raises DataError for text that cannot be read, UsageError D4105 for what is not a graph.
@@ -46,13 +47,13 @@ def triples_of(graph: GraphLike, base: str = STREAM_BASE) -> list[Triple]:
         graph = decode(graph, "<bytes>")
     if isinstance(graph, str):
         try:
-            return parse_triples(graph, base=base)
+            return parse_triples(graph, base=base, choices=choices)
         except DataError:
             if len(graph) < _PATH and "\n" not in graph and "<" not in graph and format_of(graph.strip()):
                 raise _a_path(graph) from None
             raise
     if hasattr(graph, "serialize") and hasattr(graph, "triples"):
-        return parse_triples(_ntriples(graph), Format.NTRIPLES)
+        return parse_triples(_ntriples(graph), Format.NTRIPLES, choices=choices)
     if not isinstance(graph, Iterable):
         raise no_triple(graph)
     return list(dict.fromkeys(_own_triples(graph)))

@@ -20,7 +20,7 @@ from dotr.late import dataclass
 Notes: TypeAlias = set[str]
 """What reading a text changed: some of CHANGES."""
 
-CHANGES: Final = ("cut", "earlier", "later", "forward")
+CHANGES: Final = ("cut", "earlier", "later", "forward", "triple terms", "directions")
 FINER: Final = ("cut", "refuse")
 AMBIGUOUS: Final = ("refuse", "earlier", "later", "infer")
 NONEXISTENT: Final = ("refuse", "forward")
@@ -94,4 +94,9 @@ def told(counts: Mapping[str, int], first: Mapping[str, str]) -> list[str]:
         parts.append(part(earlier + later, text, "earlier" if earlier else "later"))
     if moved := counts.get("forward", 0):
         parts.append(part(moved, "of a skipped hour moved forward", "forward"))
+    for what, one in (("triple terms", "triple with a triple term"), ("directions", "base direction")):
+        if left := counts.get(what, 0):
+            many = "triples with triple terms" if what == "triple terms" else "base directions"
+            at = f", the first in {first[what]}" if what in first else ""
+            parts.append(f"{left:,} {one if left == 1 else many} of RDF 1.2 left out{at}")
     return parts

@@ -152,7 +152,7 @@ def _triples(mark: Mark, file: str, options: SourceOptions) -> Iterator[Triple]:
     if format_ in (Format.JSONLINES, Format.PATCH, Format.PARQUET) or not mark.content:
         return
     try:
-        runs = parse_runs(decode(mark.content, file), format_, file, options.base)
+        runs = parse_runs(decode(mark.content, file), format_, file, options.base, options.choices)
     except DataError:
         return
     yield from (triple for _graph, triples in runs for triple in all_triples(triples))

@@ -5,8 +5,8 @@ Method:  columns `time` (bigint in the log's unit, or timestamp) and `graph` (N-
          a batch. The writer takes the same columns, and `id` if graphs have names (events do); each task
          writes its own file, which is renamed when all are done.
 Options: path (several: separated by newlines) · timeUnit s|ms|us · timePath ·
-         subMicrosecond cut|refuse · interval refuse|begin|end · base · onError fail|skip · maxDocument ·
-         for writing: as nquads|jsonl.
+         subMicrosecond cut|refuse · interval refuse|begin|end · rdf12 refuse|plain · base ·
+         onError fail|skip · maxDocument · for writing: as nquads|jsonl.
 Why not: filter push-down: a graph's time is known only after parsing it.
 """
 
@@ -39,6 +39,7 @@ from dotr.events import Clock
 from dotr.io.arrow_columns import integers, texts
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE, Format
 from dotr.io.decode.parquet import UNIT_NOTE, batch_times, missing
+from dotr.io.decode.parse_choices import RDF12, ParseChoices
 from dotr.io.decode.parsing import parse_triples
 from dotr.io.files.outputs import unwritable
 from dotr.io.files.sources import SourceOptions
@@ -50,7 +51,7 @@ from dotr.rdf.terms import PROV_GENERATED_AT_TIME
 _ROWS = 2048
 _TASKS = 64
 _OPTIONS = (
-    *("path", "timeUnit", "timePath", "subMicrosecond", "interval"),
+    *("path", "timeUnit", "timePath", "subMicrosecond", "interval", "rdf12"),
     *("base", "onError", "maxDocument", "as"),
 )
 _SUFFIXES = {"nquads": "nq", "jsonl": "jsonl"}
@@ -130,6 +131,7 @@ class LogSource(DataSource):
             reading=TimeReading(
                 finer=self._choice("subMicrosecond", FINER), interval=self._choice("interval", INTERVAL)
             ),
+            choices=ParseChoices(self._choice("rdf12", RDF12)),
             max_document=int(self.options.get("maxDocument", MAX_DOCUMENT)),
         )
         places = [_here(place) for place in path.split("\n")]

@@ -28,6 +28,7 @@ from dotr.io.decode.documents import (
     too_large,
 )
 from dotr.io.decode.line_blocks import line_blocks
+from dotr.io.decode.parse_choices import STRICT, ParseChoices
 from dotr.io.decode.parsing import parse_triples
 from dotr.io.message_parts import message_of
 from dotr.late import dataclass
@@ -126,6 +127,7 @@ class Lines:
 
     name: str
     base: str | None = STREAM_BASE
+    choices: ParseChoices = STRICT
     _together: BatchParser = field(init=False)
 
     def __post_init__(self) -> None:
@@ -181,14 +183,17 @@ class Lines:
         place = f"{self.name}:{line.number}"
         try:
             if isinstance(said[0], str):
-                return parse_triples(said[0], Format.TURTLE, place, self.base), said[1]
+                return self._triples(said[0], place), said[1]
             parts = [
-                None if text is None else parse_triples(text, Format.TURTLE, f"{place}, {name}", self.base)
+                None if text is None else self._triples(text, f"{place}, {name}")
                 for name, text in said[0]._asdict().items()
             ]
             return message_of(parts[0], parts[1], parts[2], place), said[1]
         except DataError as error:
             return error
+
+    def _triples(self, text: str, place: str) -> list[Triple]:
+        return parse_triples(text, Format.TURTLE, place, self.base, choices=self.choices)
 
 
 def _said(line: Line, place: str) -> tuple[str | PartTexts, Said]:

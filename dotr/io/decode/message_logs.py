@@ -25,6 +25,7 @@ from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE, Format, Readable
 from dotr.io.decode.limits import refuse_prefixes
 from dotr.io.decode.line_blocks import line_blocks
 from dotr.io.decode.ntriples import distinct_triples, quad_runs
+from dotr.io.decode.parse_choices import STRICT, ParseChoices
 from dotr.io.decode.parsing import Quad, parse_with_prefixes
 from dotr.io.message_parts import DELETE, INSERT, message_of
 from dotr.late import dataclass, regex
@@ -227,6 +228,7 @@ class Carried:
     base: str | None = STREAM_BASE
     prefixes: str = ""
     """`PREFIX` lines in one line, ready to stand before a message."""
+    choices: ParseChoices = STRICT
     bookmark: str = field(default="", init=False)
     """All of it as one text, from which `resumed` goes on."""
     _known: dict[str, str] = field(default_factory=dict, init=False)
@@ -239,9 +241,9 @@ class Carried:
         self.bookmark = f"{self.base or ''}\n{self.prefixes}"
 
     @classmethod
-    def resumed(cls, bookmark: str) -> Carried:
+    def resumed(cls, bookmark: str, choices: ParseChoices = STRICT) -> Carried:
         base, _, prefixes = bookmark.partition("\n")
-        return cls(base or None, prefixes)
+        return cls(base or None, prefixes, choices)
 
     def parse_many(self, messages: Sequence[LoggedMessage], format_: Format) -> list[list[Triple]] | None:
         """Messages of one list of `split_messages` as graphs; None: parse them one by one."""
@@ -264,7 +266,7 @@ class Carried:
         if self.prefixes:
             text = f"{self._used(text)}\n{text}"
             skipped += 1
-        lines, said, base = parse_with_prefixes(text, format_, name, self.base, skipped)
+        lines, said, base = parse_with_prefixes(text, format_, name, self.base, skipped, self.choices)
         if not said.items() <= self._known.items() or (base is not None and base != self.base):
             known = self._known | said
             prefixes = " ".join(f"PREFIX {prefix}: <{iri}>" for prefix, iri in sorted(known.items()))

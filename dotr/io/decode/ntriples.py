@@ -130,5 +130,6 @@ def refuse(term: Term, name: str) -> NoReturn:
         f"`{name}` has {what} of RDF 1.2, which dotr does not read",
         place=name,
         label=term if len(term) < 200 else term[:200] + "…",
-        hint="write RDF 1.1: give the statement a node of its own, leave the direction out",
+        hint="write RDF 1.1: give the statement a node of its own, leave the direction out; "
+        "or read only what is RDF 1.1 in it: --rdf12 plain",
     )

@@ -37,6 +37,7 @@ from dotr.io.decode.limits import (
     refuse_levels,
 )
 from dotr.io.decode.ntriples import Run, literals, quad_runs, refuse, several_triples
+from dotr.io.decode.parse_choices import STRICT, ParseChoices
 from dotr.lang.grammar.base import WELL_KNOWN
 from dotr.late import regex
 from dotr.rdf.terms import Term, Triple
@@ -78,19 +79,23 @@ def parse_triples(
     name: str = "<text>",
     base: str | None = STREAM_BASE,
     skipped: int = 0,
+    choices: ParseChoices = STRICT,
 ) -> list[Triple]:
     """The triples of a document of one graph: canonical terms, document order, no repeats.
 
     Blank nodes have the document's labels. `skipped` lines at the head of `text` are not the user's and are
-    taken off in messages. Raises DataError; in N-Quads, TriG and JSON-LD named graphs are refused.
+    taken off in messages. `choices`: what documents may say beyond RDF 1.1 and beyond themselves. Raises
+    DataError; in N-Quads, TriG and JSON-LD named graphs are refused.
     """
     if format_ is not _STREAMED or len(text) >= _SHORT:
-        pieces = _written(text, format_, name, base, skipped, _N_TRIPLES)
+        pieces = _written(text, format_, name, base, skipped, _N_TRIPLES, choices)
         return several_triples("".join(pieces), name) if len(text) < _LARGE else _sharing(pieces, name)
     try:  # the hot path: one graph of a stream after the other
         lines = serialize(parse(text, _TURTLE), None, _N_TRIPLES).decode()  # type: ignore[union-attr]
     except (SyntaxError, AttributeError):  # an IRI may be relative; else the message says what there is
         lines = "".join(_written(text, format_, name, base, skipped, _N_TRIPLES))
+    if choices.rdf12 == "plain":
+        lines = choices.plain(lines)
     terms = lines.split(" ", 4)
     if len(terms) == 4:  # one triple, without a blank in its object
         subject, predicate, object_, _ = terms
@@ -111,46 +116,81 @@ def _sharing(pieces: Iterable[str], name: str) -> list[Triple]:
     return list(found)
 
 
-def parse_runs(text: str, format_: Format, name: str, base: str | None = STREAM_BASE) -> list[Run]:
+def parse_runs(
+    text: str,
+    format_: Format,
+    name: str,
+    base: str | None = STREAM_BASE,
+    choices: ParseChoices = STRICT,
+) -> list[Run]:
     """The quads of a whole document in document order, as `quad_runs`. Raises DataError."""
-    pieces = _written(text, format_, name, base, 0, _N_QUADS)
+    pieces = _written(text, format_, name, base, 0, _N_QUADS, choices)
     return [run for lines in pieces for run in quad_runs(lines, name)]
 
 
 def parse_quads(
-    text: str, format_: Format, name: str = "<text>", base: str | None = STREAM_BASE
+    text: str,
+    format_: Format,
+    name: str = "<text>",
+    base: str | None = STREAM_BASE,
+    choices: ParseChoices = STRICT,
 ) -> list[Quad]:
     """The quads of a whole document in document order. Raises DataError."""
-    return [(s, p, o, g) for g, triples in parse_runs(text, format_, name, base) for s, p, o in triples]
+    runs = parse_runs(text, format_, name, base, choices)
+    return [(s, p, o, g) for g, triples in runs for s, p, o in triples]
 
 
 def parse_with_prefixes(
-    text: str, format_: Format, name: str, base: str | None, skipped: int = 0
+    text: str,
+    format_: Format,
+    name: str,
+    base: str | None,
+    skipped: int = 0,
+    choices: ParseChoices = STRICT,
 ) -> tuple[str, dict[str, str], str | None]:
     """A document as N-Quads text, with the prefixes and the base that hold at its end. Raises DataError."""
     _refuse_costly(text, format_, name)
     parser = parse(text, _OXIGRAPH[format_], base_iri=base)
-    lines = "".join(_pieces(parser, text, format_, name, skipped, _N_QUADS))
+    lines = "".join(_pieces(parser, text, format_, name, skipped, _N_QUADS, choices))
     return lines, parser.prefixes, parser.base_iri
 
 
 def _written(
-    text: str, format_: Format, name: str, base: str | None, skipped: int, target: ox.RdfFormat
+    text: str,
+    format_: Format,
+    name: str,
+    base: str | None,
+    skipped: int,
+    target: ox.RdfFormat,
+    choices: ParseChoices = STRICT,
 ) -> Iterator[str]:
     """What a document says as N-Triples or N-Quads, in pieces of whole lines. Raises DataError.
 
     In N-Triples named graphs are refused.
     """
     _refuse_costly(text, format_, name)
+    missing = ""
+    if format_ is Format.JSONLD:
+        from dotr.io.decode.json_contexts import with_contexts  # noqa: PLC0415  # start-up: one format of many
+
+        text, missing = with_contexts(text, choices.contexts, name)
     one_graph = target is _N_TRIPLES and format_ in QUAD_FORMATS
     source = text if len(text) < _HUGE else cast("IO[bytes]", _Encoded(text))
     parser = parse(source, _OXIGRAPH[format_], base_iri=base, without_named_graphs=one_graph)
-    return _pieces(parser, text, format_, name, skipped, target)
+    return _pieces(parser, text, format_, name, skipped, target, choices, missing)
 
 
 def _pieces(
-    parser: ox.QuadParser, text: str, format_: Format, name: str, skipped: int, target: ox.RdfFormat
+    parser: ox.QuadParser,
+    text: str,
+    format_: Format,
+    name: str,
+    skipped: int,
+    target: ox.RdfFormat,
+    choices: ParseChoices,
+    missing: str = "",
 ) -> Iterator[str]:
+    plain = choices.plain if choices.rdf12 == "plain" else str
     left = may_grow_to(len(text))
     chunk = None if len(text) < _LARGE else _CHUNK
     try:
@@ -161,12 +201,12 @@ def _pieces(
             if format_ is Format.RDFXML and has_long_term(content):
                 raise long_term(name)
             if chunk is None or not content:
-                yield content.decode()
+                yield plain(content.decode())
                 return
             left -= len(content)
-            yield content.decode()
+            yield plain(content.decode())
     except SyntaxError as error:
-        raise _unreadable(error, text, format_, name, skipped) from None
+        raise _unreadable(error, text, format_, name, skipped, missing) from None
     except (AttributeError, UnicodeEncodeError):  # a text that UTF-8 cannot hold is asked for its `read`
         raise _half_character(text, name) from None
     except Overgrown:
@@ -222,6 +262,7 @@ def stream_runs(
     base: str | None = STREAM_BASE,
     chunk: int = _CHUNK,
     skipped: int = 0,
+    choices: ParseChoices = STRICT,
 ) -> Iterator[Run]:
     """The quads of a document as they are read, `chunk` at a time, in bounded memory.
 
@@ -247,7 +288,8 @@ def stream_runs(
             raise grows(name) from None
         content = lines.getvalue()
         size += len(content)
-        yield from quad_runs(content.decode(), name)
+        text = content.decode() if choices.rdf12 != "plain" else choices.plain(content.decode())
+        yield from quad_runs(text, name)
         if error is not None:
             raise error
         if not content:
@@ -258,15 +300,18 @@ def _too_much(error: MemoryError, name: str) -> DataError:
     return long_term(name) if "buffer" in str(error) else no_memory(name)
 
 
-def _unreadable(error: SyntaxError, text: str, format_: Format, name: str, skipped: int) -> DataError:
+def _unreadable(
+    error: SyntaxError, text: str, format_: Format, name: str, skipped: int, missing: str = ""
+) -> DataError:
     reason = _TRAILER.sub("", _POSITION.sub("", str(error.msg)))
     if "LoadDocumentCallback" in reason:
         return DataError.of(
             "D2005",
             f"`{name}` refers to a context that is not in it",
             place=name,
+            label=missing,
             notes=("dotr never reads from the network",),
-            hint="put the content of the context into the document",
+            hint=f"save the context to a file and name it: --context {missing or 'IRI'}=FILE",
         )
     if error.lineno is None:
         return DataError.of("D2001", f"`{name}` cannot be read as {format_.value}", place=name, label=reason)

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from dotr.io.decode.batch_parse import DECLARED
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE, Format, Readable, read_some
+from dotr.io.decode.parse_choices import STRICT, ParseChoices
 from dotr.io.decode.plain_graphs import Places, distinct, places_of
 from dotr.io.decode.plain_tokens import PlainTokens, prefixes_of
 from dotr.io.decode.quads import WHOLE, QuadBlock, quad_blocks, rest_blocks
@@ -89,6 +90,7 @@ def quad_parts(
     line: int = 1,
     offset: int = 0,
     forgiving: bool = False,
+    choices: ParseChoices = STRICT,
 ) -> Iterator[QuadRun | QuadBlock]:
     """The named graphs of a document in document order, as `quad_blocks` has them; many at once where that is
     the same. Raises DataError.
@@ -106,7 +108,8 @@ def quad_parts(
             yield from runs
         else:
             small = len(head)
-            yield from quad_blocks(file, format_, name, base, limit, head, small, line, offset, forgiving)
+            rest = limit, head, small, line, offset, forgiving, choices
+            yield from quad_blocks(file, format_, name, base, *rest)
         return
     if whole or format_ is Format.NQUADS:  # of a pipe with TriG every quad is taken as it comes
         yield from plain.runs(lambda size: taken.read(size) or read_some(file, size, name))
@@ -116,9 +119,10 @@ def quad_parts(
         if plain.count:
             before = plain.count, plain.declared
             line, offset = plain.line, plain.offset
-            yield from rest_blocks(file, format_, name, base, limit, head, line, offset, forgiving, before)
+            place = line, offset, forgiving, before, choices
+            yield from rest_blocks(file, format_, name, base, limit, head, *place)
             return
-    yield from quad_blocks(file, format_, name, base, limit, head, whole, line, offset, forgiving)
+    yield from quad_blocks(file, format_, name, base, limit, head, whole, line, offset, forgiving, choices)
 
 
 class _PlainQuads:

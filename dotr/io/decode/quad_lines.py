@@ -14,6 +14,7 @@ from dotr.errors import DataError
 from dotr.io.decode.documents import MAX_DOCUMENT, Format, decode, too_large
 from dotr.io.decode.line_blocks import Read, line_blocks
 from dotr.io.decode.ntriples import Run
+from dotr.io.decode.parse_choices import STRICT, ParseChoices
 from dotr.io.decode.parsing import Quad, parse_quads, parse_runs
 from dotr.late import replace
 from dotr.rdf.terms import Term, Triple
@@ -30,24 +31,36 @@ PlacedRun: TypeAlias = tuple[Term, list[Triple], int, int]
 
 
 def line_runs(
-    read: Read, name: str, line: int, offset: int, forgiving: bool, limit: int = MAX_DOCUMENT
+    read: Read,
+    name: str,
+    line: int,
+    offset: int,
+    forgiving: bool,
+    limit: int = MAX_DOCUMENT,
+    choices: ParseChoices = STRICT,
 ) -> Iterator[PlacedRun]:
     """N-Quads, one quad a line, with places. Quads before an error come out before it is raised.
 
     Raises DataError D2006 for a line of more than `limit` bytes.
     """
-    return chain.from_iterable(_line_blocks(read, name, line, offset, forgiving, limit))
+    return chain.from_iterable(_line_blocks(read, name, line, offset, forgiving, limit, choices))
 
 
 def _line_blocks(
-    read: Read, name: str, line: int, offset: int, forgiving: bool, limit: int
+    read: Read,
+    name: str,
+    line: int,
+    offset: int,
+    forgiving: bool,
+    limit: int,
+    choices: ParseChoices,
 ) -> Iterator[Iterator[PlacedRun]]:
     def too_long() -> DataError:
         return too_large(f"{name}:{line}", limit)
 
     for block in line_blocks(read, _BLOCK, b"", limit, too_long):
         if not block.isspace():
-            yield _placed_runs(block, name, line, offset, forgiving)
+            yield _placed_runs(block, name, line, offset, forgiving, choices)
         line += block.count(b"\n")
         offset += len(block)
 
@@ -64,8 +77,10 @@ def placed_lines(
     return ((quad, *lines.place(number)) for number, quad in enumerate(quads))
 
 
-def _placed_runs(content: bytes, name: str, line: int, offset: int, forgiving: bool) -> Iterator[PlacedRun]:
-    lines = _NumberedLines(content, line, offset)
+def _placed_runs(
+    content: bytes, name: str, line: int, offset: int, forgiving: bool, choices: ParseChoices
+) -> Iterator[PlacedRun]:
+    lines = _NumberedLines(content, line, offset, choices)
     runs = lines.runs(name)
     if runs is None:
         for (s, p, o, g), number, end in lines.one_by_one(name, forgiving):
@@ -83,8 +98,8 @@ def _placed_runs(content: bytes, name: str, line: int, offset: int, forgiving: b
 class _NumberedLines:
     """Owns whole lines of N-Quads, the first being line `line` of a file, at its byte `offset`."""
 
-    def __init__(self, content: bytes, line: int, offset: int) -> None:
-        self._content, self._line, self._offset = content, line, offset
+    def __init__(self, content: bytes, line: int, offset: int, choices: ParseChoices = STRICT) -> None:
+        self._content, self._line, self._offset, self._choices = content, line, offset, choices
         self._raw = content.split(b"\n")
         open_ended = bool(self._raw[-1])
         if not open_ended:
@@ -98,8 +113,10 @@ class _NumberedLines:
 
     def runs(self, name: str) -> list[Run] | None:
         """The quads of all lines, None if they must be looked at one by one."""
+        if self._choices.rdf12 == "plain" and b"<<(" in self._content:
+            return None  # not every line gives a quad
         try:
-            runs = parse_runs(decode(self._content, name), Format.NQUADS, name)
+            runs = parse_runs(decode(self._content, name), Format.NQUADS, name, choices=self._choices)
         except DataError:
             return None
         count = sum([len(triples) for _graph, triples in runs])
@@ -117,7 +134,7 @@ class _NumberedLines:
         for row, text in enumerate(self._raw):
             number = self._line + row
             try:
-                quads = parsed_line(text, name, number)
+                quads = parsed_line(text, name, number, self._choices)
             except DataError:
                 if not forgiving:
                     raise
@@ -126,10 +143,10 @@ class _NumberedLines:
                 yield quad, number, self._offset + self.ends[row]
 
 
-def parsed_line(text: bytes, name: str, line: int) -> list[Quad]:
+def parsed_line(text: bytes, name: str, line: int, choices: ParseChoices = STRICT) -> list[Quad]:
     """The quad of one line, if there is one. Raises DataError."""
     try:
-        quads = parse_quads(decode(text, name), Format.NQUADS, name)
+        quads = parse_quads(decode(text, name), Format.NQUADS, name, choices=choices)
     except DataError as error:
         raise _moved(error, name, line) from None
     if len(quads) > 1:

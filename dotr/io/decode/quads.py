@@ -29,6 +29,7 @@ from dotr.io.decode.documents import (
     says_nothing,
     too_large,
 )
+from dotr.io.decode.parse_choices import STRICT, ParseChoices
 from dotr.io.decode.parsing import parse_runs, stream_runs
 from dotr.io.decode.quad_lines import PlacedRun, line_runs, parsed_line
 from dotr.late import dataclass, regex
@@ -109,6 +110,7 @@ def quad_blocks(
     line: int = 1,
     offset: int = 0,
     forgiving: bool = False,
+    choices: ParseChoices = STRICT,
 ) -> Iterator[QuadBlock]:
     """The named graphs of a document, in document order. Raises DataError.
 
@@ -119,16 +121,17 @@ def quad_blocks(
         more = read_some(file, whole + 1 - len(head), name)
         if not more:
             yield from _numbered(
-                group_whole(_small(head, format_, name, base, line, offset, forgiving), name)
+                group_whole(_small(head, format_, name, base, line, offset, forgiving, choices), name)
             )
             return
         head += more
     reader = JoinedQuads(head, file, name, limit)
     if format_ is Format.NQUADS:
-        placed = line_runs(reader.read, name, line, offset, forgiving, limit)
+        placed = line_runs(reader.read, name, line, offset, forgiving, limit, choices)
     else:
         chunk = _CHUNK if whole else 1  # of a pipe every quad is taken as it comes
-        placed = ((g, triples, 0, 0) for g, triples in stream_runs(reader, format_, name, base, chunk))
+        runs = stream_runs(reader, format_, name, base, chunk, choices=choices)
+        placed = ((g, triples, 0, 0) for g, triples in runs)
     blocks = _streamed(placed, reader, name, limit)
     yield from blocks if format_ is Format.NQUADS else _numbered(blocks)
 
@@ -144,6 +147,7 @@ def rest_blocks(
     offset: int,
     forgiving: bool,
     before: tuple[int, str],
+    choices: ParseChoices = STRICT,
 ) -> Iterator[QuadBlock]:
     """As `quad_blocks` behind `before` (how many graphs that stand together, and the declarations that hold
     in one line), from the beginning of a line and of a graph on.
@@ -151,10 +155,16 @@ def rest_blocks(
     count, declared = before
     if format_ is Format.NQUADS:
         reader = JoinedQuads(head, file, name, limit)
-        return group_adjacent(line_runs(reader.read, name, line, offset, forgiving, limit), name)
+        placed = line_runs(reader.read, name, line, offset, forgiving, limit, choices)
+        return group_adjacent(placed, name)
     own = f"{declared}\n".encode() if declared else b""
     runs = stream_runs(
-        JoinedQuads(own + head, file, name, limit), format_, name, base, skipped=bool(own) + 1 - line
+        JoinedQuads(own + head, file, name, limit),
+        format_,
+        name,
+        base,
+        skipped=bool(own) + 1 - line,
+        choices=choices,
     )
     return _numbered(group_adjacent(((g, triples, 0, 0) for g, triples in runs), name), count + 1)
 
@@ -167,12 +177,20 @@ def _numbered(blocks: Iterator[QuadBlock], first: int = 1) -> Iterator[QuadBlock
 
 
 def _small(
-    content: bytes, format_: Format, name: str, base: str | None, line: int, offset: int, forgiving: bool
+    content: bytes,
+    format_: Format,
+    name: str,
+    base: str | None,
+    line: int,
+    offset: int,
+    forgiving: bool,
+    choices: ParseChoices,
 ) -> Iterator[PlacedRun]:
     if format_ is Format.NQUADS:
         parts = iter((content, b""))
-        return line_runs(lambda _size: next(parts), name, line, offset, forgiving)
-    return ((g, triples, 0, 0) for g, triples in parse_runs(decode(content, name), format_, name, base))
+        return line_runs(lambda _size: next(parts), name, line, offset, forgiving, choices=choices)
+    runs = parse_runs(decode(content, name), format_, name, base, choices)
+    return ((g, triples, 0, 0) for g, triples in runs)
 
 
 def refused_lines(block: QuadBlock, name: str) -> DataError:

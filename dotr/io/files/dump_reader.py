@@ -72,9 +72,11 @@ class DumpReader:
                 content += more
             if len(content) > options.max_document:
                 raise too_large(self.name, options.max_document)
-            runs = iter(parse_runs(decode(content, self.name), format_, self.name, options.base))
+            runs = iter(
+                parse_runs(decode(content, self.name), format_, self.name, options.base, options.choices)
+            )
         else:
-            runs = stream_runs(file, format_, self.name, options.base)
+            runs = stream_runs(file, format_, self.name, options.base, choices=options.choices)
         for _graph, triples in runs:
             parts.add(triples)
         return parts

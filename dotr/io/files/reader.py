@@ -114,6 +114,9 @@ class FileReader:
                 yield from self._items()  # type: ignore[misc]  # nothing is undecided
         except MemoryError:
             yield self._refused(no_memory(self.name), b"", "whole", 0)
+        finally:
+            for what, count in self.options.choices.taken().items():
+                self.extractor.note((what,), self.name, count)
 
     def _decided(self) -> Iterator[Item | GraphRun]:
         from dotr.io.files.repeated_hours import begun_at, decided  # noqa: PLC0415  # start-up: a rare choice
@@ -264,7 +267,9 @@ class FileReader:
         try:
             content += self._rest(tap, len(head))
             if format_ in (Format.JSONLD, Format.TRIG):
-                runs = parse_runs(decode(content, self.name), format_, self.name, self.options.base)
+                runs = parse_runs(
+                    decode(content, self.name), format_, self.name, self.options.base, self.options.choices
+                )
                 triples = list(dict.fromkeys([triple for _g, rows in runs for triple in rows]))
                 if any(graph for graph, _rows in runs):
                     blocks = list(group_whole(((g, rows, 0, 0) for g, rows in runs), self.name))
@@ -289,7 +294,8 @@ class FileReader:
         """A document of one graph in a format that has no others."""
         hashed = content_hash(content)
         try:
-            triples = parse_triples(decode(content, self.name), format_, self.name, self.options.base)
+            text, options = decode(content, self.name), self.options
+            triples = parse_triples(text, format_, self.name, options.base, choices=options.choices)
             time = self.extractor.time(triples, self.file, self.name)
         except DataError as error:
             return self._refused(error, content, "whole", len(content), hashed)
@@ -312,7 +318,7 @@ class FileReader:
         start, options = tap.count - len(head), self.options
         skip = self.bookmark.end if self.bookmark.how == "graph" else 0
         whole = options.whole if self._regular else 0
-        place = self._line(start), start, not self.refusals.fail
+        place = self._line(start), start, not self.refusals.fail, options.choices
         parts = quad_parts(tap, format_, self.name, options.base, options.max_document, head, whole, *place)
         originals = None if self.refusals.fail else Originals(tap, head, format_, self.name, options.base)
         try:
@@ -377,7 +383,7 @@ class FileReader:
         from dotr.io.decode.json_lines import Lines, line_batches  # noqa: PLC0415  # start-up: see `_quads`
 
         start = tap.count - len(head)
-        parser = Lines(self.name, self.options.base)
+        parser = Lines(self.name, self.options.base, self.options.choices)
         limit = self.options.max_document
         try:
             batches = line_batches(tap, self.name, limit, head, self._line(start), start)
@@ -476,7 +482,10 @@ class FileReader:
 
     def _messages(self, tap: Tap, head: bytes, format_: Format) -> Iterator[Item | GraphRun | Undecided]:
         start = tap.count - len(head)
-        carried = Carried.resumed(self.bookmark.carried) if start else Carried(self.options.base)
+        base, choices = self.options.base, self.options.choices
+        carried = Carried(base, choices=choices)
+        if start:
+            carried = Carried.resumed(self.bookmark.carried, choices)
         log = MessageReader(self.file, self.name, self.options, self.extractor, self.refusals, carried)
         try:
             yield from log.items(tap, head, format_, self._line(start), start)
