@@ -174,3 +174,15 @@ class Diagnostics:
         """Raise ProgramError with every finding of severity error, if there is one."""
         if self.errors:
             raise ProgramError(self.errors)
+
+
+NOT_WRITTEN = (
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    AssertionError,
+    RecursionError,
+)
+"""What reading saved bytes raises that have their hash, but were never written by dotr."""

@@ -25,7 +25,8 @@ from dotr.batch.fact_rows import VERSION, Layout, Router
 from dotr.batch.time_gaps import Cutoff
 from dotr.core.deployment import Deployment, Settings
 from dotr.events import Clock
-from dotr.io.files.mapped import content_name, mapped, write_whole
+from dotr.io.files.mapped import content_name, mapped
+from dotr.io.files.whole_files import write_whole
 from dotr.ir import Program
 from dotr.late import dataclass, replace
 from dotr.rdf.terms import Triple

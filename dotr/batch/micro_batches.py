@@ -24,7 +24,7 @@ from dotr.batch.stream_folder import StreamFolder, StreamOptions, Taken, batch_n
 from dotr.core.deployment import Deployment
 from dotr.core.parts import Part
 from dotr.core.pipeline import Pipeline
-from dotr.errors import DataError, DotrError
+from dotr.errors import NOT_WRITTEN, DataError, DotrError
 from dotr.events import Clock, Time
 from dotr.io.error_policy import dead_letter
 from dotr.io.event_formats import formatter, late_line
@@ -165,9 +165,9 @@ class MicroBatches:
             path = self._states / f"{last}{_STATE}"
             try:
                 state = json.loads(zlib.decompress(path.read_bytes()))
-            except (OSError, ValueError, zlib.error) as error:
+                self.pipeline.restore(state)
+            except (OSError, zlib.error, *NOT_WRITTEN) as error:
                 raise damaged(str(path), str(error)) from None
-            self.pipeline.restore(state)
         self._at = last
 
     def _fresh(self) -> Pipeline:

@@ -19,6 +19,7 @@ from dotr.core.deployment import Deployment
 from dotr.errors import EngineError, RefusedError
 from dotr.events import Time
 from dotr.io.files.outputs import unwritable
+from dotr.io.files.whole_files import write_whole
 from dotr.io.output_formats import ENDINGS
 from dotr.late import dataclass
 
@@ -106,9 +107,9 @@ class StreamFolder:
                         notes=("it has no events of the stream with this checkpoint",),
                         hint="give another name",
                     )
-                _write(self.out / f"_{META}", json.dumps(owner).encode())
+                write_whole(self.out / f"_{META}", [json.dumps(owner).encode()])
             if known is None:
-                _write(self.states / META, json.dumps({**meta, "noted": self.noted}).encode())
+                write_whole(self.states / META, [json.dumps({**meta, "noted": self.noted}).encode()])
         except OSError as error:
             raise unwritable(str(self.out), error) from None
 
@@ -124,7 +125,7 @@ class StreamFolder:
         _put(self.out / "_letters" / f"{name}.jsonl", _lines(letters))
 
     def write_state(self, name: str, content: bytes) -> None:
-        _write(self.states / name, content)
+        write_whole(self.states / name, [content])
 
 
 def batch_name(number: int) -> str:
@@ -167,22 +168,9 @@ def _put(path: Path, text: str) -> None:
     try:
         if text:
             path.parent.mkdir(exist_ok=True)
-            _write(path, text.encode())
+            write_whole(path, [text.encode()])
         else:
             path.unlink(missing_ok=True)
-    except OSError as error:
-        raise unwritable(str(path), error) from None
-
-
-def _write(path: Path, content: bytes) -> None:
-    """A file, complete or absent."""
-    part = path.with_name(f".{path.name}.part")
-    try:
-        with open(part, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(part, path)
     except OSError as error:
         raise unwritable(str(path), error) from None
 

@@ -7,11 +7,8 @@ Method:  files are rewritten in place, each whole or not at all; `-` reads stand
 
 from __future__ import annotations
 
-import os
 import sys
-from contextlib import suppress
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 
 import click
 
@@ -19,6 +16,7 @@ from dotr.cli.render import note
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError
 from dotr.io.files.outputs import unwritable
 from dotr.io.files.rule_texts import read_rules_text, read_standard_input
+from dotr.io.files.whole_files import write_whole
 from dotr.lang.printer import format_text
 from dotr.source import Source
 
@@ -68,15 +66,8 @@ def _read(path: str) -> str:
 def _replace(path: str, text: str) -> None:
     """Put a text in place of a file, at once: nobody ever sees half of it."""
     target = Path(path).resolve()
-    temporary = ""
     try:
-        with NamedTemporaryFile("w", encoding="utf-8", newline="\n", dir=target.parent, delete=False) as file:
-            temporary = file.name
-            file.write(text)
-        os.chmod(temporary, target.stat().st_mode & 0o777)
-        os.replace(temporary, target)
+        mode = target.stat().st_mode & 0o777
     except OSError as error:
-        if temporary:
-            with suppress(OSError):
-                os.unlink(temporary)
         raise unwritable(path, error) from None
+    write_whole(target, [text.encode()], mode)

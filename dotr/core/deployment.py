@@ -27,7 +27,7 @@ from dotr.datalog.materialiser import Materialiser
 from dotr.events import Clock, Time
 from dotr.ir import Every, Program
 from dotr.late import dataclass, replace
-from dotr.rdf.mapped_columns import Content
+from dotr.rdf.checked_blocks import Content
 from dotr.rdf.terms import Triple
 from dotr.temporal.partitions import By, Partitioning
 from dotr.temporal.refusals import RefusedTrigger, fail

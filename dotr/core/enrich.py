@@ -18,7 +18,7 @@ from dotr.datalog.owl_lists import rules_over
 from dotr.errors import DataError
 from dotr.ir import Program
 from dotr.joins.graph_relations import ALL, Relation
-from dotr.rdf.mapped_columns import Content
+from dotr.rdf.checked_blocks import Content
 from dotr.rdf.terms import Triple
 
 

@@ -47,7 +47,7 @@ from dotr.joins.graph_relations import (
 from dotr.joins.store import EVERYTHING, TripleIndex
 from dotr.late import dataclass, replace
 from dotr.rdf.background import Background, content_hash, many
-from dotr.rdf.mapped_columns import Content
+from dotr.rdf.checked_blocks import Content, refused
 from dotr.rdf.overlay import Changes, Row
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
 
@@ -133,7 +133,7 @@ def close_background(
 
 def saved_lists(data: Content, start: int = 0, end: int | None = None) -> tuple[Triple, ...]:
     """The OWL list axioms of a saved background: it must be loaded with rules for them."""
-    return tuple((s, p, o) for s, p, o in saved_parts.rows(data, saved_parts.places(data, start, end)[2]))
+    return tuple((s, p, o) for s, p, o in saved_parts.rows(data, saved_parts.places(data, start, end)[2], 3))
 
 
 def load_background(
@@ -162,9 +162,11 @@ def load_background(
     found, clauses = _over_instants(instantiated, index, wanted, _program(instantiated, wanted))
     tables: Tables = {aggregation.relation: [] for aggregation in clauses.all_aggregations}
     for relation, *row in saved_parts.rows(data, parts[4]):
+        if relation not in tables:
+            raise refused(data)
         tables[relation].append(tuple(row))
-    explicit = frozenset((s, p, o) for s, p, o in saved_parts.rows(data, parts[1]))
-    clashes = tuple((s, p, o) for s, p, o in saved_parts.rows(data, parts[3]))
+    explicit = frozenset((s, p, o) for s, p, o in saved_parts.rows(data, parts[1], 3))
+    clashes = tuple((s, p, o) for s, p, o in saved_parts.rows(data, parts[3], 3))
     return Closed(
         index,
         instantiated,
@@ -174,7 +176,7 @@ def load_background(
         clashes,
         may_fall(instantiated, found, clauses, index),
         explicit,
-        tuple((s, p, o) for s, p, o in saved_parts.rows(data, parts[2])),
+        tuple((s, p, o) for s, p, o in saved_parts.rows(data, parts[2], 3)),
         needed,
     )
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from dotr.joins.graph_relations import Relation, class_relation, is_class
 from dotr.late import dataclass
 from dotr.rdf.background import Background, many
+from dotr.rdf.checked_blocks import damaged
 from dotr.rdf.overlay import Row
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
 
@@ -101,13 +102,17 @@ class Marks:
         return found
 
     def of(self, relation: Relation) -> Statements:
-        """The statements of a relation, always the same object; before its rows change."""
+        """The statements of a relation, always the same object; before its rows change. Raises EngineError
+        D5101 where what was saved is of other rows.
+        """
         found = self._known.get(relation)
         if found is None:
             found = self._known[relation] = Statements(relation)
             bits = self._saved.pop(relation, None)
             if bits is not None:
                 rows = rows_in_order(self._index, relation)
+                if len(bits) != len(rows) + 7 >> 3:
+                    raise damaged()
                 found.derived.update(row for i, row in enumerate(rows) if bits[i >> 3] >> (i & 7) & 1)
         return found
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from dotr.budget import BUDGET
 from dotr.datalog.maintenance import Maintained
 from dotr.datalog.materialiser import Limits
-from dotr.errors import DotrError, EngineError, UsageError
+from dotr.errors import NOT_WRITTEN, DotrError, EngineError, UsageError
 from dotr.events import Clock, Time
 from dotr.io.decode.documents import STREAM_BASE
 from dotr.io.python_graphs import GraphLike, own_term, own_triple, rdflib_term
@@ -460,14 +460,18 @@ class KnowledgeBase:
         """
         saved = saving.read(fspath(path))
         header = saved.header
-        own = parse_datalog("\n".join(header["rules"]), fspath(path))
-        rules = RuleSet(own, Entailment(header["entailment"]), header["datatypes"])
+        try:
+            own = parse_datalog("\n".join(header["rules"]), fspath(path))
+            rules = RuleSet(own, Entailment(header["entailment"]), header["datatypes"])
+            unit = UNITS[header["time_unit"]]
+            everything = rules.over(saved.lists())
+        except (DotrError, *NOT_WRITTEN):
+            raise saved.data.damaged() from None
         found = cls.__new__(cls)
         scopes = Scopes(saved.labels, header["calls"], header["exact"])
         found._begin(terms, header["prefixes"], header["base"], header["time_unit"], scopes)
         found._limits, found._strict = Limits(budget=budget), header["strict"]
         try:
-            everything = rules.over(saved.lists())
             closed = saved.closed(everything)
         except DotrError as error:
             raise EngineError(error.diagnostics) from None
@@ -477,7 +481,7 @@ class KnowledgeBase:
         )
         found._expiry = Expiry({(s, p, o): end for s, p, o, end in header["until"]})
         if header["integer"] is not None:
-            found._clock = Clock(header["integer"], UNITS[header["time_unit"]])
+            found._clock = Clock(header["integer"], unit)
         found._now = header["now"]
         return found
 

@@ -4,7 +4,8 @@ Place:   called by knowledge_base.py; the index writes itself (datalog/closing.p
 Method:  a line with the version, a hash of the rest, then four parts with their sizes: a header in JSON, the
          closed index, which rows are derived (a bit a row), the labels of blank nodes. A file is written
          beside its place and moved there, so that a reader never finds half of one. That of a large index is
-         version 2: it is mapped, and the hash leaves the index out, which is read as it is looked at.
+         version 2: the hash leaves the index out, which is copied into memory as it is looked at, and has a
+         hash for each of its blocks.
 Bad input: D5103 no saved knowledge base, or a damaged one · D5104 another version.
 """
 
@@ -13,22 +14,23 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeGuard
 
 from dotr.datalog.closing import Closed, load_background, saved_lists
-from dotr.errors import EngineError
-from dotr.io.files.mapped import mapped, write_whole
+from dotr.errors import NOT_WRITTEN, EngineError
+from dotr.io.files.mapped import CopiedFile
+from dotr.io.files.whole_files import write_whole
 from dotr.ir import DatalogRule
 from dotr.joins.graph_relations import Relation
 from dotr.late import dataclass
-from dotr.rdf.mapped_columns import Content
+from dotr.rdf.checked_blocks import sized
 from dotr.rdf.terms import Term, Triple
 
 _NAME = b"dotr knowledge base "
 _WHOLE, _MAPPED = b"1", b"2"
 _DIGEST = 16
-_CLOSED = 1
-"""Which part has the index."""
+_PARTS, _CLOSED = 4, 1
+"""How many parts there are, and which has the index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +47,12 @@ class Saved:
 
 @dataclass(frozen=True, slots=True)
 class OpenedBase:
-    """What a file has; the index lies in `data[start:end]`."""
+    """What a file has; the index lies in `data[start:end]`. The header has the keys and kinds of values that
+    were saved.
+    """
 
     header: dict[str, Any]
-    data: Content
+    data: CopiedFile
     start: int
     end: int
     marks: Mapping[Relation, bytes]
@@ -59,8 +63,11 @@ class OpenedBase:
         return saved_lists(self.data, self.start, self.end)
 
     def closed(self, rules: Sequence[DatalogRule]) -> Closed:
-        """The index, under these rules. Raises EngineError D5101."""
-        return load_background(rules, self.data, None, self.start, self.end, self.marks)
+        """The index, under these rules. Raises EngineError D5103."""
+        try:
+            return load_background(rules, self.data, None, self.start, self.end, self.marks)
+        except NOT_WRITTEN:
+            raise self.data.damaged() from None
 
 
 def write(path: str, saved: Saved) -> None:
@@ -86,13 +93,11 @@ def write(path: str, saved: Saved) -> None:
 
 def read(path: str) -> OpenedBase:
     """Open a file. Raises EngineError D5103, D5104, DataError D2003."""
-    try:
-        data = mapped(path)
-    except EngineError:  # it is empty
-        raise _damaged(path) from None
+    damaged = _damaged(path)
+    data = CopiedFile(path, damaged)
     end = data.find(b"\n", 0, 64)
     if data[: len(_NAME)] != _NAME or end < 0:
-        raise _damaged(path)
+        raise damaged
     version = data[len(_NAME) : end]
     if version not in (_WHOLE, _MAPPED):
         raise EngineError.of(
@@ -105,38 +110,62 @@ def read(path: str) -> OpenedBase:
         )
     start = end + 1 + _DIGEST
     try:
-        places = _places(data, start)
-    except ValueError:
-        raise _damaged(path) from None
-    digest = blake2b(digest_size=_DIGEST)
-    view = memoryview(data)
-    at = start
-    for number, (first, last) in enumerate(places):
-        digest.update(view[at : first if number == _CLOSED and version == _MAPPED else last])
-        at = last
-    if digest.digest() != data[end + 1 : start]:
-        raise _damaged(path)
-    texts = [b"" if number == _CLOSED else data[first:last] for number, (first, last) in enumerate(places)]
-    header = json.loads(texts[0])
+        places = sized(data, start, len(data), _PARTS)
+        digest = blake2b(digest_size=_DIGEST)
+        at = start
+        for number, (first, last) in enumerate(places):
+            digest.update(data[at : first if number == _CLOSED and version == _MAPPED else last])
+            at = last
+        if digest.digest() != data[end + 1 : start]:
+            raise damaged
+        texts = [
+            b"" if number == _CLOSED else data[first:last] for number, (first, last) in enumerate(places)
+        ]
+        header = json.loads(texts[0])
+        if not _is_header(header):
+            raise damaged
+        labels = texts[3].decode()
+    except (ValueError, RecursionError):
+        raise damaged from None
     marks: dict[Relation, bytes] = {}
     at = 0
     for relation, size in header.pop("marks").items():
         marks[relation] = texts[2][at : at + size]
         at += size
-    labels = texts[3].decode()
+    if at != len(texts[2]):
+        raise damaged
     return OpenedBase(header, data, *places[_CLOSED], marks, labels.split("\n") if labels else [])
 
 
-def _places(data: Content, at: int) -> list[tuple[int, int]]:
-    """Where the parts begin and end. Raises ValueError unless there are four."""
-    found: list[tuple[int, int]] = []
-    while at < len(data):
-        first = data.find(b"\n", at, at + 20) + 1
-        at = first + int(data[at:first])
-        found.append((first, at))
-    if len(found) != 4 or at != len(data):
-        raise ValueError
-    return found
+def _is_header(found: object) -> TypeGuard[dict[str, Any]]:
+    """Whether this is a header with everything in it."""
+    if not isinstance(found, dict):
+        return False
+    strings: dict[str, Any] = {key: found.get(key) for key in ("entailment", "base", "time_unit")}
+    numbers = [found.get("calls"), *_values(found.get("marks"))]
+    until = found.get("until")
+    return (
+        all(isinstance(value, str) for value in (*strings.values(), *_values(found.get("prefixes"))))
+        and all(type(value) is int and value >= 0 for value in numbers)
+        and all(type(found.get(key)) is bool for key in ("datatypes", "strict", "exact"))
+        and found.get("integer", 0) in (None, True, False)
+        and type(found.get("now", "")) in (int, type(None))
+        and _are(found.get("rules"), str)
+        and isinstance(until, list)
+        and all(
+            isinstance(row, list) and len(row) == 4 and _are(row[:3], str) and type(row[3]) is int
+            for row in until
+        )
+    )
+
+
+def _values(found: object) -> list[object]:
+    """The values of an object of JSON; None, which nothing may be, for something else."""
+    return list(found.values()) if isinstance(found, dict) else [None]
+
+
+def _are(found: object, kind: type) -> bool:
+    return isinstance(found, list) and all(isinstance(one, kind) for one in found)
 
 
 def _damaged(path: str) -> EngineError:

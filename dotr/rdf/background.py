@@ -21,7 +21,8 @@ from hashlib import blake2b
 from typing import Any, TypeAlias
 
 from dotr.rdf import packed_columns
-from dotr.rdf.mapped_columns import MAGIC, Content, MappedColumn, MappedValues, Opened, contents, opened
+from dotr.rdf.checked_blocks import Content
+from dotr.rdf.mapped_columns import BEFORE, MAGIC, MappedColumn, MappedValues, Opened, contents, opened
 from dotr.rdf.terms import Term, Triple
 
 Many: TypeAlias = Term | tuple[Term, ...] | MappedValues | dict[Term, None]
@@ -331,10 +332,10 @@ class Background:
         """The index that `save` wrote, in `data[start:end]`. Raises EngineError D5101 for other bytes. A
         large one keeps reading `data`.
         """
-        if data[start : start + len(MAGIC)] == MAGIC:
+        if data[start : start + len(MAGIC)] in (MAGIC, BEFORE):
             return cls._opened(data, start, end)
         found = cls()
-        for predicate, forward, backward in packed_columns.columns(memoryview(data)[start:end]):
+        for predicate, forward, backward in packed_columns.columns(memoryview(data[start:end])):
             found.forward[predicate], several = forward
             if several:
                 found.several_forward.add(predicate)

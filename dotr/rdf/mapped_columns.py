@@ -8,11 +8,13 @@ Method:  a dictionary of terms in code point order; per predicate and direction 
          a limit for all columns together. Changed values stay in that dict and hide those of the file.
 Why not: bisection: twenty comparisons for a million keys. Arrow or numpy: they are good at whole columns, but
          reading one number from a memoryview takes a fraction of the time.
-File:    `MAGIC`, a hash of the rest, a hash of the head, head, body. The head is `_HEAD` and, for each
-         predicate, five numbers: its term, keys and values forward, keys and values backward. The body:
-         offsets of the terms, their text, and for each column offsets of its buckets, the keys, offsets of
-         their values (if a key has several), the values. Numbers have the machine's format, which the head
-         records.
+File:    `MAGIC`, a hash of the head, head, body. The head is `_HEAD`, for each predicate five numbers (its
+         term, keys and values forward, keys and values backward), and a hash of each block of the body
+         (checked_blocks.py), which is tested when something of the block is first read. The body: offsets of
+         the terms, their text, and for each column offsets of its buckets, the keys, offsets of their values
+         (if a key has several), the values. Numbers have the machine's format, which the head records. The
+         format before this one had a hash of everything instead of those of blocks: all of it is read at
+         once.
 """
 
 from __future__ import annotations
@@ -22,21 +24,21 @@ from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from itertools import accumulate
-from mmap import mmap
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
 from dotr.errors import EngineError
 from dotr.late import dataclass
+from dotr.rdf.checked_blocks import BLOCK, CheckedBlocks, Content, refused, sums_of, sums_size
 from dotr.rdf.terms import Term
 
 if TYPE_CHECKING:
     from dotr.rdf.background import Column
 
-Content: TypeAlias = bytes | mmap
-"""Saved bytes, read or mapped."""
+MAGIC: Final = b"dotr background 3\n"
+BEFORE: Final = b"dotr background 2\n"
+"""The format without hashes of blocks."""
 
-MAGIC: Final = b"dotr background 2\n"
 DIGEST: Final = 16
 
 _HEAD: Final = struct.Struct("=QQQQ")  # the order of bytes, terms, bytes of their text, predicates
@@ -50,11 +52,14 @@ REMEMBERED: Final = 100_000
 _SPREAD: Final = 1_000
 """More values of a key are read on demand, and not cached."""
 
+_MANY: Final = 4_096
+"""So many numbers are tested at once when all are gone through."""
 
-def damaged() -> EngineError:
-    return EngineError.of(
-        "D5101", "a saved background is damaged or of another version", hint="close it again"
-    )
+_WORDS: Final = BLOCK - 2
+"""How many numbers a block has, as a power of two."""
+
+_BEGINNINGS: Final = '<"_'
+"""How a term begins."""
 
 
 class MappedValues(Sequence[Term]):
@@ -73,10 +78,10 @@ class MappedValues(Sequence[Term]):
             return tuple(self)[at]
         if not -len(self) <= at < len(self):
             raise IndexError(at)
-        return self._file.term(self._file.numbers[(self._first if at >= 0 else self._last) + at])
+        return self._file.at((self._first if at >= 0 else self._last) + at)
 
     def __iter__(self) -> Iterator[Term]:
-        return map(self._file.term, self._file.numbers[self._first : self._last])
+        return self._file.terms(self._first, self._last)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and tuple(self) == tuple(other)
@@ -87,26 +92,90 @@ class MappedValues(Sequence[Term]):
 class _File:
     """Owns the open parts of one file, and how much its lookups may still cache.
 
-    `numbers`: of all columns. `text`: the place of the terms' text in `data`; `begins`: the offset of each
-    term in it. `room`: how many more terms may be cached.
+    `begins`: the offset of each term in the text; `text`: its place in `data`; `numbers`: of all columns.
+    `sound_offsets`, `sound_text` and `sound_numbers` note the blocks of each that were tested; `several`: how
+    many offsets a block has, as a power of two. `room`: how many more terms may be cached.
     """
 
-    __slots__ = ("begins", "columns", "data", "numbers", "room", "text")
+    __slots__ = (
+        "_numbers",
+        "_offsets",
+        "_text",
+        "begins",
+        "columns",
+        "data",
+        "numbers",
+        "room",
+        "several",
+        "sound_numbers",
+        "sound_offsets",
+        "sound_text",
+        "text",
+    )
 
-    def __init__(self, data: Content, numbers: memoryview, begins: memoryview, text: int) -> None:
-        self.data = data
-        self.numbers = numbers
-        self.begins = begins
-        self.text = text
+    def __init__(
+        self, offsets: CheckedBlocks, text: CheckedBlocks, numbers: CheckedBlocks, wide: bool
+    ) -> None:
+        self.data = text.memory
+        self._offsets, self._text, self._numbers = offsets, text, numbers
+        self.sound_offsets, self.sound_text, self.sound_numbers = offsets.sound, text.sound, numbers.sound
+        whole = memoryview(self.data)
+        self.begins = whole[offsets.start : offsets.stop].cast("Q" if wide else "I")
+        self.several = BLOCK - (3 if wide else 2)
+        self.text = text.start
+        self.numbers = whole[numbers.start : numbers.stop].cast("I")
         self.room = REMEMBERED
         self.columns: list[MappedColumn] = []
 
     def term(self, number: int) -> Term:
-        begins, text = self.begins, self.text
+        begins = self.begins
         try:
-            return self.data[text + begins[number] : text + begins[number + 1] - 1].decode()
+            if not self.sound_offsets[number >> self.several]:
+                self._offsets.test(number >> self.several)
+            first, last = begins[number], begins[number + 1] - 1
+            if last - first >> BLOCK or not self.sound_text[first >> BLOCK]:
+                self._text.need(first, last)
+            at = self.text
+            term = self.data[at + first : at + last].decode()
+            if term[0] in _BEGINNINGS:
+                return term
         except (IndexError, UnicodeDecodeError):
-            raise damaged() from None
+            pass
+        raise self.damaged()
+
+    def damaged(self) -> EngineError:
+        return self._text.damaged()
+
+    def test_offset(self, number: int) -> None:
+        """Test where a term is. Raises EngineError D5101, as `test_text` and `test_number`, or IndexError."""
+        self._offsets.test(number >> self.several)
+
+    def test_text(self, first: int, last: int) -> None:
+        self._text.need(first, last)
+
+    def test_number(self, place: int) -> None:
+        self._numbers.test(place >> _WORDS)
+
+    def at(self, place: int) -> Term:
+        """The term of the number at a place."""
+        try:
+            if not self.sound_numbers[place >> _WORDS]:
+                self.test_number(place)
+            return self.term(self.numbers[place])
+        except IndexError:
+            raise self.damaged() from None
+
+    def terms(self, first: int, last: int) -> Iterator[Term]:
+        """The terms of the numbers from one place to another, as they are asked for."""
+        for begin in range(first, last, _MANY):
+            end = min(begin + _MANY, last)
+            self._numbers.need(4 * begin, 4 * end)
+            yield from map(self.term, self.numbers[begin:end])
+
+    def test_all(self) -> None:
+        """Test all blocks. Raises EngineError D5101."""
+        for blocks in (self._offsets, self._text, self._numbers):
+            blocks.need_all()
 
     def forget(self) -> None:
         """Drop what all lookups cache, except the one that found no room."""
@@ -141,27 +210,44 @@ class MappedColumn(dict[Term, Any]):
         """The value in the file. (All in one function: six calls would take a third of its time.)"""
         file = self._file
         data, text, begins, numbers = file.data, file.text, file.begins, file.numbers
+        sound_numbers, sound_offsets, several = file.sound_numbers, file.sound_offsets, file.several
         found: Any = None
         file.room -= 1
         try:
             term = key.encode()
+            size = len(term) + 1
             at = self._starts + (crc32(term) & self._mask)
+            if not sound_numbers[at >> _WORDS]:
+                file.test_number(at)
             for row in range(numbers[at], numbers[at + 1]):
-                number = numbers[self._keys + row]
-                if data[text + begins[number] : text + begins[number + 1] - 1] == term:
+                at = self._keys + row
+                if not sound_numbers[at >> _WORDS]:
+                    file.test_number(at)
+                number = numbers[at]
+                if not sound_offsets[number >> several]:
+                    file.test_offset(number)
+                at = begins[number]
+                if begins[number + 1] - at != size:
+                    continue
+                if size >> BLOCK or not file.sound_text[at >> BLOCK]:
+                    file.test_text(at, at + size)
+                at += text
+                if data[at : at + size - 1] == term:
                     if self._bounds:
                         found = self._of(row)
                         if found.__class__ is not str and len(found) <= _SPREAD:
                             found = tuple(found)
                             file.room -= len(found)
                     else:
-                        number = numbers[self._values + row]
-                        found = data[text + begins[number] : text + begins[number + 1] - 1].decode()
+                        at = self._values + row
+                        if not sound_numbers[at >> _WORDS]:
+                            file.test_number(at)
+                        found = file.term(numbers[at])
                     break
         except UnicodeEncodeError:  # half a surrogate pair: not in any file
             return None
-        except (IndexError, UnicodeDecodeError):
-            raise damaged() from None
+        except IndexError:
+            raise file.damaged() from None
         if file.room < 0:
             file.forget()
         dict.__setitem__(self, key, found)
@@ -169,12 +255,16 @@ class MappedColumn(dict[Term, Any]):
 
     def _of(self, row: int) -> Any:
         file = self._file
+        at = (self._bounds or self._values) + row
+        if not file.sound_numbers[at >> _WORDS]:
+            file.test_number(at)
         if not self._bounds:
-            return file.term(file.numbers[self._values + row])
-        at = self._bounds + row
+            return file.term(file.numbers[at])
         first, last = file.numbers[at], file.numbers[at + 1]
         if last - first == 1:
-            return file.term(file.numbers[self._values + first])
+            return file.at(self._values + first)
+        if not 0 < last - first <= len(file.numbers):
+            raise file.damaged()
         return MappedValues(file, self._values + first, self._values + last)
 
     def forget(self) -> None:
@@ -212,7 +302,7 @@ class MappedColumn(dict[Term, Any]):
                 yield key
 
     def _file_keys(self) -> Iterator[Term]:
-        return map(self._file.term, self._file.numbers[self._keys : self._keys + self._rows])
+        return self._file.terms(self._keys, self._keys + self._rows)
 
     def keys(self) -> Any:
         return iter(self)
@@ -263,13 +353,14 @@ def buckets_for(keys: int) -> int:
 class Opened:
     """The content of a file: per predicate a column forward and one backward, and the number of triples.
 
-    `columns`: all of them; `whole`: the bytes.
+    `columns`: all of them; `whole`: the bytes, of which `file` knows what was tested.
     """
 
     forward: dict[Term, Column]
     backward: dict[Term, Column]
     sizes: dict[Term, int]
     columns: list[MappedColumn]
+    file: _File
     whole: memoryview
 
     def content(self, forward: Mapping[Term, Column]) -> memoryview | None:
@@ -278,43 +369,52 @@ class Opened:
         """
         if any(column.changed for column in self.columns) or 2 * len(forward) != len(self.columns):
             return None
-        if not is_whole(self.whole):
-            raise damaged()
+        if bytes(self.whole[: len(MAGIC)]) != MAGIC:  # the format before: it is written in that of today
+            return None
+        self.file.test_all()
         return self.whole
 
 
 def opened(data: Content, start: int = 0, end: int | None = None) -> Opened:
-    """The columns in a file that `contents` wrote into `data[start:end]`. O(predicates).
+    """The columns in a file that `contents` wrote into `data[start:end]`. O(predicates), and a hash of each
+    block of the file is read.
 
     Raises EngineError D5101 for bytes that are not such a file, are truncated, or were written on another
-    kind of machine. The body is not checked: see `is_whole`.
+    kind of machine; later, where a block that is read for the first time is damaged.
     """
     end = len(data) if end is None else end
-    at = start + len(MAGIC) + 2 * DIGEST
-    if end < at + _HEAD.size or data[start : start + len(MAGIC)] != MAGIC:
-        raise damaged()
+    magic = bytes(data[start : start + len(MAGIC)])
+    before = magic == BEFORE
+    at = start + len(MAGIC) + (2 if before else 1) * DIGEST
+    if end < at + _HEAD.size or (magic != MAGIC and not before):
+        raise refused(data)
     order, terms, text, predicates = _HEAD.unpack(data[at : at + _HEAD.size])
-    head = data[at : at + _HEAD.size + predicates * _PREDICATE * 8] if predicates < _MOST else b""
-    if order != _ORDER or _hash([head]) != data[at - DIGEST : at]:
-        raise damaged()
+    size = _HEAD.size + predicates * _PREDICATE * 8
+    if order != _ORDER or at + size > end:
+        raise refused(data)
+    head = data[at : at + size]
     rows = array("Q", head[_HEAD.size :])
     width = _width(text)
-    begins = at + len(head)
-    texts = begins + (terms + 1) * width
-    first = texts + text
     columns = [
         (rows[i + j], rows[i + j + 1]) for i in range(0, len(rows), _PREDICATE) for j in (1, 3)
     ]  # keys, values
-    if first + 4 * sum(_numbers(keys, values) for keys, values in columns) != end:
-        raise damaged()
-    whole = memoryview(data)
-    file = _File(
-        data,
-        whole[first:end].cast("I"),
-        whole[begins:texts].cast("I" if width == 4 else "Q"),
-        texts,
-    )
-    found = Opened({}, {}, {}, file.columns, whole[start:end])
+    parts = [(terms + 1) * width, text, 4 * sum(_numbers(keys, values) for keys, values in columns)]
+    body = at + size + (0 if before else sum(map(sums_size, parts)))
+    if body + sum(parts) != end:
+        raise refused(data)
+    sums = data[at + size : body]
+    if _hash([head, sums]) != data[at - DIGEST : at]:
+        raise refused(data)
+    if before and _hash([data[at - DIGEST : end]]) != data[at - 2 * DIGEST : at - DIGEST]:
+        raise refused(data)
+    blocks = []
+    begin, first = body, 0
+    for length in parts:
+        last = first + sums_size(length)
+        blocks.append(CheckedBlocks(data, begin, begin + length, None if before else sums[first:last]))
+        begin, first = begin + length, last
+    file = _File(blocks[0], blocks[1], blocks[2], width == 8)
+    found = Opened({}, {}, {}, file.columns, file, memoryview(blocks[0].memory)[start:end])
     place = 0
     for i in range(0, len(rows), _PREDICATE):
         number, *sizes = rows[i : i + _PREDICATE]
@@ -327,13 +427,6 @@ def opened(data: Content, start: int = 0, end: int | None = None) -> Opened:
             direction[predicate] = MappedColumn(file, place, keys, values)
             place += _numbers(keys, values)
     return found
-
-
-def is_whole(data: bytes | memoryview) -> bool:
-    """Whether a file is intact, byte for byte. Reads all of it."""
-    view = memoryview(data)
-    at = len(MAGIC) + DIGEST
-    return _hash([view[at:]]) == view[len(MAGIC) : at]
 
 
 def _hash(parts: Iterable[Any]) -> bytes:
@@ -385,8 +478,8 @@ def contents(
             body += _column(column, size(predicate), terms, numbers, hashes)
         head.append(array("Q", rows))
     summary = _HEAD.pack(_ORDER, len(terms), len(text), len(predicates)) + b"".join(head)
-    seal = _hash([summary])
-    return [MAGIC, _hash([seal, summary, *body]), seal, summary, *body]
+    sums = sums_of([begins]) + sums_of([text]) + sums_of(body[2:])
+    return [MAGIC, _hash([summary, sums]), summary, sums, *body]
 
 
 def _column(

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from operator import itemgetter
 from typing import TYPE_CHECKING, TypeAlias
 
-from dotr.rdf.mapped_columns import damaged
+from dotr.rdf.checked_blocks import damaged
 from dotr.rdf.terms import Term
 
 if TYPE_CHECKING:
@@ -50,6 +50,13 @@ def columns(view: memoryview) -> Iterator[tuple[Term, Loaded, Loaded]]:
         or blake2b(body, digest_size=16).digest() != view[head - 16 : head]
     ):
         raise damaged()
+    try:
+        yield from _columns(body)
+    except (ValueError, IndexError):  # a hash that is right, over what was never written
+        raise damaged() from None
+
+
+def _columns(body: memoryview) -> Iterator[tuple[Term, Loaded, Loaded]]:
     line = bytes(body[:40]).index(b"\n")
     count, size = map(int, bytes(body[:line]).split())
     text = str(body[line + 1 : line + 1 + size], "utf-8")
@@ -98,6 +105,8 @@ class _SavedReader:
         keys = map(term, self.numbers(lists))
         counts = self.numbers(lists)
         values = tuple(map(term, self.numbers(several)))
+        if sum(counts) != several or min(counts, default=2) < 2:
+            raise ValueError
         at = 0
         for key, count in zip(keys, counts, strict=True):
             column[key] = values[at : at + count]

@@ -16,8 +16,9 @@ from typing import Final
 
 from dotr.datalog.closing import Closed
 from dotr.errors import DotrError
-from dotr.io.files.mapped import content_name, mapped, write_whole
-from dotr.rdf.mapped_columns import Content
+from dotr.io.files.mapped import content_name, mapped
+from dotr.io.files.whole_files import write_whole
+from dotr.rdf.checked_blocks import Content
 
 ROW_LIMIT = 64 * 1024 * 1024
 """Bytes beyond which a file is better than a row."""

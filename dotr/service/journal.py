@@ -26,7 +26,7 @@ from dotr.datalog.closing import Closed
 from dotr.errors import DataError, EngineError, RefusedError
 from dotr.events import Time
 from dotr.io.graph_source import Position
-from dotr.rdf.mapped_columns import Content
+from dotr.rdf.checked_blocks import Content
 from dotr.service import closed_files
 from dotr.service.disk import Disk
 from dotr.service.journal_tables import FORMAT, TABLES, UPDATES

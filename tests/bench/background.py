@@ -26,7 +26,8 @@ from unittest import mock
 
 from dotr.datalog import materialiser
 from dotr.datalog.closing import Closed, close_background
-from dotr.io.files.mapped import mapped, write_whole
+from dotr.io.files.mapped import mapped
+from dotr.io.files.whole_files import write_whole
 from dotr.rdf import background as indexes
 from dotr.rdf.background import Background
 

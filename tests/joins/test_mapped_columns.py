@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dotr.errors import EngineError
 from dotr.rdf import background, mapped_columns
 from dotr.rdf.background import Background, has, many
-from dotr.rdf.mapped_columns import DIGEST, MAGIC, MappedColumn, MappedValues, is_whole
+from dotr.rdf.mapped_columns import DIGEST, MAGIC, MappedColumn, MappedValues, opened
 
 _TERMS = [f"<http://example.org/{n}>" for n in range(24)] + ['"é\\n"@de', '"𝔸"', "_:b"]
 _TERM = st.sampled_from(_TERMS)
@@ -141,7 +141,15 @@ def test_a_file_that_is_cut_off_is_refused(cut: int) -> None:
         Background.load(saved + b"0000")
 
 
-def test_whatever_byte_is_damaged_it_is_noticed_or_a_diagnostic() -> None:
+def is_whole(saved: bytes) -> bool:
+    try:
+        opened(saved).file.test_all()
+    except EngineError:
+        return False
+    return True
+
+
+def test_whatever_byte_is_damaged_there_is_a_diagnostic_and_no_wrong_answer() -> None:
     triples = [(f"<{n}>", "<p>", f"<{n % 3}>") for n in range(20)] + [("<1>", "<q>", "<2>")]
     saved = Background(triples).save()
     assert is_whole(saved)
@@ -151,21 +159,12 @@ def test_whatever_byte_is_damaged_it_is_noticed_or_a_diagnostic() -> None:
             broken = saved[:place] + bytes([wrong]) + saved[place + 1 :]
             if broken == saved:
                 continue
-            assert not is_whole(broken) or broken[: len(MAGIC)] != MAGIC
+            assert not is_whole(broken)
             try:
-                _look_at_all(Background.load(broken), triples)
+                _same(Background.load(broken), Background(triples))
             except EngineError as error:
                 codes.add(error.diagnostics[0].code)
     assert codes == {"D5101"}
-
-
-def _look_at_all(index: Background, triples: list) -> None:
-    """What is found may be anything, but nothing else may be raised than a diagnostic."""
-    for triple in triples:
-        assert (triple in index) in (True, False)
-    for column in (*index.forward.values(), *index.backward.values()):
-        for _ in zip(column.items(), range(30), strict=False):
-            pass
 
 
 def test_a_damaged_file_is_not_saved_again() -> None:
@@ -182,5 +181,5 @@ def test_a_file_is_mapped_not_read(tmp_path: Path) -> None:
     with open(path, "rb") as file:
         data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     index = Background.load(data, 6, len(data) - 2)
-    assert is_whole(data[6:-2])
+    assert is_whole(bytes(data[6:-2]))
     assert sorted(index) == sorted(triples)

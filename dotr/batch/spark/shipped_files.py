@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from dotr.batch.job import Place
-from dotr.io.files.mapped import write_whole
+from dotr.io.files.whole_files import write_whole
 from dotr.late import dataclass
 
 if TYPE_CHECKING:
