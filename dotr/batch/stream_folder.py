@@ -107,9 +107,9 @@ class StreamFolder:
                         notes=("it has no events of the stream with this checkpoint",),
                         hint="give another name",
                     )
-                write_whole(self.out / f"_{META}", [json.dumps(owner).encode()])
+                _write(self.out / f"_{META}", json.dumps(owner).encode())
             if known is None:
-                write_whole(self.states / META, [json.dumps({**meta, "noted": self.noted}).encode()])
+                _write(self.states / META, json.dumps({**meta, "noted": self.noted}).encode())
         except OSError as error:
             raise unwritable(str(self.out), error) from None
 
@@ -125,7 +125,7 @@ class StreamFolder:
         _put(self.out / "_letters" / f"{name}.jsonl", _lines(letters))
 
     def write_state(self, name: str, content: bytes) -> None:
-        write_whole(self.states / name, [content])
+        _write(self.states / name, content)
 
 
 def batch_name(number: int) -> str:
@@ -168,11 +168,16 @@ def _put(path: Path, text: str) -> None:
     try:
         if text:
             path.parent.mkdir(exist_ok=True)
-            write_whole(path, [text.encode()])
+            _write(path, text.encode())
         else:
             path.unlink(missing_ok=True)
     except OSError as error:
         raise unwritable(str(path), error) from None
+
+
+def _write(path: Path, content: bytes) -> None:
+    """A file, complete or absent."""
+    write_whole(path, [content])
 
 
 def _read_json(path: Path) -> Any:

@@ -140,7 +140,9 @@ class DeploymentSubject:
         if status.get("clock") is None:
             hint = "dotr feed SOURCE"
             raise DataError.of("D4189", f"the deployment in `{folder}` was not fed", place=folder, hint=hint)
-        self.clock = Clock(*status["clock"])
+        with journal.reading():
+            self.clock = Clock(*status["clock"])
+        self._journal = journal
         self._watermark: Time | None = status.get("watermark")
         home = Path(folder).absolute().parent
         paths = [path if path.startswith("dotr:") else str(home / path) for path in self.program.background]
@@ -156,7 +158,8 @@ class DeploymentSubject:
             history.reach = FOREVER
             first, *rest = self._kept
             assert first.state is not None, "what is kept begins with a state"
-            history.go_on(first.state, self.clock)
+            with self._journal.reading():  # which is closed, and knows its folder
+                history.go_on(first.state, self.clock)
             history.run(_messages(rest, history), lambda: self.clock)
             return history
         return self._read_again(asked, until)

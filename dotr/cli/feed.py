@@ -182,7 +182,8 @@ def command(
         with uncollected():
             state = journal.snapshot()
         loading = time.process_time() - begun
-        stored = Clock(*state["clock"]) if state is not None and state["clock"] is not None else None
+        with journal.reading():
+            stored = Clock(*state["clock"]) if state is not None and state["clock"] is not None else None
         unit = (
             stored.unit if stored is not None and stored.integer and _defaulted("time_unit") else options.unit
         )
@@ -211,7 +212,7 @@ def command(
         )
         if state is not None:
             begun = time.process_time()
-            with uncollected():
+            with uncollected(), journal.reading():
                 restored = pipeline.restore(state)
             loading += time.process_time() - begun
             if restored.empty and state["clock"] is not None and not quiet:

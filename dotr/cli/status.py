@@ -38,7 +38,8 @@ def command(folder: str, format_: str, verbose: bool) -> None:
         status = journal.status()
         outputs = {path: row._asdict() for path, row in journal.outputs().items()}
         length, kept = journal.keeps(), journal.kept_summary()
-    report = reported(deployed, deployed_program(deployed), status)
+    with journal.reading():
+        report = reported(deployed, deployed_program(deployed), status)
     report["outputs"] = outputs
     if length:
         report["kept"] = {"for": length, "graphs": 0, "bytes": 0, **({} if kept is None else kept._asdict())}

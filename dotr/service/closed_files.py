@@ -11,11 +11,12 @@ from __future__ import annotations
 import json
 import os
 import zlib
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
 from dotr.datalog.closing import Closed
-from dotr.errors import DotrError
+from dotr.errors import NOT_WRITTEN, DotrError
 from dotr.io.files.mapped import content_name, mapped
 from dotr.io.files.whole_files import write_whole
 from dotr.rdf.checked_blocks import Content
@@ -48,12 +49,14 @@ def read(folder: Path, row: bytes) -> Content | None:
             return zlib.decompress(row)
         except zlib.error:
             return None
-    name, size, written = json.loads(row[len(_FILE) :])
-    path = str(folder / name)
     try:
+        name, size, written = json.loads(row[len(_FILE) :])
+        if not fnmatchcase(name, _NAME) or os.path.basename(name) != name:
+            return None
+        path = str(folder / name)
         content = mapped(path)
         stat = os.stat(path)
-    except (DotrError, OSError):
+    except (DotrError, OSError, *NOT_WRITTEN):
         return None
     if (stat.st_size, stat.st_mtime_ns) != (size, written):
         return content if name == _NAME.replace("*", content_name([content])) else None

@@ -108,14 +108,15 @@ class Feed:
     def __post_init__(self) -> None:
         self._offsets = Offsets(self.journal)
         self._status = self.journal.status()
-        self._commit = self._status.pop("commit", 0)
-        self._status.setdefault("last", {})
-        self._status.setdefault("refused", 0)
-        ended = self._status.pop("ended", None)
-        self._ended = None if ended is None else (ended[0], ended[1])
         self.lineage = Lineage(lambda: self.pipeline.settled)
         self.checkpoints.size = lambda: sum(self.pipeline.sizes().values())
-        self.lineage.restore(self._status.pop("origins", ()))
+        with self.journal.reading():
+            self._commit = int(self._status.pop("commit", 0))
+            self._status.setdefault("last", {}).keys()
+            self._status["refused"] = int(self._status.get("refused", 0))
+            ended = self._status.pop("ended", None)
+            self._ended = None if ended is None else (ended[0], ended[1])
+            self.lineage.restore(self._status.pop("origins", ()))
 
     # ------------------------------------------------------------------ the loop
 

@@ -5,10 +5,12 @@ Method:  write-ahead log, one transaction a commit: engine snapshot, source posi
          files are synced before the transaction and cut back to the committed length at the next start, so a
          kill at any point neither loses nor repeats an event. A second process is kept out by an exclusive
          transaction on a file of its own, which the operating system ends with the process. A commit that
-         follows output is synced itself, so that no power cut rolls it back behind what was written.
+         follows output is synced itself, so that no power cut rolls it back behind what was written. The rows
+         of a table are those that were committed, or nothing is taken from it (row_sums.py): small tables are
+         compared when the database is opened, others when they are read.
 Why not: files renamed into place: three of them do not change together.
-Bad state: D5201 no deployment · D5202 damaged · D5203 another version · D5204 in use · D4201 cannot be
-written.
+Bad state: D5105 rows that were not committed · D5201 no deployment · D5202 damaged · D5203 another version ·
+           D5204 in use · D4201 cannot be written.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from dotr.datalog.closing import Closed
-from dotr.errors import DataError, EngineError, RefusedError
+from dotr.errors import NOT_WRITTEN, DataError, EngineError, RefusedError
 from dotr.events import Time
 from dotr.io.graph_source import Position
 from dotr.rdf.checked_blocks import Content
@@ -41,12 +43,19 @@ from dotr.service.lasting_tables import (
     write_stated,
 )
 from dotr.service.records import Commit, Deployed, OutputRow, digest, digest_of, planned
+from dotr.service.row_sums import RowSums, columns_in
 
 DATABASE, LOCK = "deployment.db", "lock.db"
 """The files of a deployment; beside the first stands its log."""
 
 _DAMAGED = ("malformed", "not a database", "no such table", "no such column", "corrupt", "decode to UTF-8")
 """What SQLite says of a database that was written by something else."""
+
+_DAMAGE = ("CORRUPT", "NOTADB", "CONSTRAINT", "MISMATCH", "SCHEMA", "FORMAT", "RANGE", "IOERR_SHORT_READ")
+"""And how it calls its errors then; errors of the statement (ERROR) are of that kind, too: ours are right."""
+
+_SMALL = ("meta", "files", "texts", "removed", "outputs", "positions", "planned")
+"""The tables that are compared when a deployment is opened."""
 
 
 class Journal:
@@ -74,6 +83,8 @@ class Journal:
         except (OSError, sqlite3.Error) as error:
             self._release()
             raise self._failure(error) from None
+        self._sums = self._summed()
+        self._is_summed = False
         try:
             with self._guarded():
                 try:
@@ -94,6 +105,7 @@ class Journal:
         journal = cls.__new__(cls)
         journal.folder, journal.disk, journal._lock = Path(folder), Disk(), None
         journal._connection = sqlite3.connect(":memory:", isolation_level=None)
+        journal._sums = journal._summed()
         journal._open(new=True, exclusive=True)
         return journal
 
@@ -127,8 +139,15 @@ class Journal:
                 for statement in TABLES.split(";")[:-1]:
                     self.disk.execute(connection, statement)
                 self.disk.execute(connection, "INSERT INTO meta VALUES ('format', ?)", (str(FORMAT),))
-            return
-        self._check(exclusive)
+                self._sums.renew()
+            self._is_summed = True
+        else:
+            self._check(exclusive)
+        if exclusive:
+            self._sums.watch()
+
+    def _summed(self) -> RowSums:
+        return RowSums(self._connection, TABLES)
 
     def _reopened_for_a_look(self, path: Path) -> bool:
         """Whether the database of a folder that cannot be written was opened all the same: it has no log."""
@@ -138,6 +157,7 @@ class Journal:
         self._connection.close()
         where = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
         self._connection = sqlite3.connect(where, uri=True, isolation_level=None)
+        self._sums = self._summed()
         return True
 
     def _check(self, exclusive: bool) -> None:
@@ -159,6 +179,14 @@ class Journal:
                 notes=("nothing was changed",),
                 hint="use the dotr that wrote it, or deploy again with another --dir",
             )
+        if not exclusive and found[0] != str(FORMAT):
+            return
+        for name, columns in self._sums.columns.items():
+            if columns_in(connection, name) != columns:
+                raise self._damaged(f"the table `{name}` has other columns")
+        self._is_summed = True
+        for name in _SMALL:
+            self._whole(f"SELECT * FROM {name}")  # noqa: S608  # names of our own tables
 
     def _update(self, format_: int) -> None:
         """Bring the tables of an older format up to date, in one transaction. State and positions stay."""
@@ -169,6 +197,7 @@ class Journal:
             self.disk.execute(
                 self._connection, "UPDATE meta SET value = ? WHERE key = 'format'", (str(FORMAT),)
             )
+            self._sums.renew()
 
     def __enter__(self) -> Journal:
         return self
@@ -191,8 +220,10 @@ class Journal:
         """All or nothing. Raises EngineError."""
         with self._guarded():
             self.disk.execute(self._connection, "BEGIN IMMEDIATE")
+            self._sums.begin()
             try:
                 yield
+                self._sums.finish()
                 self.disk.execute(self._connection, "COMMIT")
             except BaseException:
                 with suppress(sqlite3.Error):
@@ -203,13 +234,26 @@ class Journal:
     def _guarded(self) -> Iterator[None]:
         try:
             yield
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:  # of strings that are no UTF-8, too
             raise self._failure(error) from None
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """What is done inside understands what was read; where it does not, that is damage (EngineError)."""
+        try:
+            with self._guarded():
+                yield
+        except (zlib.error, *NOT_WRITTEN) as error:
+            raise self._damaged(f"{type(error).__name__}: {error}"[:200]) from error
 
     def _failure(self, error: Exception) -> EngineError:
         """An error of SQLite or the operating system, as a diagnostic."""
         text = str(error)
-        if any(word in text for word in _DAMAGED):
+        name = getattr(error, "sqlite_errorname", "").removeprefix("SQLITE_")
+        kept_out = name == "READONLY" and os.access(self.folder / DATABASE, os.W_OK)  # its head says so
+        if isinstance(error, UnicodeDecodeError) or any(word in text for word in _DAMAGED):
+            return self._damaged(text)
+        if name.startswith(_DAMAGE) or name == "ERROR" or kept_out:
             return self._damaged(text)
         reason = (error.strerror if isinstance(error, OSError) else None) or text
         return EngineError.of(
@@ -219,6 +263,24 @@ class Journal:
             notes=("nothing that was committed is lost",),
             hint="free space or make it writable, then run the same command again",
         )
+
+    def _changed(self, table: str) -> EngineError:
+        """Rows that were not committed, or not all that were."""
+        found = EngineError.of(
+            "D5105",
+            f"the table `{table}` has other rows than were committed",
+            place=str(self.folder / DATABASE),
+        )
+        return EngineError(
+            [*found.diagnostics, *self._damaged("its rows do not match their sum").diagnostics]
+        )
+
+    def _whole(self, query: str) -> list[tuple[Any, ...]]:
+        """The rows of `SELECT * FROM table …`, compared with its sum. Raises EngineError D5105."""
+        rows, table = self._rows(query), query.split()[3]
+        if self._is_summed and not self._sums.fits(table, rows):
+            raise self._changed(table)
+        return rows
 
     def _damaged(self, found: str) -> EngineError:
         return EngineError.of(
@@ -283,9 +345,9 @@ class Journal:
 
     def background(self) -> str:
         """The background's triples as N-Triples, canonical, blank nodes labelled."""
-        with self._guarded():
-            found = self._connection.execute("SELECT triples FROM background").fetchone()
-        return "" if found is None else self._unpacked(found[0])
+        with self.reading():
+            found = self._whole("SELECT * FROM background")
+            return _unpacked(found[0][2]) if found else ""
 
     def closed(self, key: str) -> Content | None:
         """The closed background that was kept under `key`; None when there is none, or it is damaged."""
@@ -308,38 +370,26 @@ class Journal:
             self._connection, "INSERT OR REPLACE INTO closed VALUES (1, ?, ?, ?)", (key, digest(row), row)
         )
 
-    def _unpacked(self, content: bytes) -> str:
-        try:
-            return zlib.decompress(content).decode()
-        except (zlib.error, UnicodeDecodeError) as error:
-            raise self._damaged(str(error)) from None
-
     # ------------------------------------------------------------------ state of the feed
 
     def snapshot(self) -> dict[str, Any] | None:
         """The engine's state at the last commit, None before the first."""
-        with self._guarded():
-            found = self._connection.execute("SELECT snapshot FROM state").fetchone()
-        if found is None:
-            return None
-        try:
-            state: dict[str, Any] = json.loads(self._unpacked(found[0]))
-        except ValueError as error:
-            raise self._damaged(str(error)) from None
-        if state.get("lasting") is not None:
-            with self._guarded():
-                state["lasting"]["stated"] = read_stated(self._rows)
-        return state
+        with self.reading():
+            found = self._whole("SELECT * FROM state")
+            if not found:
+                return None
+            state: dict[str, Any] = json.loads(_unpacked(found[0][1]))
+            if state.get("lasting") is not None:
+                state["lasting"]["stated"] = read_stated(self._whole)
+            return state
 
     def status(self) -> dict[str, Any]:
         """What the last commit said about itself; empty before the first."""
-        with self._guarded():
-            found = self._connection.execute("SELECT status FROM state").fetchone()
-        try:
-            status: dict[str, Any] = json.loads(found[0]) if found else {}
-        except ValueError as error:
-            raise self._damaged(str(error)) from None
-        return status
+        with self.reading():
+            found = self._whole("SELECT * FROM state")
+            status: dict[str, Any] = json.loads(found[0][2]) if found else {}
+            status.keys()  # it is one
+            return status
 
     def position(self, source: str, part: str) -> Position | None:
         """How far a partition of a source is consumed, None before the first commit of it."""
@@ -366,9 +416,12 @@ class Journal:
 
     def outputs(self) -> dict[str, OutputRow]:
         """Every output file of this deployment with its committed length."""
-        with self._guarded():
-            rows = self._connection.execute("SELECT * FROM outputs ORDER BY path").fetchall()
-        return {path: OutputRow(*row) for path, *row in rows}  # format 3 has no tails
+        with self.reading():
+            rows = self._rows("SELECT * FROM outputs ORDER BY path")
+            found = {path: OutputRow(*row) for path, *row in rows}  # format 3 has no tails
+            if any(type(row.length) is not int for row in found.values()):
+                raise TypeError("a length that is no number")
+            return found
 
     def register_output(self, path: str, format_: str) -> None:
         """Make an output file this deployment's, at length 0; done before the file is created."""
@@ -426,17 +479,14 @@ class Journal:
 
     def keeps(self) -> int:
         """How long messages are kept, in µs; 0: they are not."""
-        with self._guarded():
+        with self.reading():
             found = self._rows("SELECT value FROM meta WHERE key = 'keep'")
-        return int(found[0][0]) if found else 0
+            return int(found[0][0]) if found else 0
 
     def kept(self) -> list[KeptRow]:
         """What is kept, in order; nothing in a deployment of an older format. Raises EngineError."""
-        with self._guarded():
-            try:
-                return read_kept(self._rows) if self._has("kept") else []
-            except (zlib.error, ValueError, TypeError) as error:
-                raise self._damaged(str(error)) from None
+        with self.reading():
+            return read_kept(self._whole) if self._has("kept") else []
 
     def kept_summary(self) -> KeptSummary | None:
         """How much is kept; None where nothing is."""
@@ -461,8 +511,8 @@ class Journal:
 
     def plan(self) -> PlannedProgram | None:
         """What is deployed from a time on that has not come yet."""
-        with self._guarded():
-            return read_plan(self._rows)
+        with self.reading():
+            return read_plan(self._whole)
 
     def keep_plan(self, plan: PlannedProgram | None) -> None:
         """Deploy something from a time on, instead of what was planned before; None: nothing."""
@@ -471,5 +521,9 @@ class Journal:
 
     def given(self) -> list[str]:
         """The messages that commands gave, in order, as JSON lines."""
-        with self._guarded():
-            return read_given(self._rows)
+        with self.reading():
+            return read_given(self._whole)
+
+
+def _unpacked(content: bytes) -> str:
+    return zlib.decompress(content).decode()

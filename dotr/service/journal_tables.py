@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from dotr.service.kept_tables import TABLES as KEPT
 from dotr.service.lasting_tables import TABLES as LASTING
+from dotr.service.row_sums import TABLES as SUMS
 
-FORMAT = 6
+FORMAT = 7
 """Of the tables. Those of an older one are brought up to date (`UPDATES`), a newer one is refused."""
 
 POSITIONS = """
@@ -32,6 +33,7 @@ CREATE TABLE outputs (path TEXT PRIMARY KEY, format TEXT NOT NULL, length INTEGE
     + POSITIONS
     + LASTING
     + KEPT
+    + SUMS
 )
 
 _FILES = """
@@ -53,5 +55,6 @@ CREATE TABLE closed (id INTEGER PRIMARY KEY CHECK (id = 1), key TEXT NOT NULL, h
     3: "ALTER TABLE outputs ADD COLUMN tail TEXT NOT NULL DEFAULT '';",
     4: KEPT,
     5: POSITIONS + _FILES,
+    6: SUMS,
 }
 """Format → the statements that make the next one of it."""

@@ -89,7 +89,7 @@ def write_kept(execute: Execute, query: Query, change: KeptChange, limit: int = 
 def read_kept(query: Query) -> list[KeptRow]:
     """Everything that is kept, in order."""
     found = []
-    for state, time, content in query("SELECT state, time, content FROM kept ORDER BY id"):
+    for _, state, time, _, content in query("SELECT * FROM kept ORDER BY id"):
         value = json.loads(zlib.decompress(content))
         found.append(
             KeptRow(time, value) if state else KeptRow(time, None, [KeptMessage(*one) for one in value])

@@ -28,7 +28,7 @@ Execute: TypeAlias = Callable[[str, Sequence[Any]], object]
 """Runs a statement with its values."""
 
 Query: TypeAlias = Callable[[str], list[tuple[Any, ...]]]
-"""The rows of a SELECT."""
+"""The rows of a SELECT. Whole tables are read by `SELECT *`, so that their sums can be compared."""
 
 
 class PlannedProgram(NamedTuple):
@@ -56,7 +56,7 @@ def write_stated(execute: Execute, changed: Mapping[Triple, Entry | None]) -> No
 def read_stated(query: Query) -> list[list[Any]]:
     """Every statement, as `Periods.load` takes them."""
     found = []
-    for key, entry in query("SELECT triple, entry FROM stated"):
+    for key, entry in query("SELECT * FROM stated"):
         subject, predicate, object_ = key.split(" ", 2)
         found.append([subject, predicate, object_, *json.loads(entry)])
     return found
@@ -70,7 +70,7 @@ def write_given(execute: Execute, lines: Sequence[str]) -> None:
 
 def read_given(query: Query) -> list[str]:
     """The messages that commands gave, in order, as JSON lines."""
-    return [line for (line,) in query("SELECT line FROM given ORDER BY id")]
+    return [line for _, line in query("SELECT * FROM given ORDER BY id")]
 
 
 def write_plan(execute: Execute, plan: PlannedProgram | None) -> None:
@@ -84,7 +84,7 @@ def write_plan(execute: Execute, plan: PlannedProgram | None) -> None:
 
 def read_plan(query: Query) -> PlannedProgram | None:
     """What is deployed from a time on that has not come yet."""
-    for time, content, packed in query("SELECT time, content, triples FROM planned"):
+    for _, time, content, packed in query("SELECT * FROM planned"):
         known = json.loads(content)
         integer, unit = known.pop("clock")
         return PlannedProgram(time, (integer, unit), known, zlib.decompress(packed).decode())

@@ -19,7 +19,7 @@ from dotr.budget import BUDGET
 from dotr.core.deployment import Deployment, Settings
 from dotr.core.enrich import wanted
 from dotr.core.pipeline import Pipeline
-from dotr.errors import EngineError
+from dotr.errors import NOT_WRITTEN, EngineError
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE, content_hash, read_bytes
 from dotr.io.decode.ntriples import split_triples
 from dotr.io.files.background_documents import read_background
@@ -78,7 +78,7 @@ def _compiled(journal: Journal, program: Program, added: Added, settings: Settin
     kept = journal.closed(key)
     if kept is not None:
         deployment = Deployment(program, background, settings, closed=kept)
-        with suppress(EngineError):  # damaged, or of another version: closed again
+        with suppress(EngineError, *NOT_WRITTEN):  # damaged, or of another version: closed again
             deployment.load()
             return deployment
     deployment = Deployment(program, background, settings)

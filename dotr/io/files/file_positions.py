@@ -15,6 +15,7 @@ from dataclasses import field
 from hashlib import blake2b
 from typing import NamedTuple
 
+from dotr.errors import EngineError
 from dotr.io.decode.compression import is_packed
 from dotr.io.decode.documents import open_document, parts_of, read_some
 from dotr.io.graph_source import Position, PositionOf
@@ -40,8 +41,17 @@ class FilePosition(NamedTuple):
 
     @classmethod
     def of(cls, stored: Position) -> FilePosition:
-        """What was stored of one."""
-        how, end, carried, size, hash_, finished = stored
+        """What was stored of one. Raises EngineError D5105."""
+        try:
+            how, end, carried, size, hash_, finished = stored
+            if [*map(type, (how, end, carried, size, hash_))] != [str, int, str, int, str]:
+                raise TypeError
+        except (TypeError, ValueError):
+            raise EngineError.of(
+                "D5105",
+                "what is stored of a file says no position in it",
+                hint="deploy again with another --dir, and feed again from the start",
+            ) from None
         return cls(how, end, carried, size, hash_, bool(finished))
 
 
