@@ -18,7 +18,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, as_completed
 from dataclasses import field
 from functools import partial
-from gc import set_threshold
 from multiprocessing import get_context
 from time import monotonic
 from typing import Any, TypeVar
@@ -27,6 +26,7 @@ from dotr.batch.archive_instants import times_of, whole_instants
 from dotr.batch.archive_slices import ArchiveSlice, slice_events, sliced
 from dotr.batch.archive_times import known_times, share_times
 from dotr.batch.arrow_batches import FACTS, extract, fact_rows, instants
+from dotr.batch.child_processes import begin, end
 from dotr.batch.extracting import Instant
 from dotr.batch.fact_bundles import bundled
 from dotr.batch.fact_rows import COUNTED, FINDING, INSTANTS, REFUSED, FactRow, Layout, marks
@@ -49,7 +49,6 @@ from dotr.batch.runs import PARTS, OnProgress, Report, Request, add_counts, lay_
 from dotr.batch.scratch import GRAPHS, Files, load
 from dotr.batch.skew import skewed
 from dotr.batch.time_gaps import MANY_GAPS, Cutoff, Gap, Span, Spans, cutoff, gaps, spans_for
-from dotr.collecting import RARELY
 from dotr.core.ahead import Ahead
 from dotr.core.time_units import check_units
 from dotr.errors import EngineError, UnsupportedError
@@ -139,7 +138,7 @@ class LocalRunner:
                         report = run.report = Report()
                         run.run(True)
                 except BaseException:
-                    pool.shutdown(wait=True, cancel_futures=True)
+                    end(pool)
                     raise
         except BrokenExecutor:
             raise EngineError.of(
@@ -156,9 +155,7 @@ class LocalRunner:
 
 
 def _pool(processes: int) -> Executor:
-    return ProcessPoolExecutor(
-        processes, mp_context=get_context("spawn"), initializer=set_threshold, initargs=RARELY
-    )
+    return ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=begin)
 
 
 @dataclass(slots=True)

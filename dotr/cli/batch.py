@@ -8,14 +8,12 @@ from __future__ import annotations
 import logging
 import os
 import platform
-import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from time import monotonic
-from types import FrameType
 from typing import Any
 
 import click
@@ -280,7 +278,6 @@ def _run(
     part = folder.open()
     if states is not None:
         request = replace(request, states=states.open())
-    before = signal.signal(signal.SIGTERM, _stopped)
     logged = logging.root.manager.disable
     logging.disable()  # Ctrl-C breaks off a talk with the JVM, which Py4J logs with tracebacks
     try:
@@ -297,7 +294,6 @@ def _run(
             states.abandon()
         raise
     finally:
-        signal.signal(signal.SIGTERM, before)
         logging.disable(logged)
     progress.clear()
     if style.json:
@@ -364,10 +360,6 @@ def _summary_as_json(request: Request, report: Report, seconds: float) -> str:
         "seconds": round(seconds, 3),
     }
     return as_json(content, program, report.events, report.funnel(program))
-
-
-def _stopped(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 def _versions() -> Mapping[str, Any]:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 import time
+from _thread import interrupt_main
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from types import FrameType
@@ -33,6 +35,7 @@ from dotr.cli.options import (
 )
 from dotr.cli.progress import Progress
 from dotr.cli.run import chosen_format, outputs_apart, refuse_without_jelly
+from dotr.cli.stop_signals import POLITE
 from dotr.collecting import uncollected
 from dotr.core.pipeline import Pipeline
 from dotr.errors import Diagnostic, UsageError
@@ -64,6 +67,9 @@ from dotr.survey.silent_rules import why_silent
 
 _LOOK = 0.25
 """Seconds between two looks at what is followed."""
+
+_PATIENCE = 2.0
+"""Seconds that a feed which is stopped has for the instant it is at."""
 
 
 @click.command(short_help="Push sources into a deployment; resumes where it stopped, exactly once.")
@@ -148,7 +154,7 @@ def command(
 ) -> None:
     """Push SOURCEs into the deployment. What was fed before, unchanged, is not fed again.
 
-    Events go to standard output, or exactly once to each file of -o. Ctrl-C ends after an orderly commit.
+    Events go to standard output, or exactly once to each file of -o. Ctrl-C or SIGTERM end it after a commit.
     The end of the SOURCEs closes their last instant, so that its events are reported: a graph of the same
     time in the next feed is late, unless this one has --keep-open.
     With --insert and --delete, which name RDF files, one message is fed: what is said holds or no more from
@@ -350,24 +356,36 @@ def _stream_sink(name: str, program: Program, output: Output) -> StreamSink:
 
 @contextmanager
 def _stoppable(feed: Feed) -> Iterator[None]:
-    """The first Ctrl-C (or a polite kill) lets the feed commit; a second one ends it at once."""
+    """The first Ctrl-C (or a polite signal) lets the feed commit what it has done. A second one ends it at
+    once, and so does an instant that takes longer than `_PATIENCE`: the last commit stands, and what followed
+    it is done again by the next feed.
+    """
     asked: list[int] = []
+    ended = threading.Event()
 
     def stop(number: int, _frame: FrameType | None) -> None:
         if asked:
             raise KeyboardInterrupt
         asked.append(number)
+        threading.Thread(target=insist, daemon=True).start()
+
+    def insist() -> None:
+        while not ended.wait(_PATIENCE):
+            if not feed.saving:
+                interrupt_main()  # calls `stop` in the main thread
 
     feed.stopping = lambda: bool(asked)
     before: list[tuple[int, Callable[[int, FrameType | None], object] | int | None]] = []
     try:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            before.append((number, signal.signal(number, stop)))
+        for number in (signal.SIGINT, *POLITE):
+            if signal.getsignal(number) is not signal.SIG_IGN or number == signal.SIGINT:
+                before.append((number, signal.signal(number, stop)))
     except ValueError:  # not in the main thread
         pass
     try:
         yield
     finally:
+        ended.set()
         for which, handler in before:
             signal.signal(which, handler)
 

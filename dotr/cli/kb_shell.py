@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from dotr.cli import render
 from dotr.cli.query import table
+from dotr.cli.stop_signals import Terminated
 from dotr.errors import DotrError, UsageError
 from dotr.io.term_formatting import TermFormatter
 from dotr.knowledge_base import Change, KnowledgeBase, Watch
@@ -232,6 +233,8 @@ def lines_of_terminal(shell: Shell) -> Iterator[str]:
         while True:
             try:
                 line = input(prompt)
+            except Terminated:
+                raise
             except KeyboardInterrupt:
                 print()
                 prompt = "kb> "

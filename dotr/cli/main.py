@@ -2,7 +2,8 @@
 
 Place:   the outermost layer; one module a verb, loaded when it is called for.
 Method:  `main` runs a verb and turns what ends it into an exit code: 0 done · 1 the answer is no · 2 usage ·
-         3 bad input · 4 environment or engine · 5 refused for safety · 130 stopped by Ctrl-C.
+         3 bad input · 4 environment or engine · 5 refused for safety · 130 stopped by Ctrl-C,
+         SIGTERM or SIGHUP (stop_signals.py).
 Why not: click's own error output: it knows neither places nor hints, and one code for everything.
 """
 
@@ -12,13 +13,14 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
 
 import click
 
 from dotr import __version__
-from dotr.cli import render, standard_streams
+from dotr.cli import render, standard_streams, stop_signals
 from dotr.errors import (
     DataError,
     DotrError,
@@ -70,6 +72,9 @@ EXIT_CODES: tuple[tuple[type[DotrError], int], ...] = (
     (EngineError, 4),
     (RefusedError, 5),
 )
+
+STOPPED = 130
+"""The exit code of what was stopped."""
 
 _EPILOG = "Data goes to standard output, everything else to standard error. Start with: dotr demo"
 
@@ -130,7 +135,12 @@ def group() -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """The entry point: run a verb and exit with its code."""
     standard_streams.prepare()
-    sys.exit(run(arguments))
+    stop_signals.prepare()
+    try:
+        code = run(arguments)
+    except KeyboardInterrupt:  # another one, while the first was being reported
+        code = STOPPED
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -159,8 +169,9 @@ def _run(arguments: Sequence[str] | None) -> int:
         # if it interrupted an exec of text (dataclasses has them), CPython would end by the signal instead of
         # with this code, although it was caught; the next exec of text resets that (run_eval_code_obj)
         exec("")  # noqa: S102  # see above
-        render.note("stopped")
-        return 130
+        with suppress(OSError):  # the terminal may be what is gone
+            render.note("stopped")
+        return STOPPED
     except Exception as error:
         if isinstance(error, OSError) and error.filename is not None:
             render.errors(_inaccessible(error))

@@ -5,10 +5,8 @@ Place:   reads program and background, starts Spark, and lets batch/spark/stream
 
 from __future__ import annotations
 
-import signal
 import sys
 from collections.abc import Mapping, Sequence
-from types import FrameType
 from typing import TYPE_CHECKING
 
 import click
@@ -262,22 +260,16 @@ def _start(
 
 
 def _run(query: Running, quiet: bool, progress: Progress) -> None:
-    before = signal.signal(signal.SIGTERM, _stopped)
     try:
         query.wait()
     except KeyboardInterrupt:
         query.stop()
         raise
     finally:
-        signal.signal(signal.SIGTERM, before)
         progress.clear()
         if not quiet:
             render.note(_summary(query.totals))
             _remembered(query)
-
-
-def _stopped(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 def _remembered(query: Running) -> None:

@@ -95,6 +95,8 @@ class Feed:
     rungs: dict[str, int] = field(default_factory=dict, init=False)
     beside: dict[str, int] = field(default_factory=dict, init=False)
     lineage: Lineage = field(init=False)
+    saving: bool = field(default=False, init=False)
+    """Whether a commit is on its way: whoever stops the feed by force waits for it."""
     _offsets: Offsets = field(init=False)
     _sources: list[GraphSource] = field(default_factory=list, init=False)
     _commit: int = field(init=False)
@@ -353,6 +355,13 @@ class Feed:
 
     def save(self) -> None:
         """As `commit`; what is closed and has not run yet is left to the next feed."""
+        self.saving = True
+        try:
+            self._save()
+        finally:
+            self.saving = False
+
+    def _save(self) -> None:
         begun = self.checkpoints.begun()
         number = self._commit + 1
         lengths: dict[str, OutputLength] = {}

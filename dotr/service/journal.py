@@ -234,6 +234,10 @@ class Journal:
     def _guarded(self) -> Iterator[None]:
         try:
             yield
+        except sqlite3.OperationalError as error:
+            if "user-defined function" in str(error):  # Ctrl-C, while a row was added to a sum
+                raise KeyboardInterrupt from None
+            raise self._failure(error) from None
         except (sqlite3.Error, OSError, UnicodeDecodeError) as error:  # of strings that are no UTF-8, too
             raise self._failure(error) from None
 

@@ -91,10 +91,17 @@ class RowSums:
 
 
 def row_sum(name: str, row: Iterable[Any]) -> int:
-    """A number for a row of a table."""
-    plain = [blake2b(value, digest_size=_SIZE).digest() if type(value) is bytes else value for value in row]
-    text = f"{name} {plain!a}".encode()
-    return int.from_bytes(blake2b(text, digest_size=_SIZE).digest(), "little")
+    """A number for a row of a table. It is stored: another one is another format of the database."""
+    try:
+        text = "\0".join((name, *row))
+    except TypeError:  # not of strings alone
+        plain = [_digest(value).hex() if type(value) is bytes else value for value in row]
+        text = f"{name} {plain!a}"
+    return int.from_bytes(_digest(text.encode("utf-8", "surrogatepass")), "little")
+
+
+def _digest(content: bytes) -> bytes:
+    return blake2b(content, digest_size=_SIZE).digest()
 
 
 @cache

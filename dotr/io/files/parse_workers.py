@@ -12,6 +12,7 @@ Bad input: D4314 a process that ends early.
 
 from __future__ import annotations
 
+import os
 import pickle
 import subprocess
 import sys
@@ -167,20 +168,24 @@ def _groups(batches: Iterator[LineBatch]) -> Iterator[list[LineBatch]]:
 
 
 def work(base: str | None) -> None:
-    """What a process does: parse what comes until nothing does."""
+    """What a process does: parse what comes, until who sends it is gone."""
     import signal  # noqa: PLC0415  # of the processes alone
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started it ends it
     waiting: SimpleQueue[Any] = SimpleQueue()
 
     def take() -> None:
-        while True:
-            waiting.put(_read(sys.stdin.buffer))
+        while (groups := _read(sys.stdin.buffer)) is not None:
+            waiting.put(groups)
+        os._exit(0)  # who started it is gone, or ends it: nobody waits for the rest
 
     Thread(target=take, daemon=True).start()
     lines = Lines("", base)
-    while (groups := waiting.get()) is not None:
-        _write(sys.stdout.buffer, [lines.graphs(contents) for contents in groups])
+    with suppress(OSError):  # nobody takes it any more
+        while True:
+            groups = waiting.get()
+            _write(sys.stdout.buffer, [lines.graphs(contents) for contents in groups])
+    os._exit(0)
 
 
 def _write(to: IO[bytes], value: Any) -> None:
