@@ -26,7 +26,8 @@ CLAUSES: dict[str, Clauses] = {
         "time/equal-graphs-have-different-blank-nodes",
         "timestamps": "conditions/dateTimes-are-printed-in-utc conditions/times-in-the-runs-unit",
         "times and durations": "conditions/differences-of-times-are-seconds "
-        "conditions/seconds-are-added-to-integer-times sparql/durations-are-those-of-xpath",
+        "conditions/seconds-are-added-to-integer-times sparql/durations-are-those-of-xpath "
+        "holds/times-differ-by-durations-in-datalog-and-lars",
         "terms": "terms/*",
         "facts": "selection/equal-facts-are-told-apart reference/queries-written-twice-share-no-fact "
         "reference/two-positions-may-pick-the-same-fact",

@@ -127,12 +127,12 @@ def _comparisons(program: ir.Program, found: Diagnostics) -> None:
             check_sorts(expression, sort_of, found, rule=True)
         bound = {b.variable: sort(b.expression, sort_of, rule=True) for b in rule.bindings}
         streams[rule.name] = {name: known for name, known in bound.items() if known is not None}
-    for clause in program.datalog:
-        for atom in clause.body:
-            if isinstance(atom, ir.FilterAtom):
-                check_sorts(atom.condition, _unknown, found)
-            elif isinstance(atom, ir.BindAtom):
-                check_sorts(atom.expression, _unknown, found)
+    bodies = [*(rule.body for rule in program.datalog), *(rule.body for rule in program.lars.rules)]
+    for atom in (atom for body in bodies for atom in body):
+        if isinstance(atom, ir.FilterAtom):
+            check_sorts(atom.condition, _unknown, found)
+        elif isinstance(atom, ir.BindAtom):
+            check_sorts(atom.expression, _unknown, found)
 
 
 def _sorts_in(rule: ir.Rule, streams: Mapping[str, Mapping[str, Sort]]) -> Leaves:
