@@ -152,7 +152,9 @@ def _argument(micros: int) -> str:
 def _likely(one: LikelyTime) -> Iterator[str]:
     examples = ", ".join(f"`{example}`" for example in one.examples)
     yield f"could be   {one.name}: {examples}"
-    if one.kind == "epoch":
+    if one.kind == "epoch" and one.unit == "ns":
+        yield f"           in ns that is {one.reads}: a mapping reads it by epoch(ns)"
+    elif one.kind == "epoch":
         yield f"           in {one.unit} that is {one.reads}: --time-path {one.name} --time-unit {one.unit}"
     elif one.kind == "local":
         yield f"           without a zone: --time-path {one.name} --time-zone Europe/Berlin, if it is that"

@@ -2,7 +2,7 @@
 
 Place:   `dotr times` shows them for documents without a time.
 Method:  a value is a dateTime, a local dateTime, a day, or an integer that is an epoch of our days in
-         seconds, milliseconds or microseconds. What it would be is said, nothing is applied.
+         seconds, milli-, micro- or nanoseconds. What it would be is said, nothing is applied.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dotr.rdf.terms import PROV_GENERATED_AT_TIME, RDF_TYPE, Term, Triple, liter
 _ZONED = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)")
 _LOCAL = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d(Z|[+-]\d\d:\d\d)?")
-_EPOCH = re.compile(r"[0-9]{9,17}")
+_EPOCH = re.compile(r"[0-9]{9,20}")
 _FROM, _TO = 946_684_800_000_000, 4_102_444_800_000_000
 """The years 2000 to 2099: epochs of other years are hardly meant."""
 
@@ -51,14 +51,19 @@ def kind_of(text: str) -> tuple[str, str] | None:
     if _DAY.fullmatch(text):
         return "day", ""
     if _EPOCH.fullmatch(text):
-        unit = next((u for u, micros in UNITS.items() if _FROM <= int(text) * micros < _TO), "")
+        unit = next((u for u in (*UNITS, "ns") if _FROM <= _micros(text, u) < _TO), "")
         return ("epoch", unit) if unit else None
     return None
 
 
 def reads_as(text: str, unit: str) -> str:
     """An epoch as a dateTime."""
-    return Clock(integer=False).text(int(text) * UNITS[unit])
+    return Clock(integer=False).text(_micros(text, unit))
+
+
+def _micros(text: str, unit: str) -> int:
+    """An epoch in microseconds; those of "ns", which only mappings read, rounded down."""
+    return int(text) // 1000 if unit == "ns" else int(text) * UNITS[unit]
 
 
 def likely_times(triples: Iterable[Triple]) -> list[LikelyTime]:

@@ -36,6 +36,12 @@ def test_seconds_are_a_time_by_the_name_of_their_column_alone() -> None:
     assert (found.kind, found.time) == ("time", "epoch(s)")
 
 
+def test_nanoseconds_are_a_time_too() -> None:
+    found = describe("timeUnixNano", ["1771691705000000123"], [])
+    assert (found.kind, found.time) == ("time", "epoch(ns)")
+    assert "as ns is 2026-02-21T16:35:05Z" in found.note
+
+
 def test_a_time_without_a_zone_says_so_until_it_has_one() -> None:
     local = describe("t", ["13/01/2026 08:00"], [])
     assert local.time == 'datetime("%d/%m/%Y %H:%M")'
