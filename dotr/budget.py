@@ -24,11 +24,27 @@ BUDGET: Final = 10_000_000
 EXPRESSION: Final = 10
 """Units of one evaluated expression; a row of a loop is one."""
 
-POINT: Final = 10
-"""Units of a point of a timeline that is evaluated although nothing came at it."""
+POINT: Final = 120
+"""Units of a point of a timeline that is evaluated although nothing came at it, beside those of its rules."""
+
+VIEW: Final = 4
+"""Units of a window or a head of LARS rules at such a point, whether or not it changes."""
+
+VERIFIED: Final = 1_000
+"""Units of such a point that the literal reading evaluates beside an engine: all queries are asked at it."""
+
+EVENT: Final = 50
+"""Units of an event at such a point."""
+
+INPUT: Final = 200
+"""Input at a point adds 1/INPUT of the budget to what points without input may cost in a run, and SLACK times
+what its own point cost: what begins there also ends."""
 
 KEPT: Final = 10
 """Units for keeping a derived fact or an operator's row, beside those of finding it."""
+
+CHANGED: Final = 4
+"""Units of an answer over what lasts that begins or ends, beside those of finding it."""
 
 CHUNK: Final = 4096
 """Units that generated code accumulates before it charges the meter."""
@@ -122,6 +138,30 @@ def text_of(length: int) -> None:
     """Raise Overlong if a text of `length` characters would be too long."""
     if length > TEXT:
         raise Overlong(length)
+
+
+class Allowance:
+    """Owns what a run may spend on work that its input does not bound, from instant to instant: `most` units
+    at first; input adds to what is `left`, never above `most`.
+
+    Whoever spends it adds and takes the same units however the stream is cut, and saves `left` in snapshots.
+    """
+
+    __slots__ = ("left", "most")
+
+    def __init__(self, most: int = UNLIMITED) -> None:
+        self.most = self.left = most
+
+    def add(self, units: int) -> None:
+        self.left = min(self.most, self.left + units)
+
+    def take(self, units: int) -> None:
+        """Afterwards `left` is negative if the units were more than that."""
+        self.left -= units
+
+    @property
+    def exhausted(self) -> bool:
+        return self.left < 0
 
 
 class Meter:

@@ -88,8 +88,9 @@ class LastingContent(NamedTuple):
 @dataclass(slots=True)
 class SliceDone:
     """The result of a slice beside its events. `inconsistent`: its beginning contradicts itself, and nothing
-    ran. `streams`, `passed`: facts by query, and how far trigger facts got by rule, for the instants it owns.
-    `states`: the name of the file of its enriched graphs.
+    ran. `spent`: the most that it took of what a whole run may spend. `streams`, `passed`: facts by query,
+    and how far trigger facts got by rule, for the instants it owns. `states`: the name of the file of its
+    enriched graphs.
     """
 
     dropped: int = 0
@@ -99,6 +100,7 @@ class SliceDone:
     letters: list[str] = field(default_factory=list)
     findings: list[tuple[Time, str]] = field(default_factory=list)
     inconsistent: bool = False
+    spent: int = 0
     states: str = ""
     streams: dict[str, int] = field(default_factory=dict)
     passed: dict[str, Passed] = field(default_factory=dict)
@@ -256,6 +258,7 @@ class SliceRun:
         done.instants = len({time for time, _ in rows[len(before) :]} - done.refused)
         done.streams = {name: count - counted.streams.get(name, 0) for name, count in total.streams.items()}
         done.passed = subtracted(pipeline.passed(), before_own)
+        done.spent = pipeline.spent_at_most
         done.useless = total.useless_deletes - counted.useless_deletes
 
     def _begin(self, pipeline: Pipeline) -> None:

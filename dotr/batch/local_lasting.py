@@ -5,6 +5,8 @@ Method:  the log is read and sent to buckets, so that the messages of one instan
          get labels; bucket by bucket its messages go to the slices that read them, and the statements in them
          to the driver, which maintains these. Memory: one slice's messages, and in the driver what is
          declared, inserted and deleted.
+         What maintaining costs is an allowance of the whole run (core/spending.py), and a slice begins with
+         all of it: where all slices together took more, or one was refused, the log is run again in one.
 """
 
 from __future__ import annotations
@@ -34,8 +36,10 @@ from dotr.batch.lasting_slices import (
 from dotr.batch.output_parts import Written, write_events
 from dotr.batch.runs import Report, Request, add_counts
 from dotr.batch.scratch import GRAPHS, Files, load
+from dotr.core.instant import AGAIN
 from dotr.core.parts import labelled
 from dotr.core.periods import declared
+from dotr.errors import ProgramError
 from dotr.events import Message, Time
 from dotr.io.enriched_graphs import StatePart
 from dotr.ir import Hold
@@ -74,14 +78,8 @@ def run_slices(
     assert report.last is not None
     report.ticking = report.first, report.last
     job = make_lasting_job(request.deployment, log.clock, treatment, report.first, report.last)
-    whole = treatment.verify or request.max_jump is not None
-    cut = slices(request.plan(), quantiles, report.last, request.slice_length, whole)
-    program = request.program
-    round_("sort", partial(_sort, scratch, cut, program.holds), list(range(buckets)))
-    rows = load(scratch, "declared-", GRAPHS).sort_by("time").to_pylist()
-    said = [(row["time"], row["graph"]) for row in rows]
     content = LastingContent(
-        program,
+        request.program,
         request.deployment.settings,
         list(request.deployment.background),
         log.clock,
@@ -89,6 +87,37 @@ def run_slices(
         report.first,
         report.last,
     )
+    whole = treatment.verify or request.max_jump is not None
+    cut = slices(request.plan(), quantiles, report.last, request.slice_length, whole)
+    if len(cut) > 1:
+        try:
+            parts = _run_parts(request, scratch, folder, buckets, round_, content, job, cut)
+        except ProgramError as error:
+            if error.diagnostics[0].code not in AGAIN:
+                raise
+        else:
+            if sum(part.done.spent for part in parts if part.done) <= request.deployment.settings.budget:
+                _sum_up(report, parts)
+                return
+        cut = [Slice(tuple(range(len(request.program.rules))))]
+    _sum_up(report, _run_parts(request, scratch, folder, buckets, round_, content, job, cut, "whole"))
+
+
+def _run_parts(
+    request: Request,
+    scratch: str,
+    folder: str,
+    buckets: int,
+    round_: Round[Any],
+    content: LastingContent,
+    job: LastingJob,
+    cut: Sequence[Slice],
+    prefix: str = "slice",
+) -> list[_SlicePart]:
+    """Run slices until refused instants no longer change what one begins with. `prefix`: of their files."""
+    round_("sort", partial(_sort, scratch, cut, request.program.holds, prefix), list(range(buckets)))
+    rows = load(scratch, "declared-", GRAPHS).sort_by("time").to_pylist()
+    said = [(row["time"], row["graph"]) for row in rows]
     parts = [_SlicePart(one, [number]) for number, one in enumerate(cut)]
     waiting = parts
     while waiting:
@@ -98,13 +127,13 @@ def run_slices(
             if part.done is None or state != part.state:
                 part.state, part.done = state, None
         waiting = [part for part in parts if part.done is None]
-        work = partial(_run, job, cut, scratch, folder, request.format_, request.states)
+        work = partial(_run, job, cut, scratch, prefix, folder, request.format_, request.states)
         results = round_("detect", work, [(part.slice, part.numbers, part.state) for part in waiting])
         for part, (written, done) in zip(waiting, results, strict=True):
             part.written, part.done = written, done
         parts = _merged(parts)
         waiting = [part for part in parts if part.done is None or _is_stale(parts, content, said)]
-    _sum_up(report, parts)
+    return parts
 
 
 def _is_stale(parts: Sequence[_SlicePart], content: LastingContent, said: Sequence[tuple[Time, str]]) -> bool:
@@ -169,13 +198,13 @@ def _count(report: Report, parts: Sequence[_SlicePart]) -> None:
         add_counts(report.streams, own)
 
 
-def _sort(scratch: str, cut: Sequence[Slice], holds: Sequence[Hold], bucket: int) -> None:
+def _sort(scratch: str, cut: Sequence[Slice], holds: Sequence[Hold], prefix: str, bucket: int) -> None:
     """One bucket of instants: rows to the slices that read them, and the statements in them."""
     table = load(scratch, f"graphs-{bucket}-", GRAPHS)
     times, texts = table.column("time").to_pylist(), table.column("graph").to_pylist()
     order = sorted(range(len(times)), key=times.__getitem__)
     del table
-    files = Files(scratch, f"slice-{{}}-{bucket}", GRAPHS)
+    files = Files(scratch, f"{prefix}-{{}}-{bucket}", GRAPHS)
     said = Files(scratch, f"declared-{{}}-{bucket}", GRAPHS)
     is_held = declared(holds)
     for time, rows in groupby(((times[i], texts[i]) for i in order), key=itemgetter(0)):
@@ -197,6 +226,7 @@ def _run(
     job: LastingJob,
     cut: Sequence[Slice],
     scratch: str,
+    prefix: str,
     folder: str,
     format_: str,
     states: str | None,
@@ -206,7 +236,7 @@ def _run(
     slice_, numbers, state = task
     rows: list[tuple[Time, str]] = []
     for place, number in enumerate(numbers):
-        table = load(scratch, f"slice-{number}-", GRAPHS).sort_by("time")
+        table = load(scratch, f"{prefix}-{number}-", GRAPHS).sort_by("time")
         start = cut[number].start
         times, texts = table.column("time").to_pylist(), table.column("graph").to_pylist()
         own = zip(times, texts, strict=True)

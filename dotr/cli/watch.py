@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import click
 
 from dotr.cli.dead_letters import DeadLetters
-from dotr.cli.options import jump_option, lateness_options, output_options, source_options
+from dotr.cli.options import budget_option, jump_option, lateness_options, output_options, source_options
 from dotr.cli.query import json_row, query_text
 from dotr.cli.run import Replay, SummaryStyle, chosen_format, outputs_apart
-from dotr.core.deployment import Deployment
+from dotr.core.deployment import Deployment, Settings
 from dotr.core.lasting_model import LastingModel
 from dotr.core.pipeline import Pipeline
 from dotr.core.watching import SignedAnswer, signed, watched, watching
@@ -52,6 +52,7 @@ _HOLDS = "--hold.dotr"
 @source_options
 @lateness_options(late="fail")
 @jump_option
+@budget_option
 @output_options(FORMATS)
 def command(
     query: str,
@@ -66,6 +67,7 @@ def command(
     lateness: int,
     late: str,
     max_jump: int | None,
+    budget: int,
     format_: str | None,
     output: str | None,
     overwrite: bool,
@@ -94,7 +96,7 @@ def command(
         replay = Replay(
             Sources(sources, options, dead.refusals()),
             Pipeline(
-                Deployment(program, triples),
+                Deployment(program, triples, Settings(budget=budget)),
                 lateness=lateness,
                 on_late=lambda time, graph: replay.late(time, graph),
                 on_refused=lambda time, graphs, error: replay.refused(time, graphs, error),
@@ -107,7 +109,7 @@ def command(
         )
         out = open_output(output, overwrite, packed=True)
         if initial:
-            out.write(write(_initial(program, triples, select.ask), None))
+            out.write(write(_initial(program, triples, select.ask, budget), None))
         replay.run(TextSink(_formatted(write, select.ask), out), output)
 
 
@@ -136,9 +138,9 @@ def _refuse_now(select: Select) -> None:
         )
 
 
-def _initial(program: Program, background: BackgroundFiles, ask: bool) -> list[SignedAnswer]:
+def _initial(program: Program, background: BackgroundFiles, ask: bool, budget: int) -> list[SignedAnswer]:
     """The answers before the first instant, in canonical order. Raises DataError D3101."""
-    model = LastingModel(program, background(), Clock(), materialize_all=False)
+    model = LastingModel(program, background(), Clock(), materialize_all=False, budget=budget)
     model.check()
     answers = model.answers(watched(program))
     return [SignedAnswer(0, answers[row], () if ask else row) for row in sorted(answers, key=values_key)]

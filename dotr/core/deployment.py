@@ -180,7 +180,7 @@ class Deployment:
         """The literal reading of detection alone."""
         from dotr.reference.tesla import LiteralTesla  # noqa: PLC0415  # start-up: few runs verify
 
-        return LiteralTesla(self.program, clock)
+        return LiteralTesla(self.program, clock, self.settings.budget)
 
     def digests(self) -> Sequence[str]:
         """The digest that identifies the state of each rule, in program order."""
@@ -190,7 +190,7 @@ class Deployment:
         """The literal reading of the same program over the same background."""
         from dotr.reference.oracle import Oracle  # noqa: PLC0415  # start-up: few runs verify
 
-        return Oracle(self.program, self.background)
+        return Oracle(self.program, self.background, self.settings.budget)
 
     def jumps(self, program: Program, clock: Clock, *, states: bool = False) -> Jumps:
         """The instants of what lasts, from now on, by `program`. `states`: each reports what holds."""

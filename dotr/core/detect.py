@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from dotr.budget import POINT
+from dotr.budget import Allowance
 from dotr.events import Clock
 from dotr.ir import Program
 from dotr.rdf.terms import Term
@@ -42,7 +42,7 @@ def open_detector(
 
         units, parts, in_all = holding
         engine = partial(LarsEngine, budget=units, parts=parts, in_all=in_all)
-        timeline = opened(program, clock, engine, most=units // parts // POINT)
+        timeline = opened(program, clock, engine, allowance=Allowance(units // parts))
     return TeslaDetector(
         program,
         clock,

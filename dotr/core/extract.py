@@ -15,6 +15,7 @@ from dotr.budget import BUDGET, SLACK, Exhausted
 from dotr.codegen import source_of
 from dotr.core.following import Following, Moves
 from dotr.core.query_units import SharedQuery, UnitMaker, shared_queries
+from dotr.core.spending import Spending
 from dotr.events import Fact, Time
 from dotr.ir import Select
 from dotr.joins.describe import Shorten, describe
@@ -111,10 +112,10 @@ class Extractor:
         assert self._following is not None, "made with `kept`"
         return self._following.reads(relation)
 
-    def moves(self) -> Moves:
-        """How the open change of the kept background changes its answers."""
+    def moves(self, spending: Spending, limit: int) -> Moves:
+        """How the open change of the kept background changes its answers; see `Following.moves`."""
         assert self._following is not None, "made with `kept`"
-        return self._following.moves()
+        return self._following.moves(spending, limit)
 
     def settle(self, moves: Moves) -> None:
         """Apply that change when it is committed; its negative when it is undone."""
@@ -157,6 +158,22 @@ class Extractor:
         finally:
             woken.clear()
         return result
+
+    def facts_within(self, time: Time, spending: Spending) -> dict[str, list[Fact]]:
+        """`facts` over what lasts, where all queries together take no more than is left of `spending`."""
+        most = spending.left
+        tight = [unit.meter for unit in self.units if most < unit.meter.limit]
+        limits = [meter.limit for meter in tight]
+        for meter in tight:
+            meter.open(most)
+        try:
+            return self.facts(time)
+        finally:
+            for unit in self.units:
+                spending.spend_of(unit.meter)
+                unit.meter.open()
+            for meter, limit in zip(tight, limits, strict=True):
+                meter.open(limit)
 
     def standing(self) -> frozenset[str]:
         """Streams that may have facts at an instant without a graph: the background alone answers them."""

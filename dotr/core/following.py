@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from dotr.budget import CHANGED
 from dotr.core.query_units import UnitMaker
+from dotr.core.spending import Spending
 from dotr.joins.graph_relations import Relation
 from dotr.joins.store import TripleIndex
 from dotr.late import dataclass
@@ -57,16 +59,20 @@ class Following:
         """Whether a query must be asked while a change of the relation is open."""
         return relation in self._views or relation in self._fallbacks
 
-    def moves(self) -> Moves:
-        """The effect of the open change. Raises Exhausted, whose source is a unit."""
+    def moves(self, spending: Spending, limit: int) -> Moves:
+        """The effect of the open change; `limit`: units of each query. Raises Exhausted from a unit."""
         if not (self._views or self._fallbacks):
             return NO_MOVES
         touched = [changes.relation for changes in self._kept.overlay.touched]
         woken = {id(query): (unit, query) for r in touched for unit, query in self._views.get(r, ())}
         found = []
         for unit, query in woken.values():
-            query.meter.open()
-            changes = query.changes()
+            query.meter.open(spending.limit(limit))
+            try:
+                changes = query.changes()
+                query.meter.charge(len(changes), "answers that change", CHANGED)
+            finally:
+                spending.spend_of(query.meter)
             query.forget()
             if changes:
                 found.append((unit, changes))

@@ -17,11 +17,14 @@ from dotr.core.enrich import wanted
 from dotr.core.lasting_knowledge import ENGINES, Facts, LastingKnowledge
 from dotr.core.parts import Part, labelled
 from dotr.core.periods import Entry, Periods, StatedChange
+from dotr.core.query_units import MUCH_WORK
+from dotr.core.spending import ANSWER, Spending
 from dotr.datalog.materialiser import Materialiser
 from dotr.datalog.owl_lists import rules_over
-from dotr.errors import Diagnostic
+from dotr.errors import Diagnostic, ProgramError
 from dotr.events import Clock, Message, Time
 from dotr.ir import Program
+from dotr.ir.datalog import AggregateAtom
 from dotr.rdf.terms import Triple
 
 
@@ -78,12 +81,14 @@ class Jumps:
         self._states = states
         self._given: frozenset[Triple] | None = None  # what follows from the background alone
         self.clock, self._all, self._budget, self._engine = clock, materialize_all, budget, engine
+        self._spending = Spending(budget)
+        self._readers = _readers(program)
         self._knowledge: LastingKnowledge = self._opened()
         self._ahead: dict[Time, Replacement] = {}
 
     def _opened(self) -> LastingKnowledge:
         opened = ENGINES[self._engine]
-        return opened(self.program, self._periods, self.clock, self._all, self._budget)
+        return opened(self.program, self._periods, self.clock, self._all, self._budget, self._spending)
 
     def replace(self, time: Time, program: Program, background: Collection[Triple]) -> None:
         """Schedule a program, with its background, to hold from `time` on, which lies ahead."""
@@ -110,6 +115,7 @@ class Jumps:
         instant in error; what lasts is then as before.
         """
         messages = labelled(parts, time)
+        self._spending.begin(sum(map(_triples, messages)), self._periods.statements, self._readers)
         came = any(message.graph is not None for message in messages)
         replacement = self._ahead.get(time)
         stated = self._stated(time, messages, replacement)
@@ -121,18 +127,38 @@ class Jumps:
             if came or tick or facts:
                 graph = [triple for message in messages for triple in message.graph or ()]
                 facts = {**knowledge.facts(time, graph if came else None), **facts}
+                self._answered(facts)
             if self._states and messages:
                 graph = [triple for message in messages for triple in message.graph or ()]
                 state = sorted(knowledge.state(graph) - self._background_alone(replacement))
-        except BaseException:
+        except BaseException as error:
             knowledge.abandon()
             self._periods.undo()
             self._periods.declare(self.program.holds)
+            if isinstance(error, ProgramError):
+                raise self._spending.explained(error) from None
             raise
+        finally:
+            self._spending.end()
         knowledge.keep()
         self._settle(time, stated, replacement)
         self.consistent = True
         return Jump(facts, messages, came, tick, program, state, knowledge.findings())
+
+    def _answered(self, facts: Facts) -> None:
+        """Spend what rules may do with the facts of an instant. Raises ProgramError D4132."""
+        spending = self._spending
+        most, units = spending.left, ANSWER * sum(map(len, facts.values()))
+        spending.spend(min(units, most))
+        if units > most:
+            name = max(facts, key=lambda stream: (len(facts[stream]), stream))
+            raise ProgramError.of(
+                MUCH_WORK,
+                f"query `{name}` takes more than {most} units of work over what lasts",
+                notes=(f"it has {len(facts[name]):,} answers at once, of {ANSWER} units each",),
+                hint="join patterns through shared variables, read ISTREAM in place of all answers, "
+                "or raise --budget",
+            )
 
     def _background_alone(self, replacement: Replacement | None) -> frozenset[Triple]:
         """What follows from the background and the rules without any message."""
@@ -171,7 +197,13 @@ class Jumps:
         if replacement is not None:
             del self._ahead[time]
             self.program, self._background = replacement
+            self._readers = _readers(self.program)
             self._periods.rebase(self._background)
+
+    @property
+    def spent_at_most(self) -> int:
+        """The most that was ever missing of what a run may spend (spending.py)."""
+        return self._spending.deepest
 
     def changed(self) -> dict[Triple, Entry | None]:
         return self._periods.changed()
@@ -184,6 +216,7 @@ class Jumps:
             "stated": self._periods.save() if stated else [],
             "consistent": self.consistent,
             "useless": self.useless,
+            "spent": self._spending.spent,
             "knowledge": self._knowledge.snapshot(),
         }
 
@@ -191,5 +224,17 @@ class Jumps:
         """Restore a `snapshot`, over the current program and background."""
         self._periods.load(state["stated"])
         self.consistent, self.useless = state["consistent"], state["useless"]
+        self._spending.restore(state.get("spent", 0))
         self._knowledge = self._opened()
         self._knowledge.restore(state["knowledge"])
+
+
+def _triples(message: Message) -> int:
+    """How many a message has."""
+    return sum(map(len, filter(None, message)))
+
+
+def _readers(program: Program) -> int:
+    """The number of queries, and of Datalog rules with an AGGREGATE, that look at what lasts."""
+    totals = sum(any(isinstance(atom, AggregateAtom) for atom in rule.body) for rule in program.datalog)
+    return max(1, len(program.asked) + len(program.standing) + totals)

@@ -119,6 +119,10 @@ class LastingInstants:
         place = f"@ {self._jumps.clock.text(time)}"
         return type(error)([one if one.place else replace(one, place=place) for one in error.diagnostics])
 
+    @property
+    def spent_at_most(self) -> int:
+        return self._jumps.spent_at_most
+
     def changed(self) -> dict[Triple, Entry | None]:
         return self._jumps.changed()
 

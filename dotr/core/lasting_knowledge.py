@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypeAlias
 from dotr.core.maintained import Maintenance
 from dotr.core.periods import Periods, StatedChange
 from dotr.core.recomputation import Recomputation
+from dotr.core.spending import Spending
 from dotr.errors import Diagnostic
 from dotr.events import Clock, Fact, Time
 from dotr.ir import Program
@@ -77,10 +78,11 @@ class LastingKnowledge(Protocol):
         """Restore a `snapshot` in a new engine."""
 
 
-Open: TypeAlias = Callable[[Program, Periods, Clock, bool, int], LastingKnowledge]
-"""(program, what is stated and until when, clock, whether everything is materialised, units of work) → the
-engine. What is stated is closed when the first change is opened; a contradiction in it is not an error here.
-The periods advance before the engine gets a change, and are undone after the engine undoes it."""
+Open: TypeAlias = Callable[[Program, Periods, Clock, bool, int, Spending], LastingKnowledge]
+"""(program, what is stated and until when, clock, whether everything is materialised, units of work, what
+the run may spend) → the engine. What is stated is closed when the first change is opened; a contradiction in
+it is not an error here. The periods advance before the engine gets a change, and are undone after the engine
+undoes it."""
 
 ENGINES: Mapping[str, Open] = {"maintenance": Maintenance, "recomputation": Recomputation}
 """Engines of what lasts by name."""

@@ -16,13 +16,14 @@ from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
-from dotr.budget import BUDGET, Exhausted, Meter, at_deployment
+from dotr.budget import BUDGET, UNLIMITED, Exhausted, Meter, at_deployment
 from dotr.core.constants_read import reader_of
 from dotr.core.enrich import wanted
 from dotr.core.extract import Extractor, needed
 from dotr.core.following import NO_MOVES, Moves
 from dotr.core.plain_changes import Difference, PlainChanges
 from dotr.core.query_units import much_work_of
+from dotr.core.spending import Spending
 from dotr.datalog.maintenance import Maintained
 from dotr.datalog.materialiser import Limits, Materialiser, clash_found
 from dotr.datalog.owl_lists import is_list_triple, rules_over
@@ -66,8 +67,9 @@ class SchemaChange(Exception):  # noqa: N818  # not an error: the model must be 
 class LastingModel:
     """Owns the index of M for one program, and the overlays over it.
 
-    `stated`: all stated triples; `ends`: when those end that end by time alone. Raises ProgramError,
-    DataError for rules that are invalid over it; a contradiction in it is not an error here.
+    `stated`: all stated triples; `ends`: when those end that end by time alone. `spending`: what the run may
+    spend; None for as much as there is. `closing`: units of closing what is stated, if not `budget`. Raises
+    ProgramError, DataError for rules that are invalid over it; a contradiction in it is not an error here.
     """
 
     def __init__(
@@ -78,9 +80,12 @@ class LastingModel:
         materialize_all: bool,
         budget: int = BUDGET,
         ends: Mapping[Triple, Time] = MappingProxyType({}),
+        spending: Spending | None = None,
+        closing: int | None = None,
     ) -> None:
         self.program = program
-        self._budget = budget
+        self._budget, self._closing = budget, closing or budget
+        self._spending = spending or Spending(UNLIMITED)
         self._checked = program.entailment is not Entailment.NONE
         self._clock = clock
         self._unions = needed(program.selects) & {ALL, RDF_TYPE}
@@ -97,7 +102,7 @@ class LastingModel:
             changing=_declared(program),
             unions=self._unions,
             ends=ends if _over_windows(program) else None,
-            limits=Limits(budget=budget),
+            limits=Limits(budget=budget, closing=closing),
         )
         self.findings: list[Diagnostic] = []
         """Warnings about the graphs of `facts` and `equalities` since they were taken."""
@@ -116,7 +121,7 @@ class LastingModel:
         self._extract = Extractor(
             self.program.asked,
             self._instants.store,
-            budget=self._budget,
+            budget=self._closing,
             patience=self._budget,
             kept=kept.store,
         )
@@ -130,6 +135,7 @@ class LastingModel:
                 query = self._standing[standing.select] = standing_query(
                     standing.select, kept.store, meter=self._meter
                 )
+                self._prime(standing.select, query)
                 for relation in query.relations:
                     self._woken.setdefault(relation, []).append((standing.select, query))
         self._plain: PlainChanges | None = None
@@ -143,15 +149,30 @@ class LastingModel:
         with self._working(select):
             return Counter(standing_query(select, self.kept.store, meter=self._meter).answers())
 
+    def _prime(self, select: Select, query: MaintainedQuery) -> None:
+        """Let a query find the answers that it has to know; no instant spends for what lasts already."""
+        limit = at_deployment(self._closing, len(self.kept.index))
+        self._meter.open(limit)
+        try:
+            query.prime()
+        except Exhausted as exhausted:
+            raise self._much_work(exhausted, select, limit) from None
+
     @contextmanager
     def _working(self, select: Select) -> Iterator[None]:
         """Evaluate a standing query. Raises ProgramError D4132 for too much work."""
-        limit = at_deployment(self._budget, len(self.kept.index))
+        limit = self._limit()
         self._meter.open(limit)
         try:
             yield
         except Exhausted as exhausted:
             raise self._much_work(exhausted, select, limit) from None
+        finally:
+            self._spending.spend_of(self._meter)
+
+    def _limit(self) -> int:
+        """Units that a query, or the rules, may take for the open change."""
+        return self._spending.limit(at_deployment(self._budget, len(self.kept.index)))
 
     def _much_work(self, exhausted: Exhausted, select: Select, limit: int) -> ProgramError:
         return much_work_of(exhausted, self._names.get(select, ""), select, limit, "over what lasts")
@@ -202,7 +223,8 @@ class LastingModel:
             ended = loses
             moved = {triple: moved[triple] for triple in mattering(moved)} if moved else moved
         if self._plain is not None:
-            plain = self._plain.make(begun, ended, at_deployment(self._budget, len(self.kept.index)))
+            plain = self._plain.make(begun, ended, self._limit())
+            self._spending.spend_of(self._meter)
             if plain is not None:
                 differences, undo = plain
                 if not differences:
@@ -223,10 +245,14 @@ class LastingModel:
         if self._over_basics and (self._schema_among(begun) or self._schema_among(ended)):
             raise SchemaChange
         self._widen(begun, ended)
-        if kept.expires:
-            kept.go(time, begun, ended, moved)
-        else:
-            kept.open(begun, ended)
+        kept.most = self._limit()
+        try:
+            if kept.expires:
+                kept.go(time, begun, ended, moved)
+            else:
+                kept.open(begun, ended)
+        finally:
+            self._spending.spend_of(kept.store.meter)
         try:
             watched = kept.closed.instantiated.watched
             if watched and (kept.touches(watched) or self._equates()):
@@ -271,23 +297,19 @@ class LastingModel:
             for one in self._woken.get(changes.relation, ())
         }
         found: list[Difference] = []
-        limit = at_deployment(self._budget, len(self.kept.index))
         for select, query in woken.values():
-            self._meter.open(limit)
-            try:
+            with self._working(select):
                 found.append((select, query, query.moved()))
-            except Exhausted as exhausted:
-                raise self._much_work(exhausted, select, limit) from None
         return found
 
     def _moves(self) -> Moves:
         """The delta of the standing answers of all other queries."""
+        limit = self._limit()
         try:
-            return self._extract.moves()
+            return self._extract.moves(self._spending, limit)
         except Exhausted as exhausted:
             unit = exhausted.source
             assert isinstance(unit, QueryUnit), "followers say whose work it is"
-            limit = at_deployment(self._budget, len(self.kept.index))
             raise much_work_of(exhausted, unit.name, unit.select, limit, "over what lasts") from None
 
     def _forget(self) -> None:
@@ -331,7 +353,7 @@ class LastingModel:
             if self._checked and (clashes := instants.clashes()):
                 raise DataError(clashes)
             self.findings += instants.findings()
-            return self._extract.facts(time)
+            return self._extract.facts_within(time, self._spending)
         finally:
             instants.forget()
 

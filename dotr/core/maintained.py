@@ -10,13 +10,14 @@ Method:  language.md, "What lasts". A change is committed when it is stated, and
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from dotr.budget import BUDGET
+from dotr.budget import BUDGET, SLACK
 from dotr.core.lasting_model import LastingModel, SchemaChange
 from dotr.core.periods import Periods, StatedChange
+from dotr.core.spending import Spending
 from dotr.datalog.equality import while_held
 from dotr.datalog.schema import is_schema, stream_schema
 from dotr.errors import DataError, Diagnostic, DotrError
@@ -56,13 +57,16 @@ class Maintenance:
         clock: Clock,
         materialize_all: bool = False,
         budget: int = BUDGET,
+        spending: Spending | None = None,
     ) -> None:
         self._clock, self._all, self._budget = clock, materialize_all, budget
+        self._spending = spending
         self._periods = periods
         self._first = list(periods), periods.ends()
         self._now = self._kept = _State(program, None)
         self._begun = False
         self._findings: list[Diagnostic] = []
+        self._closing: int | None = None
         self._undo: Callable[[], None] | None = None
 
     # -- the protocol of lasting_knowledge.py
@@ -125,6 +129,7 @@ class Maintenance:
         return [kind, [[[list(row), n] for row, n in sorted(bag.items(), key=repr)] for bag in rows]]
 
     def restore(self, state: Any) -> None:
+        self._closing = SLACK * self._budget  # what was maintained step by step is not refused now
         if state is None:
             return
         kind, found = state
@@ -146,10 +151,24 @@ class Maintenance:
             return False
         now = self._now
         stated, ends = self._first
-        model = LastingModel(now.program, stated, self._clock, self._all, self._budget, ends)
-        self._begun, self._first = True, ([], {})
+        model = self._model(now.program, stated, ends)
+        self._begun, self._first, self._closing = True, ([], {}), None
         self._now = self._kept = _State(now.program, model)
         return True
+
+    def _model(
+        self, program: Program, stated: Collection[Triple], ends: Mapping[Triple, Time]
+    ) -> LastingModel:
+        return LastingModel(
+            program,
+            stated,
+            self._clock,
+            self._all,
+            self._budget,
+            ends,
+            spending=self._spending,
+            closing=self._closing,
+        )
 
     def _matters(self, stated: StatedChange) -> bool:
         """Whether M must process the change."""
@@ -173,7 +192,7 @@ class Maintenance:
         """Make a new model; compare the answers of both."""
         now = self._now
         after, ends = set(self._periods), self._periods.ends()
-        model = LastingModel(program, after, self._clock, self._all, self._budget, ends)
+        model = self._model(program, after, ends)
         if check:
             model.check()
             self._look_at_held(model, after, stated)

@@ -107,6 +107,11 @@ class Periods:
             if triple not in self._inserted and (triple not in known or triple in deleted):
                 yield triple
 
+    @property
+    def statements(self) -> int:
+        """How many there are: at least the number of triples stated."""
+        return len(self._background) - len(self._deleted) + len(self._inserted) + len(self._held)
+
     def _end(self, triple: Triple) -> Time:
         """When the last statement of a triple ends; a time before all others if there is none."""
         if self._is_lasting(triple):

@@ -312,6 +312,11 @@ class Pipeline:
         """Every triple stated now, where something lasts."""
         return set() if self._lasting is None else set(self._lasting.stated())
 
+    @property
+    def spent_at_most(self) -> int:
+        """The most that maintaining what lasts took of what the whole run may spend (spending.py)."""
+        return 0 if self._lasting is None else self._lasting.spent_at_most
+
     def snapshot(self, stated: bool = True) -> dict[str, Any]:
         """Everything that the next push depends on, as a JSON value that shares nothing with the state.
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TypeAlias
 
-from dotr.budget import SLACK, Exhausted, Meter
+from dotr.budget import CHANGED, SLACK, Exhausted, Meter
 from dotr.datalog.maintenance import Maintained
 from dotr.datalog.statements import place_of
 from dotr.ir import Select
@@ -95,6 +95,7 @@ class PlainChanges:
         """Add the solutions that use rows of a relation to `found`."""
         for _, query, using in self._readers[relation] or ():
             if answers := using(rows):
+                self._meter.charge(len(answers), "answers that change", CHANGED)
                 found.setdefault(query, {}).update(dict.fromkeys(answers))
 
     def _moved(self, relations: Iterable[Relation], lost: Answers, gained: Answers) -> list[Difference]:

@@ -18,6 +18,7 @@ from dotr.budget import BUDGET
 from dotr.core.enrich import wanted
 from dotr.core.extract import Extractor
 from dotr.core.periods import Periods, StatedChange
+from dotr.core.spending import Spending
 from dotr.datalog.equality import while_held
 from dotr.datalog.materialiser import Limits, Materialiser
 from dotr.datalog.owl_lists import is_list_triple, rules_over
@@ -123,7 +124,9 @@ class Recomputation:
         clock: Clock,
         materialize_all: bool = False,
         budget: int = BUDGET,
+        spending: Spending | None = None,
     ) -> None:
+        """`spending` is for engines that maintain: this one has the whole budget at each instant."""
         self._clock, self._all, self._budget = clock, materialize_all, budget
         self._kept = self._now = _KeptInstant(program, frozenset(periods), frozenset(), None)
         self._model: _Model | None = None

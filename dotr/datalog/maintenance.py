@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from copy import copy
 from types import MappingProxyType
 
-from dotr.budget import Exhausted, at_deployment
+from dotr.budget import UNLIMITED, Exhausted, at_deployment
 from dotr.datalog.clauses import Clause, Clauses, without
 from dotr.datalog.closing import (
     Closed,
@@ -93,12 +93,14 @@ class Maintained:
         counting: bool = False,
     ) -> None:
         self._limits, self._counting = limits, counting
+        self.most = UNLIMITED
+        """Units of work of the next change, if less than the limits allow."""
         self._changing = None if changing is None else set(changing)
         if closed is not None:
             self._begin(closed, None, stated, marks, unions, ends)
             return
         lasting = [triple for triple in stated if triple not in ends] if ends else stated
-        budget = at_deployment(limits.budget, len(stated))
+        budget = at_deployment(limits.closing or limits.budget, len(stated))
         needed = None if needed is None else tuple(needed)
         known = {triple for triple in ends or () if triple[1] == SAME_AS}
         while True:
@@ -381,7 +383,7 @@ class Maintained:
 
     def _change(self, insert: Iterable[Triple], delete: Iterable[Triple]) -> int:
         useless, size, mixed = self._opened.note(insert, delete)
-        self.store.meter.open(at_deployment(self._limits.budget, size))
+        self.store.meter.open(min(self.most, at_deployment(self._limits.budget, size)))
         if mixed:
             self._opened.enter(self._evaluator)
             self._evaluator.run_all()
@@ -404,7 +406,7 @@ class Maintained:
             self._opened.of(relation).ended.update(dict.fromkeys(keys))
             doubts += expiration.end(relation, keys, time)
             size += len(keys)
-        self.store.meter.open(at_deployment(self._limits.budget, size))
+        self.store.meter.open(min(self.most, at_deployment(self._limits.budget, size)))
         for relation, rows in self._opened.ends_by_relation(begun).items():
             statements = self._opened.of(relation)
             statements.begun.update(dict.fromkeys(rows))

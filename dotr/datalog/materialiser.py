@@ -48,12 +48,13 @@ class Limits:
     """Limits beyond which a rule set counts as exploding.
 
     `background`, `instant`: maximum of derived rows of one relation. `budget`: units of work at an instant;
-    for the background see `at_deployment`.
+    for the background see `at_deployment`, of `closing` in its place if passed.
     """
 
     background: int = BACKGROUND_LIMIT
     instant: int = INSTANT_LIMIT
     budget: int = BUDGET
+    closing: int | None = None
 
 
 _LIMITS = Limits()

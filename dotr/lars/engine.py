@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from dotr.budget import BUDGET, POINT, UNLIMITED, Exhausted, Meter
+from dotr.budget import BUDGET, POINT, UNLIMITED, VIEW, Exhausted, Meter
 from dotr.errors import EngineError
 from dotr.events import Clock, Time, Values
 from dotr.ir.lars import LarsProgram
@@ -59,11 +59,16 @@ class LarsEngine:
         self._program, self._step, self._clock = program, step, clock
         moment = Moment()
         moment.clock = clock
-        self._budget, self._meter = budget, Meter(budget // parts)
+        self._budget, self._share = budget, budget // parts
+        self._meter = Meter(self._share)
+        self.limit = UNLIMITED
+        """Of units at points that begin from now on, if less than the budget."""
         builder = ComponentBuilder(
             program, beginning // step, step, clock, moment, watched, self._meter, parts > 1
         )
         self._net = builder.build(strata)
+        views = sum(len(relation.views) for relation in self._net.relations.values())
+        self._each = VIEW * (len(self._net.components) + views)
         self._now = beginning // step - 1
         self._in_all = in_all
 
@@ -79,7 +84,7 @@ class LarsEngine:
         self._in_all -= POINT + self._meter.used
         if self._in_all < 0:
             raise overworked(self._program, (), Exhausted(), self._clock.text(point), self._budget)
-        self._meter.open()
+        self._meter.open(min(self._share, self.limit))
         net = self._net
         net.placing.now = now
         for relation in net.relations.values():
@@ -108,13 +113,16 @@ class LarsEngine:
         """Rules of a stratum to their fixpoint. Watched heads → (began, ended), in canonical order.
 
         `ordered` False: in no order that means anything, which saves 2 µs an atom. Raises ProgramError D4011,
-        D4133 past the budget; the engine is in no state to go on from then.
+        D4133 past the budget, Exhausted past a `limit` below it; the engine is in no state to go on from
+        then.
         """
         changes = {}
         for component in self._net.strata[stratum]:
             try:
                 component.evaluate(self._now)
             except Exhausted as exhausted:
+                if self.limit < self._share:
+                    raise
                 at = self._clock.text(self._now * self._step)
                 heads = [relation.name for relation in component.heads]
                 raise overworked(self._program, heads, exhausted, at, self._budget) from None
@@ -134,6 +142,20 @@ class LarsEngine:
         """The next point at which something may change without input; None if nothing ever does."""
         point = self._net.agenda.after(self._now)
         return None if point is None else point * self._step
+
+    def restless(self) -> list[str]:
+        """The heads whose atoms wait ahead or are told apart by each point, so that points are never all
+        alike.
+        """
+        net = self._net
+        ahead = {name for placed in net.placing.pending.values() for name in placed}
+        told = {r.name for r in net.relations.values() if any(view.lasting for view in r.each_point)}
+        return sorted(ahead | told)
+
+    @property
+    def used(self) -> int:
+        """Units of work at this point so far, and what every point costs."""
+        return self._meter.used + self._each
 
     def horizon(self) -> tuple[Time | None, Time]:
         """How far back state reaches (None without bound) and how far ahead atoms are put, in µs."""

@@ -15,6 +15,7 @@ from dotr.ir.datalog import BindAtom, FilterAtom
 from dotr.ir.lars import LarsProgram, LarsRule, WindowAggregate
 
 MUCH_WORK = "D4011"
+MUCH_VERIFYING = "D4012"
 
 
 def overworked(
@@ -42,17 +43,22 @@ def overworked(
     )
 
 
-def never_quiet(names: Collection[str], at: str, most: int) -> ProgramError:
-    """D4011 at a point, whose text is `at`: of the heads named, where any are, something happens at each of
-    more than `most` points at which nothing came.
+def endless(
+    heads: Collection[str], at: str, most: int, notes: tuple[str, ...] = (), *, literal: bool
+) -> ProgramError:
+    """D4011 at a point, whose text is `at`: all points of a run at which nothing comes take more than `most`
+    units, as far as its input does not account for them; `heads`: those that are at fault, where known.
+    D4012 if the `literal` reading takes that much.
     """
-    heads = f" for `{'` or `'.join(names)}`" if names else ""
+    of = f" for `{'` or `'.join(heads)}`" if heads else ""
+    what = f"the literal reading of what holds{of}" if literal else f"what holds{of}"
+    remedy = "verify a shorter stretch of the stream" if literal else "let rules read ISTREAM"
     return ProgramError.of(
-        MUCH_WORK,
-        f"what holds has to be looked at at more than {most:,} points{heads} though no graph came",
-        notes=(f"it had reached {at}",),
+        MUCH_VERIFYING if literal else MUCH_WORK,
+        f"{what} takes more than {most:,} units of work at points at which nothing comes",
+        notes=notes or (f"it had reached {at}",),
         hint="correct the clock of the source (--max-jump refuses such graphs), choose a longer STEP, "
-        "let the rule read ISTREAM in place of every point, or raise --budget",
+        f"{remedy}, or raise --budget",
         place=f"@ {at}",
     )
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, assert_never
 
+from dotr.budget import KEPT, UNLIMITED, Exhausted
 from dotr.events import Clock, Time, Values
 from dotr.expressions.evaluate import compile_condition, compile_expression
 from dotr.expressions.literal_numbers import row_key, summarised
@@ -76,6 +77,10 @@ class LiteralLars:
         self._held: dict[str, set[Values]] = {}  # what held at the point before, as of then
         self._points: dict[Term, Time] = {}
         self._last: dict[FactWindow, set[tuple[str, Time, Values]]] = {}
+        self.used = 0
+        """Units of work at this point: points and rows that were enumerated."""
+        self.limit = UNLIMITED
+        """Of `used`; beyond it Exhausted is raised."""
 
     @property
     def now(self) -> Time:
@@ -87,7 +92,7 @@ class LiteralLars:
     def begin(self, point: Time) -> None:
         """Go to the next point: pending atoms come due."""
         assert point == self._now + self._step, "the literal reading leaves no point out"
-        self._now = point
+        self._now, self.used = point, 0
         self._points[self._clock.term(point)] = point
         self._last.clear()
         for name, values, at in [placed for placed in self._pending if placed[2] == point]:
@@ -122,6 +127,10 @@ class LiteralLars:
         """The point is done."""
         self._held = {name: set(self._at(name, self._now)) for name in self._watched}
 
+    def restless(self) -> list[str]:
+        """The heads whose atoms wait ahead."""
+        return sorted({name for name, _, _ in self._pending})
+
     def due(self) -> Time | None:
         """The next point at which something may change without input."""
         return self._now + self._step
@@ -151,10 +160,13 @@ class LiteralLars:
     def _window(self, name: str, window: LarsWindow) -> list[tuple[Time, set[Values]]]:
         """The points that a window shows, each with the atoms of `name` at it."""
         if isinstance(window, TimeWindow):
-            return [(point, self._at(name, point)) for point in self._since(self._now - window.duration)]
+            since = self._since(self._now - window.duration)
+            self._spend(len(since))
+            return [(point, self._at(name, point)) for point in since]
         last = self._last_facts(window)
         fewer = len(last) < window.count
         points = self._since(self._beginning if fewer else min(point for _, point, _ in last))
+        self._spend(len(points))
         if name not in window.streams:
             return [(point, self._at(name, point)) for point in points]
         return [(p, {values for values in self._at(name, p) if (name, p, values) in last}) for p in points]
@@ -184,8 +196,17 @@ class LiteralLars:
         """The ways in which the body of a rule holds now."""
         rows: list[Row] = [{}]
         for literal in body_order(rule.body):
-            rows = [longer for row in rows for longer in self._extend(literal, row)]
+            before, rows = rows, []
+            for row in before:
+                extended = list(self._extend(literal, row))
+                self._spend(2 * KEPT * (1 + len(extended)))
+                rows += extended
         return rows
+
+    def _spend(self, units: int) -> None:
+        self.used += units
+        if self.used > self.limit:
+            raise Exhausted
 
     def _placed(self, rule: LarsRule, row: Row) -> Placed:
         """What the head of a rule puts, and where, when its body holds so."""

@@ -13,6 +13,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any, NoReturn
 
+from dotr.budget import UNLIMITED
 from dotr.datalog.owl_lists import rules_over
 from dotr.errors import DataError, DotrError, EngineError, ProgramError
 from dotr.events import Clock, Fact, Match, Message, RawMatch, Time, in_order
@@ -28,10 +29,10 @@ _UNSEEN = frozenset({"D4001", "D4003", "D4130", "D4132", "D4133"})
 
 
 class Oracle:
-    """Owns a literal run: its memory is everything it ever saw."""
+    """Owns a literal run: its memory is everything it ever saw. `budget`: see LiteralTesla."""
 
-    def __init__(self, program: Program, background: Collection[Triple]) -> None:
-        self.program = program
+    def __init__(self, program: Program, background: Collection[Triple], budget: int = UNLIMITED) -> None:
+        self.program, self._budget = program, budget
         self._background = frozenset(background)
         self._enrich = LiteralEnricher(rules_over(program, background), background)
         self._extract = LiteralExtractor(program.queries)
@@ -41,7 +42,7 @@ class Oracle:
 
     def begin(self, clock: Clock) -> None:
         self._clock = clock
-        self._detect = LiteralTesla(self.program, clock)
+        self._detect = LiteralTesla(self.program, clock, self._budget)
 
     def matches(
         self, time: Time, triples: Sequence[Triple], graph: bool, left_out: Collection[tuple[int, Fact]] = ()
@@ -152,7 +153,7 @@ class Oracle:
             assert self._detect is not None
             state = self._detect.snapshot()
             self.program = program
-            self._detect = LiteralTesla(program, self._clock)
+            self._detect = LiteralTesla(program, self._clock, self._budget)
             self._detect.restore(state)
 
     def snapshot(self) -> Any:

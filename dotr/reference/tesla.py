@@ -7,11 +7,13 @@ Why not: faster. Whoever doubts the engine reads this file against the table.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, assert_never
+from operator import itemgetter
+from typing import Any, Final, assert_never
 
-from dotr.budget import Overlong
+from dotr.budget import UNLIMITED, Allowance, Overlong
 from dotr.errors import DataError, EngineError
 from dotr.events import Clock, Fact, Match, Time
 from dotr.expressions.evaluate import compile_condition, compile_expression
@@ -37,6 +39,8 @@ from dotr.tesla.digest import rule_digests
 from dotr.tesla.references import Occasion, evaluation_order, next_tick, occasions_seen
 from dotr.tesla.timeline import opened
 
+_TIME: Final = itemgetter(0)
+
 
 def fact_key(fact: Fact) -> tuple[Any, ...]:
     """Canonical order of the facts of one stream: time, values, ordinal."""
@@ -44,12 +48,14 @@ def fact_key(fact: Fact) -> tuple[Any, ...]:
 
 
 class LiteralTesla:
-    """Owns everything a program's rules ever saw. Each call costs what enumeration costs."""
+    """Owns everything a program's rules ever saw. Each call costs what enumeration costs. `budget`: units of
+    work of LARS rules at points at which nothing comes (D4012).
+    """
 
-    def __init__(self, program: Program, clock: Clock) -> None:
+    def __init__(self, program: Program, clock: Clock, budget: int = UNLIMITED) -> None:
         self.program = program
         self.dropped = 0
-        self._timeline = opened(program, clock, LiteralLars, literal=True)
+        self._timeline = opened(program, clock, LiteralLars, literal=True, allowance=Allowance(budget))
         self._rules = [LiteralRule(rule, clock) for rule in program.rules]
         self._order = evaluation_order(program)
         self._occasions = occasions_seen(program)
@@ -202,15 +208,22 @@ class LiteralRule:
 
     def see(self, facts: Mapping[str, Sequence[Fact]]) -> None:
         for stream in {p.stream for p in self.rule.positions if not p.within_instant}:
-            self.history[stream] = sorted([*self.history[stream], *facts.get(stream, ())], key=fact_key)
+            self._add(stream, facts.get(stream, ()))
 
     def see_composites(self, stream: str, facts: Sequence[Fact]) -> None:
         if any(p.chained and p.stream == stream for p in self.rule.positions):
-            self.history[stream] = sorted([*self.history[stream], *facts], key=fact_key)
+            self._add(stream, facts)
 
     def see_held(self, held: Mapping[str, Sequence[Fact]]) -> None:
         for stream in {p.stream for p in self.rule.positions if p.held}:
-            self.history[stream] = sorted([*self.history[stream], *held.get(stream, ())], key=fact_key)
+            self._add(stream, held.get(stream, ()))
+
+    def _add(self, stream: str, facts: Sequence[Fact]) -> None:
+        """Add facts to the history of a stream, which is in canonical order."""
+        if facts:
+            history = self.history[stream]
+            place = bisect_left(history, min(fact[0] for fact in facts), key=_TIME)
+            history[place:] = sorted([*history[place:], *facts], key=fact_key)
 
     def matches(
         self, index: int, time: Time, left_out: Collection[tuple[int, Fact]]
@@ -246,7 +259,8 @@ class LiteralRule:
         trigger = self.rule.trigger
         if isinstance(trigger, Every):
             return [(time, (), 0, "")] if time % trigger.duration == 0 else []
-        return [fact for fact in self.history[trigger.stream] if fact[0] == time]
+        history = self.history[trigger.stream]
+        return history[bisect_left(history, time, key=_TIME) : bisect_right(history, time, key=_TIME)]
 
     def _extend(self, row: Row, conjunct: Conjunct) -> list[Row]:
         """The ways in which `conjunct` continues a partial match, in canonical order."""

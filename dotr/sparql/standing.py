@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from typing import Protocol, TypeAlias
 
-from dotr.budget import Meter
+from dotr.budget import CHANGED, Meter
 from dotr.ir import Select
 from dotr.joins.body import View
 from dotr.joins.graph_relations import Relation
@@ -46,6 +46,9 @@ class MaintainedQuery(Protocol):
 
     @property
     def relations(self) -> frozenset[Relation]: ...
+
+    def prime(self) -> None:
+        """Find what `moved` has to know of the answers over the last committed state; no change is open."""
 
     def moved(self) -> list[Change]:
         """How the answers, mapped by `shown`, change by the open change; consolidated."""
@@ -106,9 +109,15 @@ class CompiledStanding:
         )
         self._moved: list[Change] | None = None
 
+    def prime(self) -> None:
+        if self._cut or self._query.translated.distinct:
+            self._query.static()
+
     def moved(self) -> list[Change]:
         if self._moved is None:
-            changes = self._differences() if self._query.changes() else ()
+            found = self._query.changes()
+            self._query.meter.charge(len(found), "answers that change", CHANGED)
+            changes = self._differences() if found else ()
             self._moved = consolidated((self._shown(row), n) for row, n in changes) if changes else []
         return self._moved
 
@@ -165,6 +174,9 @@ class InterpretedStanding:
             store.changes(relation)
         self._answers: Counter[Row] | None = None
         self._now: Counter[Row] | None = None
+
+    def prime(self) -> None:
+        self._kept()
 
     def moved(self) -> list[Change]:
         before = self._kept()

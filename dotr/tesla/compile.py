@@ -34,15 +34,16 @@ def compile_rules(
     *,
     budget: int,
     drop: Callable[[Sequence[int]], None],
+    spent: list[int] | None = None,
 ) -> Run:
     """The function of rules of one trigger, by shape (sharing.py); usually of one rule.
 
     `drop` gets the rules of matches that have no graph. A match shared by several rules of a shape is one
     entry. A trigger fact that takes more than `budget` units of work yields no match; `exceeded` of its shape
-    is called instead.
+    is called instead. `spent`: see RuleWork.
     """
     source = CodeSource()
-    work = RuleWork(source, budget) if any(works(shape.plans) for shape in shapes) else None
+    work = RuleWork(source, budget, spent) if any(works(shape.plans) for shape in shapes) else None
     writers = [RuleWriter(shape, source, clock, work, drop) for shape in shapes]
     return _FunctionWriter(source, work).function(writers)
 

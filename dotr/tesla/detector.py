@@ -18,7 +18,7 @@ from dataclasses import field
 from operator import itemgetter
 from typing import Any, TypeAlias
 
-from dotr.budget import BUDGET, Overlong
+from dotr.budget import BUDGET, EVENT, Overlong
 from dotr.errors import DataError, Diagnostic, ProgramError
 from dotr.events import Clock, Fact, Match, RawMatch, Time, in_order
 from dotr.ir.program import Program
@@ -71,7 +71,9 @@ class TeslaDetector:
         self.program = program
         self.timeline = timeline
         self._on_refused = on_refused
-        self._options = Options(clock, budget, self._refuse, dict(same or {}), dict(filtered or {}))
+        self._spent = [0]
+        spent = None if timeline is None else self._spent
+        self._options = Options(clock, budget, self._refuse, dict(same or {}), dict(filtered or {}), spent)
         self._digests: tuple[str, ...] | None = None
         self._first: Time | None = None
         self._refused = [0]
@@ -238,6 +240,7 @@ class TeslaDetector:
         if self._due is not None and time >= self._due:
             instant.agenda += self._ticked(time)
         timeline.take(time, facts, graph)
+        self._spent[0] = 0
         layers = deque(timeline.begin(time))
         instant.agenda.sort(key=_RANK)
         out: list[RawMatch] = []
@@ -257,7 +260,7 @@ class TeslaDetector:
                 self._enter(self._streams[group.name], composites, instant)
         for column, new in instant.deferred:
             column.insert(new)
-        timeline.end()
+        timeline.end(self._spent[0] + EVENT * len(out))
         if out or self._refused[0] != refused or self.dropped != dropped:
             timeline.stirred(time)
         elif before is not None and timeline.stillness(time, facts, graph) and time % timeline.step == 0:

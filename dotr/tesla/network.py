@@ -111,13 +111,14 @@ class StreamWiring:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Settings of a detector; see TeslaDetector."""
+    """Settings of a detector; see TeslaDetector. `spent`: its item adds up the units of all trigger facts."""
 
     clock: Clock
     budget: int
     on_refused: RefusedTrigger
     same: Mapping[str, str]
     filtered: Mapping[str, Filtered]
+    spent: list[int] | None = None
 
 
 class Network:
@@ -275,7 +276,9 @@ class Network:
             )
             for group in bundle.groups
         ]
-        bundle.run = compile_rules(shapes, options.clock, budget=options.budget, drop=self._drop)
+        bundle.run = compile_rules(
+            shapes, options.clock, budget=options.budget, drop=self._drop, spent=options.spent
+        )
         return bundle.run
 
     def passed(self) -> dict[str, Passed]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
-from dotr.budget import UNLIMITED
+from dotr.budget import INPUT, POINT, SLACK, UNLIMITED, VERIFIED, Allowance, Exhausted
 from dotr.errors import EngineError, ProgramError
 from dotr.events import Clock, Fact, Time, Values
 from dotr.ir import Every, LarsProgram, Program, RelationToStream
@@ -39,6 +39,13 @@ class Lars(Protocol):
     def holding(self, name: str) -> list[Values]: ...
     def end(self) -> None: ...
     def due(self) -> Time | None: ...
+    def restless(self) -> list[str]: ...
+
+    limit: int
+
+    @property
+    def used(self) -> int: ...
+
     def snapshot(self) -> dict[str, Any]: ...
     def restore(self, state: Mapping[str, Any]) -> None: ...
 
@@ -63,8 +70,8 @@ class _Bare:
 class Timeline:
     """Owns the facts that wait for a point, and the engine once the first instant is known.
 
-    `literal`: the engine wants every point, also those without a change. `most`: the limit of points
-    evaluated between two other instants.
+    `literal`: the engine wants every point, also those without a change. `allowance`: units of work at points
+    at which nothing comes; what comes adds to it (INPUT).
     """
 
     def __init__(
@@ -74,7 +81,7 @@ class Timeline:
         open_lars: OpenLars,
         *,
         literal: bool = False,
-        most: int = UNLIMITED,
+        allowance: Allowance | None = None,
     ) -> None:
         self.program = program
         self._clock, self._open, self._literal = clock, open_lars, literal
@@ -91,8 +98,9 @@ class Timeline:
         self._passed: Time = 0  # the last point whose facts of heads were given; with `_last`
         self._stirred: Time = 0  # the last instant at which anything happened; with `_last`
         self._still = False  # whether a point of stillness had no match
-        self._most, self._silent = most, 0  # points evaluated since the last other instant
-        self._asked: Time | None = None  # the last result of `due`
+        self._allowance = allowance or Allowance()
+        self._rules = {rule.name for rule in program.rules}
+        self._came = self._silent = False  # whether a fact came for the point; or no graph, either
         self._waiting: dict[str, list[tuple[Time, Values]]] = {}
         self._holding: dict[str, list[Values]] = {}  # of heads read themselves, at the last point
 
@@ -136,8 +144,7 @@ class Timeline:
         following = min(times)
         dense = self._dense(following)
         found = following if dense is None else dense
-        self._asked = found if found < bound else None
-        return self._asked
+        return found if found < bound else None
 
     def _dense(self, following: Time) -> Time | None:
         """The next point before `following` at which a head is a trigger."""
@@ -190,22 +197,40 @@ class Timeline:
         return max(0, many), found
 
     def take(self, time: Time, facts: Mapping[str, Sequence[Fact]], graph: bool) -> None:
-        """Take the facts of an instant. Without a graph, only changes of what lasts count."""
+        """Take the facts of an instant. Without a graph, only changes of what lasts count.
+
+        Raises ProgramError D4011 if nothing comes and what points without input may cost is spent.
+        """
         if self._lars is None:
             self._start(self.point(time))
-        self._silent = self._silent + 1 if time == self._asked else 0
-        if self._silent > self._most:
-            raise self._never_quiet(time)
         for name in self._reads:
             new = facts.get(name)
             if new and (graph or name in self.program.standing):
                 self._waiting.setdefault(name, []).extend((fact[0], fact[1]) for fact in new)
+        self._came = any(name not in self._rules for name in self._waiting)
+        self._silent = not (graph or self._came)
+        if self._silent and time % self.step == 0:
+            self._refuse_endless(time)
 
-    def _never_quiet(self, time: Time) -> ProgramError:
-        from dotr.lars.overworked_rules import never_quiet  # noqa: PLC0415  # start-up: rare
+    def _refuse_endless(self, time: Time) -> None:
+        """Raise ProgramError D4011 (verifying: D4012) if the allowance for points without input is spent."""
+        if self._allowance.exhausted:
+            assert self._lars is not None, "a point was evaluated"
+            raise self._endless(self._lars, time)
 
-        heads = [name for name in self.triggers if self._holding.get(name)]
-        return never_quiet(heads, self._clock.text(time), self._most)
+    def _endless(self, lars: Lars, time: Time, exhausted: Exhausted | None = None) -> ProgramError:
+        from dotr.lars.overworked_rules import endless  # noqa: PLC0415  # start-up: rare
+
+        heads = [name for name in self.triggers if self._holding.get(name)] or lars.restless()
+        notes = () if exhausted is None else exhausted.notes()
+        return endless(heads, self._clock.text(time), self._allowance.most, notes, literal=self._literal)
+
+    def _charge(self, units: int, point: int = POINT) -> None:
+        """Account for a point that took so many units, and `point` more."""
+        if self._came:
+            self._allowance.add(self._allowance.most // INPUT + SLACK * units)
+        elif self._silent:
+            self._allowance.take(point + units)
 
     def events(self, rule: str, facts: Sequence[Fact]) -> None:
         """Take the events of a rule at the last instant taken."""
@@ -234,30 +259,38 @@ class Timeline:
         lars = self._lars
         assert lars is not None, "take() comes first"
         self._at = time
-        lars.begin(time)
+        self._begin(lars, time)
         for name, facts in self._waiting.items():
             lars.facts(name, facts)
         self._waiting.clear()
         return [(layer.before, number) for number, layer in enumerate(self.program.lars.layers)]
 
+    def _begin(self, lars: Lars, point: Time) -> None:
+        """Go to a point. If nothing comes, it may take what is left."""
+        lars.limit = max(0, self._allowance.left) if self._silent else UNLIMITED
+        lars.begin(point)
+
     def catch_up(self, time: Time) -> dict[str, list[Fact]]:
         """Evaluate the skipped points before an instant by the definition: head → its facts there. Raises
-        EngineError D4090 if anything changed there.
+        EngineError D4090 if anything changed there, ProgramError D4012 if there are too many.
         """
         found: dict[str, list[Fact]] = {}
         lars = self._lars
         if lars is None:
             return found
         first = self._beginning if self._last is None else self._last + self.step
+        self._came, self._silent = False, True
         for point in range(first, time, self.step):
-            lars.begin(point)
+            self._refuse_endless(point)
+            self._begin(lars, point)
             for number in range(len(self.program.lars.layers)):
-                for name, (began, ended) in lars.evaluate(number).items():
+                for name, (began, ended) in self._evaluated(lars, number, point).items():
                     if began or ended:
                         raise self._differs(name, point, began, ended)
             for name in self._bare:
                 found.setdefault(name, []).extend(_facts(point, lars.holding(name)))
             lars.end()
+            self._charge(lars.used)
             self._last = point
         return found
 
@@ -271,13 +304,20 @@ class Timeline:
             hint="this is a bug of dotr: please report rules and input",
         )
 
+    def _evaluated(self, lars: Lars, number: int, time: Time) -> Mapping[str, Changes]:
+        """A layer at a point. Raises ProgramError D4011, or D4012 for the literal reading."""
+        try:
+            return lars.evaluate(number)
+        except Exhausted as exhausted:
+            raise self._endless(lars, time, exhausted) from None
+
     def evaluate(self, number: int) -> dict[str, list[Fact]]:
         """Stream → facts of a layer that rules see at the current point."""
         lars, time = self._lars, self._at
         assert lars is not None, "begin() comes first"
         assert time is not None, "begin() comes first"
         found: dict[str, list[Fact]] = {}
-        for name, (began, ended) in lars.evaluate(number).items():
+        for name, (began, ended) in self._evaluated(lars, number, time).items():
             if began or ended:
                 self.stirred(time)
             found[f"{RelationToStream.ISTREAM} {name}"] = _facts(time, began)
@@ -288,11 +328,12 @@ class Timeline:
                 found[name] = _facts(time, self._holding[name])
         return {stream: facts for stream, facts in found.items() if facts}
 
-    def end(self) -> None:
-        """The last instant taken is done."""
+    def end(self, units: int = 0) -> None:
+        """The last instant taken is done; its rules took `units` of work."""
         if self._at is not None:
             assert self._lars is not None, "a point is being evaluated"
             self._lars.end()
+            self._charge(self._lars.used + units, VERIFIED if self._literal else POINT)
             self._last = self._passed = self._at
             self._at = None
 
@@ -310,7 +351,7 @@ class Timeline:
             "last": self._last,
             "passed": self._passed,
             "stirred": self._stirred,
-            "silent": self._silent,
+            "spent": self._allowance.most - self._allowance.left,
             "waiting": [[n, [[t, list(v)] for t, v in facts]] for n, facts in self._waiting.items()],
             "holding": [[name, [list(values) for values in held]] for name, held in self._holding.items()],
             "lars": None if self._lars is None else self._lars.snapshot(),
@@ -326,7 +367,7 @@ class Timeline:
             self._lars.restore(state["lars"])
         self._last = state["last"]
         self._passed = state.get("passed", self._last or 0)
-        self._silent = state.get("silent", 0)
+        self._allowance.left = self._allowance.most - state.get("spent", 0)
         self._stirred = state.get("stirred", self._last or 0)
         self._waiting = {n: [(t, tuple(v)) for t, v in facts] for n, facts in state["waiting"]}
         self._holding = {name: [tuple(values) for values in held] for name, held in state["holding"]}
@@ -337,9 +378,14 @@ def _facts(time: Time, atoms: Iterable[Values]) -> list[Fact]:
 
 
 def opened(
-    program: Program, clock: Clock, open_lars: OpenLars, *, literal: bool = False, most: int = UNLIMITED
+    program: Program,
+    clock: Clock,
+    open_lars: OpenLars,
+    *,
+    literal: bool = False,
+    allowance: Allowance | None = None,
 ) -> Timeline | None:
     """The timeline of a program's LARS rules, if it has any."""
     if not program.lars.rules:
         return None
-    return Timeline(program, clock, open_lars, literal=literal, most=most)
+    return Timeline(program, clock, open_lars, literal=literal, allowance=allowance)

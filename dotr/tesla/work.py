@@ -42,10 +42,13 @@ class _Loop:
 
 
 class RuleWork:
-    """Owns the charges of one function under construction, and the meter they go to."""
+    """Owns the charges of one function under construction, and the meter they go to. `spent`: if passed, its
+    only item adds up the units of all trigger facts.
+    """
 
-    def __init__(self, source: CodeSource, budget: int) -> None:
+    def __init__(self, source: CodeSource, budget: int, spent: list[int] | None = None) -> None:
         self._source = source
+        self._spent_by_all = "" if spent is None else f"{source.name('by_all', spent)}[0]"
         self._meter = Meter(budget)
         self._loops: list[_Loop] = []
         self._left = f"{source.name('left', self._meter.left)}[0]"
@@ -56,8 +59,15 @@ class RuleWork:
         self._written: list[_Loop] = []
 
     def begin(self) -> None:
-        """A trigger fact's work begins."""
-        self._source.line(f"{self._left} = {self._source.name('budget', self._meter.limit)}")
+        """A trigger fact's work begins, or that of the last one has ended."""
+        limit = self._source.name("budget", self._meter.limit)
+        self._add_up(limit)
+        self._source.line(f"{self._left} = {limit}")
+
+    def _add_up(self, before: str) -> None:
+        """Add to the units of all trigger facts what was charged since `before` were left."""
+        if self._spent_by_all:
+            self._source.line(f"{self._spent_by_all} += {before} - {self._left}")
 
     def loop(self, what: str, length: str, *, choice: bool = False) -> None:
         """The next line is a loop."""
@@ -86,6 +96,7 @@ class RuleWork:
         self._source.line(f"{local} = {self._left}")
 
     def restore(self, local: str) -> None:
+        self._add_up(local)
         self._source.line(f"{self._left} = {local}")
 
     def leave(self) -> None:
@@ -95,6 +106,8 @@ class RuleWork:
 
     def settle(self) -> None:
         """The function is written: fill the reserved lines."""
+        if self._spent_by_all:
+            self.begin()
         self.leave()
         for loop in self._written:
             charge = f"{self._left} -= len({loop.length}) * {loop.units}"

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dotr.budget import SLACK
+from dotr.budget import CHANGED, SLACK
 from dotr.core.extract import needed
 from dotr.core.lasting_model import LastingModel
 from dotr.core.watching import watching
@@ -181,7 +181,7 @@ def test_too_much_work_is_for_an_overlay_to_judge_and_changes_nothing() -> None:
     cross = "SELECT ?x WHERE { ?x <urn:wrote> ?a . ?y <urn:wrote> ?b . ?z <urn:wrote> ?c }"
     program = watching(Program(), parse_query(cross))
     pairs = [f"{a}{b}" for a in "abcdef" for b in "abc"]
-    limit = 3 * len(pairs) ** 3
+    limit = (3 + CHANGED) * len(pairs) ** 3
     for budget, refused in ((limit // 8, True), (4 * limit, False), (4 * SLACK * limit, False)):
         model = LastingModel(program, [], Clock(), materialize_all=False, budget=budget)
         with patch.object(model, "_move", wraps=model._move) as move:

@@ -34,6 +34,8 @@ SECONDS = 15.0
 READ, USAGE, INPUT, ENVIRONMENT = 0, 2, 3, 4
 BUDGETS = (("1", SECONDS), ("10k", SECONDS), ("1m", SECONDS + 10), ("10m", SECONDS + 60))
 """Budgets, and the CPU that two instants may take then: a unit is 0.2 to 1 µs, some work is done twice."""
+BOUNDED = 20.0
+"""Of CPU, whatever comes in less than a megabyte, at the default budget."""
 RULES = """PREFIX : <urn:x:>
 RULE Hot DEFINE { dotr_h a :Hot ; :v ?v } FROM H := { SELECT ?v { ?o :val ?v } } WITH ?v := H.?v
 RULE Quiet DEFINE { dotr_q :n ?n } FROM EVERY 1 s AS Tick
@@ -234,6 +236,122 @@ def closure(noise: random.Random) -> Case:
     return case
 
 
+FAR = (300, 100_000, 40_000_000, 10**9)
+"""Seconds until the next graph."""
+LARS_RULES = """PREFIX : <urn:x:>
+LARS <l.lars>
+QUERY seen := {{ SELECT ?o {{ ?o :val ?v }} }}
+RULE Held DEFINE {{ dotr_h a :Held }} FROM {trigger}
+RULE Came DEFINE {{ dotr_c a :Came }} FROM seen
+"""
+
+
+def silence(name: str, noise: random.Random, lars: str, trigger: str, *more: str) -> Case:
+    """Graphs with far silences between them, over LARS rules; what is refused there ends the run."""
+    times = [1]
+    for _ in range(sized(noise, 1, 1, 2, 3, 60)):
+        times.append(times[-1] + noise.choice(FAR))
+    graphs = stream(*((time, f"<urn:x:o{time % 3}> <urn:x:val> 5 .") for time in times))
+    rules = LARS_RULES.format(trigger=trigger).encode()
+    files = {
+        "r.dotr": rules,
+        "l.lars": f"STEP {noise.choice([1, 1, 10])} s\n{lars}".encode(),
+        "a.jsonl": graphs,
+    }
+    command = ["run", "r.dotr", "a.jsonl", *policy(noise), *more]
+    return Case(name, command, files, codes=frozenset({READ, INPUT}), seconds=BOUNDED)
+
+
+def lars_ahead(noise: random.Random) -> Case:
+    step, back = noise.choice([10, 20, 100]), noise.choice([0, 0, 10, 100])
+    lars = "h() AT ?t :- seen(?o) AT ?t WITHIN 0 s .\n"
+    if noise.random() < 0.5:
+        lars += f"h() AT ?t + {step} s :- h() AT ?t WITHIN {back} s .\n"
+    else:
+        lars += f"h() AT ?t + {step} s :- k() AT ?t WITHIN {back} s .\n"
+        lars += "k() AT ?t + 10 s :- h() AT ?t WITHIN 0 s .\n"
+    read = noise.choice(["h()", "h() WITHIN 700 s", "NOT h() WITHIN 20 s", "seen(?o)"])
+    lars += f"g() :- {read}.\n"
+    return silence("LARS ahead", noise, lars, noise.choice(["ISTREAM g", "g", "DSTREAM g", "ISTREAM h", "h"]))
+
+
+def two_at(noise: random.Random) -> Case:
+    held, first, second = (noise.choice([1, 30, 3_650]) for _ in range(3))
+    other = noise.choice(["held() AT ?u", "seen(?o) AT ?u", "held() AT ?u", "held() AT ?t"])
+    lars = f"held() :- seen(?o) WITHIN {held} d .\n"
+    lars += f"h() :- held() AT ?t WITHIN {first} d, {other} WITHIN {second} d .\n"
+    if noise.random() < 0.3:
+        lars += f"h() :- COUNT(*) AS ?n OVER held() WITHIN {first} d, FILTER(?n > {second}) .\n"
+    return silence("two AT over silence", noise, lars, noise.choice(["ISTREAM h", "DSTREAM h", "h"]))
+
+
+def bare_trigger(noise: random.Random) -> Case:
+    lars = noise.choice(["h() :- NOT seen(?o) WITHIN 10 s .\n", "h() :- seen(?o) WITHIN 3650 d .\n"])
+    each = noise.choice(
+        [
+            "h",
+            "h AND NOT N := seen WITHIN 9 s FROM h",
+            "h AND EACH E := h WITHIN 1 d BEFORE h",
+            "h AND EACH E := seen WITHIN 3650 d FROM h AND EACH F := h WITHIN 9 h BEFORE h",
+        ]
+    )
+    return silence("bare trigger over silence", noise, lars, each)
+
+
+def verified_silence(noise: random.Random) -> Case:
+    case = noise.choice([lars_ahead, two_at, bare_trigger])(noise)
+    if noise.random() < 0.4:
+        case.files["l.lars"] = b"STEP 1 s\nh() :- seen(?o) WITHIN 60 s .\ng() :- h() ALWAYS WITHIN 10 s .\n"
+        case.files["r.dotr"] = LARS_RULES.format(trigger="ISTREAM g").encode()
+    case.name = "verify over silence"
+    case.command.append("--verify")
+    return case
+
+
+def held_case(name: str, noise: random.Random, query: str, dlog: str = "") -> Case:
+    """A chain of triples that are held, a graph for each; by rules, or watched."""
+    length = sized(noise, 60, 200, 380, 380, 1_000)
+    hold = noise.choice([":p", ":p", ":p FOR 900 s", "*"])
+    graphs = [
+        (t, f"<urn:x:n{t}> <urn:x:p> <urn:x:n{t + 1 if noise.random() < 0.95 else 0}> .")
+        for t in range(length)
+    ]
+    files = {"a.jsonl": stream(*graphs), "d.dlog": f"PREFIX : <urn:x:>\n{dlog}\n".encode()}
+    if noise.random() < 0.3:
+        files["r.dotr"] = f"PREFIX : <urn:x:>\nRULES <d.dlog>\nHOLD {hold}\n".encode()
+        files["q.rq"] = f"PREFIX : <urn:x:> {query}".encode()
+        command = ["watch", "q.rq", "a.jsonl", "--rules", "r.dotr"]
+    else:
+        read = noise.choice(["ISTREAM Q", "ISTREAM Q", "DSTREAM Q", "Q"])
+        files["r.dotr"] = (
+            f"PREFIX : <urn:x:>\nRULES <d.dlog>\nHOLD {hold}\nQUERY Q := {{ {query} }}\n"
+            f"RULE R DEFINE {{ dotr_r :x ?x ; :y ?y }} FROM B := {read} WITH ?x := B.?x, ?y := B.?y\n"
+        ).encode()
+        command = ["run", "r.dotr", "a.jsonl"]
+    return Case(name, [*command, *policy(noise)], files, codes=frozenset({READ, INPUT}), seconds=BOUNDED)
+
+
+def held_products(noise: random.Random) -> Case:
+    third = noise.choice(["", " . ?c :p ?d", " . ?c :p ?d", " . ?c :p ?d . ?e :p ?f"])
+    if noise.random() < 0.4:
+        atoms = ", ".join(f":p(?{a}, ?{b})" for a, b in ["xa", "by", "cd", "ef"][: noise.randint(2, 4)])
+        test = noise.choice(["", ", FILTER(STRLEN(STR(?a)) < 0)"])
+        return held_case(
+            "held products", noise, "SELECT ?x ?y { ?x :q ?y }", f":q(?x, ?y) :- {atoms}{test} ."
+        )
+    distinct = noise.choice(["", "DISTINCT "])
+    test = noise.choice(["", " FILTER(STRLEN(STR(?a)) < 0)", " OPTIONAL { ?y :p ?z }"])
+    return held_case("held products", noise, f"SELECT {distinct}?x ?y {{ ?x :p ?a . ?b :p ?y{third}{test} }}")
+
+
+def held_paths(noise: random.Random) -> Case:
+    path = noise.choice([":p+", ":p*", "(:p/:p)+", "(:p|^:p)+", ":p+/:p+", "!:none"])
+    if noise.random() < 0.3:
+        dlog = ":q(?x, ?y) :- :p(?x, ?y) . :q(?x, ?z) :- :q(?x, ?y), :q(?y, ?z) ."
+        return held_case("held paths", noise, "SELECT ?x ?y { ?x :q ?y }", dlog)
+    return held_case("held paths", noise, f"SELECT ?x ?y {{ ?x {path} ?y }}")
+
+
 def garbage(noise: random.Random) -> Case:
     """Something that is right, with some bytes that are not."""
     content = bytearray(noise.choice([RULES.encode(), stream((1, "<urn:a> <urn:x:val> 1 ."))]))
@@ -265,6 +383,12 @@ MAKERS: tuple[Maker, ...] = (
     rule_explosions,
     closure,
     garbage,
+    lars_ahead,
+    two_at,
+    bare_trigger,
+    verified_silence,
+    held_products,
+    held_paths,
 )
 
 

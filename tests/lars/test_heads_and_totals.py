@@ -11,7 +11,7 @@ from dotr.errors import Diagnostics
 from dotr.ir import NamedAtom, TimeWindow, Var, WindowAggregate
 from dotr.lang import parse_program
 from dotr.lang.grammar.lars import LarsParser
-from dotr.lars.overworked_rules import never_quiet, overworked
+from dotr.lars.overworked_rules import endless, overworked
 from dotr.lars.remembered_atoms import Relation
 from dotr.lars.solution_sinks import Kept, Placing, Scattered, Through, Upright
 from dotr.lars.totals import Group, Totals
@@ -143,4 +143,6 @@ def test_the_only_rule_of_the_heads_is_named_with_its_place() -> None:
     assert two.span is None
     text = overworked(program, ["g"], Overlong(9), "5", 7).diagnostics[0]
     assert (text.code, str(text.span)) == ("D4133", "a.lars:3:1")
-    assert " for " not in never_quiet([], "5", 9).diagnostics[0].message.partition(" though")[0]
+    assert " for " not in endless([], "5", 9, literal=False).diagnostics[0].message
+    verified = endless(["h"], "5", 9, literal=True).diagnostics[0]
+    assert (verified.code, "the literal reading of what holds for `h`" in verified.message) == ("D4012", True)
