@@ -15,7 +15,6 @@ import math
 import re
 import struct
 from collections.abc import Callable, Iterable, Sequence
-from ctypes import c_float
 from fractions import Fraction
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -70,7 +69,7 @@ def read_text(text: str, kind: str) -> Number | None:
         return None
     if kind in (DOUBLE, FLOAT):
         value = float(text.replace("INF", "inf"))
-        return Number(kind, value if kind == DOUBLE else c_float(value).value)
+        return Number(kind, value if kind == DOUBLE else _single(value))
     sign = -1 if text[0] == "-" else 1
     whole, _, fraction = text.lstrip("+-").partition(".")
     if len(whole := whole.lstrip("0")) > DIGITS:
@@ -134,7 +133,7 @@ def _value_as(kind: str, number: Number) -> Any:
         return number.value
     if kind == DECIMAL:
         return number.value * _ONE
-    return as_double(number) if kind == DOUBLE else c_float(as_double(number)).value
+    return as_double(number) if kind == DOUBLE else _single(as_double(number))
 
 
 # -- operators ---------------------------------------------------------------------------------------
@@ -171,9 +170,17 @@ def _cut(numerator: int, denominator: int) -> int:
     return whole if (numerator < 0) == (denominator < 0) else -whole
 
 
+def _single(value: float) -> float:
+    """A double as a 32-bit float; what is too large is infinite."""
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", value))[0])
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
 def _made(kind: str, value: Any) -> Number:
     if kind == FLOAT:
-        return Number(kind, c_float(value).value)
+        return Number(kind, _single(value))
     if kind != DOUBLE and abs(value) >= 10**DIGITS * (_ONE if kind == DECIMAL else 1):
         raise Overlong
     return Number(kind, value)
@@ -317,7 +324,7 @@ def _nearest_float(exact: Fraction) -> float:
     """The nearest 32-bit float, of two equally near ones the even: that of the nearest double or its
     neighbour.
     """
-    near = c_float(_nearest(exact.numerator, exact.denominator)).value
+    near = _single(_nearest(exact.numerator, exact.denominator))
     (bits,) = struct.unpack("<I", struct.pack("<f", abs(near)))
     around = [n for n in (bits - 1, bits, bits + 1) if 0 <= n <= _INFINITE]
     best = min(around, key=lambda n: (abs(_of_bits(n) - abs(exact)), n & 1))
