@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dotr.datalog.strata import Strata
 from dotr.ir import AggregateAtom, AggregateTerm, DatalogRule, Node, Var
 from dotr.joins.body import AbsentPattern, BodyPattern, Item, from_atom, from_body
-from dotr.joins.graph_relations import ALL, Relation, is_aggregate
+from dotr.joins.graph_relations import ALL, Relation, is_aggregate, is_anonymous
 from dotr.joins.variables import expression_variables
 from dotr.late import dataclass
 from dotr.rdf.terms import is_literal
@@ -136,9 +136,10 @@ def _clause(
     heads = []
     for atom in rule.heads:
         pattern = from_atom(atom)
-        if not isinstance(atom.subject, Var) and is_literal(atom.subject):
+        any_subject = is_anonymous(pattern.relation)
+        if not isinstance(atom.subject, Var) and is_literal(atom.subject) and not any_subject:
             continue
-        checked = isinstance(atom.subject, Var) and atom.subject.name not in subjects
+        checked = isinstance(atom.subject, Var) and atom.subject.name not in subjects and not any_subject
         loose = pattern.relation == ALL and isinstance(atom.predicate, Var)
         heads.append(Head(pattern, checked, loose and _name(atom.predicate) not in predicates))
     return Clause(rule, tuple(heads), tuple(items), stratum)
@@ -161,7 +162,7 @@ def _safe_variables(items: Sequence[Item]) -> tuple[set[str], set[str]]:
     subjects: set[str] = set()
     predicates: set[str] = set()
     for item in items:
-        if isinstance(item, BodyPattern) and not item.relation.startswith("agg "):
+        if isinstance(item, BodyPattern) and not (is_aggregate(item.relation) or is_anonymous(item.relation)):
             first = item.columns[0]
             if isinstance(first, Var):
                 subjects.add(first.name)

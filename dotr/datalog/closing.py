@@ -39,7 +39,8 @@ from dotr.joins.graph_relations import (
     ALL,
     Relation,
     class_relation,
-    is_aggregate,
+    is_anonymous,
+    is_apart,
     is_clash,
     is_class,
     relation_name,
@@ -63,9 +64,10 @@ Tables = dict[Relation, list[tuple[Term, ...]]]
 class Closed:
     """A closed background and the program it was closed under.
 
-    `tables`: rows of aggregates. `clashes`: what inconsistency rules found. `volatile`: relations that may
-    lose rows at an instant, `explicit` their triples that the background states. `lists`: the triples of OWL
-    list axioms, which `owl_lists.list_rules` turns into rules. `needed`: the relations that readers declared.
+    `tables`: rows of aggregates and anonymous properties. `clashes`: what inconsistency rules found.
+    `volatile`: relations that may lose rows at an instant, `explicit` their triples that the background
+    states. `lists`: the triples of OWL list axioms, which `owl_lists.list_rules` turns into rules. `needed`:
+    the relations that readers declared.
     """
 
     index: Background
@@ -162,9 +164,9 @@ def load_background(
     found, clauses = _over_instants(instantiated, index, wanted, _program(instantiated, wanted))
     tables: Tables = {aggregation.relation: [] for aggregation in clauses.all_aggregations}
     for relation, *row in saved_parts.rows(data, parts[4]):
-        if relation not in tables:
+        if relation not in tables and not (is_anonymous(relation) and len(row) == 2):
             raise refused(data)
-        tables[relation].append(tuple(row))
+        tables.setdefault(relation, []).append(tuple(row))
     explicit = frozenset((s, p, o) for s, p, o in saved_parts.rows(data, parts[1], 3))
     clashes = tuple((s, p, o) for s, p, o in saved_parts.rows(data, parts[3], 3))
     return Closed(
@@ -189,6 +191,7 @@ def narrowed(closed: Closed, needed: Iterable[Relation]) -> Closed:
     found, clauses = _over_instants(rules, index, wanted, _program(rules, wanted))
     rows = {content(a): closed.tables[a.relation] for a in closed.clauses.all_aggregations}
     tables = {a.relation: rows[content(a)] for a in clauses.all_aggregations}
+    tables.update((r, known) for r, known in closed.tables.items() if is_anonymous(r))
     volatile = may_fall(rules, found, clauses, index)
     return replace(closed, needed=needed, reach=found, clauses=clauses, tables=tables, volatile=volatile)
 
@@ -341,7 +344,9 @@ def _derive(
     budget: int,
     derived: dict[Relation, set[Row]] | None = None,
 ) -> tuple[Tables, list[Triple]]:
-    """Add what the clauses derive to an index of explicit triples; returns aggregates' rows and clashes."""
+    """Add what the clauses derive to an index of explicit triples; returns the rows of aggregates and
+    anonymous properties, and clashes.
+    """
     if not clauses.all:
         return {}, []
     arities = {a.relation: a.arity for a in clauses.all_aggregations}
@@ -371,8 +376,9 @@ def _derive(
     touched = [changes for changes in store.overlay.touched if changes.relation not in (ALL, RDF_TYPE)]
     index.extend(triple for changes in touched for triple in triples_of(changes, changes.added))
     for changes in touched if derived is not None else ():
-        if not (is_aggregate(changes.relation) or is_clash(changes.relation)):
+        if not is_apart(changes.relation):
             derived[changes.relation] = set(changes.added)  # type: ignore[index]  # it exists
+    tables.update((c.relation, list(c.added)) for c in touched if is_anonymous(c.relation))
     clashes = [
         t for changes in touched if is_clash(changes.relation) for t in rows_of(changes, changes.added)
     ]
@@ -412,7 +418,7 @@ def _volatile(clauses: Clauses, index: Background, general: Container[Relation])
                 continue
             for head in clause.heads:
                 relation = head.pattern.relation
-                if relation not in found and store.filled(relation):
+                if relation not in found and (is_anonymous(relation) or store.filled(relation)):
                     more = {relation, ALL} | ({RDF_TYPE} if is_class(relation) else set())
                     if relation in (ALL, RDF_TYPE):
                         return EVERYTHING
@@ -473,8 +479,8 @@ def _relation(triple: Triple) -> Relation:
 
 
 def triples_of(changes: Changes, rows: Iterable[object]) -> list[Triple]:
-    """Rows of a relation as triples of the state, without aggregates and clashes."""
-    return [] if is_aggregate(changes.relation) or is_clash(changes.relation) else rows_of(changes, rows)
+    """Rows of a relation as triples of the state."""
+    return [] if is_apart(changes.relation) else rows_of(changes, rows)
 
 
 def rows_of(changes: Changes, rows: Iterable[object]) -> list[Triple]:

@@ -21,7 +21,7 @@ Exchange: TypeAlias = Mapping[Relation, tuple[Collection[Row], Collection[Row]]]
 
 
 class CommittedRows:
-    """Changes the index, the tables of aggregates and clashes, the marks of derived rows, and bounds."""
+    """Changes the index, the tables beside it, the marks of derived rows, and bounds."""
 
     def __init__(
         self,

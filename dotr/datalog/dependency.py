@@ -12,7 +12,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import TypeVar
 
 from dotr.ir import AggregateAtom, Atom, DatalogRule, NotAtom
-from dotr.joins.graph_relations import ALL, Relation, is_class, relation_of
+from dotr.joins.graph_relations import ALL, Relation, is_anonymous, is_class, relation_of
 from dotr.joins.strong_components import StrongComponents
 from dotr.late import dataclass
 from dotr.rdf.terms import RDF_TYPE
@@ -79,7 +79,7 @@ def edges_of(rules: Sequence[DatalogRule]) -> list[Edge]:
     derived = {atom_relation(head) for rule in rules for head in rule.heads}
     hubs: list[tuple[str, str]] = []
     for relation in relations:
-        if relation in (ALL, RDF_TYPE):
+        if relation in (ALL, RDF_TYPE) or is_anonymous(relation):
             continue
         if ALL in derived:
             hubs.append((relation, WRITE_ALL))

@@ -25,7 +25,7 @@ from dotr.datalog.restrictions import UNRESTRICTED, Adder, Restrictions, checked
 from dotr.datalog.row_code import RowCode
 from dotr.datalog.triggers import DirectTrigger, Trigger, Triggers
 from dotr.events import FOREVER
-from dotr.joins.graph_relations import ALL, Relation, class_relation, is_aggregate, is_clash, is_class
+from dotr.joins.graph_relations import ALL, Relation, class_relation, is_aggregate, is_apart, is_class
 from dotr.joins.join_code import CodeBlock
 from dotr.joins.store import TripleIndex
 from dotr.rdf.overlay import Changes
@@ -293,7 +293,7 @@ class Inserters:
     def _plans(self, relation: Relation) -> list[tuple[Trigger, Relation]]:
         """Triggers of the relation's own stratum, with the relation of their atom."""
         level = self._level(relation)
-        over = [relation] if is_aggregate(relation) or is_clash(relation) else [relation, ALL]
+        over = [relation] if is_apart(relation) else [relation, ALL]
         if is_class(relation):
             over.insert(1, RDF_TYPE)
         return [(t, r) for r in over for t in self._triggers.positive.get((r, level), ())]
@@ -415,7 +415,7 @@ class Inserters:
     def _union_rows(
         self, relation: Relation, subject: Term, object_: Term | None
     ) -> list[tuple[Relation, tuple[Term, ...]]]:
-        if is_aggregate(relation) or is_clash(relation):
+        if is_apart(relation):
             return []
         found: list[tuple[Relation, tuple[Term, ...]]] = []
         predicate, value = (RDF_TYPE, relation[2:]) if is_class(relation) else (relation, object_ or "")

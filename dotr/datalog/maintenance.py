@@ -39,7 +39,8 @@ from dotr.ir import DatalogRule
 from dotr.joins.graph_relations import (
     ALL,
     Relation,
-    is_aggregate,
+    is_anonymous,
+    is_apart,
     is_clash,
     is_class,
     is_path,
@@ -168,7 +169,7 @@ class Maintained:
         self.store.tables = self._tables
         for clause in clauses.all:
             for head in clause.heads:
-                if is_clash(head.pattern.relation):
+                if is_apart(head.pattern.relation):
                     self._tables.setdefault(head.pattern.relation, Table())
         self._evaluator = StratumEvaluator(
             clauses,
@@ -190,7 +191,7 @@ class Maintained:
         found.closed, found.keeps = closed, reach.keeps
         found._unions = self._unions | _unions_read(found._clauses)
         known = {content(a): self._tables[a.relation] for a in self._clauses.all_aggregations}
-        found._tables = {r: table for r, table in self._tables.items() if is_clash(r)}
+        found._tables = {r: t for r, t in self._tables.items() if is_clash(r) or is_anonymous(r)}
         for aggregation in found._clauses.all_aggregations:
             found._tables[aggregation.relation] = known.get(content(aggregation), Table())
         found._opened = OpenStatements(found.index, found._statements, found.keeps)
@@ -217,7 +218,7 @@ class Maintained:
 
     def saved(self) -> tuple[Closed, dict[Relation, bytes]]:
         """What a new instance over the same rules continues from without closing again; no change is open."""
-        tables = {a.relation: list(self._tables[a.relation].rows) for a in self._clauses.all_aggregations}
+        tables = {r: list(table.rows) for r, table in self._tables.items() if not is_clash(r)}
         index, clashes = self.index.reopened(), tuple(self.clashes())
         closed = replace(self.closed, index=index, tables=tables, clashes=clashes, explicit=frozenset())
         return closed, self._statements.save(index)
@@ -267,7 +268,7 @@ class Maintained:
 
     @property
     def tables(self) -> dict[Relation, Table]:
-        """The rows of aggregates and clashes, without those of the open change."""
+        """The rows of aggregates, clashes and anonymous properties, without those of the open change."""
         return self._tables
 
     @property
@@ -487,7 +488,7 @@ class Maintained:
 
     def stated(self, relation: Relation) -> Callable[[Row], bool]:
         """Whether a row of the relation, by its key, is stated, with the open change."""
-        if is_aggregate(relation) or is_clash(relation):
+        if is_apart(relation):
             return lambda key: False
         return self._of(relation).test()
 

@@ -10,13 +10,13 @@ Why not: recursive rules over rdf:rest: intersections and keys need "for all mem
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from itertools import combinations
+from itertools import combinations, filterfalse
 from typing import TypeAlias
 
 from dotr.errors import DataError
 from dotr.ir import Atom, BodyAtom, Call, DatalogRule, Entailment, FilterAtom, Node, Program, Var
 from dotr.late import dataclass
-from dotr.rdf.terms import OWL, RDF, RDF_TYPE, RDFS, Term, Triple, is_iri, is_literal
+from dotr.rdf.terms import OWL, RDF, RDF_TYPE, RDFS, Term, Triple, is_literal
 
 _FIRST, _REST, _NIL = (f"<{RDF}{name}>" for name in ("first", "rest", "nil"))
 LIST_PREDICATES = (_FIRST, _REST)
@@ -147,14 +147,14 @@ def _one_of(class_: Term, members: list[Term]) -> Iterator[NamedRule]:
 
 
 def _chain(property_: Term, members: list[Term]) -> Iterator[NamedRule]:
-    if members and is_iri(property_) and all(map(is_iri, members)):
+    if members and not any(map(is_literal, (property_, *members))):
         nodes = [Var(f"x{i}") for i in range(len(members) + 1)]
         steps = [Atom(nodes[i], member, nodes[i + 1]) for i, member in enumerate(members)]
         yield "prp-spo2", _rule(Atom(nodes[0], property_, nodes[-1]), *steps)
 
 
 def _key(class_: Term, members: list[Term]) -> Iterator[NamedRule]:
-    if members and all(map(is_iri, members)):
+    if members and not any(map(is_literal, members)):
         values = [Var(f"z{i}") for i in range(len(members))]
         body: list[BodyAtom] = [_a(_X, class_), _a(_Y, class_)]
         for member, value in zip(members, values, strict=True):
@@ -175,7 +175,7 @@ def _disjoint_classes(members: list[Term]) -> Iterator[NamedRule]:
 
 
 def _disjoint_properties(members: list[Term]) -> Iterator[NamedRule]:
-    for one, other in combinations(filter(is_iri, members), 2):
+    for one, other in combinations(filterfalse(is_literal, members), 2):
         yield "prp-adp", _rule(Atom(_X, clash("prp-adp"), _Y), Atom(_X, one, _Y), Atom(_X, other, _Y))
 
 

@@ -15,7 +15,7 @@ from dotr.datalog.clauses import Clauses
 from dotr.datalog.dependency import components
 from dotr.datalog.triggers import Triggers
 from dotr.joins.body import AbsentPattern, BodyPattern, Item
-from dotr.joins.graph_relations import ALL, Relation, is_aggregate, is_clash, is_class
+from dotr.joins.graph_relations import ALL, Relation, is_apart, is_class
 from dotr.joins.store import EVERYTHING
 from dotr.late import dataclass
 from dotr.rdf.terms import RDF_TYPE
@@ -81,7 +81,7 @@ class Components:
 
 def unions_of(relation: Relation) -> tuple[Relation, ...]:
     """A relation and the unions through which an atom may read its rows."""
-    if is_aggregate(relation) or is_clash(relation):
+    if is_apart(relation):
         return (relation,)
     return (relation, RDF_TYPE, ALL) if is_class(relation) else (relation, ALL)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from dotr.datalog.dependency import atom_relation, reads
 from dotr.ir import DatalogRule
-from dotr.joins.graph_relations import ALL, Relation, class_relation, is_class
+from dotr.joins.graph_relations import ALL, Relation, class_relation, is_anonymous, is_class
 from dotr.late import dataclass, replace
 from dotr.rdf.terms import RDF_TYPE, Triple
 
@@ -67,6 +67,8 @@ def _answering(relation: Relation, by_head: dict[Relation, list[int]]) -> list[R
         return list(by_head)
     if relation == RDF_TYPE:
         return [head for head in by_head if head in (ALL, RDF_TYPE) or is_class(head)]
+    if is_anonymous(relation):
+        return [relation]
     return [relation, RDF_TYPE, ALL] if is_class(relation) else [relation, ALL]
 
 

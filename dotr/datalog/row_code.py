@@ -11,7 +11,7 @@ from dotr.codegen import Names
 from dotr.datalog.bounds import Bounds
 from dotr.events import FOREVER
 from dotr.joins.access import lookup
-from dotr.joins.graph_relations import ALL, Relation, is_clash, is_class
+from dotr.joins.graph_relations import ALL, Relation, is_apart, is_class
 from dotr.joins.store import TripleIndex
 from dotr.rdf.background import has
 from dotr.rdf.overlay import Changes
@@ -33,7 +33,7 @@ class RowCode:
         store = self._store
         one = is_class(relation)
         predicate = RDF_TYPE if one else relation
-        if is_clash(relation):
+        if is_apart(relation):
             table = store.tables.get(relation)
             return [] if table is None else [f"(s, o) in {names.bind(table.rows, 'B')}"]
         column = store.column(predicate, 0) if not one or store.filled(relation) else None
@@ -73,7 +73,7 @@ class RowCode:
         return "s", names.bind(relation, "K"), "o"
 
     def unions_of(self, relation: Relation) -> list[Relation]:
-        if is_clash(relation):
+        if is_apart(relation):
             return []
         return [u for u in ((RDF_TYPE, ALL) if is_class(relation) else (ALL,)) if u in self._unions]
 

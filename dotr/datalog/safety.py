@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from dotr import ir
 from dotr.errors import Diagnostics
 from dotr.joins.variables import atom_variables, expression_variables
-from dotr.rdf.terms import is_iri, is_literal
+from dotr.rdf.terms import is_literal
 from dotr.source import Span
 
 # A closed background has no time, and K(t) must not depend on who computes it.
@@ -112,7 +112,7 @@ def _check_terms(atom: ir.Atom, head: bool, found: Diagnostics) -> None:
             found.error("D3009", message, atom.span, atom.subject, "swap subject and object")
         else:
             found.warning("D3009", message + ": this atom never holds", atom.span, atom.subject)
-    if not isinstance(atom.predicate, ir.Var) and not is_iri(atom.predicate):
+    if not isinstance(atom.predicate, ir.Var) and is_literal(atom.predicate):
         found.error("D3009", "a predicate must be an IRI", atom.span, atom.predicate)
 
 

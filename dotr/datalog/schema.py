@@ -29,6 +29,7 @@ from dotr.joins.graph_relations import (
     ALL,
     Relation,
     class_relation,
+    is_anonymous,
     is_class,
     overlap,
     relation_name,
@@ -44,6 +45,7 @@ from dotr.late import dataclass, replace
 from dotr.rdf.terms import OWL, RDF_TYPE, RDFS, Term, Triple, is_iri, is_literal
 
 SAME_AS: Term = f"<{OWL}sameAs>"
+INVERSE_OF: Term = f"<{OWL}inverseOf>"
 _BETWEEN_INDIVIDUALS = frozenset({SAME_AS, f"<{OWL}differentFrom>"})
 _PREDICATES = frozenset(f"<{RDFS}{name}>" for name in ("subClassOf", "subPropertyOf", "domain", "range"))
 _INDIVIDUALS = frozenset({f"<{OWL}Thing>", f"<{OWL}NamedIndividual>"})
@@ -324,11 +326,11 @@ def _no_leaf(_: object) -> Callable[[object], Term | None]:
 
 
 def _possible(atom: Atom) -> bool:
-    """No literal as subject, only IRIs as predicate."""
+    """No literal as predicate; as subject only of an anonymous property."""
     subject, predicate = atom.subject, atom.predicate
-    return (isinstance(subject, Var) or not is_literal(subject)) and (
-        isinstance(predicate, Var) or is_iri(predicate)
-    )
+    if not isinstance(predicate, Var) and not is_iri(predicate):
+        return is_anonymous(predicate)
+    return isinstance(subject, Var) or not is_literal(subject)
 
 
 def _watched(rules: Sequence[DatalogRule], instances: Sequence[DatalogRule]) -> frozenset[Relation]:

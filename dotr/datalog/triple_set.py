@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from dotr.ir import Atom, Node, Var
+from dotr.joins.graph_relations import is_anonymous
 from dotr.rdf.terms import Term, Triple
 
 Binding = Mapping[str, Term]
@@ -33,11 +34,13 @@ class TripleSet:
         return True
 
     def matches(self, atom: Atom, binding: Binding) -> Iterator[dict[str, Term]]:
-        """Every extension of `binding` that puts the atom in the set."""
+        """Every extension of `binding` that puts the atom in the set. A predicate that nothing binds is an
+        IRI: triples of anonymous properties are found by name only.
+        """
         s, p, o = (_value(node, binding) for node in (atom.subject, atom.predicate, atom.object))
         candidates: Iterable[Triple]
         if p is None:
-            candidates = self.all
+            candidates = (triple for triple in self.all if not is_anonymous(triple[1]))
         elif s is not None and o is not None:
             candidates = ((s, p, o),) if (s, p, o) in self.all else ()
         else:

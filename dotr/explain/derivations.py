@@ -11,14 +11,16 @@ Why not: the engine's order of derivation: it has none across strata that were c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 
 from dotr import ir
 from dotr.datalog.clauses import Clause, Head
+from dotr.datalog.schema import INVERSE_OF
 from dotr.explain.proofs import (
     Attempt,
     Derived,
+    Inverses,
     Missing,
     Origin,
     Sharing,
@@ -29,13 +31,13 @@ from dotr.explain.proofs import (
 )
 from dotr.expressions.evaluate import compile_condition, compile_expression
 from dotr.joins.body import AbsentPattern, BodyPattern, View, bound_by, triple_pattern
-from dotr.joins.graph_relations import ALL, Relation, holding, is_aggregate, is_class
+from dotr.joins.graph_relations import ALL, Relation, holding, is_aggregate, is_anonymous, is_class
 from dotr.joins.plan_interpreter import walk
 from dotr.joins.planner import JoinPlan, plan
 from dotr.joins.store import TripleIndex
 from dotr.late import dataclass
 from dotr.rdf.order import values_key
-from dotr.rdf.terms import RDF_TYPE, Term, Triple
+from dotr.rdf.terms import RDF_TYPE, Term, Triple, is_iri
 
 SHOWN = 10
 """Solutions that an AGGREGATE counted, of which the triples are given."""
@@ -56,7 +58,8 @@ class _ProofEdge:
 
 class Derivations:
     """Owns the proofs of one open instant, by the clauses that ran over its store. `leaf`: why a triple is
-    stated, None where it is not; `origin`: which schema a rule stands on.
+    stated, None where it is not; `origin`: which schema a rule stands on; `inverse_of`: what an anonymous
+    property is the inverse of, by default as the store has it.
     """
 
     def __init__(
@@ -65,11 +68,13 @@ class Derivations:
         clauses: Sequence[Clause],
         leaf: Callable[[Triple], TripleProof | None],
         origin: Callable[[ir.DatalogRule], Origin] = lambda rule: Origin(),
+        inverse_of: Callable[[Term], Term | None] | None = None,
     ) -> None:
         self.store = store
         self._clauses = clauses
         self._leaf = leaf
         self._origin = origin
+        self._inverse_of = inverse_of or self._inverse_in_store
         self.sharing = Sharing()
         self._proofs: dict[Triple, TripleProof] = {}
         self._plans: dict[tuple[int, tuple[str, ...]], tuple[JoinPlan, tuple[str, ...]]] = {}
@@ -213,7 +218,25 @@ class Derivations:
         totals = tuple(self._totalled(atom, dict(edge.bindings)) for atom in atoms)
         rule = edge.clause.rule
         name = self._origin(rule).name
-        return Derived(edge.head, rule, edge.bindings, premises, _absences(edge), totals, name)
+        inverses = self._inverses(rule)
+        return Derived(edge.head, rule, edge.bindings, premises, _absences(edge), totals, name, inverses)
+
+    def _inverses(self, rule: ir.DatalogRule) -> Inverses:
+        """What the anonymous properties of a rule are the inverses of, down to a property with a name."""
+        atoms = [item for item in (*rule.heads, *rule.body) if isinstance(item, ir.Atom)]
+        todo = [a.predicate for a in atoms if isinstance(a.predicate, str) and is_anonymous(a.predicate)]
+        found: dict[Term, Term] = {}
+        for one in todo:
+            other = None if one in found else self._inverse_of(one)
+            if other is not None:
+                found[one] = other
+                todo += [other] if is_anonymous(other) else []
+        return tuple(found.items())
+
+    def _inverse_in_store(self, property_: Term) -> Term | None:
+        forward = [row[1] for row in self.store.find(INVERSE_OF, (property_, None), View.NEW)]
+        backward = [row[0] for row in self.store.find(INVERSE_OF, (None, property_), View.NEW)]
+        return plainest(forward, backward)
 
     def _totalled(self, atom: ir.AggregateAtom, given: dict[str, Term]) -> Totalled:
         """The solutions that an AGGREGATE counted, over strata that are below."""
@@ -266,7 +289,7 @@ class Derivations:
                 if given is not None:
                     clause = self._clauses[number]
                     attempts[clause.rule, self._lacking(clause, given)] = None
-        return Missing(triple, tuple(Attempt(rule, lacks) for rule, lacks in attempts))
+        return Missing(triple, tuple(Attempt(r, lacks, self._inverses(r)) for r, lacks in attempts))
 
     def _lacking(self, clause: Clause, given: dict[str, Term]) -> tuple[ir.Node, ...]:
         """The first pattern of a body that has no solution beside those before it, filters left aside."""
@@ -279,6 +302,12 @@ class Derivations:
                 item = patterns[length - 1]
                 return tuple(_bound(node, given) for node in _nodes(item))
         return ()
+
+
+def plainest(*several: Collection[Term]) -> Term | None:
+    """Of the first of several collections that is not empty the first IRI, else the first term."""
+    terms = next(filter(None, several), ())
+    return min(terms, key=lambda term: (not is_iri(term), term), default=None)
 
 
 def _uses(proof: TripleProof, triple: Triple) -> bool:

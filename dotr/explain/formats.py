@@ -50,7 +50,14 @@ class PlainProofs:
             ):
                 return self.triple(found)
             case proofs.Missing(triple=triple, attempts=attempts):
-                tried = [{"rule": self._rule_text(one.rule), "lacks": _shown(one.lacks)} for one in attempts]
+                tried = [
+                    {
+                        "rule": self._rule_text(one.rule),
+                        "lacks": _shown(one.lacks),
+                        **({"inverses": dict(one.inverses)} if one.inverses else {}),
+                    }
+                    for one in attempts
+                ]
                 return {"triple": list(triple), "holds": False, "attempts": tried}
             case proofs.EventProof():
                 return {"fired": True, **self.event(found)}
@@ -135,6 +142,7 @@ class PlainProofs:
             "rule": self._rule_text(proof.rule),
             "place": str(proof.rule.span) if proof.rule.span is not None else "",
             **({"name": proof.name} if proof.name else {}),
+            **({"inverses": dict(proof.inverses)} if proof.inverses else {}),
             "bindings": dict(proof.bindings),
             "premises": [self.triple(premise) for premise in proof.premises],
             "absent": [list(pattern) for pattern in proof.absent],

@@ -85,7 +85,8 @@ class KeptInstants:
         assert base is not None, "an instant is open"
         with_schema = base.origins.leaves(leaf)
         try:
-            yield Derivations(materialiser.store, materialiser.clauses.all, with_schema, base.origins.of)
+            origins, clauses = base.origins, materialiser.clauses.all
+            yield Derivations(materialiser.store, clauses, with_schema, origins.of, origins.inverse_of)
         finally:
             materialiser.forget()
 

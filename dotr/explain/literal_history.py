@@ -21,8 +21,8 @@ from dotr.expressions.literal_numbers import row_key
 from dotr.ir import DatalogRule, Program, RelationToStream, Rule, Select
 from dotr.late import dataclass
 from dotr.rdf.terms import Triple
-from dotr.reference.datalog import LiteralStates
-from dotr.reference.enrich import LiteralEnricher, quad
+from dotr.reference.datalog import LiteralStates, in_rdf
+from dotr.reference.enrich import quad
 from dotr.reference.lasting import LiteralStatements
 from dotr.sparql.distribution import facts_of
 from dotr.sparql.full import FullQuery
@@ -54,8 +54,9 @@ class LiteralHistory:
     clock: Clock
     statements: LiteralStatements | None = None
     past: Sequence[tuple[Time, Program]] = ()
-    _literal: LiteralEnricher | None = None
+    _literal: LiteralStates | None = None
     _states: dict[tuple[Time, Of], frozenset[Triple]] = field(default_factory=dict)
+    _generalized: dict[tuple[Time, Of], frozenset[Triple]] = field(default_factory=dict)
     _rules: dict[tuple[Time, Of], tuple[DatalogRule, ...]] = field(default_factory=dict)
     _facts: dict[tuple[str, Time], list[Fact]] = field(default_factory=dict)
     _begun: dict[str, Time] = field(default_factory=dict)
@@ -78,15 +79,21 @@ class LiteralHistory:
     def state(self, time: Time, of: Of = Of.INSTANT) -> frozenset[Triple]:
         """K(t), M(t) or M before t, closed from nothing."""
         if (time, of) not in self._states:
+            self._states[time, of] = frozenset(in_rdf(self.generalized(time, of)))
+        return self._states[time, of]
+
+    def generalized(self, time: Time, of: Of) -> frozenset[Triple]:
+        """`state`, with the triples of anonymous properties, which proofs may use."""
+        if (time, of) not in self._generalized:
             graph = self.stated.get(time, ()) if of is Of.INSTANT else ()
             if self.statements is not None:
-                found = frozenset(LiteralStates(self.rules(time, of), self._lasting(time, of)).at(graph))
+                found = LiteralStates(self.rules(time, of), self._lasting(time, of)).generalized_at(graph)
             else:
                 if self._literal is None:
-                    self._literal = LiteralEnricher(self.rules(time, of), self.background)
-                found = self._literal.state(graph)
-            self._states[time, of] = found
-        return self._states[time, of]
+                    self._literal = LiteralStates(self.rules(time, of), self.background)
+                found = self._literal.generalized_at(graph)
+            self._generalized[time, of] = frozenset(found)
+        return self._generalized[time, of]
 
     def facts(self, stream: str, time: Time) -> list[Fact]:
         """The facts of a query, or of a stream of changes, at an instant."""

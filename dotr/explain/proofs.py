@@ -18,6 +18,9 @@ from dotr.ir import AggregateAtom, Conjunct, DatalogRule, Node, RelationToStream
 from dotr.late import dataclass
 from dotr.rdf.terms import Term, Triple
 
+Inverses: TypeAlias = tuple[tuple[Term, Term], ...]
+"""(an anonymous property, what it is the inverse of)."""
+
 
 def parts_of(proof: TripleProof) -> Iterator[TripleProof]:
     """The proofs directly below one."""
@@ -133,7 +136,8 @@ class Derived:
     """`rule` gives it from the premises. `bindings` are the values of the rule's variables; `absent`: what
     NOT looked for and did not find, as patterns; `totals`: of every AGGREGATE of the body what it counted.
     Of a rule that was instantiated over a schema, or stands for an axiom, the premises have that schema, too;
-    `name`: of such a rule in its profile, as `cax-sco`.
+    `name`: of such a rule in its profile, as `cax-sco`. `inverses`: what each anonymous property of the rule
+    is the inverse of, a property or another one of them, where there is such an axiom.
     """
 
     triple: Triple
@@ -143,6 +147,7 @@ class Derived:
     absent: tuple[tuple[Term | None, ...], ...] = ()
     totals: tuple[Totalled, ...] = ()
     name: str = ""
+    inverses: Inverses = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,11 +343,13 @@ WhyNot: TypeAlias = Blocked | NoTrigger | EventProof
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """A rule that could give a triple. `lacks`: the first pattern of its body that those before it leave
-    without a solution, what is bound put in; empty where it is a FILTER, a BIND or a NOT.
+    without a solution, what is bound put in; empty where it is a FILTER, a BIND or a NOT. `inverses`: as
+    those of `Derived`.
     """
 
     rule: DatalogRule
     lacks: tuple[Node, ...]
+    inverses: Inverses = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,13 +15,13 @@ from collections.abc import Callable, Collection, Sequence
 from dotr.datalog.closing import Closed, closing_program
 from dotr.datalog.materialiser import Materialiser
 from dotr.datalog.owl_lists import is_list_triple, list_axioms, list_rules
-from dotr.datalog.schema import instances_of, instantiable, schema_triples
+from dotr.datalog.schema import INVERSE_OF, instances_of, instantiable, schema_triples
 from dotr.datalog.triple_set import TripleSet
-from dotr.explain.derivations import Derivations
+from dotr.explain.derivations import Derivations, plainest
 from dotr.explain.proofs import Origin, TripleProof
 from dotr.ir import Atom, DatalogRule
 from dotr.joins.store import TripleIndex
-from dotr.rdf.terms import Triple
+from dotr.rdf.terms import Term, Triple
 
 PROFILES = "dotr:rules/"
 """How the names of shipped rule files begin."""
@@ -54,6 +54,11 @@ class SchemaPremises:
             self._origins = self._found()
         found = (self._origins.get((rule.body, head)) for head in rule.heads)
         return next((one for one in found if one is not None), Origin(profile_name(rule)))
+
+    def inverse_of(self, property_: Term) -> Term | None:
+        """What an anonymous property is the inverse of."""
+        pairs = [(s, o) for s, p, o in self._schema if p == INVERSE_OF and property_ in (s, o)]
+        return plainest([o for s, o in pairs if s == property_], [s for s, o in pairs if o == property_])
 
     def leaves(self, leaf: Callable[[Triple], TripleProof | None]) -> Callable[[Triple], TripleProof | None]:
         """Why a triple is stated, or is schema that rules were instantiated over, which nothing keeps at an

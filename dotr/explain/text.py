@@ -12,6 +12,7 @@ from typing import TypeAlias, assert_never
 
 from dotr import ir
 from dotr.datalog.owl_lists import LIST_PREDICATES
+from dotr.datalog.schema import INVERSE_OF
 from dotr.events import Clock, Fact, Time
 from dotr.explain import proofs
 from dotr.explain.clause_text import (
@@ -57,6 +58,8 @@ class Renderer:
         self._seen: set[object] = set()
         self._sharing = Sharing()
         self._level, self._levels = 0, levels
+        self._names: dict[Term, str] = {}
+        self._inverses: dict[Term, Term] = {}
         self._held = HeldRenderer(self._writer_prefixes(), clock, self._fact)
 
     def _writer_prefixes(self) -> dict[str, str]:
@@ -76,6 +79,7 @@ class Renderer:
             case proofs.Missing(triple=triple, attempts=attempts):
                 node = Node(f"{self._shown(triple)} does not hold")
                 for attempt in attempts:
+                    self._name(attempt.inverses)
                     rule = Node(self.rule_text(attempt.rule), right=str(attempt.rule.span or ""))
                     lacks = " ".join("a" if n == RDF_TYPE else self._writer.node(n) for n in attempt.lacks)
                     rule.children.append(Node(f"lacks {lacks or 'what a FILTER, a BIND or a NOT wants'}"))
@@ -269,6 +273,7 @@ class Renderer:
             case proofs.Derived() if self._level >= self._levels:
                 node.right = f"… {counted_text(self._sharing.size(proof) - 1, 'step')} below, not shown"
             case proofs.Derived(rule=rule, premises=premises, absent=absent, totals=totals):
+                self._name(proof.inverses)
                 self._level += 1
                 node.right = f"{rule_place(proof)}   {self.rule_text(rule)}"
                 node.children += self._premises(premises)
@@ -315,10 +320,21 @@ class Renderer:
 
     def rule_text(self, rule: ir.DatalogRule) -> str:
         """A rule in one line, with the program's prefixes."""
-        return datalog_rule_text(rule, self._writer_prefixes())
+        return datalog_rule_text(rule, self._writer_prefixes(), self._names)
+
+    def _name(self, inverses: proofs.Inverses) -> None:
+        """From now on, show anonymous properties as what they are the inverses of."""
+        if dict(inverses).keys() <= self._names.keys():
+            return
+        for one, other in reversed(inverses):  # an inverse of an inverse is before its inner one
+            self._names[one] = f"[ owl:inverseOf {self._writer.term(other)} ]"
+            self._writer = Writer(self._writer_prefixes(), self._names)
+        self._inverses.update(inverses)
 
     def _shown(self, triple: Triple) -> str:
         subject, predicate, object_ = map(self._writer.term, triple)
+        if triple[1] == INVERSE_OF and self._inverses.get(triple[0]) == triple[2]:
+            return subject  # the whole axiom, as Turtle writes it
         return f"{subject} {'a' if triple[1] == RDF_TYPE else predicate} {object_}"
 
     # -- why not

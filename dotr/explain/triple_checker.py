@@ -14,7 +14,15 @@ from dataclasses import field
 from dotr import ir
 from dotr.datalog.equality import replaces, written_out
 from dotr.datalog.owl_lists import list_rules
-from dotr.datalog.schema import SAME_AS, ground, instance, instantiable, schema_atoms, solutions
+from dotr.datalog.schema import (
+    INVERSE_OF,
+    SAME_AS,
+    ground,
+    instance,
+    instantiable,
+    schema_atoms,
+    solutions,
+)
 from dotr.datalog.triple_set import TripleSet
 from dotr.errors import DataError
 from dotr.events import Clock, Time
@@ -82,7 +90,7 @@ class TripleChecker:
                 found = [s for s in self.holding(triple, start, moment_of(time, of)) if _agrees(proof, s)]
                 self.claim(bool(found), f"{triple} is not such a statement from {start}")
             case Unopened():
-                self.claim(triple in history.state(time, of), f"{triple} does not hold at {time}")
+                self.claim(triple in history.generalized(time, of), f"{triple} does not hold at {time}")
 
     def holding(self, triple: Triple, start: Time | None, moment: Time) -> list[TimedStatement]:
         """The statements of a triple from `start` that hold at a moment."""
@@ -103,6 +111,10 @@ class TripleChecker:
         env, claim, triple = dict(proof.bindings), self.claim, proof.triple
         premises = {premise.triple for premise in proof.premises}
         claim(self._is_rule(proof.rule, premises, time, of), f"{triple}: its rule is not one of the program")
+        known = self.history.state(time, of) if proof.inverses else ()
+        for one, other in proof.inverses:
+            stated = (one, INVERSE_OF, other) in known or (other, INVERSE_OF, one) in known
+            claim(stated, f"{triple}: {one} is not the inverse of {other}")
         heads = [_instance(head, env) for head in proof.rule.heads]
         claim(triple in heads, f"{triple} is not a head of its rule")
         absent: list[tuple[Term | None, ...]] = []
@@ -112,7 +124,9 @@ class TripleChecker:
                     claim(_instance(item, env) in premises, f"{triple} lacks a premise")
                 case ir.NotAtom(atom=atom):
                     absent.append(_instance(atom, env))
-                    there = any(_matches(atom, env, other) for other in self.history.state(time, of))
+                    free = isinstance(atom.predicate, ir.Var)  # stands for IRIs
+                    known = (self.history.state if free else self.history.generalized)(time, of)
+                    there = any(_matches(atom, env, other) for other in known)
                     claim(not there, f"{triple}: what NOT excludes is there")
                 case ir.FilterAtom(condition=condition):
                     holds = compile_condition(condition, _getter, clock=Clock(), reading=literally)(env)
@@ -170,7 +184,7 @@ class TripleChecker:
 
     def _is_exchange(self, rule: ir.DatalogRule, time: Time, of: Of) -> bool:
         """Whether a rule is one that replaces equals, with constants for its variable predicates."""
-        state = self.history.state(time, of)
+        state = self.history.generalized(time, of)
         rules = [other for other in self.history.rules(time, of) if replaces(other)]
         if not rules:
             return False

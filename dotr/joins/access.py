@@ -13,7 +13,7 @@ from typing import Protocol
 
 from dotr.ir import Node, Var
 from dotr.joins.body import BodyPattern, View
-from dotr.joins.graph_relations import ALL, Relation, is_aggregate, is_path
+from dotr.joins.graph_relations import ALL, Relation, is_apart, is_path
 from dotr.joins.store import TripleIndex
 from dotr.rdf.background import Column, Many
 from dotr.rdf.mapped_columns import MappedColumn
@@ -61,7 +61,7 @@ class Access:
         self.bound = tuple(bound)
         self.changes: Changes = store.changes(pattern.relation)
         relation = pattern.relation
-        self.narrow = not (relation == ALL or is_aggregate(relation) or is_path(relation))
+        self.narrow = not (relation == ALL or is_apart(relation) or is_path(relation))
         self.base = view in (View.OLD, View.KEPT, View.NEW) and store.filled(relation)
         self.over = view in (View.ADDED, View.NEW) and not store.is_static(relation)
         self.volatile = view in (View.KEPT, View.NEW) and store.may_lose(relation)

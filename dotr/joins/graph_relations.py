@@ -4,7 +4,8 @@ Place:   shared by joins/ (probes), datalog/ (dependencies) and sparql/ (what wa
 Method:  vertical partitioning. A triple (s, p, o) is a row (s, o) of relation p; (s, rdf:type, C) is a row
          (s,) of the relation of class C. Two relations are unions: `RDF_TYPE`, rows (s, C) of all classes,
          and `ALL`, rows (s, p, o) of everything. An aggregate of a Datalog rule is its own relation, and so
-         are the pairs of nodes that a property path joins.
+         are the pairs of nodes that a property path joins. An anonymous property (a blank node that the
+         schema uses as one) is a relation, too, outside of the unions, since no triple of RDF has it.
 Why not: one ternary relation: every rule would be woken by every triple, and recursion through negation
          would be found everywhere.
 """
@@ -17,7 +18,7 @@ from dotr.ir import Node, Var
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
 
 Relation: TypeAlias = str
-"""A predicate's IRI term, `"a " + class`, `ALL`, `"agg …"` for an aggregate, or `"path …"` for a path."""
+"""A predicate's term, `"a " + class`, `ALL`, `"agg …"` for an aggregate, or `"path …"` for a path."""
 
 ALL: Relation = "*"
 CLASH = "<urn:dotr:clash:"
@@ -42,6 +43,18 @@ def is_clash(relation: Relation) -> bool:
 
 def is_aggregate(relation: Relation) -> bool:
     return relation.startswith("agg ")
+
+
+def is_anonymous(relation: Relation) -> bool:
+    """Whether rows are triples of a blank node as predicate (OWL 2 Profiles, sec. 4.3: the rules are over
+    generalized RDF). They hold inside of a closure; subjects may be literals.
+    """
+    return relation.startswith("_:")
+
+
+def is_apart(relation: Relation) -> bool:
+    """Whether rows are no triples of RDF: they belong to no state and no union, and are kept in tables."""
+    return is_aggregate(relation) or is_clash(relation) or is_anonymous(relation)
 
 
 def path_relation(number: int, text: str) -> Relation:
@@ -77,13 +90,15 @@ def holding(triple: Triple) -> tuple[Relation, ...]:
     _, predicate, object_ = triple
     if predicate == RDF_TYPE:
         return (class_relation(object_), RDF_TYPE, ALL)
-    return (predicate, ALL)
+    return (predicate,) if is_anonymous(predicate) else (predicate, ALL)
 
 
 def overlap(first: Relation, second: Relation) -> bool:
     """Whether one triple can be in both relations."""
-    if first == second or ALL in (first, second):
+    if first == second:
         return True
+    if ALL in (first, second):
+        return not (is_apart(first) or is_apart(second))
     return (first == RDF_TYPE and is_class(second)) or (second == RDF_TYPE and is_class(first))
 
 
@@ -95,6 +110,8 @@ def relation_name(relation: Relation) -> str:
         return "every class"
     if is_aggregate(relation):
         return "an aggregate"
+    if is_anonymous(relation):
+        return "an anonymous property"
     if is_path(relation):
         return relation.split(" ", 2)[2]
     return relation[2:] if is_class(relation) else relation

@@ -1,4 +1,4 @@
-"""The data of plans: a closed background, the overlay of an instant, and tables of aggregates.
+"""The data of plans: a closed background, the overlay of an instant, and tables of what is no triple.
 
 Place:   one per materialiser; plans are compiled against it (join_code.py) or interpreted
          (plan_interpreter.py).
@@ -14,7 +14,7 @@ from dotr.budget import Meter
 from dotr.joins.automaton import Automaton
 from dotr.joins.body import View
 from dotr.joins.filters import Moment
-from dotr.joins.graph_relations import ALL, Relation, is_aggregate, is_clash, is_class, is_path, path_relation
+from dotr.joins.graph_relations import ALL, Relation, is_aggregate, is_apart, is_class, is_path, path_relation
 from dotr.joins.path_relations import PathRelation
 from dotr.joins.planner import AntiJoin, JoinPlan, Probe
 from dotr.rdf.background import Background, Column, many
@@ -36,7 +36,7 @@ EVERYTHING = Everything()
 
 
 class Table:
-    """Owns the rows of an aggregate, or of a clash, in the background."""
+    """Owns the rows of an aggregate, a clash, or an anonymous property, in the background."""
 
     def __init__(self, rows: Iterable[Columns] = ()) -> None:
         self.rows: dict[Columns, None] = dict.fromkeys(rows)
@@ -163,7 +163,7 @@ class TripleIndex:
             return True
         if is_class(relation):
             return relation[2:] in self.background.backward.get(RDF_TYPE, ())
-        if is_aggregate(relation):
+        if is_apart(relation):
             return relation in self.tables and bool(self.tables[relation].rows)
         if is_path(relation):
             return self.changing(relation) or self.paths[relation].rows() > 0
@@ -193,7 +193,7 @@ class TripleIndex:
             return len(self.background)
         if is_class(relation):
             return len(self.members(relation))
-        if is_aggregate(relation):
+        if is_apart(relation):
             table = self.tables.get(relation)
             return len(table.rows) if table else 0
         if is_path(relation):
@@ -202,7 +202,7 @@ class TripleIndex:
 
     def values(self, relation: Relation, column: int) -> int:
         """Roughly the number of distinct values of a column (the planner's `Sizes`)."""
-        if is_class(relation) or is_aggregate(relation):
+        if is_class(relation) or is_apart(relation):
             return self.rows(relation)
         if is_path(relation):
             return self.paths[relation].values(column)
@@ -243,7 +243,7 @@ class TripleIndex:
         return match
 
     def background_rows(self, relation: Relation, values: Sequence[Term | None]) -> Iterable[Columns]:
-        if is_aggregate(relation) or is_clash(relation):
+        if is_apart(relation):
             table = self.tables.get(relation)
             return table.find(values) if table else ()
         if is_class(relation):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, assert_never
 
 from dotr import ir
@@ -22,7 +23,7 @@ from dotr.lang.grammar.layout import LayoutUnit, attach, render
 from dotr.lang.grammar.tokens import comments
 from dotr.lang.lars_printer import format_lars
 from dotr.lang.operators import WRITTEN
-from dotr.rdf.terms import RDF_TYPE, escape, is_iri
+from dotr.rdf.terms import RDF_TYPE, Term, escape, is_iri
 from dotr.source import Source
 from dotr.sparql.printing import Writer
 from dotr.temporal.durations import duration_text
@@ -118,16 +119,18 @@ def datalog_text(source: Source, rules: Sequence[ir.DatalogRule], parser: Datalo
     return render([*units, *body], footer)
 
 
-def datalog_rule_text(rule: ir.DatalogRule, prefixes: Mapping[str, str]) -> str:
-    """A Datalog rule in one line."""
-    return " ".join(line.strip() for line in _Printer(prefixes).datalog_rule(rule))
+def datalog_rule_text(
+    rule: ir.DatalogRule, prefixes: Mapping[str, str], names: Mapping[Term, str] = MappingProxyType({})
+) -> str:
+    """A Datalog rule in one line. `names`: of terms that are shown otherwise than as they are written."""
+    return " ".join(line.strip() for line in _Printer(prefixes, names).datalog_rule(rule))
 
 
 class _Printer:
     """Prints with the prefixes of one file."""
 
-    def __init__(self, prefixes: Mapping[str, str]) -> None:
-        self._writer = Writer(prefixes)
+    def __init__(self, prefixes: Mapping[str, str], names: Mapping[Term, str] = MappingProxyType({})) -> None:
+        self._writer = Writer(prefixes, names)
 
     # -- statements ---------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dotr import ir
 from dotr.datalog.dependency import atom_relation
 from dotr.datalog.equality import replaces, written_out
-from dotr.datalog.schema import SAME_AS, Instantiated, instantiable, instantiate, schema_triples
+from dotr.datalog.schema import SAME_AS, Instantiated, instantiable, instantiate, is_schema, schema_triples
 from dotr.datalog.strata import check_recursion, check_rules, strata
 from dotr.datalog.triple_set import Binding, TripleSet
 from dotr.errors import Diagnostic, ProgramError, Severity
@@ -20,7 +20,7 @@ from dotr.events import Clock
 from dotr.expressions.evaluate import compile_condition, compile_expression
 from dotr.expressions.literal_numbers import summarised
 from dotr.expressions.literal_operators import literally
-from dotr.joins.graph_relations import holding, is_clash
+from dotr.joins.graph_relations import holding, is_anonymous, is_clash
 from dotr.joins.variables import expression_variables
 from dotr.rdf.terms import Term, Triple, is_iri, is_literal
 
@@ -28,11 +28,21 @@ Getter = Callable[[Binding], Term | None]
 
 
 def closure(rules: Sequence[ir.DatalogRule], triples: Collection[Triple]) -> set[Triple]:
-    """The stratified least model of `rules` over `triples`, which it contains.
+    """The stratified least model of `rules` over `triples`, which it contains, as far as it is RDF.
 
     Raises ProgramError when rules are unsafe, recurse through NOT or AGGREGATE, or need not end.
     Cost: naive; rounds × rules × matches.
     """
+    return in_rdf(generalized_closure(rules, triples))
+
+
+def in_rdf(triples: Iterable[Triple]) -> set[Triple]:
+    """Without the triples of anonymous properties."""
+    return {triple for triple in triples if not is_anonymous(triple[1])}
+
+
+def generalized_closure(rules: Sequence[ir.DatalogRule], triples: Collection[Triple]) -> set[Triple]:
+    """`closure`, with the triples of anonymous properties: blank nodes as predicates."""
     _refuse(check_rules(rules))
     if not any(
         isinstance(item, ir.NotAtom | ir.AggregateAtom | ir.BindAtom) for r in rules for item in r.body
@@ -51,7 +61,9 @@ class LiteralStates:
     def __init__(self, rules: Sequence[ir.DatalogRule], background: Collection[Triple]) -> None:
         self._rules = tuple(rules)
         self._explicit = frozenset(background)
-        self.closed = frozenset(closure(rules, background))
+        self.generalized = frozenset(generalized_closure(rules, background))
+        """`closed`, with the triples of anonymous properties."""
+        self.closed = frozenset(in_rdf(self.generalized))
         self._exchanges = any(map(replaces, rules)) and any(map(instantiable, rules))
         if self._exchanges:
             instantiated, closed = _instantiated(rules, background)
@@ -61,9 +73,13 @@ class LiteralStates:
 
     def at(self, instant: Collection[Triple]) -> set[Triple]:
         """Everything that holds at an instant with these triples."""
+        return in_rdf(self.generalized_at(instant))
+
+    def generalized_at(self, instant: Collection[Triple]) -> set[Triple]:
+        """`at`, with the triples of anonymous properties."""
         stated = self._explicit.union(instant)
         if not self._exchanges:
-            return closure(self._rules, stated)
+            return generalized_closure(self._rules, stated)
         fixed = [rule for rule in self._every if not replaces(rule)]
         relations = {relation for triple in stated | self.closed for relation in holding(triple)}
         relations.update(atom_relation(head) for rule in fixed for head in rule.heads)
@@ -102,7 +118,7 @@ def _refuse(found: Sequence[Diagnostic]) -> None:
 
 
 def contradictions(rules: Sequence[ir.DatalogRule], state: Collection[Triple]) -> list[Triple]:
-    """What the rules that report a clash find in a closed state."""
+    """What the rules that report a clash find in a state that is a `generalized_closure`."""
     known = TripleSet(state)
     return [
         (_term(head.subject, binding), head.predicate, _term(head.object, binding))
@@ -135,8 +151,11 @@ def _close(rules: Sequence[ir.DatalogRule], state: TripleSet) -> None:
 
 
 def _order(body: Sequence[ir.BodyAtom]) -> list[ir.BodyAtom]:
-    """Atoms and aggregates as written, then each BIND after what it reads, then filters and NOT."""
+    """Atoms over the schema, other atoms and aggregates as written, then each BIND after what it reads, then
+    filters and NOT.
+    """
     ordered: list[ir.BodyAtom] = [item for item in body if isinstance(item, ir.Atom | ir.AggregateAtom)]
+    ordered.sort(key=lambda item: not (isinstance(item, ir.Atom) and is_schema(atom_relation(item))))
     binds = [item for item in body if isinstance(item, ir.BindAtom)]
     while binds:
         waiting = {bind.variable.name for bind in binds}
@@ -215,7 +234,7 @@ def _heads(rule: ir.DatalogRule, binding: Binding) -> Iterator[Triple]:
     """The heads under a binding; what is not a triple, or reports a clash, is not derived."""
     for head in rule.heads:
         s, p, o = (_term(node, binding) for node in (head.subject, head.predicate, head.object))
-        if is_iri(p) and not is_literal(s) and not is_clash(p):
+        if is_anonymous(p) or (is_iri(p) and not is_literal(s) and not is_clash(p)):
             yield s, p, o
 
 

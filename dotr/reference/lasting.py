@@ -33,7 +33,7 @@ from dotr.ir import DatalogRule, Entailment, Hold, Program, RelationToStream, Se
 from dotr.joins.graph_relations import relation_of
 from dotr.late import dataclass, replace
 from dotr.rdf.terms import RDF_TYPE, Triple
-from dotr.reference.datalog import LiteralStates, closure, contradictions, plain_closure
+from dotr.reference.datalog import LiteralStates, closure, contradictions, in_rdf, plain_closure
 from dotr.reference.enrich import quad
 from dotr.reference.extract import LiteralExtractor
 from dotr.sparql.distribution import facts_of
@@ -177,9 +177,9 @@ class LiteralLasting:
             others = {s.triple for s in statements.made if s.holds(time) and not (s.held and s.start == time)}
             _refuse_schema(program, rules, others, own | graph)
         states = LiteralStates(rules, lasting)
-        model = _consistent(rules, states.closed, program)
+        model = _consistent(rules, states.generalized, program)
         facts = self._differences(program, model, time)
-        state = _consistent(rules, frozenset(states.at(graph)), program) if graph else model
+        state = _consistent(rules, states.generalized_at(graph), program) if graph else model
         facts |= self._extractor(program).facts(_store(state), time, self.clock.term(time))
         self._settle(time, program, statements, useless, change)
         self._model, self._consistent = model, True
@@ -254,12 +254,12 @@ class LiteralLasting:
 
 
 def _consistent(
-    rules: Sequence[DatalogRule], state: frozenset[Triple], program: Program
+    rules: Sequence[DatalogRule], state: Collection[Triple], program: Program
 ) -> frozenset[Triple]:
-    """A closed state; raises DataError D3101 where it contradicts itself."""
+    """A closed state, as far as it is RDF; raises DataError D3101 where it contradicts itself."""
     if program.entailment is not Entailment.NONE and contradictions(rules, state):
         raise DataError.of("D3101", "inconsistent, literally")
-    return state
+    return frozenset(in_rdf(state))
 
 
 def _refuse_schema(

@@ -42,9 +42,12 @@ def query_text(select: ir.Select, prefixes: Mapping[str, str] | None = None) -> 
 
 @dataclass(slots=True)
 class Writer:
-    """Owns the prefixes, longest namespace first. All methods return self-contained text."""
+    """Owns the prefixes, longest namespace first. All methods return self-contained text. `names`: of terms
+    that are shown otherwise than as they are written.
+    """
 
     prefixes: Mapping[str, str] | None = None
+    names: Mapping[Term, str] = field(default_factory=dict)
     _known: dict[Term, str] = field(default_factory=dict, init=False, repr=False)
     _spaces: list[tuple[str, str]] = field(default_factory=list, init=False, repr=False)
 
@@ -53,6 +56,7 @@ class Writer:
             ((space, name) for name, space in (self.prefixes or {}).items() if space),
             key=lambda pair: (-len(pair[0]), pair[1]),
         )
+        self._known.update(self.names)
 
     # terms and paths
 

@@ -14,7 +14,19 @@ from dotr.datalog.schema import is_schema_predicate
 from dotr.ir import DatalogRule
 from dotr.joins.graph_relations import Relation
 from dotr.lang import parse_datalog
-from dotr.rdf.terms import OWL, RDF, RDFS, XSD, XSD_STRING, Term, Triple, is_literal, literal, literal_parts
+from dotr.rdf.terms import (
+    OWL,
+    RDF,
+    RDFS,
+    XSD,
+    XSD_STRING,
+    Term,
+    Triple,
+    is_blank,
+    is_literal,
+    literal,
+    literal_parts,
+)
 
 _RULES = Path(__file__).parents[2] / "rules"
 
@@ -57,7 +69,7 @@ def triples_of(graph: rdflib.Graph) -> set[Triple]:
 
 
 def comparable(triples: Collection[Triple]) -> set[Triple]:
-    """Without what the rule sets document as left out, and owlrl's own reports of errors.
+    """As RDF, without what the rule sets document as left out, and owlrl's own reports of errors.
 
     Reflexive sameAs (and what else says that something is itself: owlrl has some of it, by chance of order),
     literals as subjects, statements about the vocabulary itself (owlrl adds axioms even when told not to).
@@ -66,6 +78,7 @@ def comparable(triples: Collection[Triple]) -> set[Triple]:
         (s, p, o)
         for s, p, o in triples
         if not is_literal(s)
+        and not is_blank(p)
         and not (s == o and is_schema_predicate(p))
         and not s.startswith((f"<{OWL}", f"<{RDF}", f"<{RDFS}", f"<{XSD}"))
         and "owlrl" not in p

@@ -156,8 +156,20 @@ def test_schema_that_same_as_derives_is_instantiated_too() -> None:
 _CLASSES = [f":C{i}" for i in range(3)]
 _PROPERTIES = [f":p{i}" for i in range(3)]
 _NAMES = [f":n{i}" for i in range(3)]
-_class, _property, _name = map(st.sampled_from, (_CLASSES, _PROPERTIES, _NAMES))
+_class, _name = map(st.sampled_from, (_CLASSES, _NAMES))
+_property = st.sampled_from(
+    [
+        *_PROPERTIES * 2,
+        *(f"[ owl:inverseOf {p} ]" for p in _PROPERTIES),
+        "[ a owl:ObjectProperty ; owl:inverseOf :p0 ]",
+        "[ owl:inverseOf [ owl:inverseOf :p1 ] ]",
+        "_:inverse",  # of :p2, in as many axioms as name it
+        "_:any",
+    ]
+)
+"""A property, or what may stand for one: inverses, inverses of inverses, blank nodes that axioms share."""
 axioms = st.one_of(
+    st.just("_:inverse owl:inverseOf :p2"),
     st.builds("{} rdfs:subClassOf {}".format, _class, _class),
     st.builds("{} owl:equivalentClass {}".format, _class, _class),
     st.builds("{} a owl:Class".format, _class),
@@ -171,23 +183,43 @@ axioms = st.one_of(
         _property,
         st.sampled_from(["owl:TransitiveProperty", "owl:SymmetricProperty", "owl:ObjectProperty"]),
     ),
-    st.builds("{} a owl:FunctionalProperty".format, _property),
+    st.builds(
+        "{} a {}".format,
+        _property,
+        st.sampled_from(["owl:FunctionalProperty", "owl:InverseFunctionalProperty"]),
+    ),
+    st.builds("{} owl:propertyDisjointWith {}".format, _property, _property),
     st.builds("{} owl:intersectionOf ({} {})".format, _class, _class, _class),
     st.builds("{} owl:unionOf ({} {})".format, _class, _class, _class),
     st.builds("{} owl:propertyChainAxiom ({} {})".format, _property, _property, _property),
     st.builds("{} owl:someValuesFrom {} ; owl:onProperty {}".format, _class, _class, _property),
     st.builds("{} owl:allValuesFrom {} ; owl:onProperty {}".format, _class, _class, _property),
+    st.builds("{} owl:someValuesFrom owl:Thing ; owl:onProperty {}".format, _class, _property),
     st.builds("{} owl:hasValue {} ; owl:onProperty {}".format, _class, _name, _property),
+    st.builds("{} owl:maxCardinality 1 ; owl:onProperty {}".format, _class, _property),
 )
+DECLARED = " . ".join(
+    [
+        *(f"{one} a owl:Class" for one in _CLASSES),
+        *(f"{one} a owl:ObjectProperty" for one in (*_PROPERTIES, "_:inverse", "_:any")),
+    ]
+)
+"""For owlrl, which takes what nothing declares for no part of itself where rules conclude that."""
+keys = st.one_of(
+    st.builds("{} owl:hasKey ({})".format, _class, _property),
+    st.builds("{} owl:hasKey ({} {})".format, _class, _property, _property),
+)
+"""Not for owlrl: it takes one that has a key and one that has none for the same."""
 facts = st.one_of(
-    st.builds("{} a {}".format, _name, _class), st.builds("{} {} {}".format, _name, _property, _name)
+    st.builds("{} a {}".format, _name, _class),
+    st.builds("{} {} {}".format, _name, st.sampled_from(_PROPERTIES), _name),
 )
 
 
 @settings(max_examples=settings().max_examples // 10, phases=[Phase.explicit, Phase.generate])
 @given(st.lists(axioms, min_size=1, max_size=5), st.lists(facts, min_size=1, max_size=5))
 def test_random_ontologies_give_what_owlrl_gives(axioms: list[str], facts: list[str]) -> None:
-    triples = turtle(" . ".join([*axioms, *facts]))
+    triples = turtle(" . ".join([DECLARED, *axioms, *facts]))
     graph = e.graph_of(triples)
     e.expand("owl2rl", graph)
     ours = e.comparable(set(e.materialise("owl2rl", triples).background))

@@ -88,6 +88,7 @@ CLAUSES: dict[str, Clauses] = {
         "datalog/a-count-above-recursion-counts-a-row-once",
         "`BIND`, `FILTER`": "datalog/bind-and-filter",
         "`owl:sameAs` of a stream": "entailment/a-stream-* entailment/equality-* lasting/an-equality-*",
+        "anonymous properties": "entailment/an-anonymous-* lasting/what-follows-by-an-anonymous-*",
     },
     "What lasts": {
         "`HOLD … FOR d`": "lasting/for-is-half-open lasting/stated-again-* lasting/imars-figure-4 "
