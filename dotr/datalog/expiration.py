@@ -20,7 +20,7 @@ from dotr.datalog.statements import place_of
 from dotr.datalog.suspects import Suspect
 from dotr.events import FOREVER, Time
 from dotr.joins.body import AbsentPattern, BodyPattern
-from dotr.joins.graph_relations import ALL, Relation, is_apart, is_path
+from dotr.joins.graph_relations import ALL, Relation, is_aggregate, is_clash, is_path
 from dotr.late import dataclass
 from dotr.rdf.overlay import Changes, Row
 from dotr.rdf.terms import RDF_TYPE, Triple
@@ -28,7 +28,7 @@ from dotr.rdf.terms import RDF_TYPE, Triple
 
 def may_expire(clauses: Clauses) -> bool:
     """Whether there are rules, and derivations alone determine how long a row holds: no NOT, no aggregates,
-    no relations that contain others, no tables.
+    no relations that contain others.
     """
     if not clauses.all or clauses.all_aggregations or len(clauses.layers) > 1:
         return False
@@ -37,7 +37,8 @@ def may_expire(clauses: Clauses) -> bool:
         if any(isinstance(item, AbsentPattern) for item in clause.items):
             return False
         relations |= {item.relation for item in clause.items if isinstance(item, BodyPattern)}
-    return not (relations & {ALL, RDF_TYPE} or any(is_apart(r) or is_path(r) for r in relations))
+    special = (is_aggregate, is_clash, is_path)
+    return not (relations & {ALL, RDF_TYPE} or any(test(r) for r in relations for test in special))
 
 
 @dataclass(frozen=True, slots=True)

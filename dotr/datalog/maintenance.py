@@ -477,6 +477,8 @@ class Maintained:
 
     def _states_row(self, relation: Relation, key: Row) -> bool:
         """Whether a row, old or new, is stated, with the open change."""
+        if is_anonymous(relation):
+            return False
         statements = self._statements.of(relation)
         if key in self.store.changes(relation).added:
             return key in statements.begun

@@ -2,7 +2,8 @@
 
 Place:   beside rules/owl2rl.dlog, which has the rules that need no lists; called once per background.
 Method:  OWL 2 Profiles, sec. 4.3, tables 4–7 and 9, rules eq-diff2/3, prp-spo2, prp-key, prp-adp, cls-int1/2,
-         cls-uni, cls-oo, cax-adc, scm-int, scm-uni. Lists are read from the stated background.
+         cls-uni, cls-oo, cax-adc, scm-int, scm-uni. Lists are read from the stated background; so are axioms
+         over values, for literals that are one value and two terms (owl_values.py).
 Why not: recursive rules over rdf:rest: intersections and keys need "for all members", which Datalog expresses
          only with negation.
 """
@@ -10,11 +11,12 @@ Why not: recursive rules over rdf:rest: intersections and keys need "for all mem
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from itertools import combinations, filterfalse
+from itertools import combinations, filterfalse, product
 from typing import TypeAlias
 
+from dotr.datalog.owl_values import of_one_key, of_one_value, with_value
 from dotr.errors import DataError
-from dotr.ir import Atom, BodyAtom, Call, DatalogRule, Entailment, FilterAtom, Node, Program, Var
+from dotr.ir import Atom, BindAtom, BodyAtom, Call, DatalogRule, Entailment, FilterAtom, Node, Program, Var
 from dotr.late import dataclass
 from dotr.rdf.terms import OWL, RDF, RDF_TYPE, RDFS, Term, Triple, is_literal
 
@@ -40,8 +42,8 @@ def clash(name: str) -> Term:
 
 @dataclass(frozen=True, slots=True)
 class ListAxiom:
-    """The rules that an axiom over a list stands for. `stated`: the axiom's triples, including its list;
-    `rules`: each with its name in the profile.
+    """The rules that an axiom over a list, or values, stands for. `stated`: the axiom's triples, with its
+    list; `rules`: each with its name in the profile.
     """
 
     stated: tuple[Triple, ...]
@@ -49,7 +51,7 @@ class ListAxiom:
 
 
 def list_rules(background: Collection[Triple]) -> tuple[DatalogRule, ...]:
-    """Rules for every list axiom of a background, in the order of its triples.
+    """Rules for every axiom over a list, or values, of a background, in the order of its triples.
 
     Raises DataError D3102 for a list that has no end, branches, or lacks a member.
     """
@@ -58,11 +60,12 @@ def list_rules(background: Collection[Triple]) -> tuple[DatalogRule, ...]:
 
 
 def list_axioms(background: Collection[Triple]) -> Iterator[ListAxiom]:
-    """Every axiom over a list, in the order of its triples. Raises DataError D3102."""
+    """Every axiom over a list, in the order of its triples, then over values. Raises DataError D3102."""
     first: dict[Term, list[Term]] = {}
     rest: dict[Term, list[Term]] = {}
     kinds: set[tuple[Term, Term]] = set()
     axioms: list[Triple] = []
+    valued: dict[Term, dict[Term, list[Term]]] = {}
     for subject, predicate, object_ in background:
         if predicate == _FIRST:
             first.setdefault(subject, []).append(object_)
@@ -70,6 +73,8 @@ def list_axioms(background: Collection[Triple]) -> Iterator[ListAxiom]:
             rest.setdefault(subject, []).append(object_)
         elif predicate == RDF_TYPE:
             kinds.add((subject, object_))
+        elif predicate in _VALUED:
+            valued.setdefault(predicate, {}).setdefault(subject, []).append(object_)
         elif predicate in _EXPANSIONS or predicate in _MEMBERS:
             axioms.append((subject, predicate, object_))
     for axiom in axioms:
@@ -85,14 +90,45 @@ def list_axioms(background: Collection[Triple]) -> Iterator[ListAxiom]:
             if predicate in _MEMBERS and (subject, kind) in kinds:
                 whole = (*stated, (subject, RDF_TYPE, kind))
                 yield ListAxiom(whole, tuple(expand(members)))
+    yield from _value_axioms(valued)
+    for property_ in sorted(property_ for property_, kind in kinds if kind == _INVERSE_FUNCTIONAL):
+        if (property_, _OF_DATA) in kinds:
+            stated = [(property_, RDF_TYPE, kind) for kind in (_INVERSE_FUNCTIONAL, _OF_DATA)]
+            yield ListAxiom(tuple(stated), tuple(of_one_value(property_)))
+
+
+def _value_axioms(valued: dict[Term, dict[Term, list[Term]]]) -> Iterator[ListAxiom]:
+    """owl:hasValue and negative assertions of literals."""
+    properties = valued.get(owl("onProperty"), {})
+    for class_, values in valued.get(owl("hasValue"), {}).items():
+        for value, property_ in product(filter(is_literal, values), properties.get(class_, ())):
+            had = ((class_, owl("hasValue"), value), (class_, owl("onProperty"), property_))
+            found = with_value(property_, value, _X, _a(_X, class_))
+            yield ListAxiom(had, tuple((_named(rule, "cls-hv2"), rule) for rule in found))
+    properties, subjects = valued.get(owl("assertionProperty"), {}), valued.get(owl("sourceIndividual"), {})
+    for node, values in valued.get(owl("targetValue"), {}).items():
+        for value, property_, subject in product(
+            filter(is_literal, values), properties.get(node, ()), subjects.get(node, ())
+        ):
+            denied = (
+                (node, owl("targetValue"), value),
+                (node, owl("assertionProperty"), property_),
+                (node, owl("sourceIndividual"), subject),
+            )
+            found = with_value(property_, value, subject, Atom(subject, clash("prp-npa2"), value))
+            yield ListAxiom(denied, tuple((_named(rule, "prp-npa2"), rule) for rule in found))
+
+
+def _named(rule: DatalogRule, name: str) -> str:
+    return "dt-eq" if any(isinstance(item, BindAtom) for item in rule.body) else name
 
 
 def is_list_triple(triple: Triple) -> bool:
     """Whether `list_rules` reads the triple."""
     _, predicate, object_ = triple
     if predicate == RDF_TYPE:
-        return object_ in _KINDS
-    return predicate in (_FIRST, _REST) or predicate in _EXPANSIONS or predicate in _MEMBERS
+        return object_ in _KINDS or object_ in (_INVERSE_FUNCTIONAL, _OF_DATA)
+    return predicate in (_FIRST, _REST) or predicate in _EXPANSIONS or predicate in _MEMBERS | _VALUED
 
 
 def _cells(
@@ -161,6 +197,7 @@ def _key(class_: Term, members: list[Term]) -> Iterator[NamedRule]:
             body += [Atom(_X, member, value), Atom(_Y, member, value)]
         different = FilterAtom(Call("!", (Call("SAMETERM", (_X, _Y)),)))
         yield "prp-key", _rule(Atom(_X, _SAME_AS, _Y), *body, different)
+        yield from of_one_key(class_, members)
 
 
 def _different(members: list[Term]) -> Iterator[NamedRule]:
@@ -192,6 +229,10 @@ _KINDS: dict[Term, Callable[[list[Term]], Iterable[NamedRule]]] = {
     owl("AllDisjointProperties"): _disjoint_properties,
 }
 _MEMBERS = frozenset({owl("members"), owl("distinctMembers")})
+_VALUED = frozenset(
+    map(owl, ("hasValue", "onProperty", "targetValue", "assertionProperty", "sourceIndividual"))
+)
+_INVERSE_FUNCTIONAL, _OF_DATA = owl("InverseFunctionalProperty"), owl("DatatypeProperty")
 
 
 def rules_over(program: Program, background: Collection[Triple]) -> tuple[DatalogRule, ...]:

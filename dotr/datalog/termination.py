@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dotr.datalog.dependency import atom_relation, components
 from dotr.errors import Diagnostics
 from dotr.ir import Atom, BindAtom, Const, DatalogRule, Expression, Var
-from dotr.joins.graph_relations import ALL, Relation, columns_of, is_class, relation_name
+from dotr.joins.graph_relations import ALL, Relation, columns_of, is_anonymous, is_class, relation_name
 from dotr.joins.variables import expression_variables
 from dotr.rdf.terms import RDF_TYPE
 
@@ -120,7 +120,7 @@ def _add_unions(relations: dict[Relation, None], graph: dict[_Place, dict[_Place
         copy((_WRITE + ALL, column), (_READ + RDF_TYPE, column))
     copy((_WRITE + ALL, "p"), (_READ + ALL, "p"))
     for relation in relations:
-        if relation in (ALL, RDF_TYPE):
+        if relation in (ALL, RDF_TYPE) or is_anonymous(relation):
             continue
         if is_class(relation):
             copy((relation, "s"), (_READ + RDF_TYPE, "s"))

@@ -12,6 +12,7 @@ from typing import TypeAlias, assert_never
 
 from dotr import ir
 from dotr.datalog.owl_lists import LIST_PREDICATES
+from dotr.datalog.owl_values import VALUE_OF
 from dotr.datalog.schema import INVERSE_OF
 from dotr.events import Clock, Fact, Time
 from dotr.explain import proofs
@@ -80,6 +81,7 @@ class Renderer:
                 node = Node(f"{self._shown(triple)} does not hold")
                 for attempt in attempts:
                     self._name(attempt.inverses)
+                    self._name_values(attempt.rule)
                     rule = Node(self.rule_text(attempt.rule), right=str(attempt.rule.span or ""))
                     lacks = " ".join("a" if n == RDF_TYPE else self._writer.node(n) for n in attempt.lacks)
                     rule.children.append(Node(f"lacks {lacks or 'what a FILTER, a BIND or a NOT wants'}"))
@@ -274,6 +276,7 @@ class Renderer:
                 node.right = f"… {counted_text(self._sharing.size(proof) - 1, 'step')} below, not shown"
             case proofs.Derived(rule=rule, premises=premises, absent=absent, totals=totals):
                 self._name(proof.inverses)
+                self._name_values(rule)
                 self._level += 1
                 node.right = f"{rule_place(proof)}   {self.rule_text(rule)}"
                 node.children += self._premises(premises)
@@ -330,6 +333,15 @@ class Renderer:
             self._names[one] = f"[ owl:inverseOf {self._writer.term(other)} ]"
             self._writer = Writer(self._writer_prefixes(), self._names)
         self._inverses.update(inverses)
+
+    def _name_values(self, rule: ir.DatalogRule) -> None:
+        """From now on, show what is beside a property as its values."""
+        for atom in (*rule.heads, *rule.body):
+            if isinstance(atom, ir.Atom) and isinstance(atom.predicate, str):
+                of = atom.predicate.removeprefix(VALUE_OF)
+                if of != atom.predicate and atom.predicate not in self._names:
+                    self._names[atom.predicate] = f"[ value of {self._writer.term(of)} ]"
+                    self._writer = Writer(self._writer_prefixes(), self._names)
 
     def _shown(self, triple: Triple) -> str:
         subject, predicate, object_ = map(self._writer.term, triple)

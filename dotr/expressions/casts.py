@@ -24,6 +24,11 @@ from dotr.rdf.canonical import too_long
 from dotr.rdf.terms import XSD, Term, literal
 from dotr.rdf.values import EXACT, Duration, Number, Resource, Single, Value, decode, encode, to_double
 
+DATA_VALUE: Term = "<urn:dotr:owl:dataValue>"
+"""A function of rules over datatypes: the literal that stands for a literal's value (rdf/data_values.py); an
+error where nobody knows the value.
+"""
+
 Cast = Callable[[Value], Value | None]
 
 _NUMBERS = {"integer": int, "decimal": Decimal, "double": float, "float": Single, "boolean": bool}

@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Any, Final, TypeAlias
 
 from dotr.expressions.value_operators import COMPARISONS, Truth
+from dotr.rdf.data_values import data_values
 from dotr.rdf.terms import FALSE, TRUE, Term
 from dotr.rdf.values import Value, encode, to_double, values
 
@@ -124,6 +125,14 @@ def same_term(a: Getter, b: Getter) -> Tester:
         return None if left is None or right is None else left == right
 
     return same
+
+
+def data_value(a: Getter) -> Getter:
+    def found(row: Row) -> Term | None:
+        term = a(row)
+        return None if term is None or term[0] != '"' else data_values[term]
+
+    return found
 
 
 def comparison(holds: Callable[[Value, Value], Truth], a: Valuer, b: Valuer) -> Tester:

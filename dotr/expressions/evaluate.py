@@ -18,7 +18,7 @@ from dotr.errors import ProgramError
 from dotr.events import Clock
 from dotr.expressions import closures as make
 from dotr.expressions import rule_times
-from dotr.expressions.casts import CASTS
+from dotr.expressions.casts import CASTS, DATA_VALUE
 from dotr.expressions.closures import MIRRORED, Condition, Getter, Row, Tester, Valuer
 from dotr.expressions.functions import FUNCTIONS, Signature
 from dotr.expressions.rule_times import IntegerTimes
@@ -83,7 +83,7 @@ def check_call(function: str, arguments: int) -> str | None:
         least, most = FUNCTIONS[function].least, FUNCTIONS[function].most
     elif function in _FORMS:
         least, most = _FORMS[function]
-    elif function in CASTS:
+    elif function in CASTS or function == DATA_VALUE:
         least, most = 1, 1
     else:
         return f"there is no function `{function}`"
@@ -224,6 +224,8 @@ class _Compiler:
                 return make.coalesce(tuple(self.term(a) for a in arguments))
             case Call("IF", (condition, then, otherwise)):
                 return make.choice(self.truth(condition), self.term(then), self.term(otherwise))
+            case Call(function, (a,)) if function == DATA_VALUE:
+                return make.data_value(self.term(a))
             case Aggregate():
                 raise AssertionError("aggregates are replaced by variables before compilation")
             case Call() | Exists():

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from dotr.ir import Node, Var
 from dotr.joins.body import BodyPattern, View
-from dotr.joins.graph_relations import ALL, Relation, is_apart, is_path
+from dotr.joins.graph_relations import ALL, Relation, is_aggregate, is_anonymous, is_clash, is_path
 from dotr.joins.store import TripleIndex
 from dotr.rdf.background import Column, Many
 from dotr.rdf.mapped_columns import MappedColumn
@@ -61,9 +61,11 @@ class Access:
         self.bound = tuple(bound)
         self.changes: Changes = store.changes(pattern.relation)
         relation = pattern.relation
-        self.narrow = not (relation == ALL or is_apart(relation) or is_path(relation))
         self.base = view in (View.OLD, View.KEPT, View.NEW) and store.filled(relation)
         self.over = view in (View.ADDED, View.NEW) and not store.is_static(relation)
+        self.tabled = self.base and is_anonymous(relation)
+        wide = relation == ALL or is_aggregate(relation) or is_clash(relation) or is_path(relation)
+        self.narrow = not wide and (not self.tabled or all(bound))
         self.volatile = view in (View.KEPT, View.NEW) and store.may_lose(relation)
         free = [node for node, is_bound in zip(pattern.columns, bound, strict=True) if not is_bound]
         self.repeats = len(set(free)) < len(free)
@@ -154,6 +156,9 @@ class Access:
             object_ = self._bind(self.pattern.relation[2:], "K")
         else:
             object_ = block.value(self.pattern.columns[1])
+        if self.tabled:
+            table = store.tables.get(predicate)
+            return "True" if table is None else f"{self._row()} not in {self._bind(table.rows, 'B')}"
         column = store.column(predicate, 0)
         found = lookup(column, self._bind(column, "B"), subject)
         if store.single(predicate, 0):

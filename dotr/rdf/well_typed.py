@@ -3,7 +3,7 @@
 Place:   used by checks of datatypes (OWL 2 RL, dt-not-type); to SPARQL an ill-typed literal is a term like
          any other.
 Method:  XSD 1.1, part 2: patterns and ranges; calendar types are checked by the SPARQL engine, which casts
-         valid texts only.
+         valid texts only; XML is parsed. Also the datatypes of OWL 2 (Structural Specification, sec. 4).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 
 import pyoxigraph as ox
 
-from dotr.rdf.terms import RDF, XSD, Term, literal, literal_parts
+from dotr.rdf.terms import OWL, RDF, XSD, Term, literal, literal_parts
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _RANGES: Final[dict[str, tuple[int | None, int | None]]] = {
@@ -58,6 +58,17 @@ def is_well_typed(term: Term) -> bool:
     return test is None or test(lexical)
 
 
+def xml_fragment(lexical: str) -> str | None:
+    """The canonical form (C14N 2.0) of a piece of XML with its own namespaces; None if it is none."""
+    from xml.etree import ElementTree as Xml  # noqa: PLC0415  # start-up: few literals are XML
+
+    try:
+        found = Xml.canonicalize(f"<_>{lexical}</_>", with_comments=True)
+    except (Xml.ParseError, ValueError):
+        return None
+    return found[len("<_>") : -len("</_>")]
+
+
 def _in_range(least: int | None, most: int | None) -> Callable[[str], bool]:
     def test(lexical: str) -> bool:
         if not _INTEGER.fullmatch(lexical):
@@ -90,4 +101,8 @@ _TESTS: Final[dict[str, Callable[[str], bool]]] = {
     **{XSD + name: _casts(XSD + name) for name in _CALENDAR},
     XSD + "dateTimeStamp": lambda lexical: _ZONED(lexical) is not None and _TESTS[XSD + "dateTime"](lexical),
     RDF + "langString": lambda lexical: True,
+    RDF + "XMLLiteral": lambda lexical: xml_fragment(lexical) is not None,
+    RDF + "PlainLiteral": _like(r"(?s:.*)@([A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*)?"),
+    OWL + "rational": _like(r"[+-]?[0-9]+/0*[1-9][0-9]*"),
+    OWL + "real": lambda lexical: False,  # it has values, and no text of its own
 }

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from dotr.datalog.maintenance import Maintained
 from dotr.events import FOREVER, Time
-from dotr.ir import Atom, DatalogRule
-from dotr.rdf.terms import Triple
+from dotr.ir import Atom, DatalogRule, Var
+from dotr.late import replace
+from dotr.rdf.terms import RDF_TYPE, Triple
 from dotr.reference.datalog import closure
 from tests.datalog.programs import rule, term
 from tests.datalog.test_materialiser import _ALL, _LEVELS, _PREDICATES, _programs, _shown, _triples
@@ -31,7 +32,28 @@ def _positive(rules: list[DatalogRule]) -> list[DatalogRule]:
     return [r for r in rules if all(isinstance(item, Atom) for item in r.body)]
 
 
-_rules = st.one_of(_programs().map(_positive), st.sampled_from(_RECURSION))
+def _through_anonymous(rules: list[DatalogRule]) -> list[DatalogRule]:
+    """The same rules over anonymous properties: each is what its property is, and the other way round."""
+    named: dict[str, None] = {}
+
+    def renamed(atom: Atom) -> Atom:
+        if isinstance(atom.predicate, Var) or atom.predicate == RDF_TYPE:
+            return atom
+        named[atom.predicate] = None
+        return replace(atom, predicate=f"_:{atom.predicate}")
+
+    x, y = Var("x"), Var("y")
+    over = [
+        DatalogRule(tuple(map(renamed, r.heads)), tuple(renamed(i) for i in r.body if isinstance(i, Atom)))
+        for r in rules
+    ]
+    ways = [(name, f"_:{name}") for name in named]
+    ways += [(after, before) for before, after in ways]
+    return [*over, *(DatalogRule((Atom(x, new, y),), (Atom(x, old, y),)) for old, new in ways)]
+
+
+_named = st.one_of(_programs().map(_positive), st.sampled_from(_RECURSION))
+_rules = st.one_of(_named, _named.map(_through_anonymous))
 
 
 class Stated:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import Final
 
-from dotr.expressions.casts import CASTS
+from dotr.expressions.casts import CASTS, DATA_VALUE
 from dotr.ir import Aggregate, Attribute, Call, Const, Exists, Expression, GroupPattern, TimeOf, Var
 from dotr.lang.grammar.base import DEEPEST, Cursor, Skip, nearest
 from dotr.lang.grammar.functions import ARGUMENTS, FORBIDDEN, MANY, QUERY_AGGREGATES, SYNONYMS
@@ -212,7 +212,7 @@ class ExpressionParser:
             return Const(term, self.cursor.since(token))
         with self.cursor.nested():
             arguments = self._arguments(0)
-        if term in CASTS:
+        if term in CASTS or (term == DATA_VALUE and self.mode is Mode.DATALOG):
             if len(arguments) != 1:
                 self.cursor.error(
                     "D1215", f"{token.text} takes 1 argument, not {len(arguments)}", self.cursor.since(token)
