@@ -63,6 +63,20 @@ def test_timestamps_epochs_and_local_times_are_instants(spark: Any) -> None:
         assert log.selectExpr("unix_micros(time)").collect()[0][0] == at.timestamp() * 1_000_000
 
 
+def test_times_that_are_no_instant_as_they_stand_are_what_was_chosen(spark: Any) -> None:
+    texts = ["2026-10-25 02:30:00.1234567", "2026-03-29 02:30:00"]
+    frame = spark.createDataFrame([(text,) for text in texts], "text string")
+    iso = {"time": 'text|datetime("iso", "Europe/Berlin")', "template": "<urn:s> <urn:p> {text} ."}
+    chosen = {"ambiguous_time": "later", "nonexistent_time": "forward"}
+    log = dotr.spark.graphs(frame, **iso, **chosen).selectExpr("unix_micros(time)")
+    assert sorted(row[0] for row in log.collect()) == [1_774_746_000_000_000, 1_792_891_800_123_456]
+    for refused in ({}, {**chosen, "sub_microsecond": "refuse"}):
+        with pytest.raises(DataError):
+            dotr.spark.graphs(frame, **iso, **refused).collect()
+    with pytest.raises(UsageError, match="D4187"):
+        dotr.spark.graphs(frame, **iso, ambiguous_time="infer")
+
+
 def test_rows_in_error_are_reported_or_kept(spark: Any) -> None:
     frame = spark.createDataFrame([*ROWS, (4, ("c", 2), "warm", None)], SCHEMA)
     log = dotr.spark.graphs(frame, time="ts", template=TEMPLATE)

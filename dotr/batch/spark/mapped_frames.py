@@ -30,7 +30,7 @@ from dotr.io.tables.cells import CellError, instants_of
 from dotr.io.tables.compiled_mapping import CompiledMapping, Row, cell_error, cells_used, compile_mapping
 from dotr.io.tables.graph_template import parse_cell
 from dotr.io.tables.mapping import TableMapping, parse_mapping, read_mapping
-from dotr.io.time_reading import TimeReading, time_reading
+from dotr.io.time_reading import EXACT, TimeReading, time_reading
 from dotr.io.timestamps import UNITS
 from dotr.late import dataclass, replace
 
@@ -78,7 +78,7 @@ def graphs(
     clock = _clock(frame, read, time_unit or "s", time_zone)
     compile_mapping(read, columns, clock.unit, time_zone, _PLACE, reading)  # reports its errors now
     used = list(cells_used(read))
-    work = ReadTable(read, tuple(used), clock, time_zone, reading, on_error == "fail")
+    work = ReadTable(read, tuple(used), clock, time_zone, on_error == "fail", reading)
     narrow = frame.select(*dict.fromkeys(_quoted(frame, name) for name in used))
     kind = "bigint" if clock.integer else "timestamp"
     made = narrow.mapInArrow(shipped(work), f"time {kind}, graph string, letter string")
@@ -144,8 +144,8 @@ class ReadTable:
     columns: tuple[str, ...]
     clock: Clock
     zone: str
-    reading: TimeReading
     fail: bool
+    reading: TimeReading = EXACT
 
     def __call__(self, batches: Batches) -> Batches:
         return failures.crossing_to_driver(lambda: self._read(batches))
