@@ -335,12 +335,12 @@ def held_products(noise: random.Random) -> Case:
     third = noise.choice(["", " . ?c :p ?d", " . ?c :p ?d", " . ?c :p ?d . ?e :p ?f"])
     if noise.random() < 0.4:
         atoms = ", ".join(f":p(?{a}, ?{b})" for a, b in ["xa", "by", "cd", "ef"][: noise.randint(2, 4)])
-        test = noise.choice(["", ", FILTER(STRLEN(STR(?a)) < 0)"])
+        test = noise.choice(["", ", FILTER(STRLEN(STR(?a)) + STRLEN(STR(?y)) < 0)"])
         return held_case(
             "held products", noise, "SELECT ?x ?y { ?x :q ?y }", f":q(?x, ?y) :- {atoms}{test} ."
         )
     distinct = noise.choice(["", "DISTINCT "])
-    test = noise.choice(["", " FILTER(STRLEN(STR(?a)) < 0)", " OPTIONAL { ?y :p ?z }"])
+    test = noise.choice(["", " FILTER(STRLEN(STR(?a)) + STRLEN(STR(?y)) < 0)", " OPTIONAL { ?y :p ?z }"])
     return held_case("held products", noise, f"SELECT {distinct}?x ?y {{ ?x :p ?a . ?b :p ?y{third}{test} }}")
 
 
