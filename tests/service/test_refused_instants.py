@@ -207,7 +207,7 @@ def test_an_explosion_leaves_nothing_behind(pairs: str) -> None:
 def test_a_rule_that_explodes_at_an_instant_leaves_nothing_behind(
     state: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Limits.__init__, "__defaults__", (1_000, 30, BUDGET))
+    monkeypatch.setattr(Limits.__init__, "__defaults__", (1_000, 30, BUDGET, None))
     Path("near.dlog").write_text("PREFIX : <urn:x:> :pair(?a, ?b) :- :in(?a, ?r), :in(?b, ?r) .")
     rules = """PREFIX : <urn:x:>
     RULES <near.dlog>
