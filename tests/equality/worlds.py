@@ -42,6 +42,7 @@ class Ontology:
     def __init__(self, random: Random) -> None:
         self._random = random
         self._made = 0
+        self._fillers = [owl("Thing")]  # once: owlrl has an axiom by which two of them are comparable
 
     def axiom(self) -> list[Triple]:
         random = self._random
@@ -63,9 +64,9 @@ class Ontology:
         if kind == 22:
             return self._restriction(class_, one, (owl("maxCardinality"), ONE))
         if kind == 23:
-            return self._restriction(
-                class_, one, (owl(pick(["someValuesFrom", "allValuesFrom"])), pick([*CLASSES, owl("Thing")]))
-            )
+            filler = pick([*CLASSES, *self._fillers])
+            self._fillers = [other for other in self._fillers if other != filler]
+            return self._restriction(class_, one, (owl(pick(["someValuesFrom", "allValuesFrom"])), filler))
         if kind == 24:
             return self._listed(class_, owl(pick(["intersectionOf", "unionOf"])), random.sample(CLASSES, 2))
         if kind == 25:
