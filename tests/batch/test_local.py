@@ -21,7 +21,7 @@ from dotr.batch.extracting import Treatment
 from dotr.batch.local import LocalRunner
 from dotr.batch.log_splits import open_log
 from dotr.batch.runs import Report, Request
-from dotr.core.deployment import Deployment
+from dotr.core.deployment import Deployment, Settings
 from dotr.core.funnel import Funnel
 from dotr.core.pipeline import Pipeline
 from dotr.io.decode.parquet import archive_schema
@@ -170,7 +170,7 @@ def test_instants_come_out_of_row_groups_where_statistics_suffice(
                 log = tmp_path / f"{number}{way}.parquet"  # noqa: B023
                 pq.write_table(pq.read_table(path), log, row_group_size=rows)  # noqa: B023
             request = Request(
-                Deployment(program, background),  # noqa: B023
+                Deployment(program, background, Settings(budget=1_000_000_000)),  # noqa: B023  # verified silences
                 open_log([str(log)], options),  # noqa: B023
                 slice_length=length,
                 treatment=Treatment(verify),
