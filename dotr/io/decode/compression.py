@@ -83,11 +83,11 @@ def unpacked(plain: IO[bytes], head: bytes, path: str) -> Unpacked | None:
         import gzip  # noqa: PLC0415  # start-up: see above
 
         return Unpacked(plain, gzip.GzipFile(fileobj=plain))
-    if head[:3] == b"BZh" and head[4:10] == b"1AY&SY":
+    if head[:3] == b"BZh" and head[4:10] in (b"1AY&SY", b"\x17rE8P\x90"):  # a block, or the end of none
         import bz2  # noqa: PLC0415  # start-up: see above
 
         return Unpacked(plain, bz2.BZ2File(plain))
-    if head.startswith(b"\x28\xb5\x2f\xfd"):
+    if head.startswith(b"\x28\xb5\x2f\xfd") or (head[1:4] == b"\x2a\x4d\x18" and head[0] >> 4 == 5):
         import pyarrow as pa  # noqa: PLC0415  # start-up: Arrow takes a third of a second
 
         return Unpacked(plain, pa.CompressedInputStream(pa.PythonFile(plain, mode="r"), "zstd"))

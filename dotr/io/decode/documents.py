@@ -2,7 +2,7 @@
 
 Place:   the lowest of io; what a text says is read by parsing.py.
 Bad input: D2002 no UTF-8 · D2003 no such file · D2006 too large · D2007 damaged · D2008 unknown format ·
-           D2023 nothing but blanks and comments.
+           D2023 blanks and comments without end (quiet_bytes.py).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import IO, Any, Protocol
 from dotr.errors import DataError
 from dotr.io.decode import jelly
 from dotr.io.decode.compression import ENDINGS, HEAD, Unpacked, plain_name, unpacked
+from dotr.io.decode.quiet_bytes import QuietBytes
 
 STREAM_BASE = "urn:dotr:stream"
 """What relative IRIs of stream documents are resolved against unless `--base` says otherwise."""
@@ -137,10 +138,7 @@ def read_bytes(path: str, limit: int = MAX_DOCUMENT) -> bytes:
                 return file.read()
             except OSError as error:
                 raise unreadable(path, error) from None
-        content = read_some(file, limit + 1, path)
-    if len(content) > limit:
-        raise too_large(path, limit)
-    return content
+        return read_bounded(file, path, limit, format_of(path))
 
 
 def read_some(file: Readable, size: int, path: str) -> bytes:
@@ -158,6 +156,24 @@ def read_some(file: Readable, size: int, path: str) -> bytes:
         raise unreadable(path, error) from None
 
 
+_PART = 1 << 20
+_COMMENTS = {Format.RDFXML: "<!--", Format.JSONLD: "{}"}
+
+
+def read_bounded(file: Readable, name: str, limit: int, format_: Format | None, taken: int = 0) -> bytes:
+    """The rest of a document of which `taken` bytes were read, part by part, so that nobody holds more of it
+    than `limit`. Raises DataError D2006, and D2023 where it goes on and says nothing.
+    """
+    quiet = QuietBytes(name, limit, _COMMENTS.get(format_, "#") if format_ is not None else "#")
+    parts: list[bytes] = []
+    while part := read_some(file, _PART, name):
+        parts.append(quiet.take(part))
+        taken += len(part)
+        if taken > limit:
+            raise too_large(name, limit)
+    return b"".join(parts)
+
+
 def content_hash(content: bytes) -> str:
     """What blank nodes of a file are labelled by, and a deployment knows a file by: 32 hexadecimal digits."""
     return blake2b(content, digest_size=16).hexdigest()
@@ -170,17 +186,6 @@ def too_large(path: str, limit: int) -> DataError:
         place=path,
         label=f"more than {limit} bytes",
         hint="raise --max-document, or split the file",
-    )
-
-
-def says_nothing(path: str, limit: int) -> DataError:
-    """A source that goes on without a statement, a row or a message."""
-    return DataError.of(
-        "D2023",
-        f"`{path}` goes on and says nothing",
-        place=path,
-        label=f"more than {limit} bytes of blank lines and comments in a row",
-        hint="take them out, or raise --max-document",
     )
 
 

@@ -7,7 +7,7 @@ Method:  pyjelly decodes rows. A stream of quads or of graphs becomes N-Quads; f
          a frame can end its term; whether terms are well formed is the readers' to say, as of every text.
 Why not: its own reader of graphs: bookmarks, bounds, messages and dead letters would be there twice.
 Bad input: D2412 no Jelly, damaged, or with terms that RDF does not have · D2006 a frame beyond the bound ·
-           D2413 pyjelly is not installed.
+           D2413 pyjelly is not installed · D2023 frames without statements, without end.
 """
 
 from __future__ import annotations
@@ -16,11 +16,18 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dotr.errors import DataError
+from dotr.io.decode.quiet_bytes import says_nothing
 from dotr.late import regex
 from dotr.rdf.terms import escape
 
 MAX_FRAME = 256 * 1024 * 1024
 """Bytes of one frame at most."""
+
+MAX_QUIET = 1 << 18
+"""Frames and rows in a row without a statement at most: a second of work, and days of a frame a second."""
+
+_QUIET_BYTES = 64
+"""Bytes of a frame that are counted as a row."""
 
 _FLAT = (0, 1, 2)
 """Logical types whose frames mean nothing: unspecified, and flat triples and quads."""
@@ -117,9 +124,13 @@ class JellyText:
             NotImplementedError,
         )
         decoder: Any = None
-        frames = 0
+        frames = quiet = 0
         try:
             for frame in self._parsed():
+                quiet += 1 + len(frame.rows) + frame.ByteSize() // _QUIET_BYTES
+                if quiet > MAX_QUIET:
+                    hint = "take out what says nothing, or send it as several files"
+                    raise says_nothing(self._name, MAX_QUIET, "frames and rows without a statement", hint)
                 if decoder is None:
                     if not frame.rows:
                         continue
@@ -134,6 +145,8 @@ class JellyText:
                         yield b'VERSION "1.2-messages"\n'
                 text = "".join(decoder.iter_rows(frame))
                 frames += 1
+                if text:
+                    quiet = 0
                 yield (f"{text}MESSAGE\n" if self.log else text).encode()
         except wrong as error:
             reason = str(error).splitlines()[0][:200] if str(error) else type(error).__name__

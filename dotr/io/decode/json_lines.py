@@ -24,12 +24,12 @@ from dotr.io.decode.documents import (
     Readable,
     decode,
     read_some,
-    says_nothing,
     too_large,
 )
 from dotr.io.decode.line_blocks import line_blocks
 from dotr.io.decode.parse_choices import STRICT, ParseChoices
 from dotr.io.decode.parsing import parse_triples
+from dotr.io.decode.quiet_bytes import is_quiet, quiet_limit, says_nothing
 from dotr.io.message_parts import message_of
 from dotr.late import dataclass
 from dotr.rdf.terms import Triple
@@ -73,12 +73,21 @@ class LineBatch(NamedTuple):
 
 
 def line_batches(
-    file: Readable, name: str, limit: int = MAX_DOCUMENT, head: bytes = b"", line: int = 1, offset: int = 0
+    file: Readable,
+    name: str,
+    limit: int = MAX_DOCUMENT,
+    head: bytes = b"",
+    line: int = 1,
+    offset: int = 0,
+    comments: bool = False,
 ) -> Iterator[LineBatch]:
-    """The lines of a file that are not blank, at most MANY at a time; a line without its end comes alone.
-    Bounded memory: raises DataError D2006 for an endless one, D2023 where more than `limit` bytes are blank.
+    """The lines of a file that are not blank, nor with `comments` begin with `#`, at most MANY at a time; a
+    line without its end comes alone. Bounded memory: raises DataError D2006 for an endless one, D2023 where
+    too many bytes are such lines.
     """
-    blank = 0
+    blank, most = 0, quiet_limit(limit)
+    said = _says if comments else bytes.strip
+    quiet = is_quiet if comments else bytes.isspace
     blocks = line_blocks(
         lambda size: read_some(file, size, name),
         _BLOCK,
@@ -87,12 +96,12 @@ def line_batches(
         lambda: too_large(f"{name}:{line}", limit),
     )
     for block in blocks:
-        if block.isspace():
+        if quiet(block):
             line += block.count(b"\n")
             offset += len(block)
             blank += len(block)
-            if blank > limit:
-                raise says_nothing(f"{name}:{line}", limit)
+            if blank > most:
+                raise says_nothing(f"{name}:{line}", most)
             continue
         blank = 0
         *parts, rest = block.split(b"\n")
@@ -100,8 +109,8 @@ def line_batches(
         ends = list(accumulate([len(part) + 1 for part in parts], initial=offset))
         line, offset = line + len(parts), ends.pop()
         ends = [*ends[1:], offset] if parts else []
-        if not all(map(bytes.strip, parts)):
-            kept = [i for i, part in enumerate(parts) if part.strip()]
+        if not all(map(said, parts)):
+            kept = [i for i, part in enumerate(parts) if said(part)]
             parts, numbers, ends = (
                 [parts[i] for i in kept],
                 [numbers[i] for i in kept],
@@ -110,15 +119,26 @@ def line_batches(
         for start in range(0, len(parts), MANY):
             some = slice(start, start + MANY)
             yield LineBatch(parts[some], numbers[some], ends[some])
-        if rest.strip():
+        if said(rest):
             yield LineBatch([rest], [line], [offset + len(rest)], complete=False)
 
 
+def _says(line: bytes) -> bool:
+    bare = line.strip()
+    return bare[:1] not in (b"", b"#")
+
+
 def raw_lines(
-    file: Readable, name: str, limit: int = MAX_DOCUMENT, head: bytes = b"", line: int = 1, offset: int = 0
+    file: Readable,
+    name: str,
+    limit: int = MAX_DOCUMENT,
+    head: bytes = b"",
+    line: int = 1,
+    offset: int = 0,
+    comments: bool = False,
 ) -> Iterator[list[Line]]:
     """As `line_batches`, each line by itself."""
-    return map(LineBatch.lines, line_batches(file, name, limit, head, line, offset))
+    return map(LineBatch.lines, line_batches(file, name, limit, head, line, offset, comments))
 
 
 @dataclass(slots=True)

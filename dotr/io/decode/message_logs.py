@@ -27,6 +27,7 @@ from dotr.io.decode.line_blocks import line_blocks
 from dotr.io.decode.ntriples import distinct_triples, quad_runs
 from dotr.io.decode.parse_choices import STRICT, ParseChoices
 from dotr.io.decode.parsing import Quad, parse_with_prefixes
+from dotr.io.decode.quiet_bytes import QuietBytes
 from dotr.io.message_parts import DELETE, INSERT, message_of
 from dotr.late import dataclass, regex
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple
@@ -84,7 +85,7 @@ def is_message_log(head: bytes) -> bool:
 def split_messages(
     file: Readable, name: str, limit: int = MAX_DOCUMENT, head: bytes = b"", line: int = 1, offset: int = 0
 ) -> Iterator[list[LoggedMessage]]:
-    """The messages of a log, some that are in hand at a time. Raises DataError D2006, D2015.
+    """The messages of a log, some that are in hand at a time. Raises DataError D2006, D2015, D2023.
 
     `line` and `offset` say where `head` stands; at 1 and 0 the version line is put aside.
     """
@@ -93,7 +94,9 @@ def split_messages(
     def too_long() -> DataError:
         return too_large(f"{name}:{splitter.line}", limit)
 
+    quiet = QuietBytes(name, limit)
     for block in line_blocks(lambda size: read_some(file, size, name), _BLOCK, head, limit, too_long):
+        quiet.take(block)
         yield from splitter.feed(decode(block, name))
         if splitter.size > limit:
             raise too_long()

@@ -16,6 +16,7 @@ from dotr.io.decode.line_blocks import Read, line_blocks
 from dotr.io.decode.ntriples import Run
 from dotr.io.decode.parse_choices import STRICT, ParseChoices
 from dotr.io.decode.parsing import Quad, parse_quads, parse_runs
+from dotr.io.decode.quiet_bytes import is_quiet
 from dotr.late import replace
 from dotr.rdf.terms import Term, Triple
 
@@ -59,7 +60,7 @@ def _line_blocks(
         return too_large(f"{name}:{line}", limit)
 
     for block in line_blocks(read, _BLOCK, b"", limit, too_long):
-        if not block.isspace():
+        if not is_quiet(block):
             yield _placed_runs(block, name, line, offset, forgiving, choices)
         line += block.count(b"\n")
         offset += len(block)

@@ -26,20 +26,19 @@ from dotr.io.decode.documents import (
     Readable,
     decode,
     read_some,
-    says_nothing,
     too_large,
 )
 from dotr.io.decode.parse_choices import STRICT, ParseChoices
 from dotr.io.decode.parsing import parse_runs, stream_runs
 from dotr.io.decode.quad_lines import PlacedRun, line_runs, parsed_line
-from dotr.late import dataclass, regex
+from dotr.io.decode.quiet_bytes import QuietBytes
+from dotr.late import dataclass
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple
 
 WHOLE = 4 * 1024 * 1024
 """Bytes up to which a document of quads is always grouped whole."""
 
 _CHUNK = 4096
-_NOTHING = regex(rb"(?:\s++|\#[^\n]*+)*+\Z")
 
 
 @dataclass(slots=True)
@@ -68,15 +67,14 @@ class QuadBlock:
 
 class JoinedQuads:
     """A reader of the bytes already taken from a file, then of the rest; counts, and stops at `limit`, or
-    where more than `quiet` bytes in a row are blanks and comments.
+    where too many bytes in a row say nothing for documents of at most `most`.
     """
 
-    def __init__(self, head: bytes, file: Readable, name: str, quiet: int) -> None:
+    def __init__(self, head: bytes, file: Readable, name: str, most: int) -> None:
         self._head, self._file, self._name = io.BytesIO(head), file, name
         self.limit: int | None = None
-        self._quiet = quiet
-        self._count = self._nothing = 0
-        self._in_comment = False
+        self._quiet = QuietBytes(name, most)
+        self._count = 0
 
     def read(self, size: int = -1) -> bytes:
         part = self._head.read(size)
@@ -85,18 +83,7 @@ class JoinedQuads:
         self._count += len(part)
         if self.limit is not None and self._count > self.limit:
             raise too_large(self._name, self.limit)
-        self._nothing = self._nothing + len(part) if self._says_nothing(part) else 0
-        if self._nothing > self._quiet:
-            raise says_nothing(self._name, self._quiet)
-        return part
-
-    def _says_nothing(self, part: bytes) -> bool:
-        """Whether the next part is blanks and comments; a comment may go on from one part to the next."""
-        start = (part.find(b"\n") + 1 or len(part)) if self._in_comment else 0
-        nothing = _NOTHING.match(part, start) is not None
-        last = part.rfind(b"\n") + 1
-        self._in_comment = nothing and (b"#" in part[last:] or (self._in_comment and not last))
-        return nothing
+        return self._quiet.take(part)
 
 
 def quad_blocks(

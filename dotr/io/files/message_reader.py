@@ -61,7 +61,9 @@ class MessageReader:
                     continue
                 for number, message in enumerate(messages):
                     item = self._message(message, format_, None if many is None else many[number])
-                    if item is not None:
+                    if item is None:
+                        tap.refused()
+                    else:
                         yield item
                     self.prefixes = carried.bookmark
         except DataError as error:

@@ -26,8 +26,8 @@ from dotr.io.decode.documents import (
     format_of,
     line_at,
     open_document,
+    read_bounded,
     read_some,
-    says_nothing,
     too_large,
     unknown_format,
     unreadable,
@@ -37,6 +37,7 @@ from dotr.io.decode.limits import no_memory
 from dotr.io.decode.message_logs import Carried, is_message_log
 from dotr.io.decode.parsing import parse_runs, parse_triples
 from dotr.io.decode.quads import QuadBlock, group_whole, refused_lines
+from dotr.io.decode.quiet_bytes import quiet_limit, says_nothing
 from dotr.io.decode.sniffing import SNIFF, guess, is_jelly, line_format
 from dotr.io.error_policy import ErrorPolicy, graphs_alone
 from dotr.io.files.message_reader import MessageReader
@@ -56,10 +57,11 @@ if TYPE_CHECKING:
     from dotr.io.files.table_reader import TableReader
     from dotr.io.tables.mapping import TableMapping
 
-_PART = 1 << 20
 DUMPS = (*QUAD_FORMATS, Format.TURTLE, Format.NTRIPLES, Format.RDFXML)
 _ONE_GRAPH = (Format.TURTLE, Format.NTRIPLES)
 _OWN_TIME = "the line's own time"
+_QUIET_ROW = 64
+"""Bytes beside its own that a header or prefix outside of a transaction of patches is counted for."""
 _tuple = tuple.__new__  # of a named tuple's parts: its own `__new__` is a Python function
 
 
@@ -247,8 +249,7 @@ class FileReader:
             return
         number = 0
         for item in items:
-            if type(item) is not Mark:  # documents that are refused may be a bomb, too
-                tap.settled()
+            tap.settled() if type(item) is not Mark else tap.refused()
             yield item
             if isinstance(item, Mark) and item.how == "whole":
                 return  # the rest of the file was refused
@@ -265,7 +266,7 @@ class FileReader:
         content = head
         blocks: list[QuadBlock] = []
         try:
-            content += self._rest(tap, len(head))
+            content += self._rest(tap, len(head), format_)
             if format_ in (Format.JSONLD, Format.TRIG):
                 runs = parse_runs(
                     decode(content, self.name), format_, self.name, self.options.base, self.options.choices
@@ -301,15 +302,12 @@ class FileReader:
             return self._refused(error, content, "whole", len(content), hashed)
         return self._graph(time, triples, 0, "whole", len(content), hashed)
 
-    def _rest(self, tap: Tap, taken: int) -> bytes:
-        limit = self.options.max_document
-        bounded = tap.fence > 0 or not self._regular
+    def _rest(self, tap: Tap, taken: int, format_: Format) -> bytes:
+        if tap.fence > 0 or not self._regular:
+            return read_bounded(tap, self.name, self.options.max_document, format_, taken)
         parts: list[bytes] = []
-        while part := read_some(tap, _PART if bounded else -1, self.name):
+        while part := read_some(tap, -1, self.name):
             parts.append(part)
-            taken += len(part)
-            if bounded and taken > limit:
-                raise too_large(self.name, limit)
         return b"".join(parts)
 
     def _quads(self, tap: Tap, head: bytes, format_: Format) -> Iterator[Item | GraphRun | Undecided]:
@@ -402,8 +400,7 @@ class FileReader:
                 lines = batch.lines()
                 for line, one in zip(lines, parser.parse(lines), strict=True):
                     item = self._timed(partial(self._json_line, line, one), line.end)
-                    if type(item) is TimedGraph:  # documents that are refused may be a bomb, too
-                        tap.settled()
+                    tap.settled() if type(item) is not Mark else tap.refused()
                     yield item
         except DataError as error:
             yield self._refused(error, b"", "whole", tap.count)
@@ -431,22 +428,29 @@ class FileReader:
         patches = Patches(self.name, self.options.base).resumed(self.bookmark.carried)
         self._prefixes = patches.bookmark
         end = heard = start
+        rows = 0
         limit = self.options.max_document
+        most = quiet_limit(limit)
         try:
-            for lines in raw_lines(tap, self.name, limit, head, self._line(start), start):
+            for lines in raw_lines(tap, self.name, limit, head, self._line(start), start, comments=True):
                 for line in lines:
                     try:
                         done = patches.take(line)
                     except DataError as error:
                         yield self._refused(error, line.content, "byte", line.end, patches.bookmark)
-                        heard = line.end
+                        heard, rows = line.end, 0
                         continue
                     if done is not None:
                         yield self._patch(done, patches)
-                        heard = line.end
-                    elif line.end - heard > limit:
-                        place = f"{self.name}:{line.number}"
-                        raise too_large(place, limit) if patches.open else says_nothing(place, limit)
+                        heard, rows = line.end, 0
+                    elif patches.open:
+                        if line.end - heard > limit:
+                            raise too_large(f"{self.name}:{line.number}", limit)
+                        rows = 0
+                    else:
+                        rows += 1
+                        if line.end - heard + rows * _QUIET_ROW > most:
+                            raise says_nothing(f"{self.name}:{line.number}", most)
                     end = line.end if not patches.open else end
         except DataError as error:
             yield self._refused(error, b"", "whole", tap.count)

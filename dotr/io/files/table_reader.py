@@ -20,9 +20,10 @@ from typing import Any, Protocol
 from dotr.core.parts import Part, all_triples
 from dotr.errors import DataError
 from dotr.events import Time
-from dotr.io.decode.documents import read_some, says_nothing, too_large
+from dotr.io.decode.documents import read_some, too_large
 from dotr.io.decode.json_lines import Line, raw_lines
 from dotr.io.decode.line_blocks import line_blocks
+from dotr.io.decode.quiet_bytes import quiet_limit, says_nothing
 from dotr.io.error_policy import ErrorPolicy
 from dotr.io.files.repeated_hours import Undecided, undecided
 from dotr.io.graphs import Bookmark, Item, Mark, SourceOptions, TimedGraph
@@ -126,6 +127,7 @@ class TableReader:
     def _rows(self, source: CsvRows, tap: CountingFile) -> Iterator[list[TableRow]]:
         """The rows of each block: of what a pipe gives at once."""
         limit = self.options.max_document
+        most = quiet_limit(limit)
         first, blank = tap.count == 0, 0
         blocks = line_blocks(
             lambda size: read_some(tap, size, self.name),
@@ -141,8 +143,8 @@ class TableReader:
             if self.options.growing and not block.endswith(b"\n"):
                 return
             blank = blank + len(block) if block.isspace() else 0
-            if blank > limit:
-                raise says_nothing(self.name, limit)
+            if blank > most:
+                raise says_nothing(self.name, most)
             yield list(source.feed(block))
         if not self.options.growing:
             yield list(source.finish())

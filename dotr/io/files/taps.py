@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from dotr.io.decode.raw_bytes import RawBytes
 
 
+_REFUSED = 1 << 10
+"""Bytes that a refused document, or a message that says nothing, is counted for beside its own."""
+
+
 class Tap:
     """Owns the count of bytes read from a file, and reads no further than `limit` (0: to the end).
 
@@ -40,6 +44,10 @@ class Tap:
     def settled(self) -> None:
         """A graph came of what was read."""
         self._settled = self.count
+
+    def refused(self) -> None:
+        """Nothing came of what was read, which costs more than its bytes say."""
+        self._settled -= _REFUSED
 
     def read(self, size: int = -1) -> bytes:
         content: bytes = self._some(size) if size > 0 and not self._limit else self._limited(size)

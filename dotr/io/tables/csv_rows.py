@@ -66,6 +66,10 @@ class CsvRows:
 
     def feed(self, block: bytes) -> Iterator[TableRow]:
         """The rows that end in a block of whole lines."""
+        if not self._open and not block.strip(b"\r\n"):
+            self._line += len(block.splitlines())
+            self._offset += len(block)
+            return
         lines = block.splitlines(keepends=True) if b"\r" in block else _lines(block)
         if not self._open and (rows := self._at_once(block, lines)) is not None:
             yield from rows
