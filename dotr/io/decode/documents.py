@@ -105,7 +105,13 @@ def open_document(path: str, content: bytes | None = None) -> IO[bytes]:
         head = plain.getbuffer()[:HEAD] if isinstance(plain, io.BytesIO) else plain.peek(HEAD)[:HEAD]
         content_of = unpacked(plain, bytes(head), path)
         file: Any = plain if content_of is None else content_of  # it reads, seeks, closes
-        return jelly.JellyText(file, path) if format_of(path) is Format.JELLY else file  # type: ignore[return-value]  # so does this
+        if format_of(path) is not Format.JELLY:
+            return file  # type: ignore[no-any-return]  # so does what follows
+        try:
+            return jelly.JellyText(file, path)  # type: ignore[return-value]
+        except BaseException:
+            file.close()
+            raise
     except OSError as error:
         raise unreadable(path, error) from None
 

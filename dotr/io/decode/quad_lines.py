@@ -16,11 +16,12 @@ from dotr.io.decode.line_blocks import Read, line_blocks
 from dotr.io.decode.ntriples import Run
 from dotr.io.decode.parse_choices import STRICT, ParseChoices
 from dotr.io.decode.parsing import Quad, parse_quads, parse_runs
-from dotr.io.decode.quiet_bytes import is_quiet
+from dotr.io.decode.quiet_bytes import is_quiet, says_nothing
 from dotr.late import replace
 from dotr.rdf.terms import Term, Triple
 
 _BLOCK = 1 << 18
+_MOST_LOST = 1 << 16
 
 Placed: TypeAlias = tuple[Quad, int, int]
 """A quad, its line (0 unknown), and the number of bytes up to the end of that line.
@@ -42,9 +43,21 @@ def line_runs(
 ) -> Iterator[PlacedRun]:
     """N-Quads, one quad a line, with places. Quads before an error come out before it is raised.
 
-    Raises DataError D2006 for a line of more than `limit` bytes.
+    Raises DataError D2006 for a line of more than `limit` bytes, D2023 where too many cannot be read.
     """
-    return chain.from_iterable(_line_blocks(read, name, line, offset, forgiving, limit, choices))
+    runs = chain.from_iterable(_line_blocks(read, name, line, offset, forgiving, limit, choices))
+    return _some_readable(runs, name) if forgiving else runs
+
+
+def _some_readable(runs: Iterator[PlacedRun], name: str) -> Iterator[PlacedRun]:
+    """Runs among which not too many lines in a row are unreadable: these are held until a graph comes."""
+    lost = 0
+    for run in runs:
+        lost = 0 if run[1][0][1] else lost + 1
+        if lost > _MOST_LOST:
+            hint = "check how the file is written"
+            raise says_nothing(f"{name}:{run[2]}", _MOST_LOST, "lines that cannot be read", hint)
+        yield run
 
 
 def _line_blocks(

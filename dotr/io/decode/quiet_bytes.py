@@ -17,6 +17,7 @@ from dotr.late import regex
 
 _LEAST = 16 << 20
 _BLANK_LINES = regex(rb"(?:\s++|\#[^\n]*+)*+\Z")
+_BLANK_TEXT = regex(rb"(?:[\s{}]++|\#[^\n]*+)*+\Z")
 _BLANK_XML = regex(rb"(?:\s++|<!--(?:[^-]++|-(?!->))*+(?:-->|\Z))*+\Z")
 _BRACKETS = b" \t\r\n[]{},"
 
@@ -71,7 +72,7 @@ class QuietBytes:
 
     def _lines(self, part: bytes) -> bool:
         start = (part.find(b"\n") + 1 or len(part)) if self._open else 0
-        nothing = _BLANK_LINES.match(part, start) is not None
+        nothing = _BLANK_TEXT.match(part, start) is not None
         last = part.rfind(b"\n") + 1
         begun = b"#" in part[last:] if nothing else last and part[last:].lstrip()[:1] == b"#"
         self._open = bool(begun) or (nothing and self._open and not last)
@@ -87,7 +88,7 @@ class QuietBytes:
                 return False
             self._begun = part[cut:]
         elif part.rfind(b"<!--") > part.rfind(b"-->"):
-            self._begun = b"<!--" + part[-2:].replace(b"!", b"")
+            self._begun = b"<!-- " + part[-2:]
         return True
 
     def _json(self, part: bytes) -> bool:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dotr.io.decode.raw_bytes import RawBytes
 
 
-_REFUSED = 1 << 10
+_REFUSED = 1 << 12
 """Bytes that a refused document, or a message that says nothing, is counted for beside its own."""
 
 
