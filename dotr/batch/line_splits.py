@@ -84,6 +84,8 @@ def table_cuts(path: str, size: int, piece: int, mapping: TableMapping) -> Cuts:
         return Cuts()
     if form in ("parquet", "arrow"):
         return Cuts(why="tables of Parquet and Arrow are not cut")
+    if form == "json" or mapping.rows is not None:
+        return Cuts(why="documents of JSON, and lines of several rows, are not cut")
     if is_packed(path):
         return Cuts(why=COMPRESSED)
     try:
@@ -98,7 +100,7 @@ def table_cuts(path: str, size: int, piece: int, mapping: TableMapping) -> Cuts:
 
 def table_header(path: str, mapping: TableMapping) -> str:
     """What a bookmark after the header of a CSV file carries: its columns. "" if not needed."""
-    if mapping.columns or mapping.format_of(path) == "jsonl":
+    if mapping.columns or mapping.format_of(path) in ("jsonl", "json"):
         return ""
     rows = CsvRows(_dialect(path, mapping))
     with open(path, "rb") as file:

@@ -48,6 +48,7 @@ from dotr.errors import DataError, Diagnostic, UsageError
 from dotr.events import Clock
 from dotr.io.error_policy import ErrorPolicy
 from dotr.io.files.background_documents import read_background
+from dotr.io.files.first_rows import columns_missing
 from dotr.io.files.reader import FileReader
 from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.files.sources import SourceOptions
@@ -187,6 +188,8 @@ def command(
                 for line in (*describe(program, plan), *_read_whole(log)):
                     render.note(line)
             render.say_all(warnings(program, plan))
+            if options.mappings:
+                render.say_all(columns_missing(_here(places), options))
             treatment = Treatment(verify, not dead.fails)
             request = Request(deployment, log, By(by), slice_, format_, treatment, max_jump)
             style = SummaryStyle(os.path.basename(rules), quiet, verbose, summary_ == "json")

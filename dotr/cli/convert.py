@@ -81,6 +81,7 @@ def command(
                 count, what = _to_file(reader, output, overwrite, progress), output
         finally:
             progress.clear()
+    render.say_all(list(reader.extractor.columns_missing.values()))
     if not quiet:
         parts = [f"{render.counted(count, 'graph')} to {what}"]
         if reader.extractor.rungs:

@@ -273,7 +273,7 @@ def command(
                     feed.run(files_read, keep_open)
             finally:
                 progress.clear()
-                render.say_all(feed.late_by_an_end())
+                render.say_all([*feed.columns_missing.values(), *feed.late_by_an_end()])
                 if summary_ == "json":
                     render.json_line(summary_as_json(feed, progress.seconds))
                 elif not quiet:

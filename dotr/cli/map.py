@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import click
 
@@ -34,7 +34,7 @@ _PREFIX = re.compile(r"^\s*@?prefix\s+([\w.-]*):\s*<([^<>\s]*)>", re.IGNORECASE 
 
 @click.group(short_help="Mappings: what makes graphs of the rows of a table.")
 def command() -> None:
-    """Mappings make graphs of the rows of tables: CSV, TSV, JSON lines of plain objects, Parquet, Arrow.
+    """Mappings make graphs of the rows of tables: CSV, TSV, JSON and JSON lines, Parquet, Arrow.
 
     `new` proposes one for a table, `check` shows what one makes of it; `--map FILE` of run, feed, batch and
     convert reads tables through it. See dotr help data.
@@ -49,7 +49,7 @@ def command() -> None:
 def new(table: str, zone_: str) -> None:
     """Print a mapping for TABLE, from a sample of its rows. Read it before you use it."""
     found = sample(table, SAMPLE)
-    click.echo(propose(found.columns, found.rows, found.settings, zone_), nl=False)
+    click.echo(propose(found.columns, found.rows, found.settings, zone_, found.arrays), nl=False)
 
 
 @command.command("check", short_help="Show what a mapping makes of the first rows of a table.")
@@ -92,7 +92,8 @@ def check(
     notation = TermFormatter(dict(_PREFIX.findall(text)))
     refused: Counter[str] = Counter()
     graphs = triples = 0
-    for item in FileReader(table, options, extractor, ErrorPolicy(fail=False)).items():
+    items = FileReader(table, options, extractor, ErrorPolicy(fail=False)).items()
+    for item in items:
         if isinstance(item, TimedGraph):
             graphs += 1
             triples += len(all_triples(item.triples))
@@ -106,6 +107,9 @@ def check(
                 render.errors(item.error)
         if graphs + refused.total() >= most:
             break
+    if isinstance(items, Generator):
+        items.close()  # of what was read, too, columns are missing
+    render.say_all(list(extractor.columns_missing.values()))
     counts = "".join(f", {count:,} refused for {code}" for code, count in sorted(refused.items()))
     render.note(f"{render.counted(graphs, 'row')} as graphs of {render.counted(triples, 'triple')}{counts}")
     return 3 if refused else 0 if graphs else 1

@@ -303,6 +303,7 @@ class Replay:
                 render.note(f"what was emitted so far is in {sink.output.part}")
             raise
         progress.clear()
+        render.say_all(list(self.sources.extractor.columns_missing.values()))
         if style.json:
             self._report_json(progress.seconds)
         elif not style.quiet:

@@ -373,6 +373,8 @@ class TimestampExtractor:
     and that are no stamps; "said <p>": those of a predicate, of the first few. Beside these, what
     reading changed, by the words of time_reading.py.
     """
+    columns_missing: dict[str, Diagnostic] = field(default_factory=dict)
+    """Warnings about columns of mappings that no row of a table had, by their messages."""
     zone: str = ""
     """The zone of dateTimes that say none; "" refuses them."""
     reading: TimeReading = EXACT

@@ -94,6 +94,7 @@ class Feed:
     totals: FeedTotals = field(default_factory=FeedTotals, init=False)
     rungs: dict[str, int] = field(default_factory=dict, init=False)
     beside: dict[str, int] = field(default_factory=dict, init=False)
+    columns_missing: dict[str, Diagnostic] = field(default_factory=dict, init=False)
     lineage: Lineage = field(init=False)
     saving: bool = field(default=False, init=False)
     """Whether a commit is on its way: whoever stops the feed by force waits for it."""
@@ -178,6 +179,7 @@ class Feed:
     def _begin(self, source: GraphSource) -> None:
         self._sources.append(source)
         source.extractor.rungs, source.extractor.beside = self.rungs, self.beside
+        source.extractor.columns_missing = self.columns_missing
 
     def _consume(self, source: GraphSource) -> None:
         """Everything that a source has now."""

@@ -294,3 +294,87 @@ def test_no_page_names_an_option_that_no_verb_has(dotr: Dotr) -> None:
     assert "--input-format" not in dotr("help", "sources").out
     assert "insert" in (said := dotr("help", "jsonl").out)
     assert "delete" in said
+
+
+TYPO = "# time: t\n[] <http://example.org/celsius> {temp}; <urn:id> {room} .\n"
+
+
+def test_a_column_that_no_row_has_is_named_by_every_verb(dotr: Dotr) -> None:
+    Path("t.map").write_text(TYPO)
+    Path("t.jsonl").write_text('{"t": 1, "tmep": 31, "room": "a"}\n{"t": 2, "tmep": 32}\n')
+    sources = ["t.jsonl", "--map", "t.map"]
+    assert dotr("deploy", "hot.dotr").code == 0
+    for command in (
+        ["map", "check", "t.map", "t.jsonl"],
+        ["map", "check", "t.map", "t.jsonl", "--of", "1"],
+        ["run", "hot.dotr", *sources],
+        ["feed", *sources],
+        ["convert", *sources, "-o", "out.nq"],
+        ["batch", "hot.dotr", *sources, "--out", "out", "--engine", "local"],
+    ):
+        ran = dotr(*command)
+        assert ran.code == 0, ran.err
+        assert "warning[D2409]" in ran.err, command
+        assert "did you mean `tmep`?" in ran.err
+        assert ran.err.count("D2409") == 1
+
+
+def test_a_document_of_json_is_a_table_and_a_batch_reads_it(dotr: Dotr) -> None:
+    rows = [{"seen": f"0{day}/07/2026 12:00", "room": f"r{day}", "temp": 20 + 5 * day} for day in range(1, 6)]
+    Path("r.json").write_text(json.dumps(rows, indent=1))
+    Path("d.json").write_text(json.dumps({"page": 1, "data": {"records": rows}}))
+    Path("l.jsonl").write_text(json.dumps({"data": rows[:2]}) + "\n" + json.dumps({"data": rows[2:]}) + "\n")
+    expected = [f"2026-07-0{day}T10:00:00Z" for day in (3, 4, 5)]
+    for name, way in (
+        ("r.json", ""),
+        ("r.json", "$[*]"),
+        ("d.json", "$.data.records[*]"),
+        ("l.jsonl", "$.data[*]"),
+    ):
+        Path("j.map").write_text(MAPPING.replace("# time", f"# rows: {way}\n# time" if way else "# time"))
+        assert times(dotr("run", "hot.dotr", name, "--map", "j.map").out) == expected
+        ran = dotr(
+            "batch", "hot.dotr", name, "--map", "j.map", "--out", "out", "--engine", "local", "--overwrite"
+        )
+        assert ran.code == 0, ran.err
+        found = "".join(part.read_text() for part in sorted(Path("out").glob("part-*")))
+        assert times(found) == expected
+    proposed = dotr("map", "new", "d.json").out
+    assert "# rows: $.data.records[*]" in proposed
+
+
+def test_rows_of_a_growing_file_of_lines_are_fed_once(dotr: Dotr) -> None:
+    Path("j.map").write_text(MAPPING.replace("# time", "# rows: $.rows[*]\n# time"))
+    lines = [
+        json.dumps({"rows": [{"seen": f"0{n}/07/2026 {h}:00", "room": "r", "temp": 40} for h in (10, 11)]})
+        + "\n"
+        for n in (1, 2)
+    ]
+    assert dotr("deploy", "hot.dotr").code == 0
+    Path("g.jsonl").write_text(lines[0])
+    assert len(times(dotr("feed", "g.jsonl", "--map", "j.map").out)) == 2
+    assert times(dotr("feed", "g.jsonl", "--map", "j.map").out) == []
+    Path("g.jsonl").write_text("".join(lines))
+    assert times(dotr("feed", "g.jsonl", "--map", "j.map").out) == [
+        "2026-07-02T08:00:00Z",
+        "2026-07-02T09:00:00Z",
+    ]
+
+
+def test_a_document_larger_than_one_may_be_is_refused_by_its_size(dotr: Dotr) -> None:
+    Path("r.json").write_text(json.dumps([{"seen": "x" * 100}] * 100))
+    ran = dotr("run", "hot.dotr", "r.json", "--map", "r.map", "--max-document", "1k")
+    assert ran.code == 3
+    assert "D2006" in ran.err
+
+
+def test_lines_in_a_document_say_how_they_are_read(dotr: Dotr) -> None:
+    Path("r.json").write_text('{"seen": 1}\n{"seen": 2}\n')
+    assert "# format: jsonl" in dotr("run", "hot.dotr", "r.json", "--map", "r.map").err
+
+
+def test_a_format_of_time_with_a_part_twice_is_a_wrong_mapping(dotr: Dotr) -> None:
+    for form in ("%d/%d", "%d/%d/%Y", "%Y%", "%"):
+        Path("r.map").write_text(MAPPING.replace("%d/%m/%Y %H:%M", form))
+        ran = dotr("run", "hot.dotr", "r.csv", "--map", "r.map", "--on-error", "skip")
+        assert (ran.code, "D2401" in ran.err) == (3, True), ran.err

@@ -11,25 +11,8 @@ from dotr.errors import DataError, DotrError
 from dotr.events import Message
 from dotr.io.message_parts import message_of
 from dotr.io.python_arguments import checked_budget, duration, time_of
-from dotr.io.tables.cells import CellError
-from dotr.io.tables.json_rows import row_of
 
 TRIPLE = ("<urn:a>", "<urn:p>", "<urn:b>")
-
-
-def test_numbers_are_as_written_and_a_dot_goes_into_an_object() -> None:
-    line = '{"n": 1.50, "t": true, "f": false, "z": null, "at": {"lat": -1e2}, "a.b": "own", "a": {"b": 2}}'
-    wanted = ["n", "t", "f", "z", "missing", "at.lat", "a.b", "n.b"]
-    assert row_of(line, wanted) == ["1.50", "true", "false", None, None, "-1e2", "own", None]
-
-
-@pytest.mark.parametrize(
-    ("line", "column"), [("[1]", "a"), ("{", "a"), ('{"a": [1]}', "a"), ('{"a": {"b": 1}}', "a")]
-)
-def test_what_is_not_one_value_is_refused(line: str, column: str) -> None:
-    with pytest.raises(CellError) as error:
-        row_of(line, [column])
-    assert error.value.code == "D2408"
 
 
 def test_a_graph_alone_is_not_a_message_and_nothing_is_refused() -> None:

@@ -14,13 +14,13 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import partial
-from itertools import islice
+from itertools import chain, count, islice, repeat
 from typing import Any, Protocol
 
 from dotr.core.parts import Part, all_triples
 from dotr.errors import DataError
 from dotr.events import Time
-from dotr.io.decode.documents import read_some, too_large
+from dotr.io.decode.documents import Format, read_bounded, read_some, too_large
 from dotr.io.decode.json_lines import Line, raw_lines
 from dotr.io.decode.line_blocks import line_blocks
 from dotr.io.decode.quiet_bytes import quiet_limit, says_nothing
@@ -31,7 +31,7 @@ from dotr.io.tables.arrow_files import open_columns
 from dotr.io.tables.cells import CellError, RepeatedCellError
 from dotr.io.tables.compiled_mapping import CompiledMapping, Row, cell_error, cells_used, compile_mapping
 from dotr.io.tables.csv_rows import CsvRows, Dialect, TableRow, header_text, ragged
-from dotr.io.tables.json_rows import row_of
+from dotr.io.tables.json_rows import JsonRow, JsonRows, value_of
 from dotr.io.tables.mapping import TableMapping
 from dotr.io.time_reading import TimeReading
 from dotr.io.timestamps import TimestampExtractor, UndecidedTimeError
@@ -53,6 +53,8 @@ class CountingFile(Protocol):
     def read(self, size: int = -1, /) -> bytes: ...
 
     def settled(self) -> None: ...
+
+    def refused(self) -> None: ...
 
 
 @dataclass(slots=True)
@@ -78,6 +80,9 @@ class TableReader:
         form = self.mapping.format_of(self.name)
         left = [tap.count]
         try:
+            if form == "json" or self.mapping.rows is not None:
+                yield from self._counted(tap, form)
+                return
             rows = self._json(tap, line, left) if form == "jsonl" else self._csv(tap, line, left)
             yield from rows
         except DataError as error:
@@ -104,7 +109,7 @@ class TableReader:
                 filled = (_of_width(row, width) for row in rows if row.cells)
                 for item in self._together(filled, "byte", compiled):
                     yield item
-                    tap.settled()
+                    tap.settled() if type(item) is not Mark else tap.refused()
                     left[0] = item.end
             left[0] = source.offset
 
@@ -151,26 +156,76 @@ class TableReader:
 
     def _json(self, tap: CountingFile, line: int, left: list[int]) -> Iterator[Item | Undecided]:
         columns = list(cells_used(self.mapping))
+        compiled, found = self._compiled(columns), JsonRows(columns, None, self.mapping.name)
+        try:
+            for lines in raw_lines(tap, self.name, self.options.max_document, b"", line, tap.count):
+                if self.options.growing and not lines[-1].complete:
+                    return
+                rows = (
+                    TableRow(next(self._json_rows(one.content, found)), one.content, one.number, one.end)
+                    for one in lines
+                )
+                for item in self._together(rows, "byte", compiled):
+                    yield item
+                    tap.settled() if type(item) is not Mark else tap.refused()
+                    left[0] = item.end
+        finally:
+            self._note_missing(found)
+
+    def _json_rows(self, content: bytes, found: JsonRows, what: str = "line") -> Iterator[JsonRow]:
+        """The rows of a line or document."""
+        try:
+            text = content.decode(self.mapping.encoding).removeprefix("\ufeff")
+            value = value_of(text, what)
+        except CellError as error:
+            yield error
+        except UnicodeDecodeError as error:
+            byte = content[error.start]
+            yield CellError(f"this {what} is not {self.mapping.encoding}: byte 0x{byte:02X}", "", "D2405")
+        else:
+            yield from found.of(value, what)
+
+    def _note_missing(self, found: JsonRows) -> None:
+        for finding in found.missing(self.name):
+            self.extractor.columns_missing.setdefault(finding.message, finding)
+
+    def _counted(self, tap: CountingFile, form: str) -> Iterator[Item | Undecided]:
+        """The rows of a document of JSON, or of lines that have any number of them: these are counted."""
+        columns = list(cells_used(self.mapping))
+        number = skip = self.bookmark.end if self.bookmark.how == "graph" else 0
+        ends = count(1)
         compiled = self._compiled(columns)
-        for lines in raw_lines(tap, self.name, self.options.max_document, b"", line, tap.count):
+        found = JsonRows(columns, self.mapping.rows, self.mapping.name)
+        try:
+            for lines in self._texts(tap, form):
+                made = chain.from_iterable(map(self._placed_rows, lines, repeat(found), repeat(form)))
+                rows = (row._replace(end=end) for row, end in zip(made, ends, strict=False))
+                for item in self._together((row for row in rows if row.end > skip), "graph", compiled):
+                    yield item
+                    number = item.end
+                    tap.settled() if type(item) is not Mark else tap.refused()
+        finally:
+            self._note_missing(found)
+        yield Mark(self._last, self.name, "graph", number, size=tap.count)
+
+    def _texts(self, tap: CountingFile, form: str) -> Iterator[list[Line]]:
+        limit = self.options.max_document
+        if form == "json":
+            content = read_bounded(tap, self.name, limit, Format.JSONLD)
+            yield [Line(content, 1, len(content))]
+            return
+        for lines in raw_lines(tap, self.name, limit):
             if self.options.growing and not lines[-1].complete:
                 return
-            rows = (
-                TableRow(self._json_cells(one, columns), one.content, one.number, one.end) for one in lines
-            )
-            for item in self._together(rows, "byte", compiled):
-                yield item
-                tap.settled()
-                left[0] = item.end
+            yield lines
 
-    def _json_cells(self, line: Line, columns: Sequence[str]) -> Row | CellError:
-        try:
-            return row_of(line.content.decode(self.mapping.encoding).removeprefix("\ufeff"), columns)
-        except CellError as error:
-            return error
-        except UnicodeDecodeError as error:
-            byte = line.content[error.start]
-            return CellError(f"this line is not {self.mapping.encoding}: byte 0x{byte:02X}", "", "D2405")
+    def _placed_rows(self, line: Line, found: JsonRows, form: str) -> Iterator[TableRow]:
+        """Rows with their lines; of a document with their numbers in it."""
+        whole = form == "json"
+        rows = self._json_rows(line.content, found, "document" if whole else "line")
+        for number, row in enumerate(rows, 1):
+            content = b"" if not isinstance(row, CellError) or whole else line.content
+            yield TableRow(row, content, number if whole else line.number, 0)
 
     # ------------------------------------------------------------------ Arrow
 
@@ -194,7 +249,8 @@ class TableReader:
         from dotr.io.tables.arrow_rows import columns_of, rows  # noqa: PLC0415  # start-up: Arrow takes 0.3 s
 
         skip = self.bookmark.end if self.bookmark.how == "graph" else 0
-        number = 0
+        number = refused = 0
+        most = self.options.max_document >> 12
         self._compiled(columns_of(schema))  # says what is not there
         used = list(cells_used(self.mapping))
         compiled = self._compiled(used)
@@ -204,6 +260,9 @@ class TableReader:
         for item in self._together(left, "graph", compiled):
             yield item
             number = item.end
+            refused = 0 if type(item) is not Mark else refused + 1
+            if refused > most:  # a few bytes of Parquet can be any number of rows
+                raise says_nothing(self.name, most, "rows that are refused")
         yield Mark(self._last, self.name, "graph", number, size=self._size())
 
     def _size(self) -> int:

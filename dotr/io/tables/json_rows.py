@@ -1,68 +1,245 @@
-"""Rows of JSON lines of plain objects: numbers as they are written, `a.b` for what is nested.
+"""Rows of JSON: lines of plain objects, documents, and what `# rows:` says that the rows of each are.
 
-Place:   files/table_reader.py.
-Bad input: D2408 a line that is not an object, and a value that is an array or object where a cell is wanted.
+Place:   files/table_reader.py and samples.py.
+Method:  numbers stay as they are written; a cell is found by its path (json_paths.py). Columns that no row
+         had are known when all rows were read: a name that is mistyped would otherwise drop its triples from
+         every row without a word, since what is missing in JSON is not written.
+Bad input: D2408 what is not JSON or not an object, and a value that is an array or object where a cell is
+           wanted · D2409, a warning, a column that no row has · D2401 `[*]` in a cell of another array.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
 
+from dotr.errors import Diagnostic, Severity
 from dotr.io.tables.cells import CellError, excerpt
+from dotr.io.tables.graph_template import wrong
+from dotr.io.tables.json_paths import ABSENT, EVERY, Step, steps_of, walk
+from dotr.lang.grammar.base import nearest
 
 _VALUES = {True: "true", False: "false", None: None}
-
-
 _DECODER = json.JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
+_SAMPLED = 20
+"""Rows whose columns are what a mistyped one may have meant."""
+
+DEEPEST = 50
+"""Levels of objects in which columns are looked for."""
+
+JsonRow: TypeAlias = list[str | None] | CellError
 
 
-def row_of(text: str, columns: Sequence[str]) -> list[str | None]:
-    """The values of some keys in one line. Raises CellError."""
-    value = object_of(text)
-    return [cell_of(value, column) for column in columns]
+def value_of(text: str, what: str = "line") -> Any:
+    """The value that a line or document is, its numbers as texts. Raises CellError."""
+    try:
+        return _DECODER.decode(text)
+    except ValueError as error:
+        hint = str(error)
+        if what == "document" and "Extra data" in hint:
+            hint = f"{hint}; if every line is an object: # format: jsonl"
+        raise CellError(f"this {what} is not JSON", hint, "D2408") from None
+    except RecursionError:
+        raise CellError(f"this {what} is nested too deep", "", "D2408") from None
 
 
 def object_of(text: str) -> dict[str, Any]:
     """The object that a line is. Raises CellError."""
-    try:
-        value = _DECODER.decode(text)
-    except ValueError as error:
-        raise CellError("this line is not JSON", str(error), "D2408") from None
-    except RecursionError:
-        raise CellError("this line is nested too deep", "", "D2408") from None
+    value = value_of(text)
     if not isinstance(value, dict):
-        raise CellError("this line is not an object", 'write {"time": 12, "temperature": 21.5}', "D2408")
+        raise _no_object("line")
     return value
 
 
-def cell_of(row: dict[str, Any], column: str) -> str | None:
-    """The value of a key, or of a path `a.b`; None where it is missing. Raises CellError."""
-    value: Any = row
-    if column in row:
-        value = row[column]
-    else:
-        for key in column.split("."):
-            value = value.get(key) if isinstance(value, dict) else None
+def _no_object(what: str) -> CellError:
+    hint = 'write {"time": 12, "temperature": 21.5}; # rows: $[*] takes the elements of an array as rows'
+    return CellError(f"this {what} is not an object", hint, "D2408")
+
+
+def _text(value: Any, column: str) -> str | None:
     if isinstance(value, str):
         return value
     if value is None or isinstance(value, bool):
         return _VALUES[value]
-    kind = "an array" if isinstance(value, list) else "an object"
-    hint = "name what is in it: {a.b}" if isinstance(value, dict) else "a cell is one value"
-    error = CellError(f"`{excerpt(json.dumps(value))}` is {kind}", hint, "D2408")
+    if value is ABSENT:
+        return None
+    if isinstance(value, list):
+        kind, hint = "an array", f"name one of it: {{{column}.0}}; or make rows of it: # rows: $.{column}[*]"
+    else:
+        kind, hint = "an object", "name what is in it: {a.b}"
+    error = CellError(f"`{column}` is {kind}: {_shown(value)}", hint, "D2408")
     error.column = column
     raise error
 
 
-def columns_of(rows: Iterable[dict[str, Any]], prefix: str = "") -> list[str]:
-    """The keys of objects, nested ones as paths, in the order in which they come."""
+def _shown(value: Any) -> str:
+    try:
+        return excerpt(json.dumps(value, ensure_ascii=False))
+    except RecursionError:
+        return "nested deep"
+
+
+def cell_of(row: dict[str, Any], column: str) -> str | None:
+    """The value of a key, or at a path; None where it is missing. Raises CellError."""
+    return _text(row[column] if column in row else walk(row, steps_of(column)), column)
+
+
+class JsonRows:
+    """Owns how values of JSON become rows of some columns, and which of these no row had yet.
+
+    `rows`: the steps behind `$` to the rows of a value; None: a value is a row, and so is each element of a
+    document that is an array. Raises DataError D2401.
+    """
+
+    def __init__(self, columns: Sequence[str], rows: Sequence[Step] | None, mapping: str) -> None:
+        self._columns, self._rows, self._mapping = columns, rows, mapping
+        self._places = [self._place(column) for column in columns]
+        self._named = any(place[0] < 0 for place in self._places)
+        self.count = 0
+        self._unseen = dict.fromkeys(range(len(columns)))
+        self._sample: list[dict[str, Any]] = []
+
+    def _place(self, column: str) -> tuple[int, str, tuple[Step, ...]]:
+        """(-1 and the name and steps in a row, or which of the values around it and the steps from there)."""
+        steps = steps_of(column)
+        if steps[0] != "$":
+            if EVERY in steps:
+                hint = "a cell is one value; # rows: $.records[*] makes a row of every element"
+                raise wrong(f"`{column}` has [*]", self._mapping, hint)
+            return -1, column, steps
+        inner = steps[1:]
+        depth = inner.count(EVERY)
+        last = len(inner) - inner[::-1].index(EVERY) if depth else 0
+        if inner[:last] != tuple((self._rows or ())[:last]):
+            hint = "[*] in a cell is the element that the row is of: begin as # rows: does"
+            raise wrong(f"`{column}` is not on the way to a row", self._mapping, hint)
+        return depth, column, inner[last:]
+
+    def of(self, value: Any, what: str = "line") -> Iterator[JsonRow]:
+        """The rows of a value, those in error as what is wrong with them."""
+        way = self._rows
+        if way is None and what == "document" and isinstance(value, list):
+            way = (EVERY,)
+        if way is None:
+            if isinstance(value, dict):
+                yield self._row((value,))
+            else:
+                yield _no_object(what)
+            return
+        try:
+            for around in _expanded(value, way, (value,), "$"):
+                if self._named and not isinstance(around[-1], dict):
+                    yield _no_object("row")
+                else:
+                    yield self._row(around)
+        except CellError as error:
+            yield error
+
+    def _row(self, around: tuple[Any, ...]) -> JsonRow:
+        row = around[-1]
+        self.count += 1
+        values = [
+            walk(around[depth], steps) if depth >= 0 else row[name] if name in row else walk(row, steps)
+            for depth, name, steps in self._places
+        ]
+        if self._unseen:
+            self._look(values, row)
+        try:
+            return [_text(value, name) for value, name in zip(values, self._columns, strict=True)]
+        except CellError as error:
+            return error
+
+    def _look(self, values: Sequence[Any], row: Any) -> None:
+        for number in [n for n in self._unseen if values[n] is not ABSENT]:
+            del self._unseen[number]
+        if len(self._sample) < _SAMPLED and isinstance(row, dict):
+            self._sample.append(row)
+
+    def missing(self, place: str) -> Iterator[Diagnostic]:
+        """A warning for every column that no row had, if there was a row."""
+        if not self.count or not self._unseen:
+            return
+        known = columns_of(self._sample)
+        for number in self._unseen:
+            column = self._columns[number]
+            head = column.split(".")[0].split("[")[0]
+            others = [one for one in known if one.startswith((f"{head}.", f"{head}["))]
+            hint = nearest(column, known) or (f"write {{{others[0]}}}" if others else "")
+            yield Diagnostic(
+                "D2409",
+                f"no row has `{column}`, which `{self._mapping}` uses",
+                place=place,
+                label=", ".join(map(excerpt, known[:20])),
+                hint=hint or "a column that only some other tables have can stay",
+                severity=Severity.WARNING,
+            )
+
+
+def _expanded(
+    value: Any, steps: Sequence[Step], around: tuple[Any, ...], path: str
+) -> Iterator[tuple[Any, ...]]:
+    """Of every row: the document, and the element of each `[*]`, the row being the last."""
+    if EVERY not in steps:
+        found = walk(value, steps)
+        if found is not ABSENT and found is not None:
+            yield (*around, found) if steps else around
+        return
+    at = steps.index(EVERY)
+    inner = walk(value, steps[:at])
+    if inner is ABSENT or inner is None:
+        return
+    if not isinstance(inner, list):
+        keys = "".join(f".{step}" for step in steps[:at])
+        raise CellError(f"`{path}{keys}` is not an array", "# rows: $ is the document itself", "D2408")
+    for element in inner:
+        yield from _expanded(element, steps[at + 1 :], (*around, element), f"{path}[*]")
+
+
+def columns_of(rows: Iterable[Any], prefix: str = "") -> list[str]:
+    """The columns of objects in the order in which they come: nested ones as paths, lists of keys and values
+    by their keys.
+    """
     found: dict[str, None] = {}
     for row in rows:
         for key, value in row.items():
-            if isinstance(value, dict) and value:
+            if isinstance(value, dict) and value and prefix.count(".") < DEEPEST:
                 found.update(dict.fromkeys(columns_of([value], f"{prefix}{key}.")))
-            elif not isinstance(value, list):
+            elif isinstance(value, list):
+                found.update(dict.fromkeys(_of_pairs(value, f"{prefix}{key}")))
+            else:
+                found[f"{prefix}{key}"] = None
+    return list(found)
+
+
+def named(values: list[Any]) -> bool:
+    """Whether a list has objects that name themselves, of which columns are made."""
+    return next(_of_pairs(values[:1], ""), None) is not None
+
+
+def _of_pairs(values: list[Any], name: str) -> Iterator[str]:
+    """The columns of a list of objects that name themselves: `key` or `name` beside what it is."""
+    for one in values:
+        said = next((k for k in ("key", "name") if isinstance(one, dict) and isinstance(one.get(k), str)), "")
+        if not said or "value" not in one:
+            return
+        word = one[said]
+        word = json.dumps(word, ensure_ascii=False) if _is_quoted(word) else word
+        yield from columns_of([{"value": one["value"]}], f"{name}[{said}={word}].")
+
+
+def _is_quoted(word: str) -> bool:
+    """Whether a value is written in quotes behind `=`."""
+    return not word or any(char in word for char in '[]"=\\') or word != word.strip()
+
+
+def arrays_of(rows: Iterable[Any], prefix: str = "") -> list[str]:
+    """The arrays that `columns_of` leaves out."""
+    found: dict[str, None] = {}
+    for row in rows:
+        for key, value in row.items():
+            if isinstance(value, dict) and prefix.count(".") < DEEPEST:
+                found.update(dict.fromkeys(arrays_of([value], f"{prefix}{key}.")))
+            elif isinstance(value, list) and value and not named(value):
                 found[f"{prefix}{key}"] = None
     return list(found)

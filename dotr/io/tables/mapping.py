@@ -27,6 +27,7 @@ from os.path import basename, splitext
 from dotr.io.decode.compression import plain_name
 from dotr.io.decode.documents import STREAM_BASE, decode, read_bytes
 from dotr.io.tables.graph_template import Cell, TemplateTriple, cells_of, parse_cell, parse_template, wrong
+from dotr.io.tables.json_paths import Step, steps_of
 from dotr.io.tables.names import TABLES, table_format
 from dotr.io.time_reading import AMBIGUOUS, NONEXISTENT, TimeReading
 from dotr.lang.grammar.base import nearest
@@ -35,7 +36,7 @@ from dotr.late import dataclass, regex, replace
 FORMATS = tuple(dict.fromkeys(TABLES.values()))
 PARTS = ("graph", "insert", "delete")
 _KEYS = (
-    *("time", "format", "files", "delimiter", "quote", "columns", "missing", "encoding"),
+    *("time", "format", "files", "rows", "delimiter", "quote", "columns", "missing", "encoding"),
     *("ambiguous", "nonexistent"),
 )
 _SETTING = regex(r"#\s*([A-Za-z]+)\s*:\s*(.*?)\s*")
@@ -67,6 +68,8 @@ class TableMapping:
     """What a local time that came twice is; "": the run says it."""
     nonexistent: str = ""
     """The same of one that never came."""
+    rows: tuple[Step, ...] | None = None
+    """The steps behind `$` to the rows of a document, or of a line, of JSON; None: it is a row."""
 
     def reading(self, reading: TimeReading) -> TimeReading:
         """How times are read in a run that reads them so."""
@@ -130,6 +133,7 @@ def parse_mapping(text: str, name: str = "<mapping>", base: str = STREAM_BASE) -
         _encoding(settings.get("encoding", "utf-8"), place),
         _choice(settings, "ambiguous", AMBIGUOUS, place),
         _choice(settings, "nonexistent", NONEXISTENT, place),
+        _rows(settings.get("rows"), format_, place),
     )
 
 
@@ -173,6 +177,22 @@ def _templates(lines: Sequence[str]) -> dict[str, str]:
 
 def _listed(text: str) -> list[str]:
     return [one.strip() for one in text.split(",") if one.strip()]
+
+
+def _rows(text: str | None, format_: str, place: str) -> tuple[Step, ...] | None:
+    if text is None:
+        return None
+    steps = steps_of(text)
+    if steps[0] != "$" or len(text) > _LONGEST:
+        raise wrong(
+            f"`{text[:60]}` is not a way to rows", place, "write # rows: $[*], or # rows: $.records[*]"
+        )
+    if format_ not in ("", "json", "jsonl"):
+        raise wrong(f"`# rows:` is for JSON, and the format is {format_}", place, "leave it out")
+    return steps[1:]
+
+
+_LONGEST = 1000
 
 
 def _delimiter(text: str, place: str) -> str:

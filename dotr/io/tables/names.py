@@ -20,6 +20,7 @@ TABLES = {
     ".tab": "tsv",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
+    ".json": "json",
     ".parquet": "parquet",
     ".arrow": "arrow",
     ".feather": "arrow",

@@ -15,7 +15,7 @@ from datetime import UTC
 from functools import lru_cache
 from typing import Final
 
-from dotr.io.likely_times import likely_time
+from dotr.io.likely_times import likely_time, reads_as
 from dotr.io.local_time import TimeError
 from dotr.io.tables.cells import CellError, checked
 from dotr.io.tables.date_formats import DateFormat
@@ -45,13 +45,22 @@ _SENSOR = re.compile(
 )
 _STRONG = re.compile(r"sensor|device|station|meter|machine|report_id", re.IGNORECASE)
 _NUMBERED = re.compile(r"(?:^|_)id$|[a-z]I[dD]$|_ID$|^ID$|(?:^|_)(?:no|nr|index|row)$", re.IGNORECASE)
-_MISSING: Final = ("NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "-", "?")
+_MISSING: Final = (
+    *("NA", "N/A", "n/a", "n.a.", "#N/A", "NaN", "nan", "null", "NULL", "None", "none"),
+    *("-", "--", "---", "?", "missing"),
+)
+_COMMA = re.compile(r"[+-]?(?:[0-9]+|[0-9]{1,3}(?:\.[0-9]{3})+)(?:,[0-9]+)?")
+_FINE_COMMA = re.compile(r".*(?:\..*,|,(?![0-9]{3}\Z))")
+"""Of which the comma is no thousands': a point stands before it, or other than three digits behind."""
+_NANO = re.compile(r"[0-9]{18,19}")
+_PAIR = re.compile(r'\[[^=\]]+="?(.+?)"?\](?:\.value)?(?:\.\w+Value)?\Z')
 
 
 @dataclass(frozen=True, slots=True)
 class ProposedColumn:
     """What the cells of a column are: a datatype of XSD, `text`, `time`, or `empty`. `time` is the filter
-    that reads it, "" where none is needed; `note` is what its reader should look at.
+    that reads it, "" where none is needed; `note` is what its reader should look at; `number` are the filters
+    of a number with a decimal comma.
     """
 
     name: str
@@ -59,6 +68,7 @@ class ProposedColumn:
     distinct: int
     time: str = ""
     note: str = ""
+    number: str = ""
 
 
 def describe(
@@ -73,6 +83,9 @@ def describe(
         return ProposedColumn(name, "time", distinct, *found)
     kinds: tuple[str, ...] = ("integer", "decimal", "double", "boolean", "date")
     kind = next((kind for kind in kinds if _all(kind, texts)), "text")
+    if kind == "text" and all(map(_COMMA.fullmatch, texts)) and any(map(_FINE_COMMA.match, texts)):
+        thousands = 'replace(".", "")|' if any("." in text for text in texts) else ""
+        return ProposedColumn(name, "decimal", distinct, number=f'{thousands}replace(",", ".")')
     return ProposedColumn(name, kind, distinct)
 
 
@@ -99,6 +112,10 @@ def _time(name: str, texts: Sequence[str], zone: str) -> tuple[str, str] | None:
         return ('datetime("iso")' if " " in texts[0] else ""), ""
     if likely is not None and likely.kind == "local":
         return f'datetime("iso"{named})', "" if zone else _NO_ZONE
+    if _TIMELY.search(name) and all(map(_NANO.fullmatch, texts)):
+        reads = reads_as(texts[0][:-3], "us")
+        if "2000" <= reads[:4] < "2100":
+            return "epoch(ns)", f"`{texts[0]}` as ns is {reads}"
     if not _CLOCKED.match(texts[0]):
         return None
     fits = [form for form in _FORMATS if _reads(form, texts)]
@@ -139,15 +156,25 @@ def propose(
     rows: Sequence[Sequence[str | None]],
     settings: Mapping[str, str] | None = None,
     zone: str = "",
+    arrays: Sequence[str] = (),
 ) -> str:
-    """The text of a mapping for a table. `settings` stand at its head as they are."""
+    """The text of a mapping for a table. `settings` stand at its head as they are; `arrays` are named as left
+    out.
+    """
     missing = missing_words(rows)
     found = [
         describe(name, [row[number] for row in rows if number < len(row)], missing, zone)
         for number, name in enumerate(columns)
         if name
     ]
-    return "\n".join([*_head(found, dict(settings or {}), missing), "", *_body(found)]) + "\n"
+    left_out = []
+    if arrays:
+        first = arrays[0]
+        left_out = [
+            f"# Left out, arrays: {', '.join(arrays)}",
+            f"# One of an array is a cell, {{{first}.0}}; each is a row with # rows: $.{first}[*]",
+        ]
+    return "\n".join([*_head(found, dict(settings or {}), missing), "", *left_out, *_body(found)]) + "\n"
 
 
 def _head(found: Sequence[ProposedColumn], settings: dict[str, str], missing: Sequence[str]) -> Iterator[str]:
@@ -219,10 +246,14 @@ def _sensor(columns: Sequence[ProposedColumn]) -> ProposedColumn | None:
 def _value(column: ProposedColumn) -> str:
     if column.kind == "time":
         return f"{{{column.name}|{column.time}}}" if column.time else f"{{{column.name}}}^^xsd:dateTime"
-    return f"{{{column.name}}}" if column.kind == "text" else f"{{{column.name}}}^^xsd:{column.kind}"
+    if column.kind == "text":
+        return f"{{{column.name}}}"
+    filters = f"|{column.number}" if column.number else ""
+    return f"{{{column.name}{filters}}}^^xsd:{column.kind}"
 
 
 def _slug(name: str) -> str:
     """A name as a local name of Turtle."""
-    words = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_")
+    pair = _PAIR.search(name)
+    words = re.sub(r"[^A-Za-z0-9_]+", "_", name if pair is None else pair[1]).strip("_")
     return words if words and not words[0].isdigit() else f"c_{words}".rstrip("_")

@@ -6,16 +6,18 @@ Bad input: D2407 not a table · D2403 nothing in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
+from typing import Any
 
 from dotr.errors import DataError
-from dotr.io.decode.documents import open_document, read_some
+from dotr.io.decode.documents import decode, open_document, read_bytes, read_some
 from dotr.io.decode.json_lines import raw_lines
 from dotr.io.tables.arrow_files import open_columns
 from dotr.io.tables.cells import CellError
+from dotr.io.tables.compiled_mapping import cell_error
 from dotr.io.tables.csv_rows import CsvRows, Dialect, TableRow
-from dotr.io.tables.json_rows import cell_of, columns_of, object_of
+from dotr.io.tables.json_rows import DEEPEST, arrays_of, cell_of, columns_of, named, object_of, value_of
 from dotr.io.tables.names import table_format
 from dotr.late import dataclass
 
@@ -33,6 +35,8 @@ class TableSample:
     columns: list[str]
     rows: list[list[str | None]]
     settings: dict[str, str]
+    arrays: tuple[str, ...] = ()
+    """Arrays of JSON of which no cell is made."""
 
 
 def sample(path: str, most: int) -> TableSample:
@@ -40,12 +44,19 @@ def sample(path: str, most: int) -> TableSample:
     form = table_format(path)
     if form in ("parquet", "arrow"):
         return _of_columns(path, form, most)
+    if form == "json":
+        return _some(_of_document(path, most), path)
     with open_document(path) as file:
         head = b""
         while len(head) < _HEAD and (part := read_some(file, _HEAD - len(head), path)):
             head += part
     whole = head if len(head) < _HEAD else head[: head.rfind(b"\n") + 1]
-    found = _of_json(path, whole, most) if form == "jsonl" else _of_csv(whole, form == "tsv", most)
+    found = _of_lines(path, whole, most) if form == "jsonl" else _of_csv(whole, form == "tsv", most)
+    return _some(found, path)
+
+
+def _some(found: TableSample, path: str) -> TableSample:
+    """A sample that has rows. Raises DataError D2403."""
     if not found.columns or not found.rows:
         raise DataError.of(
             "D2403", f"`{path}` has no rows", place=path, hint="a header line, and rows below it"
@@ -61,13 +72,50 @@ def _of_columns(path: str, form: str, most: int) -> TableSample:
     return TableSample(columns, list(islice(rows(batches, columns, path), most)), {})
 
 
-def _of_json(path: str, head: bytes, most: int) -> TableSample:
+def _of_lines(path: str, head: bytes, most: int) -> TableSample:
     objects = []
     for line in islice(_json_lines(path, head), most):
         try:
             objects.append(object_of(line))
         except (CellError, UnicodeDecodeError):
             continue
+    return _of_objects(objects, {"format": "jsonl"})
+
+
+def _of_document(path: str, most: int) -> TableSample:
+    """The rows of a document: the elements of it, or of the largest array of objects that is in it."""
+    try:
+        value = value_of(decode(read_bytes(path), path), "document")
+    except CellError as error:
+        raise cell_error(error, path) from None
+    settings = {}
+    if isinstance(value, dict):
+        way, value = max(_lists([value], "$"), key=lambda found: len(found[1]), default=("", [value]))
+        settings = {"rows": way} if way else {}
+    objects = [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    return _of_objects(objects[:most], settings)
+
+
+def _lists(values: Sequence[dict[str, Any]], way: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """The way to the arrays of objects in objects that stand side by side, and their elements together."""
+    arrays: dict[str, list[dict[str, Any]]] = {}
+    objects: dict[str, list[dict[str, Any]]] = {}
+    for value in values:
+        for key, inner in value.items():
+            if isinstance(inner, dict):
+                objects.setdefault(key, []).append(inner)
+            elif isinstance(inner, list) and all(isinstance(one, dict) for one in inner) and not named(inner):
+                arrays.setdefault(key, []).extend(inner)
+    for key, inside in objects.items():
+        if way.count(".") < DEEPEST:
+            yield from _lists(inside, f"{way}.{key}")
+    for key, elements in arrays.items():
+        yield f"{way}.{key}[*]", elements
+        if way.count(".") < DEEPEST:
+            yield from _lists(elements, f"{way}.{key}[*]")
+
+
+def _of_objects(objects: Sequence[dict[str, Any]], settings: dict[str, str]) -> TableSample:
     columns = columns_of(objects)
     rows: list[list[str | None]] = []
     for one in objects:
@@ -75,7 +123,7 @@ def _of_json(path: str, head: bytes, most: int) -> TableSample:
             rows.append([cell_of(one, column) for column in columns])
         except CellError:
             continue
-    return TableSample(columns, rows, {"format": "jsonl"})
+    return TableSample(columns, rows, settings, tuple(arrays_of(objects)))
 
 
 def _json_lines(path: str, head: bytes) -> Iterator[str]:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from dotr.io.tables.cells import CellError
+from dotr.io.tables.compiled_mapping import compile_mapping
 from dotr.io.tables.date_formats import DateFormat
 from dotr.io.tables.mapping import parse_mapping
 from dotr.io.tables.proposal import ProposedColumn, describe, missing_words, propose
@@ -103,3 +105,44 @@ def test_a_mapping_of_many_columns_takes_work_in_proportion(monkeypatch: pytest.
 def test_a_month_with_the_letter_of_a_time_of_day_is_still_a_day() -> None:
     assert describe("t", ["1 Oct 2026 12:00", "13 Aug 2026 9:30"], []).time == 'datetime("%d %b %Y %H:%M")'
     assert describe("t", ["20261001T120000"], []).time == 'datetime("%Y%m%dT%H%M%S")'
+
+
+@pytest.mark.parametrize(
+    ("cells", "value"),
+    [
+        (["21,5", "22"], '{v|replace(",", ".")}^^xsd:decimal'),
+        (["-0,25"], '{v|replace(",", ".")}^^xsd:decimal'),
+        (["1.234,56", "7"], '{v|replace(".", "")|replace(",", ".")}^^xsd:decimal'),
+        (["1,234"], "{v}"),
+        (["21,5", "x"], "{v}"),
+        (["2,5,1"], "{v}"),
+    ],
+)
+def test_decimal_commas_are_found_where_they_are_no_thousands(cells: list[str], value: str) -> None:
+    text = propose(["ts", "v"], [["2026-01-01T00:00:00Z", cell] for cell in cells])
+    assert f" {value} ." in text or f" {value} ;" in text
+    mapping = compile_mapping(parse_mapping(text), ["ts", "v"], 1_000_000, "", "t.csv")
+    assert not any(
+        isinstance(part, CellError) for part in mapping.parts([["2026-01-01T00:00:00Z", c] for c in cells])
+    )
+
+
+@pytest.mark.parametrize("mark", ["---", "--", "n/a", "n.a.", "#N/A"])
+def test_marks_of_missing_values_are_found(mark: str) -> None:
+    text = propose(["ts", "v"], [["2026-01-01T00:00:00Z", "1"], ["2026-01-01T00:00:01Z", mark]])
+    assert f"# missing: {mark}\n" in text
+    assert "{v}^^xsd:integer" in text
+    assert mark in parse_mapping(text).missing
+
+
+def test_arrays_that_are_left_out_are_named_with_what_to_write() -> None:
+    text = propose(["ts"], [["2026-01-01T00:00:00Z"]], arrays=("tags", "at.more"))
+    assert "# Left out, arrays: tags, at.more\n" in text
+    assert "{tags.0}" in text
+    assert "# rows: $.tags[*]" in text
+
+
+def test_keys_of_lists_of_pairs_are_properties() -> None:
+    text = propose(["ts", "attributes[key=user.id].value.stringValue"], [["2026-01-01T00:00:00Z", "u1"]])
+    assert ":user_id {attributes[key=user.id].value.stringValue}" in text
+    parse_mapping(text)
