@@ -3,20 +3,30 @@
 Place:   speaks the protocol through pygls; editing.py knows the answers.
 Method:  a text is looked at when no newer one has come for a moment, so that edits of a large file do not
          queue; questions are asked of the text as it is. What cannot be read has no answer, and ends nothing.
+         A signal ends the process there and then: a thread waits for what the editor says next, and nothing
+         has to be saved.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import sys
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from urllib.parse import unquote
 
 import click
 
 from dotr import __version__
 from dotr.cli.editing import Analysis, analyse, completions, definition, hover
+from dotr.cli.render import note
+from dotr.cli.stop_signals import POLITE, STOPPED
 from dotr.errors import Diagnostic, DotrError, EngineError, Severity
+from dotr.io.decode.documents import too_large
 from dotr.io.files.rule_texts import SCHEME, read_rules_text, shipped
 from dotr.lang.printer import format_text
 from dotr.source import Source, Span
@@ -26,6 +36,9 @@ if TYPE_CHECKING:
 
 _PAUSE = 0.05
 """Seconds without a newer text after which one is looked at."""
+
+_LONGEST = 256 * 1024 * 1024
+"""Bytes of a message: a rule file of the largest size, escaped."""
 
 _SHOWN = 200
 """Diagnostics of a document that are published; nobody reads more."""
@@ -43,7 +56,32 @@ def command() -> None:
         raise EngineError.of(
             "D4205", "the language server needs pygls", hint="pip install 'dotr[lsp]'"
         ) from None
-    server.start_io()
+    for number in (signal.SIGINT, *POLITE):
+        signal.signal(number, _stopped)
+    server.start_io(cast("BinaryIO", _Messages(sys.stdin.buffer)))
+
+
+def _stopped(_number: int, _frame: FrameType | None) -> None:
+    with suppress(OSError):
+        note("stopped")
+        sys.stderr.flush()
+    os._exit(STOPPED)
+
+
+class _Messages:
+    """Owns what the editor says, for pygls: lines of a head, and bodies of a size that a program may have."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+
+    def readline(self) -> bytes:
+        return self._stream.readline(_LONGEST)
+
+    def read(self, size: int) -> bytes:
+        """Raises DataError D2006 for more than `_LONGEST` bytes."""
+        if size > _LONGEST:
+            raise too_large("<stdin>", _LONGEST)
+        return self._stream.read(size)
 
 
 def make_server() -> LanguageServer:

@@ -73,9 +73,6 @@ EXIT_CODES: tuple[tuple[type[DotrError], int], ...] = (
     (RefusedError, 5),
 )
 
-STOPPED = 130
-"""The exit code of what was stopped."""
-
 _EPILOG = "Data goes to standard output, everything else to standard error. Start with: dotr demo"
 
 
@@ -139,7 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         code = run(arguments)
     except KeyboardInterrupt:  # another one, while the first was being reported
-        code = STOPPED
+        code = stop_signals.STOPPED
     sys.exit(code)
 
 
@@ -171,7 +168,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         exec("")  # noqa: S102  # see above
         with suppress(OSError):  # the terminal may be what is gone
             render.note("stopped")
-        return STOPPED
+        return stop_signals.STOPPED
     except Exception as error:
         if isinstance(error, OSError) and error.filename is not None:
             render.errors(_inaccessible(error))

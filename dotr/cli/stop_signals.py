@@ -10,6 +10,9 @@ from __future__ import annotations
 import signal
 from types import FrameType
 
+STOPPED = 130
+"""The exit code of what was stopped."""
+
 POLITE = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 """What asks for an end, beside Ctrl-C."""
 

@@ -5,15 +5,20 @@ Method:  additions and removals are buffered, and become one transaction when th
          graph, or commits: a document that rdflib parses triple by triple costs one. Queries go to the
          knowledge base; rdflib evaluates what its SPARQL lacks (CONSTRUCT, DESCRIBE, updates) over the same
          triples. Literals are returned as they were written, although the index has their canonical form; two
-         spellings of one value are one triple.
+         spellings of one value are one triple. What rdflib would fetch for a query or an update (SERVICE,
+         FROM, USING, LOAD) is refused before rdflib sees it: text opens no connection and no file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import Any
 
+from pyparsing import ParseResults
+from rdflib.plugins.sparql.parser import parseQuery, parseUpdate
+from rdflib.plugins.sparql.parserutils import CompValue
 from rdflib.plugins.sparql.sparql import Query as ParsedQuery
+from rdflib.plugins.sparql.sparql import Update as ParsedUpdate
 from rdflib.query import Result
 from rdflib.store import NO_STORE, VALID_STORE
 from rdflib.store import Store as RdflibStore
@@ -23,6 +28,14 @@ from dotr.errors import DataError, EngineError, ProgramError, UsageError
 from dotr.io.python_graphs import own_term, own_triple, rdflib_term
 from dotr.knowledge_base import KnowledgeBase
 from dotr.rdf.terms import Term, Triple
+
+_FETCHED: Mapping[str, str] = {
+    "ServiceGraphPattern": "SERVICE",
+    "DatasetClause": "FROM",
+    "UsingClause": "USING",
+    "Load": "LOAD",
+}
+"""What rdflib fetches, as its parser calls it."""
 
 _OPTIONS: Mapping[str, Any] = {"entailment": "owl2rl", "contradictions": "keep"}
 
@@ -169,8 +182,11 @@ class Store(RdflibStore):
         queryGraph: Any,  # noqa: N803
         **kwargs: Any,
     ) -> Result:
-        """A SELECT or ASK, by the knowledge base. Raises NotImplementedError for what is left to rdflib."""
+        """A SELECT or ASK, by the knowledge base. Raises NotImplementedError for what is left to rdflib, and
+        ProgramError D1203 for what would fetch something.
+        """
         if not isinstance(query, str):
+            _refuse_fetching(query.algebra)
             raise NotImplementedError
         self.commit()
         known = {name: str(iri) for name, iri in (*self._prefixes.items(), *initNs.items())}
@@ -183,6 +199,7 @@ class Store(RdflibStore):
                 return result
             answers = prepared(**values)
         except (ProgramError, UsageError):
+            _refuse_fetching(_parsed(parseQuery, query))
             raise NotImplementedError from None
         result = Result("SELECT")
         result.vars = [Variable(name) for name in answers.variables]
@@ -195,6 +212,18 @@ class Store(RdflibStore):
             for row in answers.rows
         ]
         return result
+
+    def update(
+        self,
+        update: ParsedUpdate | str,
+        initNs: Mapping[str, Any],  # noqa: N803  # rdflib's names
+        initBindings: Mapping[str, Node],  # noqa: N803
+        queryGraph: Any,  # noqa: N803
+        **kwargs: Any,
+    ) -> None:
+        """Left to rdflib (NotImplementedError), unless it would fetch something: ProgramError D1203."""
+        _refuse_fetching(_parsed(parseUpdate, update) if isinstance(update, str) else update.algebra)
+        raise NotImplementedError
 
     def _node(self, term: Term) -> Any:
         """A term as an rdflib term, as first written."""
@@ -240,3 +269,34 @@ class Store(RdflibStore):
 
 def _fresh(options: Mapping[str, Any]) -> KnowledgeBase:
     return KnowledgeBase(**{**_OPTIONS, **options, "terms": "canonical", "blank_nodes": "label"})
+
+
+def _parsed(parse: Callable[[str], Any], text: str) -> Any:
+    """What rdflib's parser makes of a text; nothing where it refuses it, which rdflib reports then."""
+    try:
+        return parse(text)
+    except Exception:  # of pyparsing, and of rdflib's own
+        return ()
+
+
+def _refuse_fetching(parsed: Any) -> None:
+    """Raise ProgramError D1203 for a query or an update that would fetch something."""
+    waiting = [parsed]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, CompValue):
+            word = _FETCHED.get(one.name)
+            if word is None and dict.get(one, "datasetClause"):
+                word = "FROM"
+            if word is None and dict.get(one, "using"):
+                word = "USING"
+            if word is not None:
+                raise ProgramError.of(
+                    "D1203",
+                    f"a query or an update of this store may not use {word}",
+                    notes=("it would open a connection or a file that the program did not name",),
+                    hint="fetch the data beforehand: graph.parse(…)",
+                )
+            waiting.extend(dict.values(one))  # its own `get` and `values` evaluate
+        elif isinstance(one, list | tuple | ParseResults):
+            waiting.extend(one)

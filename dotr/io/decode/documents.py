@@ -136,6 +136,16 @@ def unreadable(path: str, error: OSError) -> DataError:
     )
 
 
+def is_named_pipe(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is a pipe with a name of its own: opening it waits until somebody writes. The pipes that
+    a shell makes for a process (`<(…)`) are none.
+    """
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode) and not os.fspath(path).startswith(("/dev/", "/proc/"))
+    except (OSError, ValueError):
+        return False
+
+
 def read_bytes(path: str, limit: int = MAX_DOCUMENT) -> bytes:
     """All of a file, decompressed; of a compressed one at most `limit` bytes. Raises DataError."""
     with open_document(path) as file:

@@ -21,8 +21,10 @@ from dotr.io.decode.documents import (
     content_hash,
     decode,
     format_of,
+    is_named_pipe,
     read_bytes,
     unknown_format,
+    unreadable,
 )
 from dotr.io.decode.limits import no_memory
 from dotr.io.decode.parsing import parse_triples
@@ -73,6 +75,8 @@ def read_background(
                 place=path,
                 hint="give it as a SOURCE; a background has no time",
             )
+        if is_named_pipe(path):
+            raise unreadable(path, OSError(22, "is a pipe, and a file is needed"))
         try:
             content = read_bytes(path, limit)
             known = len(read)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from dotr.io.decode.documents import decode, read_some
+from dotr.io.decode.documents import decode, is_named_pipe, read_some
 
 _PACKAGE = Path(__file__).resolve().parents[2]
 SCHEME = "dotr:"
@@ -47,9 +47,12 @@ class RuleTexts:
 def read_rules_text(path: str) -> str:
     """The text of a rule file; `dotr:patterns/…` and `dotr:rules/…` are those of the package.
 
-    Raises OSError, and DataError D2002 for what is not UTF-8.
+    Raises OSError, also for a pipe that has a name (opening one waits until somebody writes), and DataError
+    D2002 for what is not UTF-8.
     """
     file = shipped(path.removeprefix(SCHEME)) if path.startswith(SCHEME) else path
+    if is_named_pipe(path):
+        raise OSError(22, "is a pipe, and a file is needed", str(path))
     with open(file, "rb") as reader:
         content = reader.read(_LARGEST + 1)
     if len(content) > _LARGEST:
