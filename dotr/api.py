@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from hashlib import blake2b
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from dotr.core.drive import AHEAD, drive
 from dotr.core.emit import Emission
 from dotr.core.open_instants import LateGraph, RefusedInstant
 from dotr.core.pipeline import TOGETHER, Pipeline
-from dotr.errors import DataError, DotrError, EngineError, UsageError
+from dotr.errors import NOT_WRITTEN, DataError, DotrError, EngineError, UsageError
 from dotr.events import Clock, Composite, Time
 from dotr.io.decode.documents import Format
 from dotr.io.decode.parsing import parse_triples
@@ -266,7 +267,8 @@ class Engine:
 
     def snapshot(self) -> bytes:
         """The state of this engine, to continue from in another process; without rules and background."""
-        return json.dumps(self.pipeline.snapshot(), separators=(",", ":"), ensure_ascii=False).encode()
+        content = json.dumps(self.pipeline.snapshot(), separators=(",", ":"), ensure_ascii=False).encode()
+        return b'{"sum":"%s",%s' % (_sum(content[1:]), content[1:])
 
     def restore(self, blob: bytes) -> Restored:
         """Continue where `blob` was taken; returns which rules kept their state, start empty, or are gone.
@@ -275,6 +277,9 @@ class Engine:
         """
         try:
             state = json.loads(blob)
+            total = state.pop("sum", None)  # an older dotr wrote none
+            if total is not None and total.encode() != _sum(blob[blob.index(b",") + 1 :]):
+                raise ValueError("it has a sum, and another one than its bytes")
             clock = state.get("clock")
             if clock is not None and clock[0] and clock[1] != self._options.unit:
                 raise DataError.of(
@@ -283,7 +288,7 @@ class Engine:
                     hint="give the engine the time_unit that the snapshot was taken with",
                 )
             return self.pipeline.restore(state)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except NOT_WRITTEN as error:
             raise EngineError.of(
                 "D5102", "this is not a snapshot, or a damaged one", hint="start again without it"
             ) from error
@@ -530,6 +535,11 @@ class Engine:
         if clock is None:
             return NO_EVENTS
         return Events(composites, clock, self.explaining, self.program.prefixes)
+
+
+def _sum(content: bytes) -> bytes:
+    """What a snapshot begins with, so that damage is found: 32 hexadecimal digits."""
+    return blake2b(content, digest_size=16).hexdigest().encode()
 
 
 def _loaded(rules: str | Path | Sequence[str | Path]) -> Program:

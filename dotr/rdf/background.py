@@ -325,7 +325,10 @@ class Background:
             return [content]
         if self.large:
             return contents(self.forward, self.backward, self.size)
-        return packed_columns.contents(self.forward, self.backward, self._terms())
+        terms = self._terms()
+        for column in (*self.forward.values(), *self.backward.values()) if self.mapped else ():
+            terms.update(zip(column, column, strict=True))  # it was large: a mapped column holds no strings
+        return packed_columns.contents(self.forward, self.backward, terms)
 
     @classmethod
     def load(cls, data: Content, start: int = 0, end: int | None = None) -> Background:

@@ -499,9 +499,12 @@ class Journal:
 
     def kept_since(self) -> Time | None:
         """The time of the last state that is kept."""
-        with self._guarded():
+        with self.reading():
             rows = self._rows("SELECT time FROM kept WHERE state ORDER BY id DESC LIMIT 1")
-        return rows[0][0] if rows else None
+            time: Time | None = rows[0][0] if rows else None
+            if type(time) not in (int, type(None)):
+                raise TypeError("a time that is no number")
+            return time
 
     def _has(self, table: str) -> bool:
         query = "SELECT 1 FROM sqlite_master WHERE name = ?"

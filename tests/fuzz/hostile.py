@@ -28,10 +28,12 @@ from dataclasses import dataclass, field
 from multiprocessing import Pool
 from pathlib import Path
 
+from tests.fuzz import damaged
+
 GIB = 1 << 30
 SECONDS = 15.0
 """Of CPU that a case may take that has no work of its own; a start alone is one, on a busy machine two."""
-READ, USAGE, INPUT, ENVIRONMENT = 0, 2, 3, 4
+READ, USAGE, INPUT, ENVIRONMENT, REFUSED = 0, 2, 3, 4, 5
 BUDGETS = (("1", SECONDS), ("10k", SECONDS), ("1m", SECONDS + 10), ("10m", SECONDS + 60))
 """Budgets, and the CPU that two instants may take then: a unit is 0.2 to 1 µs, some work is done twice."""
 BOUNDED = 20.0
@@ -57,6 +59,11 @@ class Case:
     """Exit codes that make sense; empty: 0, and 3 where no policy takes errors."""
     seconds: float = SECONDS
     """Of CPU, at most."""
+
+    right: bytes | None = None
+    """What standard output has where the case ends well; None: anything."""
+    script: bool = False
+    """Whether the command is a Python file of the case instead of dotr's arguments."""
 
     def allowed(self) -> frozenset[int]:
         taken = "--on-error" in self.command
@@ -352,6 +359,28 @@ def held_paths(noise: random.Random) -> Case:
     return held_case("held paths", noise, f"SELECT ?x ?y {{ ?x {path} ?y }}")
 
 
+def damaged_bases(noise: random.Random) -> Case:
+    made = damaged.base(noise)
+    codes = frozenset({READ, ENVIRONMENT})
+    return Case(
+        "damaged knowledge bases", ["asked.py"], made.files, codes=codes, right=made.right, script=True
+    )
+
+
+def damaged_deployments(noise: random.Random) -> Case:
+    made = damaged.deployment(noise)
+    command = ["feed", "rest.jsonl", "--dir", "site", "-q", "--format", "jsonl"]
+    codes = frozenset({READ, ENVIRONMENT})
+    if made.right is None:
+        codes |= {INPUT, REFUSED}  # rules that are none
+        if noise.random() < 0.4:
+            command = noise.choice(
+                [["status", "--dir", "site"], ["explain", "--dir", "site", "--why-not", "In", "--at", "7"]]
+            )
+            codes |= {1}
+    return Case("damaged deployments", command, made.files, codes=codes, right=made.right)
+
+
 def garbage(noise: random.Random) -> Case:
     """Something that is right, with some bytes that are not."""
     content = bytearray(noise.choice([RULES.encode(), stream((1, "<urn:a> <urn:x:val> 1 ."))]))
@@ -389,6 +418,8 @@ MAKERS: tuple[Maker, ...] = (
     verified_silence,
     held_products,
     held_paths,
+    damaged_bases,
+    damaged_deployments,
 )
 
 
@@ -410,7 +441,10 @@ def verdict(case: Case, folder: Path) -> tuple[str, float]:
     for name, target in case.links.items():
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).symlink_to(target)
-    command = [os.fsencode(part) for part in (sys.executable, "-m", "dotr", *case.command)]
+    command = [
+        os.fsencode(part)
+        for part in (sys.executable, *([] if case.script else ["-m", "dotr"]), *case.command)
+    ]
     if case.closed:
         command = [b"sh", b"-c", b'exec "$@" >&-', b"sh", *command]
     ran, used = measured(command, folder)
@@ -420,6 +454,8 @@ def verdict(case: Case, folder: Path) -> tuple[str, float]:
             return f"{sign}: {reported[-600:]}", used
     if ran.returncode not in case.allowed():
         return f"exit status {ran.returncode}, not of {sorted(case.allowed())}: {reported[-300:]}", used
+    if ran.returncode == READ and case.right is not None and ran.stdout != case.right:
+        return f"a wrong answer: {ran.stdout[-300:]!r}, not {case.right[-300:]!r}", used
     if used > case.seconds:
         return f"{used:.0f} s of CPU, more than {case.seconds:.0f}: {reported[-300:]}", used
     return "", used

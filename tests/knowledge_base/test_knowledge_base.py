@@ -16,6 +16,7 @@ from dotr import DataError, EngineError, KnowledgeBase, ProgramError, UsageError
 from dotr.datalog import maintenance
 from dotr.knowledge_base import ContradictionError
 from dotr.knowledge_base.model import Model
+from dotr.rdf import background
 
 PREFIXES = {
     "": "http://e/",
@@ -295,6 +296,25 @@ def test_marks_are_of_the_rows_whatever_the_index_became(
         assert set(other.graph("stated")) == set(kb.graph("stated"))
         other.save(path)
         assert set(KnowledgeBase.open(path).graph("derived")) == set(kb.graph("derived"))
+
+
+def test_a_large_base_that_became_small_is_saved_as_a_small_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "saved.kb"
+    kb = base(" ".join(f":n{i} :in :m{i % 5} . :m{i % 5} :in :o ." for i in range(12)))
+    kb.add_rules(WITHIN)
+    monkeypatch.setattr("dotr.rdf.background.LARGE", len(kb))
+    kb.save(path)
+    opened = KnowledgeBase.open(path)
+    for one in (kb, opened):
+        one.delete(":n3 :in :m3 .")
+        one.insert(":q :in :o .")
+    opened.save(path)
+    found = KnowledgeBase.open(path)
+    assert len(found) < background.LARGE
+    assert set(found) == set(kb)
+    assert set(found.graph("stated")) == set(kb.graph("stated"))
 
 
 @pytest.mark.parametrize("large", [0, 1_000])

@@ -147,6 +147,28 @@ def test_an_engine_goes_on_from_a_snapshot_of_rules_as_text() -> None:
     assert [event.rule for event in again.finish()] == ["Hot", "Warm"]
 
 
+def test_a_snapshot_with_a_damaged_bit_is_refused_and_one_without_a_sum_is_read() -> None:
+    def ended(blob: bytes) -> list[str]:
+        again = dotr.Engine.from_text(RULES, snapshot=blob)
+        again.push("<urn:ex:o> <urn:ex:celsius> 70 ; <urn:ex:of> <urn:ex:oven> .", at=5)
+        return [event.rule for event in again.finish()]
+
+    first = dotr.Engine.from_text(RULES)
+    first.push("<urn:ex:d> <urn:ex:door> <urn:ex:oven> .", at=3)
+    blob = first.snapshot()
+    codes = set()
+    for place in range(0, len(blob), 3):
+        damaged = blob[:place] + bytes([blob[place] ^ 1 << place % 8]) + blob[place + 1 :]
+        try:
+            assert ended(damaged) == ["Hot", "Warm"], damaged
+        except dotr.EngineError as error:
+            codes.add(error.diagnostics[0].code)
+    assert codes == {"D5102"}
+    older = json.loads(blob)
+    del older["sum"]
+    assert ended(json.dumps(older).encode()) == ["Hot", "Warm"]
+
+
 def test_an_engine_takes_the_time_path_and_the_policy_of_the_command_line(tmp_path: Path) -> None:
     lines = [
         {"graph": "<urn:ex:o> <urn:ex:celsius> 7 ; <urn:ex:of> <urn:ex:m> ; <urn:ex:at> 12 ."},
