@@ -58,17 +58,19 @@ class _View:
         self._enrich, self._checked = enrich, checked
         enrich.store.moment.clock = clock
         self.findings: list[Diagnostic] = []
+        self.equal = False
         self._extract = Extractor(queries, enrich.store, budget=budget, patience=budget)
 
     def facts(self, triples: Iterable[Triple], time: Time) -> dict[str, list[Fact]]:
-        """The facts over the base and `triples`; `findings` are those of this call. Raises DataError D3101
-        for a contradiction, and D2601.
+        """The facts over the base and `triples`. `findings` are those of this call; `equal`: whether it made
+        anything equal. Raises DataError D3101 for a contradiction, and D2601.
         """
         self._enrich.instant(dict.fromkeys(triples))
         try:
             if self._checked and (clashes := self._enrich.clashes()):
                 raise DataError(clashes)
             self.findings = self._enrich.findings()
+            self.equal = bool(self._enrich.store.changes(SAME_AS).added)
             return self._extract.facts(time)
         finally:
             self._enrich.forget()
@@ -96,6 +98,7 @@ class _Model:
         self.program = program
         self.base = base
         self.findings: list[Diagnostic] = []
+        self.equal = False
         rules, needed = rules_over(program, base), wanted(program, materialize_all)
         checked = program.entailment is not Entailment.NONE
         limits = Limits(budget=budget)
@@ -105,9 +108,9 @@ class _Model:
         self._standing = _View(again, _standing(program), clock, checked, budget)
 
     def answers(self, triples: Iterable[Triple], time: Time) -> Answers:
-        """The answers over the base and `triples`; `findings` are those of this call."""
+        """The answers over the base and `triples`; `findings` and `equal` are of this call."""
         found = self._standing.facts(triples, time)
-        self.findings = self._standing.findings
+        self.findings, self.equal = self._standing.findings, self._standing.equal
         return {
             select: Counter(values for _, values, _, _ in found.get(stream, ()))
             for stream, select in _standing(self.program).items()
@@ -223,7 +226,7 @@ class Recomputation:
         try:
             model = self._modelled(kept)
             found = model.answers(self._overlay(model, kept), time)
-            if not model.findings:
+            if not model.equal:
                 return found
         except DataError as error:
             if error.diagnostics[0].code != "D2601":
@@ -232,7 +235,7 @@ class Recomputation:
             kept, kept.stated.difference(own)
         )  # schema follows, or an equality concerns it
         found = self._model.answers(self._overlay(self._model, kept), time)
-        if self._model.findings:
+        if self._model.equal:  # M has the equality in everything
             self._findings += map(while_held, self._model.findings)
             self._model = self._made(kept, kept.stated)
             found = self._model.answers((), time)

@@ -235,9 +235,18 @@ class Materialiser:
         return [] if self._equalities is None else self._equalities.findings()
 
     def concerns_schema(self, equalities: Iterable[tuple[Term, Term]]) -> bool:
-        """Whether one of these equalities is of a class, of a property, or of what the schema mentions."""
+        """Whether one of these equalities is of a class, of a property, or of what the schema mentions: rules
+        were written out under it, or would be.
+        """
         known = self._equalities
-        return known is not None and any(known.concerns(*pair) for pair in equalities)
+        if known is None:
+            return False
+        return any(known.concerns(*pair) or any(map(self._is_relation, pair)) for pair in equalities)
+
+    def _is_relation(self, term: Term) -> bool:
+        """Whether a term is a predicate or class of the background, or of a rule."""
+        of_background = term in self.background.forward or term in self.background.backward.get(RDF_TYPE, ())
+        return of_background or term in self._heads or class_relation(term) in self._heads
 
     def meet(self, relations: Collection[Relation]) -> None:
         """The background has its first rows of these relations: rules copy them between equals, too."""

@@ -48,7 +48,8 @@ class History:
         random = self._random = Random(seed)
         self._ontology = Ontology(random)
         self._axioms = [self._ontology.axiom() for _ in range(random.randint(2, 5))]
-        facts = [fact(random) for _ in range(random.randint(2, 6))]
+        self._strange = random.choice([0.02, 0.02, 0.02, 0.3])
+        facts = self._facts(2, 6)
         first = [triple for axiom in self._axioms for triple in axiom] + facts
         self.stated: dict[Triple, int | None] = dict.fromkeys(first)
         self.rules: list[str] = []
@@ -84,9 +85,9 @@ class History:
         if kind < 6:
             deleted = self._some_stated()
         elif kind < 9:
-            inserted = {fact(random) for _ in range(random.randint(1, 3))}
+            inserted = set(self._facts(1, 3))
         elif kind < 12:
-            inserted = {fact(random) for _ in range(random.randint(1, 2))}
+            inserted = set(self._facts(1, 2))
             deleted = self._some_stated()
         elif kind == 12:
             self._axioms.append(self._ontology.axiom())
@@ -95,7 +96,7 @@ class History:
             deleted = set(self._axioms.pop(random.randrange(len(self._axioms))))
         elif kind < 16:
             until = self.now + random.randint(1, 3)
-            self._update({fact(random) for _ in range(random.randint(1, 3))}, set(), until)
+            self._update(set(self._facts(1, 3)), set(), until)
             return
         elif kind == 16:
             self._advance()
@@ -107,6 +108,10 @@ class History:
             self._reopen()
             return
         self._update(inserted, deleted, None)
+
+    def _facts(self, least: int, most: int) -> list[Triple]:
+        random = self._random
+        return [fact(random, strange=self._strange) for _ in range(random.randint(least, most))]
 
     def _some_stated(self) -> set[Triple]:
         """Some facts, seldom a triple of the schema."""

@@ -60,7 +60,8 @@ class History:
         random = self._random = Random(seed)
         self._ontology = Ontology(random)
         self._axioms = [self._ontology.axiom() for _ in range(random.randint(2, 5))]
-        facts = [fact(random) for _ in range(random.randint(0, 4))]
+        self._strange = random.choice([0.02, 0.02, 0.02, 0.3])
+        facts = self._facts(0, 4)
         background = list(dict.fromkeys([triple for axiom in self._axioms for triple in axiom] + facts))
         holds = self._holds = random.choice(HOLDS)
         self._rules: list[str] = []
@@ -101,6 +102,10 @@ class History:
         if self.literal is not None:
             self.literal.replace(ProgramChange(time, self.program, frozenset(self._background)))
 
+    def _facts(self, least: int, most: int) -> list[Triple]:
+        random = self._random
+        return [fact(random, strange=self._strange) for _ in range(random.randint(least, most))]
+
     def _messages(self, time: Time) -> list[Message]:
         random = self._random
         graph: list[Triple] | None = None
@@ -108,14 +113,14 @@ class History:
         delete: list[Triple] = []
         kind = random.randrange(12)
         if kind < 7:
-            graph = [fact(random) for _ in range(random.randint(1, 3))]
+            graph = self._facts(1, 3)
         if kind in (5, 6, 7, 8):
             stated = sorted(self.statements.at(time - 1))
             axioms = {triple for axiom in self._axioms for triple in axiom}
             facts = [triple for triple in stated if triple not in axioms]
             delete = random.sample(facts, min(len(facts), random.randint(1, 2)))
         if kind in (8, 9, 10):
-            insert = [fact(random) for _ in range(random.randint(1, 2))]
+            insert = self._facts(1, 2)
         if kind == 11 and self._axioms and random.random() < 0.5:
             delete = self._axioms.pop(random.randrange(len(self._axioms)))
         elif kind == 11:
