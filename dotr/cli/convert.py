@@ -25,7 +25,7 @@ from dotr.cli.run import outputs_apart
 from dotr.errors import UsageError
 from dotr.events import Clock
 from dotr.io.conversion import TARGETS, Conversion, numbered_part
-from dotr.io.files.outputs import FileOutput, StreamOutput
+from dotr.io.files.outputs import FileOutput, StreamOutput, unwritable
 from dotr.io.files.read_so_far import ReadSoFar
 from dotr.io.files.sources import Sources, TimedGraph, resolve
 from dotr.io.graphs import SourceOptions
@@ -101,9 +101,15 @@ def _to_file(reader: Sources, output: str, overwrite: bool, progress: Progress) 
         for graph in reader:
             clock = reader.clock
             assert clock is not None
-            conversion.add(graph.time, graph.triples, clock)
+            try:
+                conversion.add(graph.time, graph.triples, clock)
+            except OSError as error:
+                raise unwritable(output, error) from None
             _report(progress, conversion.count, clock.text(graph.time), behind, graph)
-        conversion.close()
+        try:
+            conversion.close()
+        except OSError as error:
+            raise unwritable(output, error) from None
         out.finish()
     except BaseException:
         out.discard()
@@ -148,10 +154,16 @@ def _to_folder(reader: Sources, output: str, overwrite: bool, progress: Progress
             clock = reader.clock
             assert clock is not None
             archive = archive or ArchiveParts(folder, clock)
-            archive.add(graph.time, numbered_part(graph.triples))
+            try:
+                archive.add(graph.time, numbered_part(graph.triples))
+            except OSError as error:
+                raise unwritable(output, error) from None
             _report(progress, count, clock.text(graph.time), behind, graph)
         archive = archive or ArchiveParts(folder, Clock())
-        archive.close()
+        try:
+            archive.close()
+        except OSError as error:
+            raise unwritable(output, error) from None
         about = {"dotr": __version__, "graphs": count, "files": len(archive.files)}
         out.finish(archive.files, json.dumps(about, indent=2) + "\n")
     except BaseException:

@@ -299,7 +299,7 @@ class Replay:
             sink.abandon()
             if self.states is not None:
                 self.states.abandon()
-            if isinstance(sink.output, FileOutput):
+            if isinstance(sink.output, FileOutput) and sink.output.part.exists():
                 render.note(f"what was emitted so far is in {sink.output.part}")
             raise
         progress.clear()

@@ -6,8 +6,10 @@ Place:   `dotr run` opens one; formats come from event_formats.py and event_tabl
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
+from dotr.errors import EngineError
 from dotr.events import Clock, Composite
 from dotr.io.event_formats import Formatter, nquads
 from dotr.io.files.outputs import FileOutput, Output, unwritable
@@ -77,12 +79,13 @@ class ParquetSink:
 
     output: FileOutput
     _writer: EventTableWriter | None = None
+    _broken: bool = False
 
     def write(self, events: Sequence[Composite], clock: Clock) -> None:
         try:
             self._opened(clock).add(events)
         except OSError as error:
-            raise unwritable(str(self.output.part), error) from None
+            raise self._unwritable(error) from None
 
     def flush(self) -> None:
         """Rows of a Parquet file are there when it is complete."""
@@ -92,9 +95,16 @@ class ParquetSink:
         self.output.finish()
 
     def abandon(self) -> None:
-        """What was emitted so far can be read."""
-        self._close()
-        self.output.abandon()
+        """What was emitted so far can be read, unless the file could not be written: nobody can read a
+        Parquet file without its end.
+        """
+        if not self._broken:
+            with suppress(EngineError):  # what ends the run is reported already
+                self._close()
+        if self._broken:
+            self.output.discard()
+        else:
+            self.output.abandon()
 
     def _opened(self, clock: Clock) -> EventTableWriter:
         if self._writer is None:
@@ -107,4 +117,8 @@ class ParquetSink:
         try:
             self._opened(Clock()).close()
         except OSError as error:
-            raise unwritable(str(self.output.part), error) from None
+            raise self._unwritable(error) from None
+
+    def _unwritable(self, error: OSError) -> EngineError:
+        self._broken = True
+        return unwritable(str(self.output.path), error)

@@ -212,7 +212,8 @@ def packer_for(path: str) -> Packer | None:
 
 
 def unwritable(path: str, error: OSError) -> EngineError:
-    reason, hint = (error.strerror or str(error)).lower(), "free space, or write elsewhere"
+    reason = os.strerror(error.errno) if error.errno else str(error)  # Arrow has more words for it
+    reason, hint = reason.lower(), "free space, or write elsewhere"
     folder = os.path.dirname(path)
     if isinstance(error, FileNotFoundError) and folder and not os.path.isdir(folder):
         reason, hint = f"there is no folder `{folder}`", f"make it first: mkdir -p {folder}"
