@@ -139,6 +139,12 @@ def as_own_error(error: Exception) -> DotrError:
     found = own(text)
     if found is not None:
         return found
+    if isinstance(error, (ConnectionError, EOFError)) or type(error).__name__ == "Py4JNetworkError":
+        return EngineError.of(
+            "D4303",
+            "the Spark job failed: its Java process ended",
+            hint="see Spark's own log (memory may have run out); a stream goes on from its checkpoint",
+        )
     first = next((line for line in text.splitlines() if line.strip()), type(error).__name__)
     return EngineError.of(
         "D4303",
@@ -149,7 +155,11 @@ def as_own_error(error: Exception) -> DotrError:
 
 
 def install() -> None:
-    """Let actions on any frame raise dotr's error if a worker reported one."""
+    """Let actions on any frame raise dotr's error if a worker reported one; and let a thread of PySpark end
+    without a traceback when the Java process that it reads from has ended.
+    """
+    accumulators: Any = import_module("pyspark.accumulators")
+    accumulators.AccumulatorTCPServer.handle_error = _ignored
     for name in _CONVERTERS:
         if name == _CONVERTERS[1] and name not in sys.modules:
             continue  # no Connect session, possibly without the libraries that it needs
@@ -157,6 +167,10 @@ def install() -> None:
         convert = module.convert_exception
         if not getattr(convert, "of_dotr", False):
             module.convert_exception = _converter(convert)
+
+
+def _ignored(server: object, request: object, client_address: object) -> None:
+    """The job reports that Java ended."""
 
 
 def _converter(convert: Callable[..., Any]) -> Callable[..., Any]:
