@@ -102,8 +102,8 @@ def open_document(path: str, content: bytes | None = None) -> IO[bytes]:
     """
     try:
         plain = _opened(path) if content is None else io.BytesIO(content)
-        head = plain.getbuffer()[:HEAD] if isinstance(plain, io.BytesIO) else plain.peek(HEAD)[:HEAD]
-        content_of = unpacked(plain, bytes(head), path)
+        head = bytes(plain.getbuffer()[:HEAD]) if isinstance(plain, io.BytesIO) else plain.peek(HEAD)[:HEAD]
+        content_of = unpacked(plain, head, path)
         file: Any = plain if content_of is None else content_of  # it reads, seeks, closes
         if format_of(path) is not Format.JELLY:
             return file  # type: ignore[no-any-return]  # so does what follows
