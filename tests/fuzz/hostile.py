@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import io
 import json
 import os
 import random
@@ -27,6 +28,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from multiprocessing import Pool
 from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
 
 from tests.fuzz import damaged
 
@@ -398,6 +403,122 @@ def policy(noise: random.Random) -> list[str]:
     return noise.choice([[], ["--on-error", "skip"], ["--on-error", "file=dead.jsonl"]])
 
 
+FLOODS = {
+    "2.nt": (b"# a comment\n", b"\n", b" ", b"#"),
+    "2.nq": (b"# a comment\n", b"\t\n", b"\r\n"),
+    "2.ttl": (b"# a comment\n", b"\n", b"  "),
+    "2.trig": (b"# a comment\n", b"{}\n", b" "),
+    "2.rdfp": (b"# a comment\n", b"\n", b"TX .\nTC .\n"),
+    "2.rdf": (b"<!-- -->", b" ", b"\n"),
+    "2.jsonld": (b"[],", b"{},", b" "),
+    "2.jsonl": (b"\n", b"{}\n", b" "),
+    "2.csv": (b",\n", b"\n", b" \n"),
+    "2.jelly": (b"\0", b"\2\x0a\0"),
+}
+"""What says nothing, in the formats of sources: Jelly's are empty frames and empty rows."""
+
+
+def packed_floods(noise: random.Random) -> Case:
+    """A small file that unpacks to very much of nothing, whole or in many members."""
+    name = noise.choice(sorted(FLOODS))
+    unit = noise.choice(FLOODS[name])
+    size = sized(noise, 1 << 20, 1 << 23, 1 << 26, 1 << 28)
+    members = noise.choice([1, 1, 2, 1_000])
+    part = unit * max(1, size // members // len(unit))
+    ending, codec = noise.choice([(".gz", "gzip"), (".zst", "zstd")])
+    content = pa.Codec(codec).compress(part, asbytes=True) * members
+    case = run("packed flood", f"{name}{ending}", content[: 1 << 20], *policy(noise))
+    if name == "2.csv":
+        case.files["m.map"] = b"# time: time\n<urn:x:o> <urn:x:val> {val} .\n"
+        case.command += ["--map", "m.map"]
+    case.seconds = 20.0
+    return case
+
+
+def table() -> pa.Table:
+    count = 300
+    return pa.table(
+        {
+            "time": pa.array(range(count), pa.int64()),
+            "id": pa.array([f"s{i % 7}" for i in range(count)]).dictionary_encode(),
+            "val": pa.array([i / 3 for i in range(count)]),
+            "note": pa.array([{"x": i, "y": f"é{i}"} for i in range(count)]),
+        }
+    )
+
+
+def damaged_tables(noise: random.Random) -> Case:
+    """Parquet and Arrow files, damaged, read through a mapping."""
+    file = io.BytesIO()
+    if noise.random() < 0.6:
+        name, checked = "2.parquet", noise.random() < 0.5
+        packing = noise.choice(["snappy", "zstd", "none"])
+        pq.write_table(table(), file, compression=packing, row_group_size=100, write_page_checksum=checked)
+    else:
+        name = "2.arrow"
+        feather.write_feather(table(), file, compression=noise.choice(["uncompressed", "lz4", "zstd"]))
+    content = bytearray(file.getvalue())
+    for _ in range(noise.choice([1, 1, 3, 10])):
+        last = min(1_500, len(content))
+        at = noise.randrange(len(content)) if noise.random() < 0.6 else len(content) - noise.randint(1, last)
+        how = noise.randrange(3)
+        if how == 0:
+            content[at] ^= 1 << noise.randrange(8)
+        elif how == 1:
+            content[at : at + 20] = noise.randbytes(20)
+        else:
+            del content[at : at + noise.randint(1, 100)]
+        content = content or bytearray(b"P")
+    case = run("damaged table", name, bytes(content), "--map", "m.map", *policy(noise))
+    case.files["m.map"] = (
+        b"# time: time\n<urn:x:o> <urn:x:val> {val} ; <urn:x:id> {id} ; <urn:x:y> {note.y} .\n"
+    )
+    case.seconds = 20.0
+    return case
+
+
+def odd_mappings(noise: random.Random) -> Case:
+    """Mappings whose formats and nesting nobody means."""
+    depth = sized(noise, 10, 60, 500, 3_000, 20_000)
+    formats = [
+        "%d/%d",
+        "%",
+        "%Y%",
+        "%Q",
+        "%Y-%Y",
+        "%(",
+        "%-d",
+        "%Y-%m-%d %z %Z",
+        "(%Y",
+        "%Y\0",
+        "é%Y",
+        "%" * 300,
+    ]
+    cell = f'{{val|datetime("{noise.choice(formats)}")}}'
+    text = noise.choice(
+        [
+            f"<urn:x:o> <urn:x:val> {cell} .",
+            "<urn:x:o> <urn:x:p> " + "[ <urn:x:p> " * depth + "{val}" + " ]" * depth + " .",
+            "<urn:x:o> <urn:x:p> " + "( " * depth + "{val}" + " )" * depth + " .",
+            "<urn:x:o> <urn:x:val> {" + "val." * depth + "val} .",
+            "<urn:x:o> <urn:x:val> {val[" + "a=" * depth + "]} .",
+        ]
+    )
+    head = noise.choice(["# time: time\n", f'# time: {{time|datetime("{noise.choice(formats)}")}}\n'])
+    rows = noise.choice(["", "# rows: $" + ".a[*]" * depth + "\n", "# rows: $[*]\n", "# rows: $[\n"])
+    name = noise.choice(["2.csv", "2.jsonl", "2.json"])
+    content = {
+        "2.csv": b"time,val\n1,5\n",
+        "2.jsonl": b'{"time":1,"val":5}\n',
+        "2.json": b'[{"time":1,"val":5}]',
+    }
+    case = run("odd mapping", name, content[name], "--map", "m.map", *policy(noise))
+    case.files["m.map"] = f"{head}{rows}{text}\n".encode()
+    case.codes = frozenset({READ, USAGE, INPUT})
+    case.seconds = 20.0
+    return case
+
+
 MAKERS: tuple[Maker, ...] = (
     nested_json,
     nested_turtle,
@@ -420,6 +541,9 @@ MAKERS: tuple[Maker, ...] = (
     held_paths,
     damaged_bases,
     damaged_deployments,
+    packed_floods,
+    damaged_tables,
+    odd_mappings,
 )
 
 
