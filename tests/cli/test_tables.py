@@ -314,9 +314,9 @@ def test_a_column_that_no_row_has_is_named_by_every_verb(dotr: Dotr) -> None:
     ):
         ran = dotr(*command)
         assert ran.code == 0, ran.err
-        assert "warning[D2409]" in ran.err, command
+        assert "warning[D2414]" in ran.err, command
         assert "did you mean `tmep`?" in ran.err
-        assert ran.err.count("D2409") == 1
+        assert ran.err.count("D2414") == 1
 
 
 def test_a_document_of_json_is_a_table_and_a_batch_reads_it(dotr: Dotr) -> None:

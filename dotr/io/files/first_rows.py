@@ -23,7 +23,7 @@ _FILES = 20
 
 
 def columns_missing(places: Iterable[str], options: SourceOptions) -> list[Diagnostic]:
-    """Warnings D2409 about tables of this machine; none about those that cannot be read, which is reported
+    """Warnings D2414 about tables of this machine; none about those that cannot be read, which is reported
     when they are.
     """
     extractor = options.extractor()

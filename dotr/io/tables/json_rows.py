@@ -5,7 +5,7 @@ Method:  numbers stay as they are written; a cell is found by its path (json_pat
          had are known when all rows were read: a name that is mistyped would otherwise drop its triples from
          every row without a word, since what is missing in JSON is not written.
 Bad input: D2408 what is not JSON or not an object, and a value that is an array or object where a cell is
-           wanted · D2409, a warning, a column that no row has · D2401 `[*]` in a cell of another array.
+           wanted · D2414, a warning, a column that no row has · D2401 `[*]` in a cell of another array.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class JsonRows:
             others = [one for one in known if one.startswith((f"{head}.", f"{head}["))]
             hint = nearest(column, known) or (f"write {{{others[0]}}}" if others else "")
             yield Diagnostic(
-                "D2409",
+                "D2414",
                 f"no row has `{column}`, which `{self._mapping}` uses",
                 place=place,
                 label=", ".join(map(excerpt, known[:20])),
