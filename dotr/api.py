@@ -141,7 +141,9 @@ class Engine:
         self._unit, self._base = self._options.unit, self._options.base
         self._pairs = PairReader(self._unit, self._base)
         further = self._further(background)
-        files = BackgroundFiles(program.background, self._base, named=program.named)
+        files = BackgroundFiles(
+            program.background, self._base, named=program.named, choices=self._options.choices
+        )
         self._more = further
         self.diagnostics = list(program.warnings)
         settings = Settings(materialize_all=materialize == "all", budget=checked_budget(budget))
@@ -247,7 +249,9 @@ class Engine:
         if isinstance(background, Path):
             background = [background]
         if isinstance(background, list | tuple) and all(isinstance(b, str | Path) for b in background):
-            return BackgroundFiles([str(path) for path in background], self._options.base)
+            return BackgroundFiles(
+                [str(path) for path in background], self._options.base, choices=self._options.choices
+            )
         triples = self._triples(background)
         return lambda: triples
 
@@ -260,7 +264,10 @@ class Engine:
         snapshot does not hold a replacement that is still ahead: pass it again.
         """
         program = _loaded(rules)
-        background = read_background(program.background, self._base, named=program.named) + self._more()
+        background = read_background(
+            program.background, self._base, named=program.named, choices=self._options.choices
+        )
+        background += self._more()
         time, integer = time_of(at, self._unit)
         self._begin(Clock(integer, self._unit))
         self.pipeline.replace(time, program, background)
@@ -517,7 +524,7 @@ class Engine:
 
     def _triples(self, graph: GraphLike) -> list[Triple]:
         if isinstance(graph, Path):
-            return read_background([str(graph)], self._options.base)
+            return read_background([str(graph)], self._options.base, choices=self._options.choices)
         return triples_of(graph, self._options.base, self._options.choices)
 
     def _error_policy(self, on_error: str | Callable[[DotrError], None]) -> RefusedInstant | None:

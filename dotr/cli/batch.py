@@ -170,7 +170,9 @@ def command(
     outputs = [plain_path(out), *([given_states] if given_states is not None else [])]
     outputs_apart(_here(outputs), [on_error], _here([*texts.read_files, *documents, *places]))
     render.say_all(program.warnings)
-    triples = read_background(documents, options.base, options.max_document, named=program.named)
+    triples = read_background(
+        documents, options.base, options.max_document, named=program.named, choices=options.choices
+    )
     everything = materialize == "all" or states is not None
     deployment = Deployment(program, triples, Settings(materialize_all=everything, budget=budget))
     plan = deployment.partitioning(By(by))

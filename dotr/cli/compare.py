@@ -157,7 +157,9 @@ def _usage(message: str, hint: str) -> UsageError:
 
 def _version(path: str, given: dict[str, str], options: SourceOptions) -> Version:
     program = load_program([path], read_rules_text, parameters=given)
-    background = read_background(program.background, options.base, options.max_document, named=program.named)
+    background = read_background(
+        program.background, options.base, options.max_document, named=program.named, choices=options.choices
+    )
     name = ", ".join(f"{key}={value}" for key, value in given.items()) or path
     return Version(name, program, background)
 

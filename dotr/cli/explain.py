@@ -123,7 +123,9 @@ def command(
         texts = RuleTexts()
         program = load_program([rules, *more_rules], texts)
         documents = [*program.background, *background]
-        triples = read_background(documents, options.base, options.max_document, named=program.named)
+        triples = read_background(
+            documents, options.base, options.max_document, named=program.named, choices=options.choices
+        )
         later = [_replacing(at_, again, more_rules, background, options, texts) for at_, again in then]
         files = [file for path in documents for file in resolve([path])]
         files = list(dict.fromkeys([*files, *(file for one in later for file in one.files)]))
@@ -203,7 +205,9 @@ def _replacing(
     when, clock = given_time(at, options.unit, None, "--then")
     program = load_program([rules, *more_rules], texts)
     paths = [*program.background, *background]
-    found = read_background(paths, options.base, options.max_document, named=program.named)
+    found = read_background(
+        paths, options.base, options.max_document, named=program.named, choices=options.choices
+    )
     return Replacing(when, clock, program, found, [file for path in paths for file in resolve([path])])
 
 

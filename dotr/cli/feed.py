@@ -204,7 +204,7 @@ def command(
         pipeline = resumed(
             journal,
             program,
-            Added(background, options.base, options.max_document),
+            Added(background, options.base, options.max_document, options.choices),
             lateness=lateness,
             on_late=lambda when, graph: feed.late(when, graph),
             on_refused=lambda when, graphs, error: feed.refused(when, graphs, error),
@@ -265,7 +265,7 @@ def command(
             try:
                 if at is not None:
                     when, clock = given_time(at, unit, stored)
-                    part = given_message(insert, delete, options.base, options.max_document)
+                    part = given_message(insert, delete, options)
                     feed.give(when, part, clock, " ".join(files), keep_open)
                 elif follow:
                     feed.follow(files_read, lambda: time.sleep(_LOOK))

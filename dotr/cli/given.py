@@ -7,6 +7,7 @@ Place:   under cli/feed.py and cli/deploy.py. The wall clock is read here and no
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from dotr.core.parts import Part
 from dotr.errors import DataError, UsageError
@@ -16,6 +17,9 @@ from dotr.io.decode.parsing import parse_triples
 from dotr.io.message_parts import message_of
 from dotr.io.timestamps import TimeError, parse_text
 from dotr.rdf.terms import Triple
+
+if TYPE_CHECKING:
+    from dotr.io.graphs import SourceOptions
 
 _STREAMS = frozenset({Format.JSONLINES, Format.PATCH, Format.PARQUET, Format.JELLY})
 
@@ -36,13 +40,13 @@ def given_time(text: str, unit: int, clock: Clock | None, option: str = "--at") 
     return when, Clock(integer, unit)
 
 
-def given_message(insert: str | None, delete: str | None, base: str, limit: int) -> Part:
+def given_message(insert: str | None, delete: str | None, options: SourceOptions) -> Part:
     """The message that two files make, of which one may be missing. Raises DataError."""
-    parts = [None if path is None else _triples(path, base, limit) for path in (insert, delete)]
+    parts = [None if path is None else _triples(path, options) for path in (insert, delete)]
     return message_of(None, parts[0], parts[1], delete or insert or "")
 
 
-def _triples(path: str, base: str, limit: int) -> list[Triple]:
+def _triples(path: str, options: SourceOptions) -> list[Triple]:
     format_ = format_of(path)
     if format_ is None:
         raise unknown_format(path)
@@ -50,4 +54,5 @@ def _triples(path: str, base: str, limit: int) -> list[Triple]:
         raise DataError.of(
             "D2010", f"`{path}` is a stream, no graph", place=path, hint="feed it as a SOURCE: it has times"
         )
-    return parse_triples(decode(read_bytes(path, limit), path), format_, path, base)
+    text = decode(read_bytes(path, options.max_document), path)
+    return parse_triples(text, format_, path, options.base, choices=options.choices)

@@ -25,8 +25,7 @@ from dotr import __version__
 from dotr.cli.editing import Analysis, analyse, completions, definition, hover
 from dotr.cli.render import note
 from dotr.cli.stop_signals import POLITE, STOPPED
-from dotr.errors import Diagnostic, DotrError, EngineError, Severity
-from dotr.io.decode.documents import too_large
+from dotr.errors import DataError, Diagnostic, DotrError, EngineError, Severity
 from dotr.io.files.rule_texts import SCHEME, read_rules_text, shipped
 from dotr.lang.printer import format_text
 from dotr.source import Source, Span
@@ -80,7 +79,12 @@ class _Messages:
     def read(self, size: int) -> bytes:
         """Raises DataError D2006 for more than `_LONGEST` bytes."""
         if size > _LONGEST:
-            raise too_large("<stdin>", _LONGEST)
+            raise DataError.of(
+                "D2006",
+                f"a message of the editor has {size:,} bytes",
+                place="<stdin>",
+                hint=f"rule files have at most {_LONGEST:,} bytes: open a smaller one",
+            )
         return self._stream.read(size)
 
 

@@ -104,7 +104,9 @@ def command(
     documents = [*program.background, *documents, *background]
     inputs = [*rule_texts.read_files, *documents, *sources, *([] if inline or not query else [query])]
     outputs_apart([output] if output else [], [on_error], inputs)
-    triples = read_background(documents, options.base, options.max_document, named=program.named)
+    triples = read_background(
+        documents, options.base, options.max_document, named=program.named, choices=options.choices
+    )
     name = "<query>" if inline else query
     select = None
     if named is not None:

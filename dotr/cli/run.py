@@ -120,7 +120,9 @@ def command(
     if only_ or except_:
         program = needed(events_wanted(program, only_, except_))
     render.say_all(program.warnings)
-    triples = BackgroundFiles(documents, options.base, options.max_document, named=program.named)
+    triples = BackgroundFiles(
+        documents, options.base, options.max_document, named=program.named, choices=options.choices
+    )
     everything = materialize == "all" or states is not None
     deployment = Deployment(program, triples, Settings(materialize_all=everything, budget=budget))
     enriched = None if states is None else StateFile(states, overwrite, lambda: replay.pipeline.clock)
@@ -160,7 +162,11 @@ def command(
             if only_ or except_:
                 again = events_wanted(again, only_, except_)
             facts = read_background(
-                [*again.background, *background], options.base, options.max_document, named=again.named
+                [*again.background, *background],
+                options.base,
+                options.max_document,
+                named=again.named,
+                choices=options.choices,
             )
             replay.replace(when, clock, again, facts)
         replay.run(open_sink(format_, output, overwrite, program, write), output)

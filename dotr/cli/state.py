@@ -66,7 +66,9 @@ def command(
         raise UsageError.of("D4171", "--verify has nothing to compare here", hint="dotr query --verify")
     program = load_program([rules, *more_rules], RuleTexts())
     documents = [*program.background, *background]
-    triples = read_background(documents, options.base, options.max_document, named=program.named)
+    triples = read_background(
+        documents, options.base, options.max_document, named=program.named, choices=options.choices
+    )
     time = instant_of(at, options.unit)
     then = None if since is None else _earlier(instant_of(since, options.unit), time, format_)
     history = History(program, triples, until=time, also=then, everything=True)

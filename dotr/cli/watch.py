@@ -90,7 +90,9 @@ def command(
     outputs_apart(
         [output] if output else [], [on_error, late], [*texts.read_files, query, *documents, *sources]
     )
-    triples = BackgroundFiles(documents, options.base, options.max_document, named=program.named)
+    triples = BackgroundFiles(
+        documents, options.base, options.max_document, named=program.named, choices=options.choices
+    )
     write = _writer(format_, select, prefixes)
     with DeadLetters(on_error, overwrite) as dead, DeadLetters(late, overwrite) as delayed:
         replay = Replay(

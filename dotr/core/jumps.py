@@ -152,12 +152,13 @@ class Jumps:
         spending.spend(min(units, most))
         if units > most:
             name = max(facts, key=lambda stream: (len(facts[stream]), stream))
+            changes = name.startswith(("ISTREAM ", "DSTREAM "))
+            instead = "" if changes else "read ISTREAM in place of all answers, "
             raise ProgramError.of(
                 MUCH_WORK,
                 f"query `{name}` takes more than {most} units of work over what lasts",
                 notes=(f"it has {len(facts[name]):,} answers at once, of {ANSWER} units each",),
-                hint="join patterns through shared variables, read ISTREAM in place of all answers, "
-                "or raise --budget",
+                hint=f"join patterns through shared variables, {instead}or raise --budget",
             )
 
     def _background_alone(self, replacement: Replacement | None) -> frozenset[Triple]:

@@ -210,7 +210,7 @@ def rounded(a: Number) -> Number:
 
 def _rounded(a: Number, halves: int) -> Number:
     """The greatest whole number that is not more than the value and so many halves."""
-    if a.kind == INTEGER or not math.isfinite(a.exact):
+    if a.kind == INTEGER or (a.kind != DECIMAL and not math.isfinite(a.value)):
         return a
     whole = math.floor(a.exact + Fraction(halves, 2))
     if a.kind == DECIMAL:
@@ -250,7 +250,7 @@ def cast(kind: str, a: Number) -> Number | None:
         return a
     if kind in (DOUBLE, FLOAT):
         return Number(kind, _value_as(kind, a))
-    if not math.isfinite(a.exact):
+    if a.kind in (DOUBLE, FLOAT) and not math.isfinite(a.value):
         return None
     if kind == INTEGER:
         return Number(INTEGER, math.trunc(a.exact))

@@ -57,7 +57,7 @@ def _number(lexical: str, datatype: str) -> Term:
 
 
 def _rational(lexical: str, datatype: str) -> Term | None:
-    """A quotient: a decimal where it has finitely many digits, else in lowest terms."""
+    """A quotient: a decimal where it has finitely many digits, and not too many, else in lowest terms."""
     if len(lexical) > _LONGEST:
         return None
     over, under = map(int, lexical.split("/"))
@@ -69,7 +69,7 @@ def _rational(lexical: str, datatype: str) -> Term | None:
         while rest % prime == 0:
             rest, count = rest // prime, count + 1
         places = max(places, count)
-    if rest > 1:
+    if rest > 1 or places > _LONGEST - len(lexical):
         return literal(f"{over}/{under}", datatype)
     digits = str(abs(over) * 10**places // under).rjust(places + 1, "0")
     cut = len(digits) - places

@@ -216,6 +216,8 @@ def _datetime(lexical: str, term: Term) -> DateTime | None:
     if not found:
         return None
     minus, years, *rest, fraction, zulu, sign, zone_hours, zone_minutes = found.groups()
+    if len(years) > _MOST_DIGITS:
+        return None
     month, day, hour, minute, second = map(int, rest)
     year = -int(years) if minus else int(years)
     offset = int(zone_hours) * 60 + int(zone_minutes) if sign else 0
@@ -240,13 +242,16 @@ DURATION, DAY_TIME, YEAR_MONTH = (XSD + name for name in ("duration", "dayTimeDu
 _STARTS = ((1696, 9), (1697, 2), (1903, 3), (1903, 7))
 """Year and month of the dates of XSD 1.1, sec. 3.3.6.2."""
 
+_MOST_DIGITS = 4_000
+"""Digits of a part of a time, zeros in front included: more are beyond every limit, or not meant."""
+
 MOST_MONTHS, MOST_TICKS = 2**63 - 1, 2**127 - 1
 """What a duration holds at most, as in the full engine."""
 
 
 def _duration(lexical: str, term: Term) -> Duration | None:
     found = _DURATION.fullmatch(lexical)
-    if not found:
+    if not found or any(len(part or "") > _MOST_DIGITS for part in found.groups()):
         return None
     years, months, days, hours, minutes, seconds = (int(part or 0) for part in found.groups()[1:7])
     sign = -1 if found[1] else 1

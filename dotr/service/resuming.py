@@ -22,6 +22,7 @@ from dotr.core.pipeline import Pipeline
 from dotr.errors import NOT_WRITTEN, EngineError
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE, content_hash, read_bytes
 from dotr.io.decode.ntriples import split_triples
+from dotr.io.decode.parse_choices import STRICT, ParseChoices
 from dotr.io.files.background_documents import read_background
 from dotr.io.files.sources import resolve
 from dotr.ir import Program
@@ -38,14 +39,18 @@ class Added:
     paths: Sequence[str] = ()
     base: str = STREAM_BASE
     limit: int = MAX_DOCUMENT
+    choices: ParseChoices | None = None
 
     def triples(self) -> list[Triple]:
-        return read_background(self.paths, self.base, self.limit)
+        return read_background(self.paths, self.base, self.limit, choices=self.choices)
 
     def hashes(self) -> list[str]:
         """What the triples follow from. Reads the files, parses none."""
         files = resolve(self.paths)
-        return [self.base, *(f"{file} {content_hash(read_bytes(file, self.limit))}" for file in files)]
+        choices = self.choices or STRICT
+        read = [] if choices.rdf12 == STRICT.rdf12 else [choices.rdf12]
+        read += [f"{iri} {content_hash(text.encode())}" for iri, text in sorted(choices.contexts.items())]
+        return [self.base, *read, *(f"{file} {content_hash(read_bytes(file, self.limit))}" for file in files)]
 
 
 NOTHING_ADDED = Added()

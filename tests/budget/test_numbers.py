@@ -172,3 +172,33 @@ def test_a_knowledge_base_says_so_too() -> None:
     read = f"SELECT (<{XSD}integer>(CONCAT(STR(?v), STR(?v))) AS ?w) {{ ?x <urn:b> ?v }}"
     with pytest.raises(ProgramError, match="D4133"):
         list(kb.query(read))
+
+
+@pytest.mark.parametrize(
+    "literal",
+    [
+        f'"P{"9" * 5_000}D"^^<{XSD}dayTimeDuration>',
+        f'"PT{"9" * 5_000}S"^^<{XSD}duration>',
+        f'"P{"9" * 5_000}Y"^^<{XSD}yearMonthDuration>',
+        f'"{"9" * 5_000}-01-01T00:00:00Z"^^<{XSD}dateTime>',
+        f'"-{"9" * 5_000}-01-01"^^<{XSD}date>',
+    ],
+)
+def test_a_time_of_too_many_digits_is_no_time(dotr: Dotr, literal: str) -> None:  # noqa: F811  # fixture
+    Path("r.dotr").write_text(READ % "L.?v")
+    Path("s.jsonl").write_text(stream(literal, "1"))
+    ran = dotr("run", "r.dotr", "s.jsonl", "--on-error", "skip")
+    assert ran.code == 0, ran.err
+    assert [at for _, at in events(ran.out)][-1:] == [1]
+    Path("c.dotr").write_text(READ % literal)
+    assert dotr("run", "c.dotr", "s.jsonl", "--on-error", "skip").code in (0, 3)
+    assert "D4999" not in ran.err
+
+
+@pytest.mark.parametrize("written", ["ROUND(L.?v)", "CEIL(L.?v / 3)", "FLOOR(L.?v)"])
+def test_large_decimals_are_rounded_by_both_readings(dotr: Dotr, written: str) -> None:  # noqa: F811  # fixture
+    Path("r.dotr").write_text(READ % written)
+    Path("s.jsonl").write_text(stream("9" * 400 + ".5", "1.5"))
+    ran = dotr("run", "r.dotr", "s.jsonl")
+    assert dotr("run", "r.dotr", "s.jsonl", "--verify").out == ran.out
+    assert len(events(ran.out)) == 2

@@ -13,8 +13,10 @@ from dotr.cli.knowledge_files import is_rules, made_of, prefixes_of
 from dotr.cli.standard_streams import cannot_be_written
 from dotr.errors import DataError, UsageError
 from dotr.events import Clock, Message
+from dotr.io.graphs import SourceOptions
 
 SECOND = 1_000_000
+OPTIONS = SourceOptions(base="urn:x/", max_document=10_000)
 
 
 def test_a_given_time_is_written_as_it_is_given() -> None:
@@ -40,11 +42,11 @@ def test_a_message_is_made_of_one_file_or_two(tmp_path: Path) -> None:
     Path(two).write_text("<urn:a> <urn:p> <urn:c> .", encoding="utf-8")
     Path(log).write_text("", encoding="utf-8")
     added, gone = [("<urn:a>", "<urn:p>", "<urn:x/b>")], [("<urn:a>", "<urn:p>", "<urn:c>")]
-    assert given_message(one, None, "urn:x/", 10_000) == Message(None, added, None)
-    assert given_message(one, two, "urn:x/", 10_000) == Message(None, added, gone)
+    assert given_message(one, None, OPTIONS) == Message(None, added, None)
+    assert given_message(one, two, OPTIONS) == Message(None, added, gone)
     for wrong, code in ((log, "D2010"), (str(tmp_path / "a.xyz"), "D2008")):
         with pytest.raises(DataError) as raised:
-            given_message(wrong, None, "urn:x/", 10_000)
+            given_message(wrong, None, OPTIONS)
         assert raised.value.diagnostics[0].code == code
 
 

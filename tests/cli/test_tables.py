@@ -319,6 +319,32 @@ def test_a_column_that_no_row_has_is_named_by_every_verb(dotr: Dotr) -> None:
         assert ran.err.count("D2414") == 1
 
 
+@pytest.mark.parametrize("name", ["t.jsonl", "t.json"])
+def test_rows_that_are_nowhere_are_named(dotr: Dotr, name: str) -> None:
+    Path("t.map").write_text("# time: t\n# rows: $.data.recrods[*]\n<urn:o> <urn:v> {v} .\n")
+    Path(name).write_text('{"data": {"records": [{"t": 1, "v": 31}], "tags": ["a"]}}\n')
+    ran = dotr("run", "hot.dotr", name, "--map", "t.map")
+    assert (ran.code, ran.err.count("warning[D2414]")) == (0, 1)
+    assert "did you mean `$.data.records[*]`?" in ran.err
+    Path(name).write_text('{"data": {"recrods": []}}\n')
+    assert "D2414" not in dotr("run", "hot.dotr", name, "--map", "t.map").err
+
+
+def test_the_hint_about_an_array_says_where_its_rows_are(dotr: Dotr) -> None:
+    Path("t.json").write_text('{"records": [{"t": 1, "v": [5, 6]}, {"t": 2, "v": [7]}]}')
+    Path("t.map").write_text("# time: t\n# rows: $.records[*]\n<urn:o> <urn:v> {v} .\n")
+    ran = dotr("convert", "t.json", "--map", "t.map", "-o", "o.jsonl")
+    assert (ran.code, "# rows: $.records[*].v[*]" in ran.err) == (3, True)
+    template = "<urn:o> <urn:v> {$.records[*].v[*]} ."
+    Path("t.map").write_text(f"# time: $.records[*].t\n# rows: $.records[*].v[*]\n{template}\n")
+    assert dotr("convert", "t.json", "--map", "t.map", "-o", "o.jsonl").code == 0
+    assert len(Path("o.jsonl").read_text().splitlines()) == 3
+    Path("a.json").write_text('[{"t": 1, "v": [5, 6]}]')
+    Path("t.map").write_text("# time: t\n<urn:o> <urn:v> {v} .\n")
+    assert "# rows: $[*].v[*]" in dotr("convert", "a.json", "--map", "t.map", "-o", "x.jsonl").err
+    assert "dotr map new a.json" in dotr("run", "hot.dotr", "a.json").err
+
+
 def test_a_document_of_json_is_a_table_and_a_batch_reads_it(dotr: Dotr) -> None:
     rows = [{"seen": f"0{day}/07/2026 12:00", "room": f"r{day}", "temp": 20 + 5 * day} for day in range(1, 6)]
     Path("r.json").write_text(json.dumps(rows, indent=1))

@@ -406,8 +406,8 @@ def policy(noise: random.Random) -> list[str]:
 FLOODS = {
     "2.nt": (b"# a comment\n", b"\n", b" ", b"#"),
     "2.nq": (b"# a comment\n", b"\t\n", b"\r\n"),
-    "2.ttl": (b"# a comment\n", b"\n", b"  "),
-    "2.trig": (b"# a comment\n", b"{}\n", b" "),
+    "2.ttl": (b"# a comment\n", b"\n", b"  ", b"@prefix a: <urn:x:> .\n"),
+    "2.trig": (b"# a comment\n", b"{}\n", b" ", b"PREFIX : <urn:x>\n", b"<urn:g> {}\n"),
     "2.rdfp": (b"# a comment\n", b"\n", b"\t\n"),  # a transaction is a graph, though an empty one
     "2.rdf": (b"<!-- -->", b" ", b"\n"),
     "2.jsonld": (b"[],", b"{},", b" "),

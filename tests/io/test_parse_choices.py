@@ -265,6 +265,49 @@ RULE S DEFINE { dotr_e a :S ; :x ?x } FROM Q := { SELECT ?x WHERE { ?x :v ?v } }
 """
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "choice", "refused"),
+    [
+        ("b.ttl", "<urn:o> <urn:v> 7 {| <urn:by> <urn:s> |} .", ["--rdf12", "plain"], "D2004"),
+        (
+            "b.jsonld",
+            '{"@context": "https://example.org/c", "@id": "urn:o", "v": 7}',
+            ["--context", "https://example.org/c=c.json"],
+            "D2005",
+        ),
+    ],
+)
+def test_a_background_and_what_is_inserted_are_read_by_the_same_choices(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    text: str,
+    choice: list[str],
+    refused: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(name).write_text(text)
+    Path("c.json").write_text('{"@context": {"v": "urn:v"}}')
+    Path("r.dotr").write_text(EACH)
+    Path("s.jsonl").write_text('{"time": 1, "graph": "<urn:p> <urn:v> 1 ."}\n')
+    with_background = ["run", "r.dotr", "s.jsonl", "--background", name]
+    assert run([*with_background, *choice]) == 0
+    assert '"value":"urn:o"' in capsys.readouterr().out
+    assert run(with_background) == 3
+    assert f"error[{refused}]" in capsys.readouterr().err
+    Path("r.dotr").write_text(EACH.replace("PREFIX : <urn:>\n", "PREFIX : <urn:>\nHOLD :v\n", 1))
+    assert run(["deploy", "r.dotr"]) == 0
+    assert run(["feed", "--insert", name, "--at", "5", *choice]) == 0
+    Path("t.jsonl").write_text('{"time": 6, "graph": ""}\n')
+    assert run(["feed", "t.jsonl"]) == 0
+    assert '"value":"urn:o"' in capsys.readouterr().out
+    assert run(["close", name]) == 3
+    shown = capsys.readouterr().err
+    assert f"error[{refused}]" in shown
+    assert "--" not in shown.partition("hint:")[2]
+
+
 def test_the_same_by_many_processes_and_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     graphs = [f"<urn:a{n}> <urn:v> {n} {{| <urn:c> 1 |}} ." for n in range(300)]
     lines = [json.dumps({"time": n, "graph": graph}) for n, graph in enumerate(graphs)]

@@ -284,3 +284,9 @@ def test_nobody_knows_that_values_of_an_unknown_datatype_differ(term: Term) -> N
     assert triples_of(f"<urn:x> <urn:p> {term} .")
     assert not clashes(_AXIOMS[0], term, '"a"')
     assert not clashes(_AXIOMS[0], term, term.replace("1", "2"))
+
+
+def test_a_quotient_with_very_many_digits_keeps_its_lowest_terms() -> None:
+    rational = "http://www.w3.org/2002/07/owl#rational"
+    one, same = (literal(text, rational) for text in (f"1/{2**13_000}", f"2/{2**13_001}"))
+    assert data_value(one) == data_value(same) == one

@@ -80,11 +80,12 @@ def format_of(path: str) -> Format | None:
 
 
 def unknown_format(path: str) -> DataError:
+    hint = f"the name ends in one of {' '.join(SUFFIXES)}, each also with {' '.join(ENDINGS)}"
+    if plain_name(path).lower().endswith(".json"):
+        hint = f"JSON is read through a mapping: dotr map new {path} > readings.map proposes one; then add "
+        hint += "--map readings.map. JSON-LD ends in .jsonld, a graph a line in .jsonl"
     return DataError.of(
-        "D2008",
-        f"what is written in `{path}` cannot be inferred from its name",
-        place=path,
-        hint=f"the name ends in one of {' '.join(SUFFIXES)}, each also with {' '.join(ENDINGS)}",
+        "D2008", f"what is written in `{path}` cannot be inferred from its name", place=path, hint=hint
     )
 
 

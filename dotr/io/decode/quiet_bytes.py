@@ -1,4 +1,4 @@
-"""What goes on and says nothing: blanks, comments and empty brackets, counted while a source is read.
+"""What goes on and says nothing: blanks, comments, declarations and empty brackets, counted while it is read.
 
 Place:   under every reader of text; documents.py, quads.py, message_logs.py, json_lines.py and the readers of
          files ask it.
@@ -18,6 +18,11 @@ from dotr.late import regex
 _LEAST = 16 << 20
 _BLANK_LINES = regex(rb"(?:\s++|\#[^\n]*+)*+\Z")
 _BLANK_TEXT = regex(rb"(?:[\s{}]++|\#[^\n]*+)*+\Z")
+_DECLARED = regex(
+    rb"(?:\s++|\#[^\n]*+|@?(?i:prefix)\s++[^\s<>]*+\s*+<[^<>\s]*+>(?:\s*+\.)?+"
+    rb"|@?(?i:base)\s++<[^<>\s]*+>(?:\s*+\.)?+|(?:(?i:graph)\s++)?+(?:<[^<>\s]*+>|_?[\w.-]*+:[\w.-]*+)?+\s*+\{\s*+\})*+\Z"
+)
+"""Declarations and empty graphs, too."""
 _BLANK_XML = regex(rb"(?:\s++|<!--(?:[^-]++|-(?!->))*+(?:-->|\Z))*+\Z")
 _BRACKETS = b" \t\r\n[]{},"
 
@@ -74,6 +79,9 @@ class QuietBytes:
         start = (part.find(b"\n") + 1 or len(part)) if self._open else 0
         nothing = _BLANK_TEXT.match(part, start) is not None
         last = part.rfind(b"\n") + 1
+        if not nothing and _DECLARED.match(part[part.find(b"\n") + 1 : last]):
+            self._open = False
+            return last > len(part) // 2  # whole lines, most of the part
         begun = b"#" in part[last:] if nothing else last and part[last:].lstrip()[:1] == b"#"
         self._open = bool(begun) or (nothing and self._open and not last)
         return nothing

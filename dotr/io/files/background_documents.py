@@ -27,6 +27,7 @@ from dotr.io.decode.documents import (
     unreadable,
 )
 from dotr.io.decode.limits import no_memory
+from dotr.io.decode.parse_choices import ParseChoices
 from dotr.io.decode.parsing import parse_triples
 from dotr.io.files.sources import resolve
 from dotr.late import replace
@@ -53,10 +54,12 @@ def read_background(
     limit: int = MAX_DOCUMENT,
     *,
     named: Mapping[str, Span] = _NOWHERE,
+    choices: ParseChoices | None = None,
 ) -> list[Triple]:
     """The triples of all files below `paths`, canonical, without repeats, in the order of the files.
 
-    `named`: where a program names some of the paths; one that leads nowhere is reported there.
+    `named`: where a program names some of the paths; one that leads nowhere is reported there. `choices`:
+    what documents may say beyond RDF 1.1 and beyond themselves; None: nothing, where nobody can choose.
 
     Raises DataError: D2003, D2008, D2009, D2010 for a stream where a background is wanted, and what parsing
     says.
@@ -87,7 +90,7 @@ def read_background(
                 format_ = Format.NQUADS
             text = decode(content, path)
             del content
-            parsed = parse_triples(text, format_, path, base)
+            parsed = _parsed(text, format_, path, base, choices)
             del text
         except MemoryError:
             raise no_memory(path) from None
@@ -95,6 +98,23 @@ def read_background(
             parsed = label_background(parsed, said)
         triples.update(dict.fromkeys(parsed))
     return list(triples)
+
+
+_NO_CHOICE: Final = {
+    "D2004": "write RDF 1.1: give the statement a node of its own, leave the direction out",
+    "D2005": "write the context into the document, in place of its IRI",
+}
+"""Hints where there is no option to name."""
+
+
+def _parsed(text: str, format_: Format, path: str, base: str, choices: ParseChoices | None) -> list[Triple]:
+    if choices is not None:
+        return parse_triples(text, format_, path, base, choices=choices)
+    try:
+        return parse_triples(text, format_, path, base)
+    except DataError as error:
+        hints = [replace(d, hint=_NO_CHOICE.get(d.code, d.hint)) for d in error.diagnostics]
+        raise DataError(hints) from None
 
 
 class BackgroundFiles:
@@ -110,8 +130,10 @@ class BackgroundFiles:
         limit: int = MAX_DOCUMENT,
         *,
         named: Mapping[str, Span] = _NOWHERE,
+        choices: ParseChoices | None = None,
     ) -> None:
         self._paths, self._base, self._limit, self._named = list(paths), base, limit, named
+        self._choices = choices
         self._seen = self._stamps()
 
     def _stamps(self) -> list[tuple[str, int, int]]:
@@ -122,7 +144,9 @@ class BackgroundFiles:
 
     def __call__(self) -> list[Triple]:
         """As `read_background`. Raises DataError D2203 when a file was written since this was made."""
-        triples = read_background(self._paths, self._base, self._limit, named=self._named)
+        triples = read_background(
+            self._paths, self._base, self._limit, named=self._named, choices=self._choices
+        )
         now = self._stamps()
         if now != self._seen:
             changed = min({path for path, _, _ in set(now) ^ set(self._seen)})

@@ -288,7 +288,7 @@ def _time(
             own.changes = own.changes or bool(notes)
             return found
         except TimeError as error:
-            plain = error.code == "D2105" and not error.hint.startswith("--")
+            plain = error.code == "D2105" and "--" not in error.hint
             raise _of(time_error(error, _how_written(cell.column, text) if plain else None), cell) from None
         except CellError as error:
             raise _of(error, cell) from None

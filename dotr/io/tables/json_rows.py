@@ -57,7 +57,7 @@ def _no_object(what: str) -> CellError:
     return CellError(f"this {what} is not an object", hint, "D2408")
 
 
-def _text(value: Any, column: str) -> str | None:
+def _text(value: Any, column: str, rows: str = "$") -> str | None:
     if isinstance(value, str):
         return value
     if value is None or isinstance(value, bool):
@@ -65,7 +65,8 @@ def _text(value: Any, column: str) -> str | None:
     if value is ABSENT:
         return None
     if isinstance(value, list):
-        kind, hint = "an array", f"name one of it: {{{column}.0}}; or make rows of it: # rows: $.{column}[*]"
+        path = column if column.startswith("$") else f"{rows}.{column}"
+        kind, hint = "an array", f"name one of it: {{{column}.0}}; or make rows of it: # rows: {path}[*]"
     else:
         kind, hint = "an object", "name what is in it: {a.b}"
     error = CellError(f"`{column}` is {kind}: {_shown(value)}", hint, "D2408")
@@ -97,6 +98,9 @@ class JsonRows:
         self._places = [self._place(column) for column in columns]
         self._named = any(place[0] < 0 for place in self._places)
         self.count = 0
+        self._way = _written(rows or ())
+        self._astray: list[Any] = []  # values that `rows` leads nowhere in, until it leads somewhere
+        self._led = rows is None
         self._unseen = dict.fromkeys(range(len(columns)))
         self._sample: list[dict[str, Any]] = []
 
@@ -121,6 +125,7 @@ class JsonRows:
         way = self._rows
         if way is None and what == "document" and isinstance(value, list):
             way = (EVERY,)
+            self._way = _written(way)
         if way is None:
             if isinstance(value, dict):
                 yield self._row((value,))
@@ -135,6 +140,10 @@ class JsonRows:
                     yield self._row(around)
         except CellError as error:
             yield error
+        if not self._led:
+            self._led = self.count > 0 or _leads(value, way)
+            if not self._led and len(self._astray) < _SAMPLED:
+                self._astray.append(value)
 
     def _row(self, around: tuple[Any, ...]) -> JsonRow:
         row = around[-1]
@@ -146,7 +155,7 @@ class JsonRows:
         if self._unseen:
             self._look(values, row)
         try:
-            return [_text(value, name) for value, name in zip(values, self._columns, strict=True)]
+            return [_text(value, name, self._way) for value, name in zip(values, self._columns, strict=True)]
         except CellError as error:
             return error
 
@@ -157,7 +166,17 @@ class JsonRows:
             self._sample.append(row)
 
     def missing(self, place: str) -> Iterator[Diagnostic]:
-        """A warning for every column that no row had, if there was a row."""
+        """A warning for every column that no row had, if there was a row; and if no value had the rows."""
+        if not self._led and self._astray:
+            known = _array_paths(self._astray)
+            yield Diagnostic(
+                "D2414",
+                f"nothing has rows at `{self._way}`, where `{self._mapping}` looks for them",
+                place=place,
+                label=", ".join(map(excerpt, known[:20])),
+                hint=nearest(self._way, known) or "# rows: names the array whose elements are rows",
+                severity=Severity.WARNING,
+            )
         if not self.count or not self._unseen:
             return
         known = columns_of(self._sample)
@@ -194,6 +213,36 @@ def _expanded(
         raise CellError(f"`{path}{keys}` is not an array", "# rows: $ is the document itself", "D2408")
     for element in inner:
         yield from _expanded(element, steps[at + 1 :], (*around, element), f"{path}[*]")
+
+
+def _written(steps: Sequence[Step]) -> str:
+    """A path as `# rows:` has it."""
+    return "$" + "".join(
+        "[*]" if step == EVERY else f"[{step[0]}={step[1]}]" if isinstance(step, tuple) else f".{step}"
+        for step in steps
+    )
+
+
+def _leads(value: Any, steps: Sequence[Step]) -> bool:
+    """Whether a path leads somewhere in a value, be it to an array without elements."""
+    at = steps.index(EVERY) if EVERY in steps else len(steps)
+    inner = walk(value, steps[:at])
+    if inner is ABSENT or at == len(steps):
+        return inner is not ABSENT
+    return not isinstance(inner, list) or not inner or any(_leads(one, steps[at + 1 :]) for one in inner)
+
+
+def _array_paths(values: Iterable[Any], path: str = "$", depth: int = 0) -> list[str]:
+    """The paths to the arrays of objects in values, as `# rows:` has them."""
+    found: dict[str, None] = {}
+    for value in values:
+        if isinstance(value, list):
+            found[f"{path}[*]"] = None
+            found.update(dict.fromkeys(_array_paths(value[:_SAMPLED], f"{path}[*]", depth + 1)))
+        elif isinstance(value, dict) and depth < DEEPEST:
+            for key, inner in value.items():
+                found.update(dict.fromkeys(_array_paths([inner], f"{path}.{key}", depth + 1)))
+    return list(found)
 
 
 def columns_of(rows: Iterable[Any], prefix: str = "") -> list[str]:
