@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -76,6 +76,25 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def gone(pids: Iterable[int]) -> bool:
+    """Whether all of them end soon after their parent."""
+    for _ in range(50):
+        if not any(map(alive, pids)):
+            return True
+        time.sleep(0.1)
+    return False
+
+
+@pytest.fixture(autouse=True)
+def heard() -> Iterator[None]:
+    """A shell may have begun these tests with signals ignored, which children inherit."""
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in (signal.SIGHUP, signal.SIGTERM)}
+    before[signal.SIGINT] = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def settled(process: subprocess.Popen[bytes], seconds: float) -> tuple[int, bytes]:
@@ -147,7 +166,7 @@ def test_whoever_is_stopped_says_so_and_leaves_no_process_behind(
     code, err = settled(process, 15)
     assert code == STOPPED, err
     assert err.rstrip().endswith(b"stopped")
-    assert not [one for one in below if alive(one)]
+    assert gone(below)
     assert not Path("folder.part").exists()
 
 

@@ -8,7 +8,7 @@ Method:  few individuals, classes and properties, so that functional and inverse
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from random import Random
 
 from dotr.rdf.terms import OWL, RDF, RDF_TYPE, RDFS, XSD, Term, Triple, is_literal
@@ -142,6 +142,21 @@ def closed_by_owlrl(triples: Iterable[Triple]) -> set[Triple]:
     entailment.expand("owl2rl", graph)
     found = {t for t in entailment.triples_of(graph) if not any(term.endswith("again>") for term in t)}
     return comparable(found | taken)
+
+
+def as_owlrl_has(stated: Collection[Triple], found: set[Triple]) -> set[Triple]:
+    """The closure that owlrl has; of what is found beyond it, also what owlrl concludes once classes and
+    properties are declared: it takes what nothing declares for no part of itself, also where rules conclude
+    that.
+    """
+    expected = closed_by_owlrl(stated)
+    more = found - expected
+    if more:
+        classes = {*CLASSES, *(s for s, p, _ in stated if p == owl("onProperty"))}
+        declared = [(one, RDF_TYPE, owl("Class")) for one in sorted(classes)]
+        declared += [(one, RDF_TYPE, owl("ObjectProperty")) for one in PROPERTIES]
+        expected |= more & closed_by_owlrl([*stated, *declared])
+    return expected
 
 
 def comparable(triples: Iterable[Triple]) -> set[Triple]:

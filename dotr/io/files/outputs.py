@@ -212,7 +212,9 @@ def packer_for(path: str) -> Packer | None:
 
 
 def unwritable(path: str, error: OSError) -> EngineError:
-    reason = os.strerror(error.errno) if error.errno else str(error)  # Arrow has more words for it
+    reason = error.strerror or str(error)
+    if error.errno and "[errno" in reason:  # Arrow has more words for it
+        reason = os.strerror(error.errno)
     reason, hint = reason.lower(), "free space, or write elsewhere"
     folder = os.path.dirname(path)
     if isinstance(error, FileNotFoundError) and folder and not os.path.isdir(folder):
