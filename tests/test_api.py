@@ -112,17 +112,6 @@ def test_a_damaged_snapshot_is_reported(blob: bytes) -> None:
         engine().restore(blob)
 
 
-def test_mixtures_of_ever_new_predicates_are_not_remembered() -> None:
-    running = dotr.Engine.from_text(ALONE)
-    for time in range(1, 40):
-        graph = "".join(f"<urn:x:s> <urn:x:p{time}_{n}> {n} . " for n in range(2 if time % 2 else 100))
-        running.push(f"{graph}<urn:x:s> <urn:x:a> {time} .", at=time)
-    sets = running.pipeline.instants._collectors
-    assert sets
-    assert max(map(len, sets)) <= 32
-    assert running.counters.graphs == 39
-
-
 ALONE = """PREFIX : <urn:x:>
 RULE Pair
 DEFINE { dotr_x a :Pair ; :room ?r ; :value ?v }

@@ -9,7 +9,7 @@ Why not: evaluating every query at every instant: a graph would cost the number 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 
 from dotr.budget import BUDGET, SLACK, Exhausted
 from dotr.codegen import source_of
@@ -23,10 +23,10 @@ from dotr.joins.graph_relations import ALL, Relation
 from dotr.joins.join_code import compile_plan
 from dotr.joins.store import TripleIndex
 from dotr.late import dataclass
-from dotr.rdf.terms import Term, Triple
+from dotr.rdf.terms import Term
 from dotr.sparql.algebra import patterns_of
 from dotr.sparql.distribution import Distribution, Shares
-from dotr.sparql.entries import Collector, Entry, collector, entry, independent
+from dotr.sparql.entries import Entry, entry
 from dotr.sparql.full import Explosion
 from dotr.sparql.queried_relations import read_by, relations_of
 from dotr.sparql.translate import Refused, translate
@@ -185,50 +185,11 @@ class Extractor:
 
         None if it takes more than that triple and the background. The caller knows that no rule reads it.
         """
-        units = self._monotone([predicate])
-        return None if units is None else entry(units, predicate, self._moment)
-
-    def collectors(self, predicates: Collection[Term]) -> Mapping[Term, Collector] | None:
-        """A function for each triple of an instant with triples of these predicates only: see `collected`.
-        None if they take more than the background, or are joined with each other. The caller knows that no
-        rule reads them.
-        """
-        units = self._monotone(predicates)
-        if units is None or not independent(units, predicates):
+        readers = [unit for unit in self.units if not unit.relations.isdisjoint((predicate, ALL))]
+        units = [unit for unit in readers if isinstance(unit, MonotoneDelta) and ALL not in unit.relations]
+        if self._always or len(units) < len(readers):
             return None
-        found: dict[Term, Collector] = {}
-        for predicate in predicates:
-            readers = [unit for unit in units if predicate in unit.relations]
-            if (collect := collector(readers, predicate, self._woken)) is None:
-                return None
-            found[predicate] = collect
-        return found
-
-    def collected(
-        self, triples: Iterable[Triple], collectors: Mapping[Term, Collector], time: Time
-    ) -> dict[str, list[Fact]] | None:
-        """`facts` of an instant of these distinct triples; None if they take too much."""
-        self._moment.time = time
-        result: dict[str, list[Fact]] = {}
-        try:
-            for subject, predicate, object_ in triples:
-                collectors[predicate](subject, object_)
-            for unit in self._woken:
-                unit.facts(time, result)
-        except (Explosion, Exhausted):
-            self._rest()
-            return None
-        finally:
-            self._woken.clear()
-        return result
-
-    def _monotone(self, predicates: Collection[Term]) -> list[MonotoneDelta] | None:
-        """The units that read some of the predicates; None if one is not a plain monotone unit, or reads
-        every predicate.
-        """
-        readers = [unit for unit in self.units if not unit.relations.isdisjoint([*predicates, ALL])]
-        found = [unit for unit in readers if isinstance(unit, MonotoneDelta) and ALL not in unit.relations]
-        return None if self._always or len(found) < len(readers) else found
+        return entry(units, predicate, self._moment)
 
     def explain(self, shorten: Shorten = str, code: bool = False) -> dict[str, QueryPlans]:
         """Stream → how its query is evaluated; with `code`, by which functions."""

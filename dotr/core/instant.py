@@ -10,7 +10,7 @@ Method:  first the quick way, within a part of the budget (budget.py): queries s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from operator import itemgetter
 from typing import TypeAlias
@@ -33,7 +33,7 @@ from dotr.rdf.blanks import label_stream
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term, Triple
 from dotr.sparql.distribution import Shares
-from dotr.sparql.entries import Collector, Entry
+from dotr.sparql.entries import Entry
 from dotr.sparql.full import Explosion
 
 Graphs: TypeAlias = Sequence[list[Triple]]
@@ -48,12 +48,6 @@ AGAIN = frozenset({MANY_FACTS, MUCH_DATALOG, MANY_ANSWERS, MUCH_WORK, OVERLONG})
 
 REFUSABLE = AGAIN | {"D2106", "D2107", "D2601", "D3101"}
 """Errors of an instant, raised before detection has seen any of it."""
-
-
-_MIXTURES, _VARIETY = 1 << 8, 32
-"""How many sets of predicates are remembered as independent or not, and of what size at most: a stream may
-bring ever new ones.
-"""
 
 
 class Instants:
@@ -82,11 +76,7 @@ class Instants:
         self._findings: Findings | None = None
         self._ontology = program.entailment is not Entailment.NONE
         self._entries: Memo[Term, Entry | None] = Memo(self._entry_of, longest=1 << 12)
-        self._collectors: Memo[frozenset[Term], Mapping[Term, Collector] | None] = Memo(
-            self._collectors_of, _MIXTURES
-        )
         self._mixture: list[Term] = []  # predicates of the last instant's triples, in order
-        self._mixed: Mapping[Term, Collector] | None = None  # their functions, if it needed no overlay
         self._read: Pick | None = None  # found when they come again
         self._canonical: tuple[Materialiser, CanonicalExtractor] | None = None
         self._state: list[Triple] = []
@@ -131,8 +121,8 @@ class Instants:
         return place
 
     def overlaid(self, time: Time, graphs: Graphs | None) -> Known:
-        """The facts of the instant of `graphs`; None is a tick without a graph. The triples fill an overlay,
-        unless no rule reads them and no query joins them. Cost: the triples, and what they touch.
+        """The facts of the instant of `graphs`; None is a tick without a graph. Cost: the triples,
+        and what they touch.
 
         Raises DataError, ProgramError for an instant in error; the next one is not affected.
         """
@@ -144,12 +134,10 @@ class Instants:
             triples = _together(label_stream(graphs, time))
             mixture = [predicate for _, predicate, _ in triples]
         if mixture != self._mixture:  # graphs that come one after the other are alike, most often
-            self._mix(mixture)
+            self._mixture, self._read = mixture, None
         elif self._read is None:
             self._read = self._reading(mixture)
-        facts = self._collected(triples, time)
-        if facts is None:
-            facts = self._facts(time, triples, triples if self._read is None else self._read(triples))
+        facts = self._facts(time, triples, triples if self._read is None else self._read(triples))
         if self.on_state is not None:
             self.on_state(time, self._state)
         return time, triples, facts, True
@@ -218,31 +206,10 @@ class Instants:
             return None
         return self.extract.entry(predicate)
 
-    def _collected(self, triples: Sequence[Triple], time: Time) -> Facts | None:
-        """Both steps for an instant of triples that are independent of each other. Each triple is charged to
-        the queries it starts, so that as many instants are refused as with an overlay.
-        """
-        if self._mixed is None or self.on_state is not None or len(triples) > self._budget // SLACK:
-            return None
-        return self.extract.collected(dict.fromkeys(triples), self._mixed, time)
-
-    def _mix(self, mixture: list[Term]) -> None:
-        """Remember the predicates of an instant, in order, and the functions for them, if it needs no
-        overlay.
-        """
-        predicates = frozenset(mixture)
-        self._mixture, self._read = mixture, None
-        self._mixed = self._collectors[predicates] if 0 < len(predicates) <= _VARIETY else None
-
     def _reading(self, mixture: Sequence[Term]) -> Pick:
         """What picks the triples that matter from those of these predicates."""
         read = [place for place, predicate in enumerate(mixture) if not self.enrich.ignores(predicate)]
         return itemgetter(*read) if 1 < len(read) < len(mixture) else tuple  # of one place it gives no tuple
-
-    def _collectors_of(self, predicates: frozenset[Term]) -> Mapping[Term, Collector] | None:
-        if self._ontology or not all(map(self.enrich.inert, predicates)):
-            return None
-        return self.extract.collectors(sorted(predicates))
 
     def _placed(self, found: Iterable[Diagnostic], time: Time) -> list[Diagnostic]:
         """Findings about an instant, with its time for a place."""

@@ -1,10 +1,8 @@
 """Entries: the facts of single triples over the background alone, as generated functions per predicate.
 
-Place:   core/extract.py makes them; core/instant.py calls them for instants of triples that no rule reads and
-         no query joins with each other.
+Place:   core/extract.py makes them; core/instant.py calls them for instants of one triple that no rule reads.
 Method:  the queries that read a predicate are known beforehand: a triple starts the plan of each, over the
-         background (joins/join_code.py). For an instant of one triple, facts are written where they are
-         found; for several, rows are collected first.
+         background (joins/join_code.py). Facts are written where they are found, unless the plan can find several rows.
 Why not: filling an overlay, finding what was touched, and emptying it: nothing else reads it, and it is two
          thirds of the cost of a small graph.
 """
@@ -12,7 +10,7 @@ Why not: filling an overlay, finding what was touched, and emptying it: nothing 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from dotr.codegen import Names, make, row_of
@@ -27,15 +25,12 @@ from dotr.late import dataclass
 from dotr.rdf.terms import Term
 from dotr.sparql.full import Explosion
 from dotr.sparql.leaves import Leaf
-from dotr.sparql.units import MonotoneDelta, Woken
+from dotr.sparql.units import MonotoneDelta
 
 Entry: TypeAlias = Callable[[Term, Term, Time, defaultdict[str, list[Fact]]], None]
 """(subject, object, time) of the only triple of an instant, and where to add its facts, by stream. If it
 raises Exhausted or Explosion, some may have been added.
 """
-
-Collector: TypeAlias = Callable[[Term, Term], None]
-"""(subject, object) of one of several triples. Raises Exhausted, Explosion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,29 +106,6 @@ def entry(units: Iterable[MonotoneDelta], predicate: Relation, moment: Moment) -
         rows = f"rows{number}"
         lines += _one_row(unit, predicate, names) or _rows(unit, starts, rows, names)
     return make("entry", "\n".join([*lines, "    return", ""]), names)
-
-
-def collector(units: Iterable[MonotoneDelta], predicate: Relation, woken: Woken) -> Collector | None:
-    """The function for one of several independent triples: rows go to the units that read the predicate,
-    which wake. None, cost and errors: see `entry`.
-    """
-    names = Names()
-    lines = ["def collect(r0, r1):"]
-    for unit in units:
-        starts = _starts(unit, predicate)
-        if starts is None:
-            return None
-        for start in starts:
-            sink = unit.collecting(start.leaf, woken)
-            lines += _block(unit, start, sink, names).lines
-            lines += [f"    {line}" for line in sink.tail(names)]
-    return make("collect", "\n".join([*lines, "    return", ""]), names)
-
-
-def independent(units: Iterable[MonotoneDelta], predicates: Collection[Relation]) -> bool:
-    """Whether no query joins triples of these predicates with each other."""
-    leaves = [leaf for unit in units for leaf in unit.leaves]
-    return all(sum(p.relation in predicates for p in leaf.patterns) < 2 for leaf in leaves)
 
 
 def _starts(unit: MonotoneDelta, relation: Relation, *, checked: bool = True) -> list[_Start] | None:

@@ -130,13 +130,10 @@ class MonotoneDelta(QueryUnit):
     def _reader(self, leaf: Leaf, delta: Delta, woken: Woken) -> UnitReader:
         """Append the delta's rows to this unit's; the function is made on its first call."""
         if leaf.finish is None:
-            return Lazy(delta.plan, leaf.store, self.collecting(leaf, woken), self.meter)
+            most = None if leaf.single else self.limit
+            sink = Collect(self._rows, self, woken, most, self._explode)
+            return Lazy(delta.plan, leaf.store, sink, self.meter)
         return self._finishing(leaf, delta, woken)
-
-    def collecting(self, leaf: Leaf, woken: Woken) -> Collect:
-        """The sink of a leaf's plan: rows are added to this unit, which wakes."""
-        most = None if leaf.single else self.limit
-        return Collect(self._rows, self, woken, most, self._explode)
 
     def _finishing(self, leaf: Leaf, delta: Delta, woken: Woken) -> UnitReader:
         rows, finish = self._rows, leaf.finish

@@ -13,7 +13,7 @@ from dotr.budget import Exhausted
 from dotr.core.extract import Extractor
 from dotr.events import Fact
 from dotr.ir import GroupPattern, Projection, Select, TriplePattern, Triples, Union, Var
-from dotr.rdf.terms import RDF_TYPE, Term, Triple
+from dotr.rdf.terms import Term, Triple
 from dotr.sparql.bound_variables import visible
 from dotr.sparql.printing import query_text
 from dotr.tesla.thresholds import sizes
@@ -82,55 +82,6 @@ def test_an_entry_gives_the_facts_of_an_overlay(
         for name, facts in wanted.items():
             everything[name] = [*everything.get(name, []), *facts]
         assert gathered == everything, [query_text(q) for q in queries.values()]
-
-
-@given(
-    families(),
-    st.lists(triples, max_size=12, unique=True),
-    st.lists(st.lists(triples, min_size=1, max_size=5, unique=True), min_size=1, max_size=3),
-    st.booleans(),
-)
-def test_independent_triples_give_the_facts_of_an_overlay(
-    queries: dict[str, Select], background: list[Triple], graphs: list[list[Triple]], shared: bool
-) -> None:
-    predicates = {predicate for graph in graphs for _, predicate, _ in graph}
-    store = closed([triple for triple in background if triple[1] not in predicates])
-    extractor = Extractor(queries, store, shares=sizes if shared else None)
-    for time, graph in enumerate(graphs):
-        own = sorted({predicate for _, predicate, _ in graph} - {RDF_TYPE})
-        graph = [triple for triple in graph if triple[1] != RDF_TYPE]  # see Instants
-        collectors = extractor.collectors(own)
-        event("independent" if collectors is not None else "not independent")
-        if collectors is None:
-            continue
-        found = extractor.collected(graph, collectors, time)
-        enter(store, graph)
-        wanted = extractor.facts(time, number(time))
-        store.overlay.forget()
-        event("several have facts" if wanted and len(graph) > 1 else "one or none has facts")
-        assert found == wanted, [query_text(q) for q in queries.values()]
-
-
-def test_triples_that_a_query_joins_are_not_independent() -> None:
-    queries = {"Q": query("SELECT ?v ?w { ?s :p ?v . ?s :q ?w }"), "R": query("SELECT ?v { ?s :r ?v }")}
-    extractor = Extractor(queries, closed([]))
-    assert extractor.collectors([ex("p"), ex("q")]) is None
-    collectors = extractor.collectors([ex("p"), ex("r")])
-    assert collectors is not None
-    graph = [(ex("s"), ex("r"), number(2)), (ex("s"), ex("p"), number(3)), (ex("s"), ex("r"), number(1))]
-    facts = extractor.collected(graph, collectors, 5)
-    assert facts == {"R": [(5, (number(1),), 0, ""), (5, (number(2),), 0, "")]}
-
-
-def test_independent_triples_that_are_too_much_work_leave_nothing() -> None:
-    background = [(ex("s"), ex("in"), ex(f"r{i}")) for i in range(5_000)]
-    queries = {"Q": query("SELECT ?r { ?s :p ?v . ?s :in ?r }"), "R": query("SELECT ?s { ?s :q ?v }")}
-    extractor = Extractor(queries, closed(background), patience=100)
-    collectors = extractor.collectors([ex("p"), ex("q")])
-    assert collectors is not None
-    graph = [(ex("t"), ex("q"), number(1)), (ex("s"), ex("p"), number(1))]
-    assert extractor.collected(graph, collectors, 7) is None
-    assert extractor.collected(graph[:1], collectors, 8) == {"R": [(8, (ex("t"),), 0, "")]}
 
 
 @pytest.mark.parametrize(
