@@ -2,7 +2,8 @@
 
 Place:   core/extract.py makes them; core/instant.py calls them for instants of one triple that no rule reads.
 Method:  the queries that read a predicate are known beforehand: a triple starts the plan of each, over the
-         background (joins/join_code.py). Facts are written where they are found, unless the plan can find several rows.
+         background (joins/join_code.py). Facts are written where they are found,
+         unless the plan can find several rows.
 Why not: filling an overlay, finding what was touched, and emptying it: nothing else reads it, and it is two
          thirds of the cost of a small graph.
 """
