@@ -3,7 +3,7 @@
 Place:   core/pipeline.py holds it for a program in which something lasts, that asks for changes, or whose
          messages insert or delete; it replaces enriching and extracting each instant by itself.
 Method:  language.md, "What lasts". An instant is all or nothing: what is stated advances (periods.py), what
-         follows from it is maintained (lasting_knowledge.py), the queries are evaluated; if any of these
+         follows from it is maintained (maintained.py), the queries are evaluated; if any of these
          fails, everything is as before.
 """
 
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from dotr.budget import BUDGET
 from dotr.core.enrich import wanted
-from dotr.core.lasting_knowledge import ENGINES, Facts, LastingKnowledge
+from dotr.core.maintained import Facts, Maintenance
 from dotr.core.parts import Part, labelled
 from dotr.core.periods import Entry, Periods, StatedChange
 from dotr.core.query_units import MUCH_WORK
@@ -68,7 +68,6 @@ class Jumps:
         *,
         materialize_all: bool = False,
         budget: int = BUDGET,
-        engine: str = "maintenance",
         states: bool = False,
     ) -> None:
         self.program = program
@@ -80,15 +79,14 @@ class Jumps:
         self._periods = Periods(self._background, program.holds)
         self._states = states
         self._given: frozenset[Triple] | None = None  # what follows from the background alone
-        self.clock, self._all, self._budget, self._engine = clock, materialize_all, budget, engine
+        self.clock, self._all, self._budget = clock, materialize_all, budget
         self._spending = Spending(budget)
         self._readers = _readers(program)
-        self._knowledge: LastingKnowledge = self._opened()
+        self._knowledge = self._opened()
         self._ahead: dict[Time, Replacement] = {}
 
-    def _opened(self) -> LastingKnowledge:
-        opened = ENGINES[self._engine]
-        return opened(self.program, self._periods, self.clock, self._all, self._budget, self._spending)
+    def _opened(self) -> Maintenance:
+        return Maintenance(self.program, self._periods, self.clock, self._all, self._budget, self._spending)
 
     def replace(self, time: Time, program: Program, background: Collection[Triple]) -> None:
         """Schedule a program, with its background, to hold from `time` on, which lies ahead."""

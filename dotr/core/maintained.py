@@ -1,7 +1,12 @@
 """What lasts, maintained: M is updated incrementally, standing answers by signed deltas.
 
-Place:   one of the engines of lasting_knowledge.py, over lasting_model.py.
-Method:  language.md, "What lasts". A change is committed when it is stated, and undone when it is abandoned.
+Place:   between jumps.py, which knows what is stated when (periods.py), and the model (lasting_model.py).
+         Tested against reference/lasting.py.
+Method:  language.md, "What lasts". At an instant jumps.py calls `change` with the change of what is stated,
+         `facts` if a rule sees the instant, and then `keep`; or `abandon` if one of them raised. Then it
+         calls `change` again with the ends of periods alone, as if the messages had never come; if that
+         raises, too, `overlook` continues.
+         A change is committed when it is stated, and undone when it is abandoned.
          New rules, a change of schema over which rules were instantiated, and the end of most stated triples
          cause M to be recomputed. While M contradicts itself its answers change unseen: the difference is
          kept for the next consistent M.
@@ -12,7 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from dotr.budget import BUDGET, SLACK
 from dotr.core.lasting_model import LastingModel, SchemaChange
@@ -28,6 +33,9 @@ from dotr.late import replace
 from dotr.rdf.terms import Triple
 from dotr.sparql.distribution import facts_of
 from dotr.sparql.solution_operators import Row
+
+Facts: TypeAlias = dict[str, list[Fact]]
+"""Stream → its facts of one instant in canonical order; streams without facts are left out."""
 
 Bags = Mapping[Select, Counter[Row]]
 """Standing query → a bag of rows, or of signed changes."""
@@ -48,7 +56,13 @@ class _State(NamedTuple):
 
 
 class Maintenance:
-    """Owns M, and how to undo the open change. Stated triples that nothing reads are in `periods` alone."""
+    """Owns M, the least model of the rules over what is stated, the standing answers over it, and how to undo
+    the open change. Stated triples that nothing reads are in `periods` alone.
+
+    Times never decrease from call to call. At most one change is open. What is stated is closed when the
+    first change is opened; a contradiction in it is not an error here. The periods advance before `change`
+    is called, and are undone after the change is.
+    """
 
     def __init__(
         self,
@@ -69,11 +83,16 @@ class Maintenance:
         self._closing: int | None = None
         self._undo: Callable[[], None] | None = None
 
-    # -- the protocol of lasting_knowledge.py
+    def change(self, time: Time, stated: StatedChange, program: Program | None = None) -> Facts:
+        """Open the change from M(t⁻) to M(t); returns the facts of all ISTREAM and DSTREAM streams that have
+        any.
 
-    def change(
-        self, time: Time, stated: StatedChange, program: Program | None = None
-    ) -> dict[str, list[Fact]]:
+        They are the bag difference between a query's answers and those kept last, ordinals counted within it.
+        With `stated` empty, an inconsistent M is still reported. `program`: its rules hold from `time` on,
+        and its queries are evaluated, also over M(t⁻) under the earlier rules. Raises DataError or
+        ProgramError when M(t) contradicts itself, explodes, or has a schema that makes the rules invalid;
+        then nothing is open and the earlier program stays.
+        """
         first = self._begin()
         self._findings = []
         if program is None and not first and self._now.consistent and not self._matters(stated):
@@ -87,7 +106,12 @@ class Maintenance:
         self._now = self._now._replace(owed={}, consistent=True)
         return _facts(self._now.program, owed, time)
 
-    def facts(self, time: Time, graph: Sequence[Triple] | None) -> dict[str, list[Fact]]:
+    def facts(self, time: Time, graph: Sequence[Triple] | None) -> Facts:
+        """The facts of all other streams over K(t), with the open change.
+
+        `graph`: the triples of the instant's graphs, labelled, None if none came. K(t) is dropped afterwards.
+        Raises DotrError as `change` does, and D2601; the change stays open.
+        """
         model = self._now.model
         assert model is not None, "a change was opened"
         model.findings = []
@@ -96,21 +120,30 @@ class Maintenance:
         return found
 
     def findings(self) -> Sequence[Diagnostic]:
+        """Warnings about the open change and what `facts` took: D2602. Again for what was reported before."""
         return self._findings
 
     def state(self, graph: Sequence[Triple]) -> set[Triple]:
+        """K(t) with the open change, as far as it is materialised. Raises as `facts` does."""
         assert self._now.model is not None, "a change was opened"
         return {*self._periods, *self._now.model.state(graph)}
 
     def keep(self) -> None:
+        """Commit the open change: the next change is compared with its answers."""
         self._kept, self._undo = self._now, None
 
     def abandon(self) -> None:
+        """Undo the open change, if any."""
         if self._undo is not None:
             self._undo()
         self._now, self._undo = self._kept, None
 
     def overlook(self, time: Time, stated: StatedChange, program: Program | None = None) -> None:
+        """Commit a change without messages for which `change` raised.
+
+        The answers kept last stay, to be compared with the next consistent M; `facts` is not called before
+        then.
+        """
         self._begin()
         try:
             owed = self._go(time, stated, program, check=False)
@@ -121,6 +154,9 @@ class Maintenance:
         self.keep()
 
     def snapshot(self) -> Any:
+        """What a new one over what is stated now cannot derive, as a JSON value, or None. Called between
+        instants.
+        """
         state = self._kept
         if state.consistent or not self._begun:
             return None
@@ -129,6 +165,7 @@ class Maintenance:
         return [kind, [[[list(row), n] for row, n in sorted(bag.items(), key=repr)] for bag in rows]]
 
     def restore(self, state: Any) -> None:
+        """Restore a `snapshot` in a new one."""
         self._closing = SLACK * self._budget  # what was maintained step by step is not refused now
         if state is None:
             return
@@ -273,7 +310,7 @@ def _sum(owed: Bags, more: Mapping[Select, Iterable[tuple[Row, int]] | Counter[R
     return {select: bag for select, bag in found.items() if bag}
 
 
-def _facts(program: Program, changes: Bags, time: Time) -> dict[str, list[Fact]]:
+def _facts(program: Program, changes: Bags, time: Time) -> Facts:
     """The facts of the streams: what their queries gained or lost."""
     if not changes:
         return {}

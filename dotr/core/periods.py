@@ -1,7 +1,7 @@
 """Which triples are stated at a time: statements with periods, begun and ended by messages and by time.
 
 Place:   core/pipeline.py passes every message and every end to it; what follows from what is stated is in a
-         LastingKnowledge (lasting_knowledge.py). Knows terms and times, not rules or queries.
+         Maintenance (maintained.py). Knows terms and times, not rules or queries.
 Method:  language.md, "What lasts". A statement holds over `[from, until)` (half open, as periods of SQL:2011)
          and keeps the lifetime it was stated with. Of a triple's statements that end by time alone only the
          last to end is kept, so at most two are: one that is replaceable, one that is not. Ends wait in a

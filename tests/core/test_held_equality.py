@@ -16,6 +16,7 @@ from dotr.events import Clock, Message
 from dotr.joins.graph_relations import ALL
 from dotr.rdf.terms import Triple
 from dotr.reference.lasting import LiteralLasting, LiteralStatements
+from tests.core.recomputation import RecomputedJumps
 from tests.datalog.test_entailment import turtle
 from tests.equality.streams import SECOND, program
 
@@ -28,10 +29,10 @@ SCHEMA = (
 class Run:
     """Owns an engine and the literal reading, which must refuse the same, and what is stated."""
 
-    def __init__(self, holds: str, background: str, engine: str = "maintenance") -> None:
+    def __init__(self, holds: str, background: str, engine: type[Jumps] = Jumps) -> None:
         self.program = program(re.sub(r":(\w+)", r"<http://example.org/\1>", holds))
         stated = turtle(background)
-        self.jumps = Jumps(self.program, stated, Clock(), materialize_all=True, engine=engine)
+        self.jumps = engine(self.program, stated, Clock(), materialize_all=True)
         self.literal = LiteralLasting(self.program, stated, Clock())
         self.statements = LiteralStatements.of(stated)
         self.time = 0
@@ -67,9 +68,11 @@ def changed(jump: Jump, stream: str) -> set[Triple]:
     return {fact[1] for fact in jump.facts.get(stream, ())}  # type: ignore[misc]  # three values each
 
 
-@pytest.mark.parametrize("engine", ["maintenance", "recomputation"])
+@pytest.mark.parametrize("engine", [Jumps, RecomputedJumps])
 @pytest.mark.parametrize("holds", ["HOLD :p", "HOLD *", "HOLD :p FOR 9 s", "HOLD * FOR 9 s"])
-def test_a_held_equality_of_what_the_schema_mentions_is_a_note_and_ends(holds: str, engine: str) -> None:
+def test_a_held_equality_of_what_the_schema_mentions_is_a_note_and_ends(
+    holds: str, engine: type[Jumps]
+) -> None:
     run = Run(holds, SCHEMA, engine)
     noted = run.go(graph=":a :p :a, :b")
     assert [one.code for one in noted.findings] == ["D2602"]

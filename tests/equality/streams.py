@@ -23,6 +23,7 @@ from dotr.joins.graph_relations import ALL
 from dotr.lang import load_program
 from dotr.rdf.terms import Triple
 from dotr.reference.lasting import LiteralLasting, LiteralStatements, ProgramChange
+from tests.core.recomputation import RecomputedJumps
 from tests.equality.knowledge_bases import RULES
 from tests.equality.worlds import Ontology, as_owlrl_has, between_individuals, comparable, fact
 
@@ -68,8 +69,8 @@ class History:
         self._background = background
         self.program = program(holds)
         self.done = [f"seed {seed}", holds, *(f"  {' '.join(triple)} ." for triple in background)]
-        engine = random.choice(["maintenance"] * 5 + ["recomputation"])
-        self.jumps = Jumps(self.program, background, Clock(), materialize_all=True, engine=engine)
+        engine = random.choice([Jumps] * 5 + [RecomputedJumps])
+        self.jumps = engine(self.program, background, Clock(), materialize_all=True)
         self.statements = LiteralStatements.of(background)
         self.literal = LiteralLasting(self.program, background, Clock()) if random.random() < 0.1 else None
         first = Materialiser(rules_over(self.program, background), background, needed={ALL})

@@ -1,7 +1,8 @@
 """What lasts, recomputed: after each change M is closed over what is stated, and the standing queries run
 again.
 
-Place:   one of the engines of lasting_knowledge.py.
+Place:   what core/maintained.py is compared with, instant by instant, also where an instant is refused, the
+         rules change, or a run goes on from a snapshot.
 Method:  what is stated is split: a base that is closed and indexed, and an overlay that is opened over it for
          every evaluation, like a stream's graph. Statements of graphs and insertions go to the overlay, so
          that the end of a period costs what holds there; schema, or an end in the base, closes the base
@@ -17,8 +18,8 @@ from typing import Any, NamedTuple
 from dotr.budget import BUDGET
 from dotr.core.enrich import wanted
 from dotr.core.extract import Extractor
+from dotr.core.jumps import Jumps
 from dotr.core.periods import Periods, StatedChange
-from dotr.core.spending import Spending
 from dotr.datalog.equality import while_held
 from dotr.datalog.materialiser import Limits, Materialiser
 from dotr.datalog.owl_lists import is_list_triple, rules_over
@@ -117,6 +118,13 @@ class _Model:
         }
 
 
+class RecomputedJumps(Jumps):
+    """What lasts, from instant to instant, recomputed at each. It has the whole budget at each."""
+
+    def _opened(self) -> Recomputation:  # type: ignore[override]  # it has the same methods
+        return Recomputation(self.program, self._periods, self.clock, self._all, self._budget)
+
+
 class Recomputation:
     """Owns what is stated, the last model made, and the answers kept last."""
 
@@ -127,9 +135,7 @@ class Recomputation:
         clock: Clock,
         materialize_all: bool = False,
         budget: int = BUDGET,
-        spending: Spending | None = None,
     ) -> None:
-        """`spending` is for engines that maintain: this one has the whole budget at each instant."""
         self._clock, self._all, self._budget = clock, materialize_all, budget
         self._kept = self._now = _KeptInstant(program, frozenset(periods), frozenset(), None)
         self._model: _Model | None = None
@@ -137,7 +143,7 @@ class Recomputation:
         self._findings: list[Diagnostic] = []
         self._was_consistent = True
 
-    # -- the protocol of lasting_knowledge.py
+    # -- the methods of Maintenance
 
     def change(
         self, time: Time, stated: StatedChange, program: Program | None = None
