@@ -14,6 +14,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from dotr.budget import BUDGET
 from dotr.core.counters import Counters
 from dotr.core.deployment import Deployment, Settings
@@ -53,7 +55,6 @@ from dotr.io.time_reading import Notes, time_reading
 from dotr.io.timestamps import UNITS
 from dotr.ir import Program
 from dotr.lang import load_program
-from dotr.late import replace
 from dotr.rdf.terms import Triple
 from dotr.tesla.state import Restored
 
@@ -529,7 +530,7 @@ class Engine:
 
     def _error_policy(self, on_error: str | Callable[[DotrError], None]) -> RefusedInstant | None:
         """What happens to instants in error and to unreadable documents."""
-        self._refusals = refusals = EngineErrors(on_error)
+        self._refusals = refusals = EngineErrors.of(on_error)
         return None if refusals.fail else lambda _time, parts, error: refusals.report(error, len(parts))
 
     @property

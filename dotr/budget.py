@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NoReturn
 
-from dotr.late import dataclass
+from msgspec import Struct
 
 BUDGET: Final = 10_000_000
 """Units for an instant's Datalog, for a query at an instant, and for a rule at one trigger fact."""
@@ -66,8 +66,7 @@ def at_deployment(budget: int, triples: int) -> int:
     return budget + 100 * triples
 
 
-@dataclass(frozen=True, slots=True)
-class Factor:
+class Factor(Struct, frozen=True):
     """A loop whose length multiplies with others: what it ranges over, and its rows when last entered."""
 
     what: str

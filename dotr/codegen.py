@@ -14,8 +14,9 @@ from contextlib import contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from dotr.budget import CHUNK
-from dotr.late import dataclass
 from dotr.rdf.background import has
 
 if TYPE_CHECKING:
@@ -84,8 +85,7 @@ class Names:
         return self.bind(term, "K")
 
 
-@dataclass(slots=True)
-class Reserved:
+class Reserved(Struct):
     """A reserved line, to be filled later."""
 
     indent: str

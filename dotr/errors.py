@@ -9,11 +9,11 @@ Codes:   D10xx .dotr/.dlog syntax · D11xx and D13xx names and scopes · D12xx e
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field
 from enum import StrEnum
 from typing import Self
 
-from dotr.late import dataclass
+from msgspec import Struct, field
+
 from dotr.source import Span
 
 
@@ -23,8 +23,7 @@ class Severity(StrEnum):
     INFO = "info"
 
 
-@dataclass(frozen=True, slots=True)
-class Diagnostic:
+class Diagnostic(Struct, frozen=True):
     """One finding: what is wrong, where, and how to fix it.
 
     `label` is shown under the caret; `notes` say why, `hint` what to write instead. `place` is used when
@@ -127,8 +126,7 @@ class UsageError(DotrError):
     """The call itself is wrong: an option, a Python argument."""
 
 
-@dataclass(slots=True)
-class Diagnostics:
+class Diagnostics(Struct):
     """Owns the findings of one check, in the order found."""
 
     found: list[Diagnostic] = field(default_factory=list)

@@ -6,40 +6,41 @@ Place:   below everything; every syntax node and every diagnostic points at one 
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import field
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any, ClassVar, Final
 
-from dotr.late import dataclass
+from msgspec import Struct
+
+PLACES: Final = frozenset({"span", "clauses", "named", "places", "prologue", "warnings"})
+"""The fields of syntax nodes that say where, not what."""
+
+_UNSHOWN: Final = PLACES | {"held", "private"}
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """One text a user wrote. `name` is what messages call it (a path as the user gave it)."""
 
     name: str
-    text: str = field(repr=False)
-    _starts: list[int] = field(default_factory=list, init=False, repr=False, compare=False)
+    text: str
+
+    def __repr__(self) -> str:
+        return f"Source(name={self.name!r})"
 
     def position(self, offset: int) -> tuple[int, int]:
         """Line and column of a character, both from 1. O(log lines) after one pass over the text."""
-        if not self._starts:
-            self._starts.append(0)
-            at = self.text.find("\n")
-            while at >= 0:
-                self._starts.append(at + 1)
-                at = self.text.find("\n", at + 1)
-        line = bisect_right(self._starts, offset)
-        return line, offset - self._starts[line - 1] + 1
+        starts = _line_starts(self.text)
+        line = bisect_right(starts, offset)
+        return line, offset - starts[line - 1] + 1
 
     def line(self, number: int) -> str:
         """The text of a line (from 1) without its end."""
-        self.position(0)
-        start = self._starts[number - 1]
-        end = self._starts[number] - 1 if number < len(self._starts) else len(self.text)
-        return self.text[start:end].rstrip("\r")
+        starts = _line_starts(self.text)
+        end = starts[number] - 1 if number < len(starts) else len(self.text)
+        return self.text[starts[number - 1] : end].rstrip("\r")
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """The characters `[start, end)` of a source."""
 
     source: Source
@@ -49,3 +50,35 @@ class Span:
     def __str__(self) -> str:
         line, column = self.source.position(self.start)
         return f"{self.source.name}:{line}:{column}"
+
+
+class Syntax(Struct, frozen=True, eq=False):
+    """A syntax node: equal to another that says the same in another place; its text leaves places out."""
+
+    _said: ClassVar[Any]
+
+    def __init_subclass__(cls) -> None:
+        names = [name for name in cls.__annotations__ if name not in PLACES]
+        cls._said = attrgetter(*names) if names else type
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (other.__class__ is self.__class__ and self._said(self) == self._said(other))
+
+    __ne__ = object.__ne__  # Struct has one that does not ask __eq__
+
+    def __hash__(self) -> int:
+        return hash(self._said(self))
+
+    def __repr__(self) -> str:
+        shown = (name for name in self.__struct_fields__ if name not in _UNSHOWN)
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
+
+
+@lru_cache(maxsize=64)
+def _line_starts(text: str) -> list[int]:
+    starts = [0]
+    at = text.find("\n")
+    while at >= 0:
+        starts.append(at + 1)
+        at = text.find("\n", at + 1)
+    return starts

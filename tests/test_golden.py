@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -27,6 +27,7 @@ import pyoxigraph as ox
 import pytest
 import yaml
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 import dotr
 from dotr.cli.main import group

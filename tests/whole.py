@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from random import Random
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 HEADER = "PREFIX : <ex:>\nPREFIX xsd: <http://www.w3.org/2001/XMLSchema#>\n"
 TURTLE = "@prefix : <ex:> . @prefix xsd: <http://www.w3.org/2001/XMLSchema#> . "
@@ -59,16 +61,14 @@ LIMITS = (*NUMBERS, "0.7", "0.1", "0.7", "16777217")
 """Decimals that an xsd:float of the same text does not meet as the xsd:double of its value does."""
 
 
-@dataclass(frozen=True)
-class Graph:
+class Graph(Struct, frozen=True):
     time: int
     text: str
     cut: bool
     """Whether a snapshot is taken, and another engine goes on from it, before this graph."""
 
 
-@dataclass(frozen=True)
-class Whole:
+class Whole(Struct, frozen=True):
     rules: str
     datalog: str
     background: str

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from random import Random
+
+from msgspec import Struct
 
 from tests.whole import HEADER, LINKS, TURTLE, often, one, triples, wholes
 
@@ -42,8 +43,7 @@ QUERY Lost := DSTREAM Now
 """
 
 
-@dataclass(frozen=True)
-class Sent:
+class Sent(Struct, frozen=True):
     """A message as text; `cut`: another engine goes on before it."""
 
     time: int
@@ -53,8 +53,7 @@ class Sent:
     cut: bool
 
 
-@dataclass(frozen=True)
-class Lasting:
+class Lasting(Struct, frozen=True):
     """`rules`: (rules, Datalog) at first, `then` from times on; of two for one time the last counts."""
 
     rules: tuple[str, str]

@@ -17,6 +17,9 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, groupby
 from operator import itemgetter, le, lt
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from dotr.batch.archive_instants import opened
 from dotr.batch.archive_times import KnownTimes
 from dotr.batch.detecting import Detecting
@@ -31,7 +34,6 @@ from dotr.batch.time_slices import Even, Slices, Uneven
 from dotr.core.fact_batch import Known
 from dotr.events import Composite, Message, Time
 from dotr.io.decode.parquet import ArchiveFile, not_there
-from dotr.late import dataclass, replace
 from dotr.rdf.terms import Triple
 from dotr.temporal.partitions import Partitioning
 
@@ -48,8 +50,7 @@ _TOGETHER = 256
 """How many instants have their facts in memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class ArchiveSlice:
+class ArchiveSlice(Struct, frozen=True):
     """What a task detects: the slice of this number, read from row groups in order of time; `span`: the log's
     first and last time. `lead`: the interval it reads that another slice owns.
     """

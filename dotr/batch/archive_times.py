@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+from msgspec import Struct
+
 from dotr.batch.log_splits import Piece, Split
 from dotr.events import Time
-from dotr.late import dataclass
 
 Spread = tuple[Time, Time, int]
 
 
-@dataclass(frozen=True, slots=True)
-class KnownTimes:
+class KnownTimes(Struct, frozen=True):
     """A log's graphs, first and last time, and (least time, greatest, graphs) of row groups, by time."""
 
     graphs: int

@@ -20,10 +20,10 @@ from operator import itemgetter
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from msgspec import Struct
 
 from dotr.batch.fact_rows import FactRow
 from dotr.events import Time
-from dotr.late import dataclass
 
 GRAPHS = pa.schema([("time", pa.int64()), ("graph", pa.string())])
 """Times as the stream writes them; graphs may be null if those in error are skipped."""
@@ -62,8 +62,7 @@ def unpacked(content: bytes) -> pa.Table:
     return pa.ipc.open_stream(content).read_all() if content else GRAPHS.empty_table()
 
 
-@dataclass(frozen=True, slots=True)
-class Drained:
+class Drained(Struct, frozen=True):
     """`instants`: the closed ones, in order; `open`: graphs of all others; `late`: how many graphs came for
     an instant closed before.
     """

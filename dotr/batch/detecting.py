@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from itertools import chain, groupby
 from operator import itemgetter
+
+from msgspec import Struct, field
 
 from dotr.batch.extracting import PLAIN, Treatment
 from dotr.batch.fact_rows import COUNTED, FINDING, LETTER, MARK, REFUSED, FactReader, FactRow, Layout
@@ -27,7 +28,6 @@ from dotr.core.funnel import FactCounts
 from dotr.core.overwork import LeftOut
 from dotr.errors import Diagnostic, ProgramError
 from dotr.events import Clock, Composite, Fact, RawMatch, Time
-from dotr.late import dataclass
 from dotr.temporal.partitions import RuleComponentGroup, bucket
 from dotr.temporal.stages import Passed, summed
 from dotr.tesla.detector import TeslaDetector
@@ -36,8 +36,7 @@ TickFacts = Callable[[Time], Mapping[str, Sequence[Fact]]]
 """What the background alone answers at an instant without a graph."""
 
 
-@dataclass(slots=True)
-class Detected:
+class Detected(Struct):
     """The result of one task, and what was sent to it: findings, dead letters of the instants `refused`, and
     the number of facts by query. `passed`: how far trigger facts that the task owns got, by rule. `left_out`:
     rule → trigger facts that took it too much work.

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from dotr.batch.time_gaps import Cutoff
 from dotr.batch.verifying import FactOracle
 from dotr.core.deployment import Deployment
@@ -18,11 +20,9 @@ from dotr.core.funnel import FactCounts
 from dotr.core.instant import Graphs, OnState
 from dotr.errors import Diagnostic
 from dotr.events import Clock, Fact, Time
-from dotr.late import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class Treatment:
+class Treatment(Struct, frozen=True):
     """Options of the work: `--verify`, `--on-error`.
 
     `forgiving`: an instant in error is skipped, as by `Pipeline`, instead of ending the run. `shared`: parts

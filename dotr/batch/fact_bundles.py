@@ -22,9 +22,10 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from dotr.batch.fact_rows import APART, FactRow
 from dotr.events import Time
-from dotr.late import dataclass
 
 BundleRow: TypeAlias = tuple[int, Time, bytes]
 """(part, the first time in it, the rest of its rows); of parts up to APART: the text of one row."""
@@ -83,8 +84,7 @@ def unbundled(rows: Iterable[BundleRow]) -> Iterator[FactRow]:
             yield part, time, text
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(Struct):
     """Owns the remaining rows of a bundle, from `place` on, in order."""
 
     texts: list[str]

@@ -19,10 +19,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import TypeAlias, assert_never
 
+from msgspec import Struct
+
 from dotr.batch.time_slices import Slices
 from dotr.events import Fact, Time
 from dotr.ir import Between, Every, Program, Window, Within
-from dotr.late import dataclass
 from dotr.temporal.partitions import Partitioning, RuleComponentGroup, StreamKeys, bucket
 
 VERSION = 2
@@ -60,16 +61,14 @@ APART = REFUSED + 1023
 """Rows of parts up to here carry no facts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(Struct, frozen=True):
     """How one group is partitioned: into buckets of keys (1: not by key), and by time or not."""
 
     buckets: int = 1
     slices: Slices | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """Owns the numbering of parts: one `Cut` for each group of the plan.
 
     `last`: the last instant of the log; slices after it own and read nothing.
@@ -179,8 +178,7 @@ class Router:
         return {number: "\n".join(texts) for number, texts in lines.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class _Need:
+class _Need(Struct, frozen=True):
     """When a group needs the facts of a stream: always, at multiples of `ticks`, or beside facts of
     `streams`.
     """

@@ -15,9 +15,11 @@ import os
 import pickle
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import field
 from hashlib import blake2b
 from typing import Any, Protocol, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from dotr.batch.detecting import Detecting
 from dotr.batch.extracting import PLAIN, Extracting, Treatment
@@ -28,7 +30,6 @@ from dotr.events import Clock
 from dotr.io.files.mapped import content_name, mapped
 from dotr.io.files.whole_files import write_whole
 from dotr.ir import Program
-from dotr.late import dataclass, replace
 from dotr.rdf.terms import Triple
 
 _KEPT = 2
@@ -45,8 +46,7 @@ Place: TypeAlias = Callable[[str, Sequence[Any]], Placed]
 """Writes a file of this name with these contents, which every worker can find."""
 
 
-@dataclass(frozen=True, slots=True)
-class InFolder:
+class InFolder(Struct, frozen=True):
     """A file at the same path for all."""
 
     file: str
@@ -62,8 +62,7 @@ def into_folder(folder: str, name: str, parts: Sequence[Any]) -> InFolder:
     return InFolder(path)
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Struct, frozen=True):
     """One batch run, as shipped; `key` is the hash of everything.
 
     `whole`: each slice has all rules, and the detecting task reads it (archive_slices.py). `closed` is the
@@ -74,8 +73,8 @@ class Job:
 
     program: Program
     settings: Settings
-    closed: bytes | Placed = field(repr=False)
-    background: bytes = field(repr=False)
+    closed: bytes | Placed
+    background: bytes
     clock: Clock
     layout: Layout
     treatment: Treatment
@@ -164,12 +163,11 @@ class Worker:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Shipped:
+class Shipped(Struct, frozen=True):
     """A shipped job: opened only by a process that does not have it yet."""
 
     key: str
-    content: bytes = field(repr=False)
+    content: bytes
 
     def worker(self) -> Worker:
         """The worker of this process for the job; built on the first call."""

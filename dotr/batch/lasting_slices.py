@@ -15,11 +15,13 @@ import json
 import pickle
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import field
 from functools import lru_cache
 from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import Any, NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from dotr.batch.arrow_batches import message_of
 from dotr.batch.extracting import Treatment
@@ -37,7 +39,6 @@ from dotr.events import Clock, Composite, Message, Time
 from dotr.io.error_policy import dead_letter
 from dotr.io.event_formats import late_line
 from dotr.ir import Entailment, Program
-from dotr.late import dataclass, replace
 from dotr.rdf.terms import Triple
 from dotr.temporal.partitions import Partitioning
 from dotr.temporal.stages import Passed, subtracted
@@ -67,12 +68,11 @@ State = list[list[Any]]
 """The statements that a slice begins with, as core/periods.py saves them."""
 
 
-@dataclass(frozen=True, slots=True)
-class LastingJob:
+class LastingJob(Struct, frozen=True):
     """What every slice needs, as bytes of a LastingContent; `key` identifies it."""
 
     key: str
-    content: bytes = field(repr=False)
+    content: bytes
 
 
 class LastingContent(NamedTuple):
@@ -85,8 +85,7 @@ class LastingContent(NamedTuple):
     last: Time
 
 
-@dataclass(slots=True)
-class SliceDone:
+class SliceDone(Struct):
     """The result of a slice beside its events. `inconsistent`: its beginning contradicts itself, and nothing
     ran. `spent`: the most that it took of what a whole run may spend. `streams`, `passed`: facts by query,
     and how far trigger facts got by rule, for the instants it owns. `states`: the name of the file of its

@@ -14,11 +14,12 @@ import os
 import re
 from typing import IO, TYPE_CHECKING
 
+from msgspec import Struct
+
 from dotr.errors import DataError
 from dotr.io.decode.compression import is_packed
 from dotr.io.decode.documents import Format, format_of
 from dotr.io.tables.csv_rows import LONGEST_ROW, CsvRows, Dialect, header_text, one_row_a_line
-from dotr.late import dataclass
 
 if TYPE_CHECKING:
     from dotr.io.tables.mapping import TableMapping
@@ -40,8 +41,7 @@ _LINE_END = "a cell has a line end, so it is unknown where rows begin"
 _SCATTERED = "quads of one graph are in several places of it"
 
 
-@dataclass(frozen=True, slots=True)
-class Cuts:
+class Cuts(Struct, frozen=True):
     """Byte offsets, ascending, between 0 and a file's size. `why`: why one task reads a file that is large
     enough to be cut; "" if it is cut, small, or unreadable.
     """

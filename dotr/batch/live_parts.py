@@ -16,6 +16,8 @@ import marshal
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 
+from msgspec import Struct
+
 from dotr.batch.detecting import Detecting
 from dotr.batch.fact_rows import MARK, FactRow, Layout
 from dotr.batch.job import Shipped
@@ -24,7 +26,6 @@ from dotr.core.ahead import ahead
 from dotr.core.overwork import LeftOut
 from dotr.errors import Diagnostic
 from dotr.events import Clock, Composite, Fact, RawMatch, Time
-from dotr.late import dataclass
 
 _HEAD = b"dotr part 1\n"
 _MARSHAL = 4
@@ -146,8 +147,7 @@ def _unsaid(_finding: Diagnostic) -> None:
     """The engine's warnings are not reported here."""
 
 
-@dataclass(slots=True)
-class _Held:
+class _Held(Struct):
     """A live part, and the token of its state."""
 
     token: int

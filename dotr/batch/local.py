@@ -16,11 +16,13 @@ import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, as_completed
-from dataclasses import field
 from functools import partial
 from multiprocessing import get_context
 from time import monotonic
 from typing import Any, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from dotr.batch.archive_instants import times_of, whole_instants
 from dotr.batch.archive_slices import ArchiveSlice, slice_events, sliced
@@ -57,7 +59,6 @@ from dotr.io.decode.compression import is_packed
 from dotr.io.decode.parquet import SUFFIX
 from dotr.io.enriched_graphs import StatePart
 from dotr.io.files.outputs import unwritable
-from dotr.late import dataclass, replace
 
 BUCKET = 64 * 1024 * 1024
 """Approximate bytes of graphs that one task extracts."""
@@ -70,8 +71,7 @@ _SAMPLE = 2_000
 T = TypeVar("T")
 
 
-@dataclass(slots=True)
-class _Read:
+class _Read(Struct):
     """What a reading task found. `sample`: evenly picked times. Gaps between `spans` may be too wide; rules
     can be cut at gaps between `cells`.
     """
@@ -84,8 +84,7 @@ class _Read:
     cells: list[Span] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class _Extracted:
+class _Extracted(Struct, frozen=True):
     """The result of an extracting task: its instants not in error, and dead letters of the others; findings
     by time; facts by query; the name of the file of enriched graphs.
     """
@@ -158,8 +157,7 @@ def _pool(processes: int) -> Executor:
     return ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=begin)
 
 
-@dataclass(slots=True)
-class _LocalRun:
+class _LocalRun(Struct):
     """Owns one run's rounds."""
 
     request: Request
@@ -389,8 +387,7 @@ def _bucket(time: Time, buckets: int) -> int:
     return (time * 0x9E3779B97F4A7C15 >> 20) % buckets
 
 
-@dataclass(frozen=True, slots=True)
-class _Bucket:
+class _Bucket(Struct, frozen=True):
     """The graphs of a bucket that round 1 wrote."""
 
     number: int
@@ -403,8 +400,7 @@ class _Bucket:
         yield from instants((times[i], graphs[i]) for i in order)
 
 
-@dataclass(frozen=True, slots=True)
-class _RowGroups:
+class _RowGroups(Struct, frozen=True):
     """Row groups that share no time with those of other tasks."""
 
     log: LogListing

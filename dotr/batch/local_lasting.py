@@ -12,11 +12,12 @@ Method:  the log is read and sent to buckets, so that the messages of one instan
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, TypeVar
+
+from msgspec import Struct, field
 
 from dotr.batch.arrow_batches import message_of, message_text
 from dotr.batch.findings_as_json import first_of_each
@@ -43,7 +44,6 @@ from dotr.errors import ProgramError
 from dotr.events import Message, Time
 from dotr.io.enriched_graphs import StatePart
 from dotr.ir import Hold
-from dotr.late import dataclass
 from dotr.temporal.stages import summed
 
 T = TypeVar("T")
@@ -51,8 +51,7 @@ T = TypeVar("T")
 Round = Callable[[str, Callable[[Any], T], Sequence[Any]], list[T]]
 
 
-@dataclass(slots=True)
-class _SlicePart:
+class _SlicePart(Struct):
     """A slice with the numbers of the original slices that it merges, and its last run."""
 
     slice: Slice

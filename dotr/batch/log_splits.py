@@ -11,7 +11,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import field
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from dotr.batch.arrow_batches import graph_text, message_text
 from dotr.batch.line_splits import Cuts, cuts, file_size, table_cuts, table_header
@@ -24,7 +26,6 @@ from dotr.io.decode.parsing import parse_triples
 from dotr.io.error_policy import DeadLetter, ErrorPolicy
 from dotr.io.files.reader import DUMPS
 from dotr.io.files.sources import Bookmark, FileReader, SourceOptions, resolve
-from dotr.late import dataclass, replace
 
 ARCHIVE_RUNG = "the archive's own time"
 
@@ -38,8 +39,7 @@ _FOOTERS = 16
 """Files of an archive that are inspected together."""
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """A part `[first, end)` of a file: bytes, or row groups of Parquet; `end` 0 is all of it.
 
     `graphs`: their number, if the file states it; `size`: uncompressed bytes; 0 is unknown. `span`: its least
@@ -54,31 +54,27 @@ class Piece:
     span: tuple[Time, Time] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Split:
+class Split(Struct, frozen=True):
     """What one task reads, in order."""
 
     pieces: tuple[Piece, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RemoteFile:
+class RemoteFile(Struct, frozen=True):
     """A file that Spark reads: its URI as Spark writes it, and its bytes."""
 
     file: str
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class Remote:
+class Remote(Struct, frozen=True):
     """Files that only Spark can reach, and the requested URIs: files, folders and globs."""
 
     places: tuple[str, ...]
     files: tuple[RemoteFile, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LogListing:
+class LogListing(Struct, frozen=True):
     """A log as the driver knows it before anything runs."""
 
     splits: tuple[Split, ...]
@@ -97,8 +93,7 @@ class LogListing:
         return sum(piece.graphs for split in self.splits for piece in split.pieces)
 
 
-@dataclass(slots=True)
-class ReadCounts:
+class ReadCounts(Struct):
     """What a task read: graphs, refused documents with their dead letters, how times were found."""
 
     graphs: int = 0

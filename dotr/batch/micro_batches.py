@@ -16,9 +16,10 @@ import json
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import field
 from operator import itemgetter
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from dotr.batch.stream_folder import StreamFolder, StreamOptions, Taken, batch_name, damaged
 from dotr.core.deployment import Deployment
@@ -28,7 +29,6 @@ from dotr.errors import NOT_WRITTEN, DataError, DotrError
 from dotr.events import Clock, Time
 from dotr.io.error_policy import dead_letter
 from dotr.io.event_formats import formatter, late_line
-from dotr.late import dataclass
 from dotr.rdf.terms import Triple
 
 _KEPT = 3
@@ -39,8 +39,7 @@ the batch itself.
 """
 
 
-@dataclass(slots=True)
-class _Written:
+class _Written(Struct):
     """Lines of one batch, by folder."""
 
     events: list[str] = field(default_factory=list)

@@ -12,11 +12,12 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
 from itertools import islice
 from pathlib import Path
 from typing import Protocol
 from uuid import uuid4
+
+from msgspec import Struct, field
 
 from dotr.batch.detecting import Detecting
 from dotr.batch.job import Worker
@@ -28,7 +29,6 @@ from dotr.io.event_table import ROWS, EventTableWriter
 from dotr.io.files.outputs import unwritable
 from dotr.io.output_formats import ENDINGS, EVENT_FORMATS
 from dotr.ir import Program
-from dotr.late import dataclass
 
 FORMATS = tuple(format_ for format_ in EVENT_FORMATS if format_ != "text")
 """The values of `--format`."""
@@ -40,8 +40,7 @@ UNFINISHED = "_dotr_unfinished"
 """Marks the folder of an unfinished run, so that only dotr's own leftovers are ever removed."""
 
 
-@dataclass(slots=True)
-class Written:
+class Written(Struct):
     """What one task wrote. `file` is "" without events. `counted`: see `Detected.counted`."""
 
     file: str

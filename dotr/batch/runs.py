@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
 from typing import Any, Protocol
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from dotr.batch.extracting import PLAIN, Treatment
 from dotr.batch.fact_rows import Cut, Layout
@@ -21,7 +23,6 @@ from dotr.core.time_units import check_units
 from dotr.errors import Diagnostic, ProgramError, Severity, UnsupportedError
 from dotr.events import Clock, Time
 from dotr.ir import Program
-from dotr.late import dataclass, replace
 from dotr.temporal.durations import duration_text
 from dotr.temporal.partitions import By, Partitioning, RuleComponentGroup, describe, sequential
 from dotr.temporal.stages import Passed, summed
@@ -44,8 +45,7 @@ OnProgress = Callable[[str, int, int, int], None]
 """Progress: (stage, tasks done, of, graphs done). 0: unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """One run. `slice_length` in µs, None: automatic.
 
     `max_jump`: how far ahead of the one before it an instant may lie, in µs; None: no limit. `states`: the
@@ -71,8 +71,7 @@ class Request:
         return self.deployment.partitioning(self.by, together=self.together)
 
 
-@dataclass(slots=True)
-class Report:
+class Report(Struct):
     """The result of a run; `files`: the names of output files in the unfinished folder, in order.
 
     `states`: those of enriched graphs. `streams`: facts by query, except those `uncounted`; `passed`: how far

@@ -15,13 +15,14 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
+
 from dotr.core.deployment import Deployment
 from dotr.errors import EngineError, RefusedError
 from dotr.events import Time
 from dotr.io.files.outputs import unwritable
 from dotr.io.files.whole_files import write_whole
 from dotr.io.output_formats import ENDINGS
-from dotr.late import dataclass
 
 VERSION = 1
 """The version of a checkpoint's content."""
@@ -35,8 +36,7 @@ DISTRIBUTED = "distributed"
 MODES = (ORDERED, DISTRIBUTED)
 
 
-@dataclass(frozen=True, slots=True)
-class StreamOptions:
+class StreamOptions(Struct, frozen=True):
     """How a stream is read and written; fixed for the lifetime of a checkpoint.
 
     `late`: "drop", "keep" (in `_late`) or "fail"; `on_error`: "fail", "skip" or "keep" (in `_letters`).
@@ -49,8 +49,7 @@ class StreamOptions:
     max_jump: Time | None = None
 
 
-@dataclass(slots=True)
-class Taken:
+class Taken(Struct):
     """The result of one batch."""
 
     number: int

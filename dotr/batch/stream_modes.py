@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 
+from msgspec import Struct
+
 from dotr.batch.fact_rows import Cut, Layout
 from dotr.batch.stream_folder import DISTRIBUTED, MODES, ORDERED, StreamOptions
 from dotr.core.deployment import Deployment
 from dotr.errors import UsageError
 from dotr.events import Time
 from dotr.ir import Every, Program
-from dotr.late import dataclass
 from dotr.temporal.partitions import By
 
 AUTO = "auto"
@@ -34,8 +35,7 @@ PARTS = 4
 _END: Time = 2**62
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """A mode, and its reasons as sentences."""
 
     mode: str

@@ -13,15 +13,15 @@ Why not: sort all times: a span is two numbers, however many graphs it has.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
 from heapq import nlargest
 from itertools import pairwise
 from typing import TypeAlias
 
+from msgspec import Struct, field
+
 from dotr.core.ahead import Ahead
 from dotr.errors import DataError
 from dotr.events import Clock, Time
-from dotr.late import dataclass
 from dotr.temporal.silences import ENDLESS
 
 Span: TypeAlias = tuple[Time, Time]
@@ -36,8 +36,7 @@ MANY_GAPS = 4096
 """The limit of gaps to cut at that a reader reports."""
 
 
-@dataclass(slots=True)
-class Spans:
+class Spans(Struct):
     """Owns the spans of the times seen so far; `most`: the limit of gaps that it reports, None: all."""
 
     stride: Time
@@ -102,8 +101,7 @@ def _mixed(time: Time) -> int:
     return time * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
 
 
-@dataclass(frozen=True, slots=True)
-class Cutoff:
+class Cutoff(Struct, frozen=True):
     """Graphs from `since` on lie too far ahead of `last`, the last instant taken."""
 
     ahead: Ahead

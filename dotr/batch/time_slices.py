@@ -13,16 +13,16 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from dotr.batch.time_gaps import Gap
 from dotr.events import Time
-from dotr.late import dataclass
 
 OVERLAP = 20
 """A slice is at least this many horizons long, so that less than 5 % is read twice."""
 
 
-@dataclass(frozen=True, slots=True)
-class Even:
+class Even(Struct, frozen=True):
     """Slices of one length, at its multiples: `--slice`."""
 
     length: int
@@ -36,8 +36,7 @@ class Even:
         return number * self.length, (number + 1) * self.length
 
 
-@dataclass(frozen=True, slots=True)
-class Uneven:
+class Uneven(Struct, frozen=True):
     """Slices between given times, so that each has about as many graphs despite busy hours.
 
     `starts` ascend strictly; slice 0 is everything before the first.

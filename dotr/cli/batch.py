@@ -17,6 +17,7 @@ from time import monotonic
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from dotr import __version__
 from dotr.batch.extracting import Treatment
@@ -56,7 +57,6 @@ from dotr.io.output_formats import format_of_name, refused
 from dotr.io.time_reading import changes, unchanged
 from dotr.ir.private_rules import needed
 from dotr.lang import load_program
-from dotr.late import replace
 from dotr.survey.sample import FIRST_GRAPHS, Sample
 from dotr.survey.silent_rules import why_silent
 from dotr.temporal.partitions import By, describe

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec import Struct
+
 from dotr.io.error_policy import ErrorPolicy
 from dotr.io.files.outputs import Output, open_output
-from dotr.late import dataclass
 
 
-@dataclass(slots=True)
-class DeadLetters:
+class DeadLetters(Struct):
     """Owns the file of a policy `file=PATH`: documents that were refused, or graphs that came late."""
 
     policy: str

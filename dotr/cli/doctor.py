@@ -14,24 +14,22 @@ import sqlite3
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import click
+from msgspec import Struct, to_builtins
 
 from dotr import __version__
 from dotr.batch.spark.java import find_java
 from dotr.errors import EngineError
 from dotr.io.files.rule_texts import KINDS, shipped
-from dotr.late import dataclass
 
 _LIBRARIES = ("pyoxigraph", "rdflib", "click", "pyarrow", "pandas", "pyspark", "rich", "pyyaml")
 _OLDEST = (3, 11)
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One thing that was looked at. `needed`: without it `run` and `feed` do not work."""
 
     what: str
@@ -49,7 +47,7 @@ def command(format_: str) -> int:
     """Look at Python, libraries, Java, Spark, memory and disk."""
     found = list(findings())
     if format_ == "json":
-        click.echo(json.dumps({"findings": [asdict(finding) for finding in found]}, ensure_ascii=False))
+        click.echo(json.dumps({"findings": [to_builtins(finding) for finding in found]}, ensure_ascii=False))
     else:
         width = max(len(finding.what) for finding in found)
         for finding in found:

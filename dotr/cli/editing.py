@@ -8,7 +8,8 @@ Method:  the checked program where there is one, else the last one that was righ
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from dotr.cli.plan import rule_lines
 from dotr.cli.planning import overview
@@ -19,15 +20,13 @@ from dotr.lang import check_program
 from dotr.lang.editor.textmate import VOCABULARY
 from dotr.lang.grammar.tokens import Token, tokenize
 from dotr.lang.loading import Reader
-from dotr.late import dataclass
 from dotr.source import Source, Span
 
 _BEFORE_A_POSITION = frozenset(("FROM", "EACH", "LAST", "FIRST", "NOT", "OVER", "AS"))
 _AFTER_ALIAS = ":="
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
+class Completion(Struct, frozen=True):
     """Something that may stand at a place. `kind`: keyword, function, query, rule, attribute, variable,
     prefix, term.
     """
@@ -37,8 +36,7 @@ class Completion:
     detail: str = ""
 
 
-@dataclass(slots=True)
-class Analysis:
+class Analysis(Struct):
     """A text that was looked at. `program` is the last one that was right."""
 
     source: Source

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 import click
+from msgspec.structs import replace
 
 from dotr.cli.dead_letters import DeadLetters
 from dotr.cli.explaining import Asked, DeploymentSubject, NamedSources, Replacing, Subject
@@ -35,7 +36,6 @@ from dotr.io.term_reading import read_term, read_triple
 from dotr.io.timestamps import TimeError, parse_text
 from dotr.ir import Program
 from dotr.lang import load_program
-from dotr.late import replace
 from dotr.rdf.terms import Term, Triple
 from dotr.sparql.printing import Writer
 

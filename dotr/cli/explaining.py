@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from msgspec import Struct
+
 from dotr.cli import render
 from dotr.cli.dead_letters import DeadLetters
 from dotr.core.parts import part_of
@@ -37,8 +39,7 @@ FOREVER = 2**62
 """As long as no time is: nothing is late where a feed has said what was."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(Struct, frozen=True):
     """How far a run goes, and what it looks for."""
 
     wanted: Callable[[KeptEvent, Program], bool]

@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager
 from types import FrameType
 
 import click
+from msgspec.structs import replace
 
 from dotr.cli import render
 from dotr.cli.funnels import as_json, funnel_lines, heading, time_as_json
@@ -51,7 +52,6 @@ from dotr.io.output_formats import EVENT_FORMATS
 from dotr.io.time_reading import changes, unchanged
 from dotr.ir import Program
 from dotr.lang import load_program
-from dotr.late import replace
 from dotr.service.appending_files import AppendingFile
 from dotr.service.checkpoint_policy import CheckpointPolicy, Idle
 from dotr.service.deployment_directory import deployed_program

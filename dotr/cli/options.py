@@ -24,7 +24,7 @@ from dotr.io.timestamps import UNITS
 from dotr.ir import Program
 from dotr.ir.private_rules import only
 from dotr.lang.grammar.base import WELL_KNOWN, nearest
-from dotr.late import regex
+from dotr.regex import regex
 from dotr.temporal.durations import duration
 
 if TYPE_CHECKING:

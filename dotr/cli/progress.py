@@ -10,10 +10,9 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import suppress
-from dataclasses import field
 from typing import TYPE_CHECKING
 
-from dotr.late import dataclass
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
 _INTERVAL = 0.2
 
 
-@dataclass(slots=True)
-class Progress:
+class Progress(Struct):
     """Owns the bar. Not `shown`: nothing is drawn."""
 
     shown: bool

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 
 import click
+from msgspec import Struct
 
 from dotr.cli.dead_letters import DeadLetters
 from dotr.cli.options import budget_option, output_options, rules_options, source_options
@@ -41,7 +42,6 @@ from dotr.io.timestamps import TimeError, parse_text
 from dotr.ir import Program, Select
 from dotr.lang import load_program, parse_query
 from dotr.lang.grammar.base import nearest
-from dotr.late import dataclass
 from dotr.rdf.terms import Triple
 from dotr.reference.enrich import LiteralEnricher
 from dotr.sparql.interpreter import asks_time
@@ -186,8 +186,7 @@ def _graph_text(triples: Sequence[Triple], notation: TermFormatter | None) -> st
     return notation.header() + "".join(lines)
 
 
-@dataclass(frozen=True, slots=True)
-class Instant:
+class Instant(Struct, frozen=True):
     """The graphs of one time, as one: blank nodes labelled."""
 
     time: Time

@@ -8,9 +8,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import click
+from msgspec import Struct
 
 from dotr.cli import render
 from dotr.cli.dead_letters import DeadLetters
@@ -52,7 +53,6 @@ from dotr.io.time_reading import changes, unchanged
 from dotr.ir import Program
 from dotr.ir.private_rules import needed
 from dotr.lang import load_program
-from dotr.late import dataclass
 from dotr.rdf.terms import Triple
 from dotr.survey.sample import FIRST_GRAPHS, Sample
 
@@ -245,8 +245,7 @@ AHEAD, ALONE = 256, 4
 """Graphs of files are run when so many have been read; one read alone, which may be large, counts as four."""
 
 
-@dataclass(frozen=True, slots=True)
-class SummaryStyle:
+class SummaryStyle(Struct, frozen=True):
     """How much a summary says. `rules`: the name that its table begins with; `every`: all rules in it; not
     `table`: there is none.
     """

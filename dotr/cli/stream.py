@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
+from msgspec import Struct
 
 from dotr.batch.spark.sessions import SparkOptions
 from dotr.batch.stream_folder import DISTRIBUTED, FORMATS, StreamOptions, Taken, known_mode, known_notes
@@ -39,7 +40,6 @@ from dotr.io.time_reading import TimeReading
 from dotr.io.timestamps import UNITS
 from dotr.ir.private_rules import needed
 from dotr.lang import load_program
-from dotr.late import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -188,8 +188,7 @@ def command(
     _run(query, quiet, progress)
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Wanted(Struct, frozen=True):
     """What is read, and how."""
 
     source: str

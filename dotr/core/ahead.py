@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec import Struct
+
 from dotr.errors import DataError
 from dotr.events import Clock, Time
 from dotr.ir import Every, Program
-from dotr.late import dataclass
 from dotr.temporal.durations import duration_text
 from dotr.temporal.silences import ENDLESS, Silence
 
@@ -19,8 +20,7 @@ TICKS = 1_000_000
 """The limit of ticks between two instants that have to be stepped through."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ahead:
+class Ahead(Struct, frozen=True):
     """How far ahead of an instant the next one may lie.
 
     `max_jump`: in µs, ENDLESS for no limit. `stride`: a distance that always passes. `later`: (time from

@@ -5,15 +5,13 @@ Place:   core/pipeline.py counts; snapshots hold the counters.
 
 from __future__ import annotations
 
-from dataclasses import field
+from msgspec import Struct, field
 
 from dotr.core.funnel import Funnel
 from dotr.events import Time
-from dotr.late import dataclass
 
 
-@dataclass(slots=True)
-class Counters:
+class Counters(Struct):
     """What was processed. `graphs`: all messages, with a graph or without; `instants`: those with a message;
     `ticks`: those without one that a rule was evaluated at. `useless_deletes`: deletions of triples that were
     not stated. `overlooked`: instants in error without a message. `left_out`: rule → trigger facts that took

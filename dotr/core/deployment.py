@@ -14,6 +14,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from dotr.budget import BUDGET, UNLIMITED
 from dotr.collecting import uncollected
 from dotr.core.ahead import Ahead, ahead
@@ -26,7 +29,6 @@ from dotr.datalog.closing import Closed
 from dotr.datalog.materialiser import Materialiser
 from dotr.events import Clock, Time
 from dotr.ir import Every, Program
-from dotr.late import dataclass, replace
 from dotr.rdf.checked_blocks import Content
 from dotr.rdf.terms import Triple
 from dotr.temporal.partitions import By, Partitioning
@@ -46,8 +48,7 @@ if TYPE_CHECKING:
     from dotr.reference.tesla import LiteralTesla
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """How a program is compiled; no setting changes an event.
 
     `materialize_all`: also derive and keep what no query can reach.

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec import Struct
+
 from dotr.budget import BUDGET, SLACK, Exhausted
 from dotr.codegen import source_of
 from dotr.core.following import Following, Moves
@@ -22,7 +24,6 @@ from dotr.joins.describe import Shorten, describe
 from dotr.joins.graph_relations import ALL, Relation
 from dotr.joins.join_code import compile_plan
 from dotr.joins.store import TripleIndex
-from dotr.late import dataclass
 from dotr.rdf.terms import Term
 from dotr.sparql.algebra import patterns_of
 from dotr.sparql.distribution import Distribution, Shares
@@ -50,8 +51,7 @@ def reached(select: Select) -> frozenset[Relation]:
     return frozenset(relation for pattern in patterns_of(core) for relation in read_by(pattern))
 
 
-@dataclass(frozen=True, slots=True)
-class QueryPlans:
+class QueryPlans(Struct, frozen=True):
     """How queries are evaluated, for `dotr plan`. `engine`: "compiled" or "interpreted"; `streams`: evaluated
     together.
     """

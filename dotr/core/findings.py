@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from dotr.errors import Diagnostic
 from dotr.events import Clock, Time
-from dotr.late import replace
 
 Finding: TypeAlias = Callable[[Diagnostic], None]
 

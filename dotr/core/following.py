@@ -10,19 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from msgspec import Struct
+
 from dotr.budget import CHANGED
 from dotr.core.query_units import UnitMaker
 from dotr.core.spending import Spending
 from dotr.joins.graph_relations import Relation
 from dotr.joins.store import TripleIndex
-from dotr.late import dataclass
 from dotr.sparql.compiled_query import CompiledQuery
 from dotr.sparql.solution_operators import Change
 from dotr.sparql.units import IncrementalView, Interpreted, QueryUnit
 
 
-@dataclass(frozen=True, slots=True)
-class Moves:
+class Moves(Struct, frozen=True):
     """Units whose standing answers change: by how much, or (`asked`) to be evaluated again."""
 
     changes: tuple[tuple[IncrementalView, Sequence[Change]], ...] = ()

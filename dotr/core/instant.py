@@ -15,6 +15,8 @@ from itertools import islice
 from operator import itemgetter
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from dotr.budget import BUDGET, OVERLONG, SLACK, Exhausted
 from dotr.core.enrich import wanted
 from dotr.core.extract import ANSWER_LIMIT, Extractor
@@ -28,7 +30,6 @@ from dotr.datalog.materialiser import Limits, Materialiser
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError
 from dotr.events import Clock, Time
 from dotr.ir import Entailment, Program
-from dotr.late import replace
 from dotr.rdf.blanks import label_stream
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term, Triple

@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from msgspec.structs import replace
+
 from dotr.core.instant import REFUSABLE
 from dotr.core.parts import Instant, Part, labelled
 from dotr.core.periods import Entry
 from dotr.errors import DataError, DotrError, ProgramError
 from dotr.events import Time
 from dotr.ir import Program
-from dotr.late import replace
 from dotr.rdf.terms import Triple
 
 if TYPE_CHECKING:

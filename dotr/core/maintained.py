@@ -19,6 +19,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
+from msgspec.structs import replace
+
 from dotr.budget import BUDGET, SLACK
 from dotr.core.lasting_model import LastingModel, SchemaChange
 from dotr.core.periods import Periods, StatedChange
@@ -29,7 +31,6 @@ from dotr.errors import DataError, Diagnostic, DotrError
 from dotr.events import Clock, Fact, Time
 from dotr.ir import Program, RelationToStream, Select
 from dotr.joins.graph_relations import relation_of
-from dotr.late import replace
 from dotr.rdf.terms import Triple
 from dotr.sparql.distribution import facts_of
 from dotr.sparql.solution_operators import Row

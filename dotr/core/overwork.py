@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from dotr.core.findings import Finding, Findings
 from dotr.errors import DotrError, ProgramError, Severity
 from dotr.events import Clock, Fact, Time
 from dotr.ir.rules import Rule
-from dotr.late import replace
 
 Overworked: TypeAlias = Callable[[str, ProgramError], None]
 """(name of a rule, D4010). What it raises ends the run after the instant."""

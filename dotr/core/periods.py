@@ -12,13 +12,13 @@ Why not: a list of all statements: the literal reading (reference/lasting.py) ke
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from heapq import heapify, heappop, heappush
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from msgspec import Struct, field
+
 from dotr.events import FOREVER, Message, Time
 from dotr.ir import Hold
-from dotr.late import dataclass
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
 
 
@@ -40,8 +40,7 @@ _NONE: Final[Time] = -FOREVER
 _NOT_HELD: Final = Held(_NONE, _NONE)
 
 
-@dataclass(frozen=True, slots=True)
-class StatedChange:
+class StatedChange(Struct, frozen=True):
     """The change of what is stated at one time.
 
     `begun`: newly stated triples → their end as far as is known (FOREVER: until deleted). `held`: those of

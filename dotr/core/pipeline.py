@@ -10,8 +10,10 @@ Method:  DOTR (Margara, Cugola, Collavini, Dell'Aglio 2018), fig. 3. Enrich and 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec import to_builtins
+from msgspec.structs import replace
 
 from dotr.core.ahead import Ahead, ahead, ticks_of
 from dotr.core.counters import Counters
@@ -327,7 +329,7 @@ class Pipeline:
             "version": VERSION,
             "clock": None if self.clock is None else [self.clock.integer, self.clock.unit],
             **self._open.snapshot(),
-            "counters": asdict(self.counters),
+            "counters": to_builtins(self.counters),
             "detect": None if self._detect is None else self._detect.snapshot(),
             "oracle": None if self._oracle is None else self._oracle.snapshot(),
             "lasting": None if self._lasting is None else self._lasting.snapshot(stated),

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec import Struct
+
 from dotr.budget import UNLIMITED, Exhausted
 from dotr.core.query_units import SharedQuery, UnitMaker
 from dotr.errors import ProgramError
@@ -19,7 +21,6 @@ from dotr.events import Fact, Time
 from dotr.ir import Select
 from dotr.joins.graph_relations import Relation
 from dotr.joins.store import TripleIndex
-from dotr.late import dataclass
 from dotr.sparql.distribution import Distribution
 from dotr.sparql.full import Explosion
 from dotr.sparql.leaves import NO_LIMIT
@@ -51,8 +52,7 @@ class _Reading:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Apart:
+class _Apart(Struct, frozen=True):
     """Readings of the members of a shape, each alone, and of all together without limit."""
 
     members: list[_Reading]

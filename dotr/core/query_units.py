@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from msgspec import Struct
+
 from dotr.budget import OVERLONG, Exhausted, Meter, Overlong, at_deployment
 from dotr.errors import ProgramError
 from dotr.events import Time
 from dotr.ir import Select
 from dotr.joins.body import Check
 from dotr.joins.store import TripleIndex
-from dotr.late import dataclass
 from dotr.rdf.terms import Term
 from dotr.sparql.algebra import BasicGraphPattern, branches_of, pattern_names
 from dotr.sparql.compiled_query import CompiledQuery
@@ -36,8 +37,7 @@ MANY_ANSWERS = "D4130"
 MUCH_WORK = "D4132"
 
 
-@dataclass(frozen=True, slots=True)
-class SharedQuery:
+class SharedQuery(Struct, frozen=True):
     """What is evaluated for the queries of one shape. `members`: compared constants → streams."""
 
     select: Select

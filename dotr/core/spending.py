@@ -12,9 +12,10 @@ Why not: a budget of each instant alone: 24 KB of messages, each just within it,
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from dotr.budget import Allowance, Meter
 from dotr.errors import ProgramError
-from dotr.late import replace
 
 LASTING = 100
 """Units that an instant may spend for each triple that is stated, the background included, for each query, or

@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from msgspec.structs import replace
+
 from dotr.core.ahead import ticks_of
 from dotr.core.counters import Counters
 from dotr.core.fact_batch import FactBatch
 from dotr.core.funnel import FactCounts, Funnel, funnels, joined
 from dotr.events import RawMatch, Time
 from dotr.ir import Program
-from dotr.late import replace
 from dotr.temporal.stages import Passed
 
 _RUNS: Final = 1_000  # sets of rules that fired together, before they are counted per rule

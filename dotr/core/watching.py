@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from dotr import ir
 from dotr.events import Composite, Time, Values
-from dotr.late import replace
 from dotr.rdf.terms import RDF_TYPE, TRUE
 
 ENDED, BEGUN = "ended", "begun"

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from msgspec import Struct
+
 from dotr.datalog.strata import Strata
 from dotr.ir import AggregateAtom, AggregateTerm, DatalogRule, Node, Var
 from dotr.joins.body import AbsentPattern, BodyPattern, Item, from_atom, from_body
 from dotr.joins.graph_relations import ALL, Relation, is_aggregate, is_anonymous
 from dotr.joins.variables import expression_variables
-from dotr.late import dataclass
 from dotr.rdf.terms import is_literal
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(Struct, frozen=True):
     """`checked_subject`: it might be a literal; `checked_predicate`: it might not be an IRI.
 
     In these cases nothing is derived.
@@ -30,8 +30,7 @@ class Head:
     checked_predicate: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Clause:
+class Clause(Struct, frozen=True):
     """One rule of one stratum."""
 
     rule: DatalogRule
@@ -45,8 +44,7 @@ class Clause:
         return tuple(node for head in self.heads for node in head.pattern.columns)
 
 
-@dataclass(frozen=True, slots=True)
-class AggregateClause:
+class AggregateClause(Struct, frozen=True):
     """An AGGREGATE as a relation: a row is the group's values, then the totals'. `stratum` fills it."""
 
     relation: Relation
@@ -66,8 +64,7 @@ class AggregateClause:
         return tuple(dict.fromkeys(names))
 
 
-@dataclass(frozen=True, slots=True)
-class Clauses:
+class Clauses(Struct, frozen=True):
     """`layers[k]` and `aggregations[k]` belong to stratum k."""
 
     layers: tuple[tuple[Clause, ...], ...]

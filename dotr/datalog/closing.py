@@ -13,6 +13,9 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from hashlib import blake2b
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from dotr.budget import OVERLONG, UNLIMITED, Exhausted, Overlong
 from dotr.datalog import saved_parts
 from dotr.datalog.clauses import AggregateClause, Clause, Clauses, translate
@@ -46,7 +49,6 @@ from dotr.joins.graph_relations import (
     relation_name,
 )
 from dotr.joins.store import EVERYTHING, TripleIndex
-from dotr.late import dataclass, replace
 from dotr.rdf.background import Background, content_hash, many
 from dotr.rdf.checked_blocks import Content, refused
 from dotr.rdf.overlay import Changes, Row
@@ -60,8 +62,7 @@ MUCH_DATALOG = "D4003"
 Tables = dict[Relation, list[tuple[Term, ...]]]
 
 
-@dataclass(frozen=True, slots=True)
-class Closed:
+class Closed(Struct, frozen=True):
     """A closed background and the program it was closed under.
 
     `tables`: rows of aggregates and anonymous properties. `clashes`: what inconsistency rules found.

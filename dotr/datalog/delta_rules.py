@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from msgspec import Struct
+
 from dotr.codegen import Names, make
 from dotr.datalog.bounds import Bounds
 from dotr.datalog.clauses import Clause
@@ -17,12 +19,10 @@ from dotr.joins.graph_relations import Relation
 from dotr.joins.join_code import CodeBlock, Value
 from dotr.joins.planner import JoinPlan, plan
 from dotr.joins.store import TripleIndex
-from dotr.late import dataclass
 from dotr.rdf.terms import Term
 
 
-@dataclass(frozen=True, slots=True)
-class Derive:
+class Derive(Struct, frozen=True):
     """The sink of a clause: add every head that is a triple."""
 
     clause: Clause

@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TypeVar
 
+from msgspec import Struct
+
 from dotr.ir import AggregateAtom, Atom, DatalogRule, NotAtom
 from dotr.joins.graph_relations import ALL, Relation, is_anonymous, is_class, relation_of
 from dotr.joins.strong_components import StrongComponents
-from dotr.late import dataclass
 from dotr.rdf.terms import RDF_TYPE
 
 READ_ALL, READ_TYPE = "read " + ALL, "read a"
@@ -23,8 +24,7 @@ WRITE_ALL, WRITE_TYPE = "write " + ALL, "write a"
 Node = TypeVar("Node", bound=Hashable)
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(Struct, frozen=True):
     """The head relation depends on the body relation; `strict` is "NOT", "AGGREGATE" or ""."""
 
     head: str

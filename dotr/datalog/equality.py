@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
+from msgspec.structs import replace
+
 from dotr.datalog.dependency import atom_relation, reads
 from dotr.datalog.schema import (
     SAME_AS,
@@ -30,7 +32,6 @@ from dotr.errors import Diagnostic, Severity
 from dotr.ir import Atom, DatalogRule, Var
 from dotr.joins.graph_relations import ALL, Relation, is_aggregate, is_clash, is_class
 from dotr.joins.variables import atom_variables
-from dotr.late import replace
 from dotr.rdf.terms import RDF_TYPE, RDFS, Term, is_iri
 
 _TAXONOMY = frozenset(f"<{RDFS}{name}>" for name in ("subClassOf", "subPropertyOf", "domain", "range"))

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from msgspec import Struct
+
 from dotr.datalog.bounds import Bounds, Ends, Log, Popped
 from dotr.datalog.clauses import Clauses
 from dotr.datalog.retraction import Retraction
@@ -21,7 +23,6 @@ from dotr.datalog.suspects import Suspect
 from dotr.events import FOREVER, Time
 from dotr.joins.body import AbsentPattern, BodyPattern
 from dotr.joins.graph_relations import ALL, Relation, is_aggregate, is_clash, is_path
-from dotr.late import dataclass
 from dotr.rdf.overlay import Changes, Row
 from dotr.rdf.terms import RDF_TYPE, Triple
 
@@ -41,8 +42,7 @@ def may_expire(clauses: Clauses) -> bool:
     return not (relations & {ALL, RDF_TYPE} or any(test(r) for r in relations for test in special))
 
 
-@dataclass(frozen=True, slots=True)
-class UndoBounds:
+class UndoBounds(Struct, frozen=True):
     """How to undo the bounds of a change, after its rows are undone."""
 
     log: Log

@@ -14,6 +14,9 @@ from collections.abc import Callable, Collection, Container, Iterable, Iterator,
 from copy import copy
 from types import MappingProxyType
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from dotr.budget import UNLIMITED, Exhausted, at_deployment
 from dotr.datalog.clauses import Clause, Clauses, without
 from dotr.datalog.closing import (
@@ -46,7 +49,6 @@ from dotr.joins.graph_relations import (
     is_path,
 )
 from dotr.joins.store import EVERYTHING, Table, TripleIndex
-from dotr.late import dataclass, replace
 from dotr.rdf.overlay import Changes, Row
 from dotr.rdf.terms import RDF_TYPE, Triple
 
@@ -56,8 +58,7 @@ _FEW, _OF_A_RULE = 500, 4
 _NO_ENDS: Mapping[Triple, Time] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class NetChange:
+class NetChange(Struct, frozen=True):
     """What began and what ceased to hold: stated and derived, each triple once, sorted."""
 
     added: tuple[Triple, ...]

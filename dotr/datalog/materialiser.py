@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 
+from msgspec import Struct
+
 from dotr.budget import BUDGET, Exhausted, at_deployment
 from dotr.datalog.clauses import Clauses
 from dotr.datalog.closing import (
@@ -34,7 +36,6 @@ from dotr.joins.describe import describe
 from dotr.joins.graph_relations import ALL, CLASH, Relation, class_relation, is_clash, is_class
 from dotr.joins.planner import plan
 from dotr.joins.store import Table, TripleIndex
-from dotr.late import dataclass
 from dotr.rdf.overlay import Row
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
 
@@ -43,8 +44,7 @@ INSTANT_LIMIT = 1_000_000
 Entry = Callable[[Term, Term], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """Limits beyond which a rule set counts as exploding.
 
     `background`, `instant`: maximum of derived rows of one relation. `budget`: units of work at an instant;
@@ -60,8 +60,7 @@ class Limits:
 _LIMITS = Limits()
 
 
-@dataclass(frozen=True, slots=True)
-class Ground:
+class Ground(Struct, frozen=True):
     """A background that changes between instants; its owner (maintenance.py) supplies what may change
     (`general`), what is stated, and the rows of aggregates and clashes.
     """

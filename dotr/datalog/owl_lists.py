@@ -14,10 +14,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import combinations, filterfalse, product
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from dotr.datalog.owl_values import of_one_key, of_one_value, with_value
 from dotr.errors import DataError
 from dotr.ir import Atom, BindAtom, BodyAtom, Call, DatalogRule, Entailment, FilterAtom, Node, Program, Var
-from dotr.late import dataclass
 from dotr.rdf.terms import OWL, RDF, RDF_TYPE, RDFS, Term, Triple, is_literal
 
 _FIRST, _REST, _NIL = (f"<{RDF}{name}>" for name in ("first", "rest", "nil"))
@@ -40,8 +41,7 @@ def clash(name: str) -> Term:
     return f"<urn:dotr:clash:{name}>"
 
 
-@dataclass(frozen=True, slots=True)
-class ListAxiom:
+class ListAxiom(Struct, frozen=True):
     """The rules that an axiom over a list, or values, stands for. `stated`: the axiom's triples, with its
     list; `rules`: each with its name in the profile.
     """

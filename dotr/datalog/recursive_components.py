@@ -11,18 +11,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
 
+from msgspec import Struct
+
 from dotr.datalog.clauses import Clauses
 from dotr.datalog.dependency import components
 from dotr.datalog.triggers import Triggers
 from dotr.joins.body import AbsentPattern, BodyPattern, Item
 from dotr.joins.graph_relations import ALL, Relation, is_apart, is_class
 from dotr.joins.store import EVERYTHING
-from dotr.late import dataclass
 from dotr.rdf.terms import RDF_TYPE
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Component:
+class Component(Struct, frozen=True, eq=False):
     """Relations of one stratum that derive each other; `cyclic`: or one that derives itself."""
 
     height: int

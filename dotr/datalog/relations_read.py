@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from dotr.datalog.dependency import atom_relation, reads
 from dotr.ir import DatalogRule
 from dotr.joins.graph_relations import ALL, Relation, class_relation, is_anonymous, is_class
-from dotr.late import dataclass, replace
 from dotr.rdf.terms import RDF_TYPE, Triple
 
 
-@dataclass(frozen=True, slots=True)
-class RelationsRead:
+class RelationsRead(Struct, frozen=True):
     """Rules that some query reaches, without unreached heads; relations that they and queries read."""
 
     rules: tuple[DatalogRule, ...]

@@ -6,18 +6,17 @@ Place:   under inserters.py; the materialiser sets restrictions, the background 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import field
 from typing import TypeAlias
 
+from msgspec import Struct, field
+
 from dotr.joins.graph_relations import Relation
-from dotr.late import dataclass
 from dotr.rdf.terms import Term
 
 Adder: TypeAlias = Callable[..., None]
 
 
-@dataclass(frozen=True, slots=True)
-class Restrictions:
+class Restrictions(Struct, frozen=True):
     """`refuse` is called instead of adding a row to a relation, `check` before.
 
     `met` is called with a relation of neither program nor background when it gets a row.

@@ -17,6 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from dotr.budget import Overlong
 from dotr.datalog.dependency import atom_relation, reads
 from dotr.datalog.relations_read import reach
@@ -41,7 +44,6 @@ from dotr.joins.variables import (
     substitute_atom,
     substitute_body,
 )
-from dotr.late import dataclass, replace
 from dotr.rdf.terms import OWL, RDF_TYPE, RDFS, Term, Triple, is_iri, is_literal
 
 SAME_AS: Term = f"<{OWL}sameAs>"
@@ -98,8 +100,7 @@ def reads_equality(rule: DatalogRule) -> bool:
     return any(isinstance(item, Atom) and atom_relation(item) == SAME_AS for item in rule.body)
 
 
-@dataclass(frozen=True, slots=True)
-class Instantiated:
+class Instantiated(Struct, frozen=True):
     """Rules as they run. `over`: whether anything was instantiated; `watched`: over which relations.
 
     `schema`: the triples instantiated over; `firm`: those of them that follow from stated schema alone, which

@@ -8,11 +8,11 @@ Method:  per relation the rows of the index that are only derived, so that state
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import field
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec import Struct, field
+
 from dotr.joins.graph_relations import Relation, class_relation, is_class
-from dotr.late import dataclass
 from dotr.rdf.background import Background, many
 from dotr.rdf.checked_blocks import damaged
 from dotr.rdf.overlay import Row
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from dotr.datalog.expiration import UndoBounds
 
 
-@dataclass(slots=True, eq=False)
-class Statements:
+class Statements(Struct, eq=False):
     """Owns the statements of one relation, by keys of rows.
 
     `derived`: rows of the index that are not stated; `begun` and `ended`: statements of the open change.

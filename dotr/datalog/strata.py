@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from dotr.datalog.dependency import (
     READ_ALL,
     READ_TYPE,
@@ -28,7 +31,6 @@ from dotr.datalog.termination import check_termination
 from dotr.errors import Diagnostic, Diagnostics
 from dotr.ir import AggregateAtom, DatalogRule, NotAtom
 from dotr.joins.graph_relations import Relation, is_class, relation_name
-from dotr.late import dataclass, replace
 
 _HUBS = {READ_ALL, READ_TYPE, WRITE_ALL, WRITE_TYPE}
 
@@ -57,8 +59,7 @@ def check_recursion(rules: Sequence[DatalogRule]) -> list[Diagnostic]:
     return found.found
 
 
-@dataclass(frozen=True, slots=True)
-class Strata:
+class Strata(Struct, frozen=True):
     """`layers`: rules by stratum from 0, in program order inside one; a stratum may be empty.
 
     A rule with heads of several strata is split.

@@ -10,8 +10,9 @@ Method:  `doubt` queues a row of the background, once, in its component; `spread
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
 from typing import Any, TypeAlias
+
+from msgspec import Struct, field
 
 from dotr.codegen import Names, make
 from dotr.datalog.clauses import Clause
@@ -25,7 +26,6 @@ from dotr.joins.graph_relations import ALL, Relation, class_relation, is_class
 from dotr.joins.join_code import AnySolution, CodeBlock, RowSink, Value, compile_plan
 from dotr.joins.planner import plan
 from dotr.joins.store import TripleIndex
-from dotr.late import dataclass
 from dotr.rdf.overlay import Changes, Row
 from dotr.rdf.terms import RDF_TYPE, Term
 
@@ -39,8 +39,7 @@ Clauses: TypeAlias = Mapping[Relation, Sequence[tuple[Clause, int]]]
 _INLINE = 6  # plans written into one function
 
 
-@dataclass(slots=True, eq=False)
-class Suspect:
+class Suspect(Struct, eq=False):
     """Owns the tests of one relation. Rows are passed by key."""
 
     relation: Relation
@@ -56,8 +55,7 @@ class Suspect:
     doubted: dict[Row, None] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class _Heads:
+class _Heads(Struct, frozen=True):
     """The sink of a clause: call the function of each head's relation."""
 
     clause: Clause
@@ -77,8 +75,7 @@ class _Heads:
         return []
 
 
-@dataclass(frozen=True, slots=True)
-class _Latest:
+class _Latest(Struct, frozen=True):
     """The sink of a test: keep the latest bound of a derivation."""
 
     found_bound: list[Any]

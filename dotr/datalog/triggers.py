@@ -6,21 +6,20 @@ Place:   under inserters.py and stratum_evaluation.py; made from the clauses of 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from dotr.datalog.clauses import Clause
 from dotr.datalog.dependency import components
 from dotr.ir import Var
 from dotr.joins.body import AbsentPattern, BodyPattern, Item, bound_by
 from dotr.joins.graph_relations import ALL, Relation, is_class
-from dotr.late import dataclass
 from dotr.rdf.terms import RDF_TYPE
 
 _DEEPEST = 40  # calls from one row of an instant to the next
 
 
-@dataclass(frozen=True, slots=True)
-class Trigger:
+class Trigger(Struct, frozen=True):
     """A clause as seen from one of its atoms: a row of the atom starts it, `rest` is joined.
 
     An absence is tested again among `rest`: another row may replace the added or removed one.
@@ -41,8 +40,7 @@ def outside(absent: AbsentPattern, items: Sequence[Item]) -> BodyPattern:
     return BodyPattern(absent.pattern.relation, columns)
 
 
-@dataclass(slots=True)
-class Triggers:
+class Triggers(Struct):
     """Clauses by the relation of each atom and the clause's stratum; absences separately."""
 
     positive: dict[tuple[Relation, int], list[Trigger]] = field(default_factory=dict)

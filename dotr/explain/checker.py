@@ -11,8 +11,10 @@ Why not: trusting the search that made the proof: a proof is worth what can be c
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec.structs import replace
 
 from dotr import ir
 from dotr.events import Clock, Fact, Time
@@ -33,7 +35,6 @@ from dotr.explain.proofs import (
     TripleProof,
 )
 from dotr.explain.triple_checker import TripleChecker
-from dotr.late import dataclass, replace
 from dotr.rdf.terms import Term, Triple
 from dotr.rdf.values import decode
 from dotr.reference.operators import LITERAL, Row

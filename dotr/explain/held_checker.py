@@ -9,13 +9,13 @@ Method:  the literal reading is run once over all facts that were stated, and as
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from dotr.events import Clock, Fact, Time, Values
 from dotr.explain import held_proofs
 from dotr.explain.proofs import FactProof
 from dotr.ir import FactWindow, Program, RelationToStream, Var, WindowAtom
-from dotr.late import dataclass
 from dotr.reference.lars import LiteralLars, Row, unified
 
 Given = Callable[[str], Sequence[Fact]]
@@ -127,8 +127,7 @@ class _Past(_LiteralRun):
         return window[0][0] if window else self._now
 
 
-@dataclass(slots=True)
-class HeldChecker:
+class HeldChecker(Struct):
     """Owns one literal run over a history, which goes on as far as is asked. `first`: its first instant."""
 
     program: Program

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from msgspec import Struct
+
 from dotr.events import Time, Values
 from dotr.ir import BindAtom, FilterAtom, LarsLiteral, LarsRule, RelationToStream, WindowAggregate, WindowAtom
-from dotr.late import dataclass
 from dotr.rdf.terms import Term
 
 if TYPE_CHECKING:
     from dotr.explain.proofs import FactProof
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedAtom:
+class PlacedAtom(Struct, frozen=True):
     """An atom at a point. `why`: the fact or the atom of a head that it is; None where it is not opened."""
 
     name: str
@@ -28,8 +28,7 @@ class PlacedAtom:
     why: FactProof | HeldAtom | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Supported:
+class Supported(Struct, frozen=True):
     """A window atom that held. `atoms`: what supports it, of ALWAYS its points, the latest first, the first
     few; `points`: how many there are; `start`: the beginning of its window, None where it has none.
     """
@@ -40,16 +39,14 @@ class Supported:
     start: Time | None
 
 
-@dataclass(frozen=True, slots=True)
-class NoneHeld:
+class NoneHeld(Struct, frozen=True):
     """A NOT: nothing of the kind in its window, which begins at `start` (None: it has none)."""
 
     literal: WindowAtom
     start: Time | None
 
 
-@dataclass(frozen=True, slots=True)
-class ProvedTotal:
+class ProvedTotal(Struct, frozen=True):
     """An aggregate over so many pairs of an atom and a point."""
 
     literal: WindowAggregate
@@ -58,8 +55,7 @@ class ProvedTotal:
     start: Time
 
 
-@dataclass(frozen=True, slots=True)
-class Computed:
+class Computed(Struct, frozen=True):
     """A FILTER that is true, a BIND."""
 
     literal: FilterAtom | BindAtom
@@ -68,8 +64,7 @@ class Computed:
 LarsStep: TypeAlias = Supported | NoneHeld | ProvedTotal | Computed
 
 
-@dataclass(frozen=True, slots=True)
-class HeldAtom:
+class HeldAtom(Struct, frozen=True):
     """`rule`, read at `considered`, put the atom at `point`. `bindings`: of its variables."""
 
     name: str
@@ -82,8 +77,7 @@ class HeldAtom:
     steps: tuple[LarsStep, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LarsFailure:
+class LarsFailure(Struct, frozen=True):
     """A rule that did not give an atom at a point: the first literal, those of NOT and FILTER last, that left
     nothing; None: its head is at another point. `start`: of its window.
     """
@@ -94,8 +88,7 @@ class LarsFailure:
     start: Time | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Holding:
+class Holding(Struct, frozen=True):
     """Why a head has a fact. `operator` None: it holds. For DSTREAM the atom is that of the point before, and
     `failed` says why it holds no more. `atom` None: it was not opened.
     """

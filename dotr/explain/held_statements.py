@@ -13,18 +13,18 @@ from collections.abc import Collection, Iterable, Sequence
 from operator import attrgetter
 from typing import Any
 
+from msgspec import Struct
+
 from dotr.events import Message, Time
 from dotr.explain.proofs import Ending, InBackground, Lasting, TripleProof
 from dotr.ir import Hold
-from dotr.late import dataclass
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
 
 _FOREVER: Time = 2**127
 _TRIPLE = attrgetter("triple")
 
 
-@dataclass(slots=True)
-class LatestStatement:
+class LatestStatement(Struct):
     """A triple that a message made last. `hold`: by which line; None of an insertion. `start` None: earlier
     than what was kept. `until`: when it ends by time alone. `over`: when something ended it before that, how.
     """

@@ -9,8 +9,9 @@ Method:  the literal reading is run again over what was kept, from so far back a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from typing import assert_never
+
+from msgspec import Struct, field
 
 from dotr import ir
 from dotr.events import Clock, Fact, Time, Values
@@ -28,7 +29,6 @@ from dotr.explain.held_proofs import (
 from dotr.explain.proofs import FactProof
 from dotr.explain.record import Record
 from dotr.lars.reach import horizon
-from dotr.late import dataclass
 from dotr.rdf.order import values_key
 from dotr.reference.lars import LiteralLars, Placed, Row, body_order, in_order, unified
 
@@ -141,8 +141,7 @@ class Traced(LiteralLars):
         return LarsFailure(rule, None, self._now)
 
 
-@dataclass(slots=True)
-class HeldExplainer:
+class HeldExplainer(Struct):
     """Owns the traced runs of one record."""
 
     record: Record

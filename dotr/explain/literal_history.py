@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field
 
 import pyoxigraph as ox
+from msgspec import Struct, field
 
 from dotr.datalog.owl_lists import rules_over
 from dotr.events import Clock, Fact, Time
 from dotr.explain.proofs import Of
 from dotr.expressions.literal_numbers import row_key
 from dotr.ir import DatalogRule, Program, RelationToStream, Rule, Select
-from dotr.late import dataclass
 from dotr.rdf.terms import Triple
 from dotr.reference.datalog import LiteralStates, in_rdf
 from dotr.reference.enrich import quad
@@ -38,8 +37,7 @@ def moment_of(time: Time, of: Of) -> Time:
     return time - 1 if of is Of.BEFORE else time
 
 
-@dataclass(slots=True)
-class LiteralHistory:
+class LiteralHistory(Struct):
     """Owns the states and facts of one history.
 
     `stated`: instants at which a graph came and the triples that the stream states then, labelled; those of

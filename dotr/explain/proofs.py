@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
+from msgspec import Struct
+
 from dotr.events import Fact, Time
 from dotr.explain.held_proofs import Holding, LarsFailure
 from dotr.ir import AggregateAtom, Conjunct, DatalogRule, Node, RelationToStream, Rule
-from dotr.late import dataclass
 from dotr.rdf.terms import Term, Triple
 
 Inverses: TypeAlias = tuple[tuple[Term, Term], ...]
@@ -86,16 +87,14 @@ class Of(Enum):
     BEFORE = "M-"
 
 
-@dataclass(frozen=True, slots=True)
-class InStream:
+class InStream(Struct, frozen=True):
     """A graph of the stream states it at `time`."""
 
     triple: Triple
     time: Time
 
 
-@dataclass(frozen=True, slots=True)
-class InBackground:
+class InBackground(Struct, frozen=True):
     """The background states it, until it was deleted at `until`, where that is known."""
 
     triple: Triple
@@ -116,8 +115,7 @@ class Ending(Enum):
     DELETED = "deleted"
 
 
-@dataclass(frozen=True, slots=True)
-class Lasting:
+class Lasting(Struct, frozen=True):
     """A message stated it at `start`, and it lasts until `until` (None: no end is known). `start` None:
     before what was kept. `inserted`: the message's insertion, else its graph, under a HOLD line. `place`: of
     the message.
@@ -131,8 +129,7 @@ class Lasting:
     place: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Derived:
+class Derived(Struct, frozen=True):
     """`rule` gives it from the premises. `bindings` are the values of the rule's variables; `absent`: what
     NOT looked for and did not find, as patterns; `totals`: of every AGGREGATE of the body what it counted.
     Of a rule that was instantiated over a schema, or stands for an axiom, the premises have that schema, too;
@@ -150,8 +147,7 @@ class Derived:
     inverses: Inverses = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Totalled:
+class Totalled(Struct, frozen=True):
     """An AGGREGATE of a rule's body: how many solutions its group has, and the first of them, in canonical
     order, each as the triples of its atoms.
     """
@@ -161,8 +157,7 @@ class Totalled:
     shown: tuple[tuple[TripleProof, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Unopened:
+class Unopened(Struct, frozen=True):
     """It holds; why was not found within the search's budget, or is of an interpreted query."""
 
     triple: Triple
@@ -181,8 +176,7 @@ class Origin(NamedTuple):
     premises: tuple[Triple, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SolutionProof:
+class SolutionProof(Struct, frozen=True):
     """Why a query has a solution. `premises`: the triples that its patterns matched. `absent`: patterns of
     MINUS, NOT EXISTS or an OPTIONAL that matched nothing, as text. `rows`: of an aggregate how many rows it
     counted, 0 where there is none. `opaque`: the query is interpreted; nothing is opened. `others`: further
@@ -196,8 +190,7 @@ class SolutionProof:
     others: tuple[SolutionProof, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(Struct, frozen=True):
     """Why a stream of changes has a fact: the answers with its values, over what lasts. `solution`: of the
     query at the fact's time for ISTREAM, just before it for DSTREAM. `before`, `after`: how many there are,
     None where the query is interpreted. `moved`: where no premise begins, or ends, with the answer, the
@@ -212,8 +205,7 @@ class Changed:
     rules: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class FactProof:
+class FactProof(Struct, frozen=True):
     """A fact at a position. `why` is its solution, the change of answers, what holds, or the event that it
     is; None for a tick.
     """
@@ -225,8 +217,7 @@ class FactProof:
     why: SolutionProof | Changed | Holding | EventProof | EventLeaf | None
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Struct, frozen=True):
     """What EACH, LAST or FIRST took: one of `passing` candidates, out of `inside` facts in the window.
 
     Of every conjunct: `inside` is None where its window was not opened (`TOO_LONG`).
@@ -238,8 +229,7 @@ class Chosen:
     passing: int
 
 
-@dataclass(frozen=True, slots=True)
-class NothingThere:
+class NothingThere(Struct, frozen=True):
     """A NOT without a candidate: `inside` facts lay in the window, the nearest of them failed `failed`."""
 
     conjunct: Conjunct
@@ -248,8 +238,7 @@ class NothingThere:
     failed: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(Struct, frozen=True):
     """An aggregate over `facts`, all its candidates in canonical order, of `inside` facts in the window."""
 
     conjunct: Conjunct
@@ -264,8 +253,7 @@ TOO_LONG = "not opened: a head over more points than are gone through"
 ConjunctProof: TypeAlias = Chosen | NothingThere | Counted
 
 
-@dataclass(frozen=True, slots=True)
-class EventProof:
+class EventProof(Struct, frozen=True):
     """A composite event: the trigger's fact, a step for each conjunct as written, and the values of WITH."""
 
     rule: Rule
@@ -276,8 +264,7 @@ class EventProof:
     values: tuple[Term, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class EventLeaf:
+class EventLeaf(Struct, frozen=True):
     """A composite event that is named, not opened: it lies before what was kept, or (`kept`) too deep."""
 
     rule: str
@@ -286,8 +273,7 @@ class EventLeaf:
     kept: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Blocked:
+class Blocked(Struct, frozen=True):
     """How far a match of a rule got for one trigger fact.
 
     `failed` is None where it was WHERE or WITH (`reason` says which). `inside`: facts in the window of the
@@ -312,8 +298,7 @@ class Blocked:
     nowhere: NoTrigger | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NoTrigger:
+class NoTrigger(Struct, frozen=True):
     """No fact of the trigger at that time. `looked_for`: the query's patterns; `found`: how many of them, in
     the order written, have a common solution; `near`: triples that are nearest to the first that has none.
     `operator`: of a stream of changes, whose patterns are looked for in what lasts. `left_out`: places of
@@ -340,8 +325,7 @@ class NoTrigger:
 WhyNot: TypeAlias = Blocked | NoTrigger | EventProof
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(Struct, frozen=True):
     """A rule that could give a triple. `lacks`: the first pattern of its body that those before it leave
     without a solution, what is bound put in; empty where it is a FILTER, a BIND or a NOT. `inverses`: as
     those of `Derived`.
@@ -352,8 +336,7 @@ class Attempt:
     inverses: Inverses = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
+class Missing(Struct, frozen=True):
     """A triple that does not hold, and the rules that could give it."""
 
     triple: Triple

@@ -13,6 +13,9 @@ from collections import Counter, deque
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from dotr.core.deployment import Deployment
 from dotr.core.jumps import Jump
 from dotr.core.open_instants import LateGraph, RefusedInstant
@@ -24,7 +27,6 @@ from dotr.explain.held_statements import RunStatements
 from dotr.explain.proofs import OF_BACKGROUND
 from dotr.ir import Program, Rule
 from dotr.lars.reach import horizon
-from dotr.late import dataclass, replace
 from dotr.rdf.terms import Term, Triple
 from dotr.reference.tesla import fact_key
 from dotr.temporal.identity import match_hash
@@ -64,8 +66,7 @@ class Graph(NamedTuple):
         return (self.part.graph or []) if isinstance(self.part, Message) else self.part
 
 
-@dataclass(frozen=True, slots=True)
-class KeptEvent:
+class KeptEvent(Struct, frozen=True):
     """A composite that was found: the place of its rule, what it matched, and the fact that it is."""
 
     rule: int

@@ -13,6 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TypeAlias, assert_never, cast
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from dotr import ir
 from dotr.explain.derivations import Derivations
 from dotr.explain.path_walks import nodes, walks
@@ -22,7 +25,6 @@ from dotr.joins.body import triple_pattern
 from dotr.joins.plan_interpreter import walk
 from dotr.joins.planner import plan
 from dotr.joins.variables import expression_variables
-from dotr.late import dataclass, replace
 from dotr.rdf.order import values_key
 from dotr.rdf.terms import RDF_TYPE, Term, Triple, integer
 from dotr.sparql import algebra
@@ -36,8 +38,7 @@ MOST = 200
 Env: TypeAlias = Mapping[str, Term]
 
 
-@dataclass(frozen=True, slots=True)
-class SolutionRow:
+class SolutionRow(Struct, frozen=True):
     """A solution on its way: variables, the triples it matched, what was absent, rows of an aggregate."""
 
     env: Env
@@ -160,8 +161,7 @@ def _first_patterns(node: algebra.Algebra) -> tuple[algebra.Pattern, ...]:
             assert_never(node)
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Struct, frozen=True):
     """How terms and expressions are written."""
 
     term: Callable[[Term], str]

@@ -6,17 +6,16 @@ Place:   below text.py and held_text.py, which make such trees.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import field
 
-from dotr.late import dataclass, replace
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 WIDTH = 100
 NARROW = 40
 """Columns that a line has at least, however deep it stands."""
 
 
-@dataclass(slots=True)
-class Node:
+class Node(Struct):
     """A line with what stands below it. `right` is shown at the right margin where it fits."""
 
     text: str

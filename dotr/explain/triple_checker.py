@@ -9,7 +9,8 @@ Method:  a derivation is an instance of a rule of the program, under the binding
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from dotr import ir
 from dotr.datalog.equality import replaces, written_out
@@ -41,7 +42,6 @@ from dotr.explain.proofs import (
 from dotr.expressions.evaluate import compile_condition
 from dotr.expressions.literal_operators import literally
 from dotr.joins.graph_relations import holding
-from dotr.late import dataclass
 from dotr.rdf.terms import Term, Triple
 from dotr.reference.datalog import compute, counted
 from dotr.reference.lasting import FOREVER, TimedStatement
@@ -50,8 +50,7 @@ Claim = Callable[[bool, str], None]
 """(whether it is so, what is wrong otherwise)."""
 
 
-@dataclass(slots=True)
-class TripleChecker:
+class TripleChecker(Struct):
     """Owns what was checked: no step twice, since proofs share their parts."""
 
     history: LiteralHistory

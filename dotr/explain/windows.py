@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
+from msgspec import Struct
+
 from dotr.events import Fact, Time
 from dotr.ir import Between, Conjunct, Rule, Within
-from dotr.late import dataclass
 from dotr.reference.operators import LITERAL, Row
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """The facts of a conjunct's stream around its window. `inside` are in it; `passing` are candidates.
     `opened`: False where a head holds over more points than are gone through; nothing is known of it then.
     """

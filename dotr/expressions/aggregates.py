@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from dotr.late import dataclass
+from msgspec import Struct
+
 from dotr.rdf.order import term_key
 from dotr.rdf.sums import ExactSum
 from dotr.rdf.terms import Term, integer
 
 
-@dataclass(frozen=True, slots=True)
-class Aggregator:
+class Aggregator(Struct, frozen=True):
     """An aggregate. `of`: its value from the candidates' values in any order, where None is an error or
     unbound; None if it has no value. `number`: whether its value is a number (of
     durations a duration).

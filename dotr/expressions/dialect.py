@@ -15,9 +15,9 @@ import re
 
 import pyoxigraph as ox
 
-from dotr.late import regex
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term, literal, literal_parts
+from dotr.regex import regex
 
 _STORE = ox.Store()
 _NAMES = ("?a", "?b", "?c", "?d")

@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias, assert_never
 
+from msgspec import Struct
+
 from dotr.errors import ProgramError
 from dotr.events import Clock
 from dotr.expressions import closures as make
@@ -24,7 +26,6 @@ from dotr.expressions.functions import FUNCTIONS, Signature
 from dotr.expressions.rule_times import IntegerTimes
 from dotr.expressions.value_operators import ARITHMETIC, COMPARISONS, Truth, effective
 from dotr.ir import Aggregate, Attribute, Call, Const, Exists, Expression, TimeOf, Var
-from dotr.late import dataclass
 from dotr.rdf.terms import Term
 from dotr.rdf.values import Value, number
 
@@ -42,8 +43,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Operators:
+class Operators(Struct, frozen=True, eq=False):
     """What operators and functions are, by their names in `Call`: values in, None an error."""
 
     arithmetic: Mapping[str, Callable[..., Value | None]]

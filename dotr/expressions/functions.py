@@ -14,6 +14,7 @@ from typing import TypeAlias
 from urllib.parse import quote
 
 import pyoxigraph as ox
+from msgspec import Struct
 
 from dotr.budget import TEXT, Overlong
 from dotr.budget import text_of as make_text
@@ -22,16 +23,15 @@ from dotr.expressions.arithmetic import is_number
 from dotr.expressions.dialect import ask
 from dotr.expressions.value_operators import value_of
 from dotr.ir import Call, Const, Expression
-from dotr.late import dataclass, regex
 from dotr.rdf.canonical import too_long
 from dotr.rdf.terms import RDF, XSD_DECIMAL, XSD_INTEGER, Term, literal, literal_parts
 from dotr.rdf.values import DateTime, Duration, LanguageString, Opaque, Resource, Value, decode, encode
+from dotr.regex import regex
 
 Function: TypeAlias = Callable[..., Value | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(Struct, frozen=True):
     """A strict function and its number of arguments; `most` None: any number."""
 
     least: int

@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from dotr.expressions.evaluate import Operators
 from dotr.expressions.functions import Signature
 from dotr.expressions.literal_numbers import OPERATORS, TRUTH, operands, write
 from dotr.expressions.value_operators import Truth, effective
-from dotr.late import replace
 from dotr.rdf.values import Value, decode, encode
 
 _Function = Callable[..., Any]

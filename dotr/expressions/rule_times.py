@@ -15,11 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec import Struct
+
 from dotr.expressions import durations
 from dotr.expressions import value_operators as plain
 from dotr.expressions.arithmetic import is_number
 from dotr.expressions.value_operators import Truth
-from dotr.late import dataclass
 from dotr.rdf.values import DAY_TIME, DateTime, Duration, Opaque, Value
 
 _TIMES = frozenset((DateTime, Opaque))
@@ -88,8 +89,7 @@ COMPARISONS: dict[str, Callable[[Value, Value], Truth]] = {
 ARITHMETIC: dict[str, Callable[..., Value | None]] = {**plain.ARITHMETIC, "+": add, "-": subtract}
 
 
-@dataclass(frozen=True, slots=True)
-class IntegerTimes:
+class IntegerTimes(Struct, frozen=True):
     """Arithmetic of `X.time` where it is an integer that counts `unit` microseconds."""
 
     unit: int

@@ -12,16 +12,16 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
+from msgspec import Struct
+
 from dotr.errors import DataError, DotrError
 from dotr.io.graphs import Item, TimedGraph
-from dotr.late import dataclass
 
 DeadLetter: TypeAlias = Callable[[str], None]
 """Takes one JSON line without its end."""
 
 
-@dataclass(slots=True)
-class ErrorPolicy:
+class ErrorPolicy(Struct):
     """Owns the count of refused documents and the policy for them.
 
     `fail` raises the first; otherwise they are counted, and written to `sink` if there is one.

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from msgspec import Struct
+
 from dotr.core.parts import Part
 from dotr.errors import DataError
 from dotr.events import Clock, Time
@@ -19,7 +21,6 @@ from dotr.io.decode.quads import WHOLE
 from dotr.io.tables.names import mapping_for
 from dotr.io.time_reading import EXACT, TimeReading
 from dotr.io.timestamps import UNITS, TimestampExtractor
-from dotr.late import dataclass
 from dotr.rdf.terms import Term
 
 if TYPE_CHECKING:
@@ -146,8 +147,7 @@ def one_by_one(runs: Iterable[Item | GraphRun]) -> Iterator[Item]:
             yield item  # type: ignore[misc]  # a graph or a mark
 
 
-@dataclass(frozen=True, slots=True)
-class SourceOptions:
+class SourceOptions(Struct, frozen=True):
     """How sources are read. `time_path` is an IRI term; `unit` is microseconds of one unit of integer
     time.
     """

@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from msgspec import Struct
+
 from dotr.events import Clock
 from dotr.io.timestamps import UNITS, USUAL_PROPERTIES
-from dotr.late import dataclass
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, RDF_TYPE, Term, Triple, literal_parts
 
 _ZONED = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)")
@@ -26,8 +27,7 @@ _OURS = 2
 """Values of a property that are kept as examples."""
 
 
-@dataclass(frozen=True, slots=True)
-class LikelyTime:
+class LikelyTime(Struct, frozen=True):
     """A property or column whose values could be times. `kind`: dateTime, local, day, or epoch; `unit`: of an
     epoch; `reads`: what the first example would be.
     """

@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
 from itertools import repeat
 from os.path import isfile
 from typing import Any, TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from dotr.core.parts import Part
 from dotr.errors import DataError, DotrError
@@ -26,7 +28,6 @@ from dotr.io.decode.documents import content_hash, open_document, read_bytes
 from dotr.io.error_policy import dead_letter
 from dotr.io.event_formats import late_line
 from dotr.io.graphs import Bookmark, GraphRun, Item, TimedGraph
-from dotr.late import dataclass, replace
 
 Origin: TypeAlias = tuple[Time, str, int, str, int, int, str]
 """Time, file, line (0 unknown), what `start` and `end` count, start, end, hash of a whole document."""
@@ -34,8 +35,7 @@ Origin: TypeAlias = tuple[Time, str, int, str, int, int, str]
 _FULL = 256
 
 
-@dataclass(slots=True)
-class Lineage:
+class Lineage(Struct):
     """Owns the places of the graphs whose instants are open, and how far each file has been read.
 
     `watermark` says up to where instants are closed.

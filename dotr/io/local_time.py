@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from dotr.events import Time
 from dotr.io.time_reading import EXACT, Notes, TimeReading
 from dotr.lang.grammar.base import nearest
-from dotr.late import regex
 from dotr.rdf.memo import Memo
+from dotr.regex import regex
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable

@@ -107,15 +107,20 @@ def parse_choices(rdf12: str, contexts: Mapping[str, str | Path]) -> ParseChoice
 
 
 class EngineErrors(ErrorPolicy):
-    """The policy of an engine for documents and instants in error; `on_error` may be a function to call."""
+    """The policy of an engine for documents and instants in error; `given` may be a function to call."""
 
-    def __init__(self, on_error: str | Callable[[DotrError], None]) -> None:
-        if not callable(on_error) and on_error not in ("fail", "skip"):
+    given: Callable[[DotrError], None] | None = None
+
+    @staticmethod
+    def of(on_error: str | Callable[[DotrError], None]) -> EngineErrors:
+        """As given. Raises UsageError D4109."""
+        if callable(on_error):
+            return EngineErrors(fail=False, given=on_error)
+        if on_error not in ("fail", "skip"):
             raise UsageError.of(
                 "D4109", f"`{on_error}` is not a policy for errors", hint="fail, skip or a function"
             )
-        ErrorPolicy.__init__(self, on_error == "fail")
-        self._given = on_error if callable(on_error) else None
+        return EngineErrors(on_error == "fail")
 
     def take(self, error: DataError, content: bytes) -> None:
         """As `ErrorPolicy.take`."""
@@ -126,8 +131,8 @@ class EngineErrors(ErrorPolicy):
     def report(self, error: DotrError, count: int) -> None:
         """So many graphs are left out because of an error."""
         self.count += count
-        if self._given is not None:
-            self._given(error)
+        if self.given is not None:
+            self.given(error)
 
 
 def absolute_iri(iri: str) -> str:

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from json.encoder import encode_basestring as json_string
 
-from dotr.late import regex
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import (
     RDF_TYPE,
@@ -23,6 +22,7 @@ from dotr.rdf.terms import (
     Term,
     literal_parts,
 )
+from dotr.regex import regex
 
 _LOCAL = regex(r"(?:[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_-])?)?")
 _PREFIX = regex(r"(?:[A-Za-z](?:[A-Za-z0-9_.-]*[A-Za-z0-9_-])?)?")

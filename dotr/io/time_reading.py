@@ -14,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
+from msgspec import Struct
+
 from dotr.errors import UsageError
-from dotr.late import dataclass
 
 Notes: TypeAlias = set[str]
 """What reading a text changed: some of CHANGES."""
@@ -27,8 +28,7 @@ NONEXISTENT: Final = ("refuse", "forward")
 INTERVAL: Final = ("refuse", "begin", "end")
 
 
-@dataclass(frozen=True, slots=True)
-class TimeReading:
+class TimeReading(Struct, frozen=True):
     """The choices of one run.
 
     `finer`: fractions beyond a microsecond are "cut" or "refuse"d. `ambiguous`: a local time that came twice

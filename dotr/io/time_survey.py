@@ -12,8 +12,9 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
 from itertools import pairwise
+
+from msgspec import Struct, field
 
 from dotr.core.parts import all_triples
 from dotr.errors import DataError
@@ -25,7 +26,6 @@ from dotr.io.error_policy import ErrorPolicy
 from dotr.io.files.reader import FileReader
 from dotr.io.graphs import Mark, SourceOptions, TimedGraph
 from dotr.io.likely_times import LikelyTime, likely_times
-from dotr.late import dataclass
 from dotr.rdf.terms import Triple
 
 GAPS = 3
@@ -35,8 +35,7 @@ _LOOKED = 50
 """Refused documents, and graphs, that are looked through for values that could be a time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
+class Gap(Struct, frozen=True):
     """Nothing came between two times."""
 
     length: int
@@ -44,8 +43,7 @@ class Gap:
     until: Time
 
 
-@dataclass(frozen=True, slots=True)
-class Disorder:
+class Disorder(Struct, frozen=True):
     """Graphs behind the greatest time before them, and how far the furthest and the 99th of 100 is."""
 
     graphs: int
@@ -53,8 +51,7 @@ class Disorder:
     usual: int
 
 
-@dataclass(slots=True)
-class TimeSurvey:
+class TimeSurvey(Struct):
     """Owns what was found. `first_errors`: the first diagnostic of each code; `within` is the order inside
     each file, `across` that of all files one after the other, in the order of their names.
     """

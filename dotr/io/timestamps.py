@@ -15,10 +15,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import date, tzinfo
 from os.path import basename
 from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Time
@@ -27,7 +29,6 @@ from dotr.io.local_time import RepeatedTimeError, TimeError, to_instant, zone_of
 from dotr.io.message_parts import DELETION, INSERTION
 from dotr.io.time_reading import EXACT, Notes, TimeReading
 from dotr.lang.grammar.base import WELL_KNOWN
-from dotr.late import dataclass, regex, replace
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import (
     PROV_GENERATED_AT_TIME,
@@ -41,6 +42,7 @@ from dotr.rdf.terms import (
     is_literal,
     literal_parts,
 )
+from dotr.regex import regex
 
 __all__ = [
     "UNITS",

@@ -2,48 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from dotr.ir.expressions import Expression, Var
 from dotr.ir.queries import Node
-from dotr.late import dataclass
-from dotr.source import Span
+from dotr.source import Span, Syntax
 
 
-@dataclass(frozen=True, slots=True)
-class Atom:
+class Atom(Syntax, frozen=True):
     """A triple pattern. `:p(?x, ?y)` is (?x, :p, ?y); `:C(?x)` is (?x, rdf:type, :C)."""
 
     subject: Node
     predicate: Node
     object: Node
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NotAtom:
+class NotAtom(Syntax, frozen=True):
     """`NOT atom`: no such triple; variables bound nowhere else are existential inside it."""
 
     atom: Atom
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FilterAtom:
+class FilterAtom(Syntax, frozen=True):
     condition: Expression
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BindAtom:
+class BindAtom(Syntax, frozen=True):
     expression: Expression
     variable: Var
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AggregateTerm:
+class AggregateTerm(Struct, frozen=True):
     """`COUNT(?p) AS ?n` of an AGGREGATE atom. `function`: COUNT SUM AVG MIN MAX; argument None is `*`."""
 
     function: str
@@ -52,8 +47,7 @@ class AggregateTerm:
     variable: Var
 
 
-@dataclass(frozen=True, slots=True)
-class AggregateAtom:
+class AggregateAtom(Syntax, frozen=True):
     """`AGGREGATE(atoms ON ?g … BIND total AS ?n …)`: one row per group; no group, no row.
 
     `body` may hold atoms, filters and binds; variables other than those of `group` and the totals are local.
@@ -62,16 +56,15 @@ class AggregateAtom:
     body: tuple[Atom | FilterAtom | BindAtom | NotAtom, ...]
     group: tuple[Var, ...]
     totals: tuple[AggregateTerm, ...]
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
 
 BodyAtom: TypeAlias = Atom | NotAtom | FilterAtom | BindAtom | AggregateAtom
 
 
-@dataclass(frozen=True, slots=True)
-class DatalogRule:
+class DatalogRule(Syntax, frozen=True):
     """`heads :- body.`; an empty body is a fact. Atoms are in the order written."""
 
     heads: tuple[Atom, ...]
     body: tuple[BodyAtom, ...]
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None

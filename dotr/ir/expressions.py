@@ -2,52 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import TYPE_CHECKING, TypeAlias
 
-from dotr.late import dataclass
 from dotr.rdf.terms import Term
-from dotr.source import Span
+from dotr.source import Span, Syntax
 
 if TYPE_CHECKING:
     from dotr.ir.queries import GroupPattern
 
 
-@dataclass(frozen=True, slots=True)
-class Const:
+class Const(Syntax, frozen=True):
     """A constant, in canonical form."""
 
     term: Term
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Var:
+class Var(Syntax, frozen=True):
     """`?name` of a query or Datalog rule; in TESLA expressions the `?v` of an aggregate."""
 
     name: str
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Attribute:
+class Attribute(Syntax, frozen=True):
     """`Position.?variable`, in ON, WHERE and WITH only."""
 
     position: str
     variable: str
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TimeOf:
+class TimeOf(Syntax, frozen=True):
     """`Position.time`, in ON, WHERE and WITH only."""
 
     position: str
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Syntax, frozen=True):
     """An operator, a SPARQL function, or a function named by IRI.
 
     `function` is one of: `|| && ! = != < > <= >= + - * / u- u+ IN NOT-IN` (IN: first argument is the tested
@@ -57,27 +50,25 @@ class Call:
 
     function: str
     arguments: tuple[Expression, ...]
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Aggregate:
+class Aggregate(Syntax, frozen=True):
     """An aggregate inside a query's projection, HAVING or ORDER BY. `argument` None is `COUNT(*)`."""
 
     function: str
     argument: Expression | None
     distinct: bool = False
     separator: str | None = None
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Exists:
+class Exists(Syntax, frozen=True):
     """`EXISTS { … }` or `NOT EXISTS { … }`, in queries only."""
 
     pattern: GroupPattern
     negated: bool
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
 
 Expression: TypeAlias = Const | Var | Attribute | TimeOf | Call | Aggregate | Exists

@@ -7,15 +7,15 @@ tuple windows and aggregates; each rule is evaluated at every point of the timel
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from enum import StrEnum
 from typing import TypeAlias
 
+from msgspec import Struct, field
+
 from dotr.ir.datalog import BindAtom, FilterAtom
 from dotr.ir.expressions import Expression, Var
-from dotr.late import dataclass
 from dotr.rdf.terms import Term
-from dotr.source import Span
+from dotr.source import Span, Syntax
 
 Argument: TypeAlias = Term | Var
 """A constant (canonical) or a variable."""
@@ -30,25 +30,22 @@ class Modality(StrEnum):
     AT_LEAST = "AT LEAST"
 
 
-@dataclass(frozen=True, slots=True)
-class NamedAtom:
+class NamedAtom(Syntax, frozen=True):
     """`Name(argument, …)`: an atom of a query, of a composite event rule, or of a head."""
 
     name: str
     arguments: tuple[Argument, ...]
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TimeWindow:
+class TimeWindow(Syntax, frozen=True):
     """`WITHIN duration` (µs, a multiple of the step): the points of `[t − duration, t]` of the timeline."""
 
     duration: int
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FactWindow:
+class FactWindow(Syntax, frozen=True):
     """`WITHIN count FACTS [OF (stream, …)]`: the `count` last distinct atoms of `streams`.
 
     `streams` are queries or composite event rules; never empty in a checked program (without OF: the atom's
@@ -57,14 +54,13 @@ class FactWindow:
 
     count: int
     streams: tuple[str, ...]
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
 
 LarsWindow: TypeAlias = TimeWindow | FactWindow
 
 
-@dataclass(frozen=True, slots=True)
-class WindowAtom:
+class WindowAtom(Syntax, frozen=True):
     """`[NOT] atom [modality window]`. Without a window (`window` and `modality` None): the atom holds now.
 
     `at`: the variable of AT. `count`: of AT LEAST.
@@ -76,11 +72,10 @@ class WindowAtom:
     at: str | None = None
     count: int = 0
     negated: bool = False
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class WindowAggregate:
+class WindowAggregate(Syntax, frozen=True):
     """`function([DISTINCT] argument) AS ?variable OVER atom window [PER ?v, …]`.
 
     One row per group; no group, no row. It ranges over pairs of an atom and a point of the window.
@@ -94,29 +89,27 @@ class WindowAggregate:
     atom: NamedAtom
     window: LarsWindow
     group: tuple[Var, ...] = ()
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
 
 LarsLiteral: TypeAlias = WindowAtom | WindowAggregate | FilterAtom | BindAtom
 
 
-@dataclass(frozen=True, slots=True)
-class LarsHead:
+class LarsHead(Syntax, frozen=True):
     """`atom [AT ?at [± offset]]`. `offset` in µs, a multiple of the step; `at` None: now."""
 
     atom: NamedAtom
     at: str | None = None
     offset: int = 0
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class LarsRule:
+class LarsRule(Syntax, frozen=True):
     """`head :- body.`; an empty body holds at every point. Literals are in the order written."""
 
     head: LarsHead
     body: tuple[LarsLiteral, ...] = ()
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
     @property
     def durations(self) -> list[tuple[int, Span | None]]:
@@ -126,8 +119,7 @@ class LarsRule:
         return [*found, (abs(self.head.offset), self.head.span)] if self.head.offset else found
 
 
-@dataclass(frozen=True, slots=True)
-class LarsLayer:
+class LarsLayer(Struct, frozen=True):
     """Heads that are evaluated together: none of them negates or aggregates another.
 
     `rules`: indices into `LarsProgram.rules`, in program order. `before`: how many of the composite event
@@ -139,8 +131,7 @@ class LarsLayer:
     before: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class LarsProgram:
+class LarsProgram(Syntax, frozen=True):
     """All LARS rules of a deployment, in the order of the files and within them.
 
     `step`: the timeline's, in µs; None where no file states it (one unit of integer time). `attributes`: name
@@ -153,7 +144,7 @@ class LarsProgram:
     step: int | None = None
     attributes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     layers: tuple[LarsLayer, ...] = ()
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
     @property
     def reads(self) -> tuple[str, ...]:

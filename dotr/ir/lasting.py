@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from enum import StrEnum
 
+from msgspec import Struct
+
 from dotr.ir.queries import Select
-from dotr.late import dataclass
 from dotr.rdf.terms import Term
-from dotr.source import Span
+from dotr.source import Span, Syntax
 
 
 class RelationToStream(StrEnum):
@@ -18,8 +18,7 @@ class RelationToStream(StrEnum):
     DSTREAM = "DSTREAM"
 
 
-@dataclass(frozen=True, slots=True)
-class Hold:
+class Hold(Syntax, frozen=True):
     """How long a triple of a stream's graph lasts: triples of one predicate, members of one class, or (both
     None) those without their own line.
 
@@ -31,11 +30,10 @@ class Hold:
     class_: Term | None = None
     latest: bool = False
     duration: int | None = None
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StandingQuery:
+class StandingQuery(Struct, frozen=True):
     """`ISTREAM q` or `DSTREAM q`: the answers that a query over what lasts gains or loses.
 
     `query`: the stream of the QUERY that it names, "" for an inline query.

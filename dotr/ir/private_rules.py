@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from msgspec.structs import replace
+
 from dotr.ir.program import Program
-from dotr.late import replace
 
 
 def only(program: Program, names: Collection[str]) -> Program:

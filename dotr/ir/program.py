@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field, fields
 from enum import StrEnum
 from typing import Final
+
+from msgspec import field
+from msgspec.structs import replace
 
 from dotr.errors import Diagnostic
 from dotr.ir.datalog import DatalogRule
@@ -13,8 +15,7 @@ from dotr.ir.lars import LarsProgram
 from dotr.ir.lasting import Hold, StandingQuery
 from dotr.ir.queries import Select
 from dotr.ir.rules import Rule
-from dotr.late import dataclass, replace
-from dotr.source import Span
+from dotr.source import PLACES, Span, Syntax
 
 SHOWN: Final = 20
 """How many rules a notebook shows."""
@@ -26,8 +27,7 @@ class Entailment(StrEnum):
     OWL2RL = "owl2rl"
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
+class Program(Syntax, frozen=True):
     """`queries`: stream name → query ("Smoke", or "Fire.HighTemp" for an inline one), in program order.
 
     `background`: paths of RDF files or folders, resolved against the file that names them, in order.
@@ -46,11 +46,11 @@ class Program:
     entailment: Entailment = Entailment.NONE
     prefixes: Mapping[str, str] = field(default_factory=dict)
     dependencies: tuple[int, ...] = ()
-    named: Mapping[str, Span] = field(default_factory=dict, compare=False, repr=False)
+    named: Mapping[str, Span] = field(default_factory=dict)
     holds: tuple[Hold, ...] = ()
     standing: Mapping[str, StandingQuery] = field(default_factory=dict)
     lars: LarsProgram = field(default_factory=LarsProgram)
-    warnings: tuple[Diagnostic, ...] = field(default=(), compare=False, repr=False)
+    warnings: tuple[Diagnostic, ...] = ()
 
     def __repr__(self) -> str:
         """A summary in one line; `fingerprint` has everything."""
@@ -96,7 +96,7 @@ class Program:
     @property
     def fingerprint(self) -> str:
         """Its semantics as text: equal for programs that do the same."""
-        return repr([getattr(self, one.name) for one in fields(self) if one.repr])
+        return repr([getattr(self, name) for name in self.__struct_fields__ if name not in PLACES])
 
     @property
     def selects(self) -> dict[str, Select]:

@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from dotr.ir.expressions import Expression, Var
-from dotr.late import dataclass
 from dotr.rdf.terms import Term
-from dotr.source import Span
+from dotr.source import Span, Syntax
 
 Node: TypeAlias = Term | Var
 """A node of a triple pattern: a constant term (str) or a variable. A blank node written in a query is a `Var`
 whose name starts with a dot (".b0"): it joins as a variable and can never be projected."""
 
 
-@dataclass(frozen=True, slots=True)
-class Inverse:
+class Inverse(Struct, frozen=True):
     path: Path
 
 
-@dataclass(frozen=True, slots=True)
-class Sequence:
+class Sequence(Struct, frozen=True):
     paths: tuple[Path, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Alternative:
+class Alternative(Struct, frozen=True):
     paths: tuple[Path, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Repeat:
+class Repeat(Struct, frozen=True):
     """`path*` (minimum 0), `path+` (minimum 1), `path?` (minimum 0, at most one)."""
 
     path: Path
@@ -39,8 +35,7 @@ class Repeat:
     unbounded: bool
 
 
-@dataclass(frozen=True, slots=True)
-class NegatedSet:
+class NegatedSet(Struct, frozen=True):
     """`!(a|^b)`: any predicate except `forward`, or backwards except `inverse` (each only if not empty)."""
 
     forward: tuple[Term, ...]
@@ -50,71 +45,61 @@ class NegatedSet:
 Path: TypeAlias = Term | Inverse | Sequence | Alternative | Repeat | NegatedSet
 
 
-@dataclass(frozen=True, slots=True)
-class TriplePattern:
+class TriplePattern(Syntax, frozen=True):
     """`predicate` is a constant IRI (str), a variable, or a path that is not a plain IRI."""
 
     subject: Node
     predicate: Node | Path
     object: Node
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Triples:
+class Triples(Struct, frozen=True):
     """Adjacent triple patterns; semantically, a FILTER between two blocks does not separate them."""
 
     patterns: tuple[TriplePattern, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Filter:
+class Filter(Syntax, frozen=True):
     condition: Expression
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Bind:
+class Bind(Syntax, frozen=True):
     expression: Expression
     variable: Var
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Values:
+class Values(Syntax, frozen=True):
     """Inline data; None is UNDEF."""
 
     variables: tuple[Var, ...]
     rows: tuple[tuple[Term | None, ...], ...]
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Union:
+class Union(Struct, frozen=True):
     branches: tuple[GroupPattern, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class OptionalGroup:
+class OptionalGroup(Struct, frozen=True):
     group: GroupPattern
 
 
-@dataclass(frozen=True, slots=True)
-class Minus:
+class Minus(Struct, frozen=True):
     group: GroupPattern
 
 
-@dataclass(frozen=True, slots=True)
-class SubSelect:
+class SubSelect(Struct, frozen=True):
     select: Select
 
 
-@dataclass(frozen=True, slots=True)
-class GroupPattern:
+class GroupPattern(Syntax, frozen=True):
     """`{ … }`: elements in the order written."""
 
     elements: tuple[Element, ...]
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
 
 Element: TypeAlias = (
@@ -122,30 +107,26 @@ Element: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Projection:
+class Projection(Struct, frozen=True):
     """`?v`, or `(expression AS ?v)`."""
 
     variable: Var
     expression: Expression | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class OrderKey:
+class OrderKey(Struct, frozen=True):
     expression: Expression
     descending: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class GroupKey:
+class GroupKey(Struct, frozen=True):
     """`GROUP BY ?v`, `GROUP BY (e AS ?v)` or `GROUP BY e` (variable None)."""
 
     expression: Expression
     variable: Var | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Select:
+class Select(Syntax, frozen=True):
     """One SELECT or ASK (`ask` True: no projection).
 
     `projection` has `SELECT *` expanded, in order of first appearance; `star`: it was written so. IRIs are
@@ -164,7 +145,7 @@ class Select:
     limit: int | None = None
     offset: int = 0
     values: Values | None = None
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
     @property
     def variables(self) -> tuple[str, ...]:

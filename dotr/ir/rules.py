@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from enum import StrEnum
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from dotr.ir.expressions import Expression
-from dotr.late import dataclass
 from dotr.rdf.terms import Term
-from dotr.source import Span
+from dotr.source import Span, Syntax
 
 
-@dataclass(frozen=True, slots=True)
-class Position:
+class Position(Syntax, frozen=True):
     """An event position of a rule: its local name and the stream it ranges over.
 
     `stream` is a key of `Program.queries`, or the name of a rule (`chained`). An inline query's stream is
@@ -25,8 +24,8 @@ class Position:
     stream: str
     variables: tuple[str, ...]
     chained: bool = False
-    span: Span | None = field(default=None, compare=False, repr=False)
-    held: bool = field(default=False, repr=False)
+    span: Span | None = None
+    held: bool = False
 
     @property
     def within_instant(self) -> bool:
@@ -39,32 +38,29 @@ class Position:
         return self.held and " " not in self.stream
 
 
-@dataclass(frozen=True, slots=True)
-class Every:
+class Every(Syntax, frozen=True):
     """`EVERY duration AS name`: a trigger without attributes at each multiple of `duration` (µs, > 0)."""
 
     duration: int
     name: str
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Within:
+class Within(Syntax, frozen=True):
     """`reference.t − duration ≤ time ≤ reference.t` (closed, FROM) or `< reference.t` (BEFORE). µs."""
 
     duration: int
     reference: str
     before: bool = False
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Between:
+class Between(Syntax, frozen=True):
     """The open interval `start.t < time < end.t`."""
 
     start: str
     end: str
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
 
 Window: TypeAlias = Within | Between
@@ -88,8 +84,7 @@ class Selection(StrEnum):
     FIRST = "FIRST"
 
 
-@dataclass(frozen=True, slots=True)
-class Choose:
+class Choose(Syntax, frozen=True):
     """`AND EACH | LAST [k] | FIRST [k] event within [ON condition]`. `k` is 1 unless written."""
 
     selection: Selection
@@ -97,7 +92,7 @@ class Choose:
     window: Within
     on: Expression | None = None
     k: int = 1
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
     @property
     def operator(self) -> Operator:
@@ -109,14 +104,13 @@ class Choose:
         return str(self.selection) if self.k == 1 else f"{self.selection} {self.k}"
 
 
-@dataclass(frozen=True, slots=True)
-class Absent:
+class Absent(Syntax, frozen=True):
     """`AND NOT event window [ON condition]`."""
 
     position: Position
     window: Window
     on: Expression | None = None
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
     @property
     def operator(self) -> Operator:
@@ -127,8 +121,7 @@ class Absent:
         return "NOT"
 
 
-@dataclass(frozen=True, slots=True)
-class Summarise:
+class Summarise(Syntax, frozen=True):
     """`AND function([DISTINCT] argument) AS ?variable OVER event window [ON condition]`.
 
     `function`: COUNT SUM AVG MIN MAX; argument None is `COUNT(*)`.
@@ -141,7 +134,7 @@ class Summarise:
     position: Position
     window: Window
     on: Expression | None = None
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
     @property
     def operator(self) -> Operator:
@@ -156,22 +149,19 @@ class Summarise:
 Conjunct: TypeAlias = Choose | Absent | Summarise
 
 
-@dataclass(frozen=True, slots=True)
-class Binding:
+class Binding(Syntax, frozen=True):
     """`?variable := expression` of WITH."""
 
     variable: str
     expression: Expression
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TemplateVar:
+class TemplateVar(Struct, frozen=True):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Fresh:
+class Fresh(Struct, frozen=True):
     """A fresh name `dotr_x`. The first of a template is the event's id, others are id + "-x"."""
 
     name: str
@@ -180,16 +170,14 @@ class Fresh:
 TemplateNode: TypeAlias = Term | TemplateVar | Fresh
 
 
-@dataclass(frozen=True, slots=True)
-class TemplateTriple:
+class TemplateTriple(Syntax, frozen=True):
     subject: TemplateNode
     predicate: TemplateNode
     object: TemplateNode
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Syntax, frozen=True):
     """One composite event rule. `bindings` are its attributes under chaining, in WITH order.
 
     `private`: its events are facts of other rules and never leave. That does not change its state's digest
@@ -203,8 +191,8 @@ class Rule:
     where: Expression | None
     bindings: tuple[Binding, ...]
     consuming: tuple[str, ...]
-    span: Span | None = field(default=None, compare=False, repr=False)
-    private: bool = field(default=False, repr=False)
+    span: Span | None = None
+    private: bool = False
 
     @property
     def variables(self) -> tuple[str, ...]:

@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias, assert_never
 
+from msgspec import Struct
+
 from dotr.ir import Alternative, Inverse, NegatedSet, Path, Repeat, Sequence
-from dotr.late import dataclass
 from dotr.rdf.terms import Term
 
 
-@dataclass(frozen=True, slots=True)
-class Transition:
+class Transition(Struct, frozen=True):
     """One step along a predicate, or against it. `predicate` None: along any except the `excluded`."""
 
     predicate: Term | None
@@ -34,8 +34,7 @@ Move: TypeAlias = tuple[Transition, int]
 """An edge and the state that it leads to."""
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(Struct, frozen=True):
     """The moves of each state, the start, and the ends; it does not accept the path of length zero."""
 
     moves: tuple[tuple[Move, ...], ...]
@@ -43,8 +42,7 @@ class Machine:
     accepting: frozenset[int]
 
 
-@dataclass(frozen=True, slots=True)
-class Automaton:
+class Automaton(Struct, frozen=True):
     """A path read from its subject (`forward`) and from its object (`backward`).
 
     States have the same numbers in both; only the start of `backward` is an additional state. `nullable`: the
@@ -61,8 +59,7 @@ class Automaton:
         return frozenset(edge for moves in self.forward.moves for edge, _ in moves)
 
 
-@dataclass(frozen=True, slots=True)
-class _SubAutomaton:
+class _SubAutomaton(Struct, frozen=True):
     """Of a path: the positions it may begin and end at, and whether it may be empty."""
 
     first: tuple[int, ...]

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from typing import TypeAlias, assert_never
 
+from msgspec import Struct
+
 from dotr.ir import Atom, BindAtom, Expression, FilterAtom, Node, NotAtom, Var
 from dotr.joins.graph_relations import Relation, columns_of, relation_of
 from dotr.joins.variables import expression_variables, nodes_variables
-from dotr.late import dataclass
 from dotr.rdf.terms import Term
 
 
@@ -31,8 +32,7 @@ class View(StrEnum):
     """KEPT and ADDED: what holds at the instant."""
 
 
-@dataclass(frozen=True, slots=True)
-class BodyPattern:
+class BodyPattern(Struct, frozen=True):
     """Rows of a relation; equal variables must have equal values."""
 
     relation: Relation
@@ -43,30 +43,26 @@ class BodyPattern:
         return nodes_variables(self.columns)
 
 
-@dataclass(frozen=True, slots=True)
-class AbsentPattern:
+class AbsentPattern(Struct, frozen=True):
     """No such row; variables that nothing else binds are existential."""
 
     pattern: BodyPattern
 
 
-@dataclass(frozen=True, slots=True)
-class RowFilter:
+class RowFilter(Struct, frozen=True):
     """A filter: an effective boolean value, errors are false."""
 
     condition: Expression
 
 
-@dataclass(frozen=True, slots=True)
-class Assign:
+class Assign(Struct, frozen=True):
     """Bind `variable` to the value of the expression; an error ends the row, as does a different value."""
 
     expression: Expression
     variable: str
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Struct, frozen=True):
     """A condition of the caller: a function of the values of `variables`. `label` describes it.
 
     `table`, for one variable: a self-filling table whose value is truthy where the function is true.

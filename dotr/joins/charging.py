@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from msgspec import Struct
+
 from dotr.budget import EXPRESSION, Factor, Meter
 from dotr.joins.body import BodyPattern
 from dotr.joins.describe import pattern_text
-from dotr.late import dataclass
 
 
 class Spent:
@@ -39,8 +40,7 @@ class Spent:
         return 0
 
 
-@dataclass(slots=True)
-class _Entry:
+class _Entry(Struct):
     """A loop that is entered at a reserved line: `first` if nothing is in `n` yet.
 
     `spared`: it follows an `if` for a single row, which need not be charged.

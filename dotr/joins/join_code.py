@@ -15,6 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, assert_never
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from dotr.budget import Meter
 from dotr.codegen import Names, make, row_of
 from dotr.expressions.closures import passing, promoted
@@ -28,7 +31,6 @@ from dotr.joins.graph_relations import Relation
 from dotr.joins.planner import AntiJoin, JoinPlan, Probe, Step
 from dotr.joins.store import TripleIndex
 from dotr.joins.variables import expression_variables, nodes_variables
-from dotr.late import dataclass, replace
 from dotr.rdf.values import values
 
 _DEEPEST = 15  # nested loops in one function
@@ -36,8 +38,7 @@ _DEEPEST = 15  # nested loops in one function
 Value = Callable[[Node], str]
 
 
-@dataclass(frozen=True, slots=True)
-class Annotation:
+class Annotation(Struct, frozen=True):
     """The extension point for other semirings: the annotation of a row.
 
     `one` annotates the background and is neutral for `join`, which combines the rows of a body; `merge`
@@ -83,8 +84,7 @@ class RowSink(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Struct, frozen=True):
     """Call the first argument with every solution as a tuple."""
 
     parameters: tuple[str, ...] = ("out",)
@@ -98,8 +98,7 @@ class Rows:
         return []
 
 
-@dataclass(frozen=True, slots=True)
-class Collect:
+class Collect(Struct, frozen=True):
     """Append every solution to `rows` as a tuple; if there is any, append `reader` to `woken`, once.
 
     `most`: how many rows `rows` may hold before `explode` is called, which raises; None for no limit.
@@ -130,8 +129,7 @@ class Collect:
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class AnySolution:
+class AnySolution(Struct, frozen=True):
     """Return whether there is a solution."""
 
     parameters: tuple[str, ...] = ()

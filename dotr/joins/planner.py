@@ -14,6 +14,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Protocol, TypeAlias, assert_never
 
+from msgspec import Struct
+
 from dotr.ir import Node, Var
 from dotr.joins.body import (
     AbsentPattern,
@@ -28,7 +30,6 @@ from dotr.joins.body import (
 )
 from dotr.joins.graph_relations import Relation
 from dotr.joins.variables import nodes_variables
-from dotr.late import dataclass
 
 
 class Sizes(Protocol):
@@ -43,8 +44,7 @@ class Sizes(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
+class Probe(Struct, frozen=True):
     """Find the rows of a pattern. `bound[i]`: column i is bound before. `exists`: one row is enough."""
 
     pattern: BodyPattern
@@ -53,8 +53,7 @@ class Probe:
     exists: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class AntiJoin:
+class AntiJoin(Struct, frozen=True):
     """Continue only if the pattern has no row; unbound columns are existential."""
 
     pattern: BodyPattern
@@ -65,8 +64,7 @@ class AntiJoin:
 Step: TypeAlias = Probe | AntiJoin | RowFilter | Assign | Check
 
 
-@dataclass(frozen=True, slots=True)
-class JoinPlan:
+class JoinPlan(Struct, frozen=True):
     """An ordered join. It starts from a row of `trigger`, from values for `given`, or from nothing.
 
     `outputs` are the nodes of a solution; all variables among them are bound at the end.

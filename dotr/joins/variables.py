@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from dotr import ir
-from dotr.late import replace
 from dotr.rdf.terms import Term
 
 

@@ -6,11 +6,12 @@ Place:   under knowledge_base.py. Reads files through io/, texts through lang/ a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
+
+from msgspec import Struct, field
 
 from dotr.errors import DataError, UsageError
 from dotr.events import Clock, Time
@@ -23,7 +24,6 @@ from dotr.io.timestamps import TimeError, parse_datetime
 from dotr.ir import DatalogRule, Entailment
 from dotr.knowledge_base.rule_sets import form, shipped_rules
 from dotr.lang import load_program, parse_datalog
-from dotr.late import dataclass
 from dotr.rdf.terms import Triple
 
 _MOST = 2**63
@@ -70,8 +70,7 @@ def same_kind(clock: Clock | None, other: Clock) -> Clock:
 Paths: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 
-@dataclass(slots=True)
-class Part:
+class Part(Struct):
     """Triples of one scope of blank nodes. `is_text`: its labels can mean nobody else's; `is_file`: they are
     labelled already.
     """
@@ -114,8 +113,7 @@ def read_text(text: str, base: str, prefixes: Mapping[str, str]) -> list[Triple]
     return parse_triples(head + text, base=base, skipped=len(prefixes))
 
 
-@dataclass(slots=True)
-class Rules:
+class Rules(Struct):
     """What files of rules say: rules, prefixes, and of .dotr files the prologue."""
 
     rules: tuple[DatalogRule, ...] = ()

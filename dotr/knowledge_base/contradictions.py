@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from dotr.errors import DataError, Diagnostic
 from dotr.joins.graph_relations import CLASH
-from dotr.late import dataclass
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term, Triple
 from dotr.rdf.well_typed import is_well_typed
@@ -24,8 +25,7 @@ if TYPE_CHECKING:
 NOT_TYPE: Term = f"{CLASH}dt-not-type>"
 
 
-@dataclass(frozen=True, slots=True)
-class Contradiction:
+class Contradiction(Struct, frozen=True):
     """What one inconsistency rule found, in canonical terms: `rule` is its name in OWL 2 Profiles.
 
     `proof`: why, down to what is stated. What is found about one node has it as subject and as object.

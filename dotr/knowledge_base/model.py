@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+from msgspec import Struct
+
 from dotr.datalog.closing import MANY_FACTS, MUCH_DATALOG, under_other_rules
 from dotr.datalog.maintenance import Maintained, NetChange
 from dotr.datalog.materialiser import Limits, clash_found
@@ -33,7 +35,6 @@ from dotr.knowledge_base.contradictions import (
 )
 from dotr.knowledge_base.rule_sets import RuleSet
 from dotr.knowledge_base.triple_proofs import Proof
-from dotr.late import dataclass
 from dotr.rdf.terms import RDF_TYPE, Triple
 from dotr.sparql.solution_operators import Change as RowChange
 from dotr.sparql.solution_operators import Row
@@ -51,8 +52,7 @@ _WORTH = 2
 Differences = Mapping[Select, Sequence[RowChange]]
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """What a transaction did: to what holds, and to the answers of each standing query where they changed.
 
     `useless`: deletions of what was not stated.

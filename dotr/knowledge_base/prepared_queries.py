@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import TYPE_CHECKING, Any, overload
 
+from msgspec.structs import replace
+
 from dotr.budget import Exhausted, Meter, at_deployment
 from dotr.core.query_units import much_work_of
 from dotr.errors import UsageError
@@ -20,7 +22,6 @@ from dotr.io.python_graphs import rdflib_term
 from dotr.ir import Const, GroupPattern, Projection, Select, Values, Var
 from dotr.joins.store import TripleIndex
 from dotr.knowledge_base.model import Model
-from dotr.late import replace
 from dotr.rdf.terms import TRUE, Term
 from dotr.sparql.bound_variables import names
 from dotr.sparql.compiled_query import CompiledQuery

@@ -11,19 +11,20 @@ import re
 from collections.abc import Collection, Iterable
 from functools import cache
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from dotr.datalog.owl_lists import list_rules
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.ir import DatalogRule, Entailment
 from dotr.lang import parse_datalog
 from dotr.lang.printer import datalog_rule_text
-from dotr.late import dataclass, replace
 from dotr.rdf.terms import Triple
 
 _TOKEN = re.compile(r'<[^<>\s]*>|"(?:[^"\\]|\\.)*"|[?$](\w+)')
 
 
-@dataclass(frozen=True, slots=True)
-class RuleSet:
+class RuleSet(Struct, frozen=True):
     """`own`: the user's rules, each once. `datatypes`: whether literals are checked as well (dt-*)."""
 
     own: tuple[DatalogRule, ...] = ()

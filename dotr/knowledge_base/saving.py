@@ -16,13 +16,14 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, TypeGuard
 
+from msgspec import Struct
+
 from dotr.datalog.closing import Closed, load_background, saved_lists
 from dotr.errors import NOT_WRITTEN, EngineError
 from dotr.io.files.mapped import CopiedFile
 from dotr.io.files.whole_files import write_whole
 from dotr.ir import DatalogRule
 from dotr.joins.graph_relations import Relation
-from dotr.late import dataclass
 from dotr.rdf.checked_blocks import sized
 from dotr.rdf.terms import Term, Triple
 
@@ -33,8 +34,7 @@ _PARTS, _CLOSED = 4, 1
 """How many parts there are, and which has the index."""
 
 
-@dataclass(frozen=True, slots=True)
-class Saved:
+class Saved(Struct, frozen=True):
     """What a file is to have: `header` is a value that JSON can hold, `closed` the index, `marks` which rows
     are derived, `labels` the blank nodes that were handed out.
     """
@@ -45,8 +45,7 @@ class Saved:
     labels: list[Term]
 
 
-@dataclass(frozen=True, slots=True)
-class OpenedBase:
+class OpenedBase(Struct, frozen=True):
     """What a file has; the index lies in `data[start:end]`. The header has the keys and kinds of values that
     were saved.
     """

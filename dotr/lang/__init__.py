@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from dotr.collecting import uncollected
 from dotr.datalog.strata import check_rules
 from dotr.errors import Diagnostic, Diagnostics, ProgramError, Severity
@@ -29,7 +31,6 @@ from dotr.lang.grammar.expressions import ExpressionParser, Mode
 from dotr.lang.grammar.sparql import SparqlParser
 from dotr.lang.loading import Loader, Reader
 from dotr.lang.operators.aggregate import check_aggregates
-from dotr.late import replace
 from dotr.source import Source, Span
 
 CHECKS: Final = (

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import field
 from typing import TypeAlias
+
+from msgspec import Struct, field
 
 from dotr.errors import Diagnostic, Diagnostics, DotrError, Severity
 from dotr.ir import DatalogRule, Entailment
@@ -19,7 +20,6 @@ from dotr.lang.grammar.base import Cursor, nearest
 from dotr.lang.grammar.dlog import DatalogParser
 from dotr.lang.grammar.dotr import DotrParser
 from dotr.lang.grammar.lars import LarsFile, LarsParser
-from dotr.late import dataclass
 from dotr.source import Source, Span
 
 Reader: TypeAlias = Callable[[str], str]
@@ -39,8 +39,7 @@ _KEYWORDS: Mapping[str, str] = {
 """Behind which keyword a file stands, by its ending."""
 
 
-@dataclass(slots=True, eq=False)
-class LoadedFile:
+class LoadedFile(Struct, eq=False):
     """One reading of one .dotr file: a file given by the user, or an import of a library.
 
     `prefix` stands before the names of its rules and queries. `given`: query parameter → the name, valid in
@@ -55,8 +54,7 @@ class LoadedFile:
     open: bool = False
 
 
-@dataclass(slots=True)
-class Loaded:
+class Loaded(Struct):
     """Everything that the files say, in program order."""
 
     definitions: list[tuple[LoadedFile, syntax.QuerySyntax | syntax.RuleSyntax]] = field(default_factory=list)

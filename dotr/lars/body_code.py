@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
+from msgspec import Struct
+
 from dotr.budget import EXPRESSION, KEPT, Factor, Meter
 from dotr.codegen import Names, make
 from dotr.ir.datalog import BindAtom, FilterAtom
@@ -23,13 +25,11 @@ from dotr.joins.filters import Moment, positional_condition, positional_value
 from dotr.joins.variables import expression_variables
 from dotr.lars.solution_sinks import Pile
 from dotr.lars.window_tables import AtomTable
-from dotr.late import dataclass
 
 _DEEPEST = 15
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Work:
+class Work(Struct, frozen=True, eq=False):
     """Where the work of a rule is charged; `rule`: whose it is."""
 
     meter: Meter
@@ -53,8 +53,7 @@ class _SpentNames:
         return 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TableProbe:
+class TableProbe(Struct, frozen=True, eq=False):
     """Rows of a table that fit. `own`: of a head of the rule's component. `name`: for diagnostics."""
 
     table: AtomTable
@@ -76,8 +75,7 @@ class TableProbe:
 Item: TypeAlias = TableProbe | FilterAtom | BindAtom
 
 
-@dataclass(frozen=True, slots=True)
-class HeadSink:
+class HeadSink(Struct, frozen=True):
     """What becomes of a solution, the row `columns`: it goes to the pile of `target`, under its last point if
     `annotated`, under the term of a point for a head AT `at`, else as a key.
     """
@@ -412,8 +410,7 @@ class _Code:
         self._line("    return True")
 
 
-@dataclass(slots=True)
-class _Charge:
+class _Charge(Struct):
     """The line kept free before a loop of `length`. `spent`: the call once much has added up; None: first."""
 
     line: int

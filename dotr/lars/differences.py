@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from dotr.ir.datalog import BindAtom
 from dotr.ir.expressions import Var
 from dotr.ir.lars import Argument
@@ -32,11 +34,9 @@ from dotr.lars.body_code import (
 from dotr.lars.remembered_atoms import Relation
 from dotr.lars.solution_sinks import Pile
 from dotr.lars.window_tables import AtomTable, Index, Row
-from dotr.late import dataclass
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Gain:
+class Gain(Struct, frozen=True, eq=False):
     """A join from rows that began (`ended`: that ended) in a table at this point."""
 
     table: AtomTable
@@ -52,8 +52,7 @@ class Gain:
             self.sink.empty()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Loss:
+class Loss(Struct, frozen=True, eq=False):
     """Which heads may be lost by rows that ended (`began`: that began) in a table. `key` reads what a row
     shares with heads, `index` has the heads by that; None: all of them.
     """
@@ -78,8 +77,7 @@ class Loss:
         return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Differences:
+class Differences(Struct, frozen=True, eq=False):
     """One rule. `check`: whether it derives a head now; None for heads AT, which are never lost."""
 
     gains: Sequence[Gain]

@@ -7,7 +7,8 @@ Method:  see engine.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from dotr.budget import Meter
 from dotr.lars.differences import Differences
@@ -16,11 +17,9 @@ from dotr.lars.remembered_atoms import Relation
 from dotr.lars.solution_sinks import Pile
 from dotr.lars.totals import Totals
 from dotr.lars.window_tables import Agenda, AtomTable, Row
-from dotr.late import dataclass
 
 
-@dataclass(slots=True, eq=False)
-class TableTrigger:
+class TableTrigger(Struct, eq=False):
     """A rule's join from what is new in one of its tables. `done`: how much of that it has seen."""
 
     table: AtomTable
@@ -75,8 +74,7 @@ def run_all(triggers: Sequence[TableTrigger]) -> None:
                 moved = True
 
 
-@dataclass(slots=True, eq=False)
-class Reads:
+class Reads(Struct, eq=False):
     """What the rules of a standing component read."""
 
     tables: dict[AtomTable, None] = field(default_factory=dict)
@@ -96,8 +94,7 @@ class Reads:
         return any(table.changed for table in self.tables)
 
 
-@dataclass(slots=True, eq=False)
-class StandingHead:
+class StandingHead(Struct, eq=False):
     """Owns the rules of one head that stands until something that they read changes.
 
     `whole`: every rule over all that holds, into `found`. `differences`: the same rules from what changed;
@@ -154,8 +151,7 @@ class StandingHead:
         relation.stand(found)
 
 
-@dataclass(slots=True, eq=False)
-class Recursive:
+class Recursive(Struct, eq=False):
     """Owns the rules of heads that depend on each other and stand until something that they read changes.
 
     `whole`: every rule over all that holds. `triggers`: over the component's own tables. `carried`: what the

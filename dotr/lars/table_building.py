@@ -9,7 +9,8 @@ Method:  window atoms over one name with one modality and length share a table. 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from dotr.budget import Meter
 from dotr.events import Clock
@@ -37,14 +38,12 @@ from dotr.lars.solution_sinks import HeadPile, Kept, Pile, Placing, Scattered, T
 from dotr.lars.totals import Totals
 from dotr.lars.views import EachPoint, HeldRuns, Sometime, WindowView
 from dotr.lars.window_tables import Agenda, AtomTable, Net, Row
-from dotr.late import dataclass
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term
 from dotr.rdf.values import DateTime, decode
 
 
-@dataclass(slots=True, eq=False)
-class Wiring:
+class Wiring(Struct, eq=False):
     """Everything an engine owns, wired together."""
 
     agenda: Agenda

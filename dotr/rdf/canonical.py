@@ -21,9 +21,9 @@ import pyoxigraph as ox
 
 from dotr.budget import DIGITS
 from dotr.errors import DataError
-from dotr.late import regex
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import FALSE, TRUE, XSD, Term, to_oxigraph
+from dotr.regex import regex
 
 _SUFFIX = '"^^<' + XSD
 _INTEGER_TAIL = _SUFFIX + "integer>"

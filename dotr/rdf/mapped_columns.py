@@ -27,8 +27,9 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final
 from zlib import crc32
 
+from msgspec import Struct
+
 from dotr.errors import EngineError
-from dotr.late import dataclass
 from dotr.rdf.checked_blocks import BLOCK, CheckedBlocks, Content, refused, sums_of, sums_size
 from dotr.rdf.terms import Term
 
@@ -349,8 +350,7 @@ def buckets_for(keys: int) -> int:
     return 1 << max(0, keys - 1).bit_length()
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(Struct, frozen=True):
     """The content of a file: per predicate a column forward and one backward, and the number of triples.
 
     `columns`: all of them; `whole`: the bytes, of which `file` knows what was tested.

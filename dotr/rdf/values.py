@@ -17,9 +17,10 @@ from decimal import Context, Decimal
 from math import inf
 from typing import Any, TypeAlias
 
+from msgspec import Struct
+
 from dotr.budget import DIGITS
 from dotr.errors import DataError
-from dotr.late import dataclass, regex
 from dotr.rdf.canonical import FRACTION, canonical, double_text
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import (
@@ -37,6 +38,7 @@ from dotr.rdf.terms import (
     literal,
     literal_parts,
 )
+from dotr.regex import regex
 
 BEYOND: int = 10**DIGITS
 """The least number that is too long."""
@@ -59,22 +61,19 @@ def single(value: float) -> Single:
     return Single(array("f", (value,))[0])
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
+class Resource(Struct, frozen=True):
     """An IRI or a blank node."""
 
     term: Term
 
 
-@dataclass(frozen=True, slots=True)
-class LanguageString:
+class LanguageString(Struct, frozen=True):
     text: str
     language: str
     term: Term
 
 
-@dataclass(frozen=True, slots=True)
-class DateTime:
+class DateTime(Struct, frozen=True):
     """A well-typed xsd:dateTime: `ticks` of 10⁻¹⁸ s since 1970 (UTC if it has no zone)."""
 
     ticks: int
@@ -82,8 +81,7 @@ class DateTime:
     term: Term
 
 
-@dataclass(frozen=True, slots=True)
-class Duration:
+class Duration(Struct, frozen=True):
     """A well-typed duration: `months`, and `ticks` of 10⁻¹⁸ s, of one sign. `datatype` is the IRI itself."""
 
     months: int
@@ -109,8 +107,7 @@ class Duration:
         return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class Opaque:
+class Opaque(Struct, frozen=True):
     """Any other literal: dates, times of day, ill-typed and unknown ones. `datatype` is the IRI itself."""
 
     lexical: str

@@ -14,6 +14,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import pyoxigraph as ox
+from msgspec import Struct
+from msgspec.structs import replace
 
 from dotr.datalog.equality import between_vocabulary, is_vocabulary, vocabulary
 from dotr.datalog.owl_lists import rules_over
@@ -30,7 +32,6 @@ from dotr.events import Clock, Fact, Message, Time, Values
 from dotr.expressions.literal_numbers import row_key
 from dotr.ir import DatalogRule, Entailment, Hold, Program, RelationToStream, Select
 from dotr.joins.graph_relations import relation_of
-from dotr.late import dataclass, replace
 from dotr.rdf.terms import RDF_TYPE, Triple
 from dotr.reference.datalog import LiteralStates, closure, contradictions, in_rdf, plain_closure
 from dotr.reference.enrich import quad
@@ -43,8 +44,7 @@ FOREVER: Final[Time] = 2**127
 _EVER: Final[Time] = -FOREVER
 
 
-@dataclass(frozen=True, slots=True)
-class TimedStatement:
+class TimedStatement(Struct, frozen=True):
     """A triple holds over `[start, until)` because of it. `latest`: the next value of its subject and
     predicate ends it. `held`: a graph made it.
     """

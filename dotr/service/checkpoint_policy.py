@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from dotr.events import Time
-from dotr.late import dataclass
 
 SHARE = 12
 """Time between commits, as a multiple of what a commit takes."""
@@ -22,8 +22,7 @@ PATIENCE = 60.0
 """Seconds that growth alone puts a commit off: what a crash may have to be done again."""
 
 
-@dataclass(slots=True)
-class CheckpointPolicy:
+class CheckpointPolicy(Struct):
     """Owns the moments of one feed. `graphs` and `seconds` make a commit due, `share` puts it off.
 
     `size` says how much there is to save, in any unit; it is asked rarely.
@@ -79,8 +78,7 @@ class CheckpointPolicy:
         return self._cost
 
 
-@dataclass(slots=True)
-class Idle:
+class Idle(Struct):
     """`--idle-advance`: after `patience` (µs) without input, event time goes on by itself, `patience` behind.
 
     The one place where a clock moves the watermark. `seen` notes input; `reached` says up to where silence

@@ -15,6 +15,9 @@ from enum import StrEnum
 from hashlib import blake2b
 from pathlib import Path
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from dotr.budget import BUDGET
 from dotr.core.deployment import Deployment, Settings
 from dotr.errors import DataError, Diagnostic, Diagnostics, ProgramError, RefusedError, Severity
@@ -26,7 +29,6 @@ from dotr.io.files.rule_texts import read_rules_text
 from dotr.ir import Program, Rule
 from dotr.lang import check_program, load_program, warnings_of
 from dotr.lang.loading import Loader
-from dotr.late import dataclass, replace
 from dotr.rdf.terms import Triple
 from dotr.service.journal import Journal
 from dotr.service.lasting_tables import PlannedProgram
@@ -44,8 +46,7 @@ class RuleChange(StrEnum):
     REMOVED = "removed"
 
 
-@dataclass(frozen=True, slots=True)
-class DeploymentChange:
+class DeploymentChange(Struct, frozen=True):
     """One line of what a deploy says: a rule, what becomes of it, and why."""
 
     rule: str
@@ -53,8 +54,7 @@ class DeploymentChange:
     why: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(Struct, frozen=True):
     """A deploy that was checked and compiled but not yet done."""
 
     deployed: Deployed

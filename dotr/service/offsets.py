@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from msgspec import Struct
+
 from dotr.io.graph_source import GraphSource, Position, PositionOf
-from dotr.late import dataclass
 from dotr.service.journal import Journal
 
 
-@dataclass(frozen=True, slots=True)
-class Offsets:
+class Offsets(Struct, frozen=True):
     """The positions of sources, by the names of source and partition."""
 
     journal: Journal

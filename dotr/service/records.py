@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
+from msgspec import Struct, field
+
 from dotr.core.periods import Entry
 from dotr.io.graph_source import Position
-from dotr.late import dataclass
 from dotr.rdf.terms import Triple
 from dotr.service.kept_tables import KeptChange
 from dotr.service.lasting_tables import PlannedProgram
@@ -34,8 +34,7 @@ class OutputRow(NamedTuple):
     tail: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Deployed:
+class Deployed(Struct, frozen=True):
     """What is deployed: root files in order, the text of every rule file, rules taken out.
 
     `removed`: (root file, rule name). Another file may have a rule of that name.
@@ -48,8 +47,7 @@ class Deployed:
     """The hash of the background's triples."""
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(Struct, frozen=True):
     """What one commit of a feed changes. `positions`: of sources, by their names and those of partitions.
 
     `stated`: `Pipeline.stated()`, which is not in the snapshot; `given`: messages that came with the command;

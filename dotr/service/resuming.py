@@ -15,6 +15,8 @@ from contextlib import suppress
 from hashlib import blake2b
 from typing import Any
 
+from msgspec import Struct
+
 from dotr.budget import BUDGET
 from dotr.core.deployment import Deployment, Settings
 from dotr.core.enrich import wanted
@@ -26,14 +28,12 @@ from dotr.io.decode.parse_choices import STRICT, ParseChoices
 from dotr.io.files.background_documents import read_background
 from dotr.io.files.sources import resolve
 from dotr.ir import Program
-from dotr.late import dataclass
 from dotr.rdf.terms import Triple
 from dotr.service.journal import Journal
 from dotr.version import __version__
 
 
-@dataclass(frozen=True, slots=True)
-class Added:
+class Added(Struct, frozen=True):
     """Background files beside the deployed ones, for one feed."""
 
     paths: Sequence[str] = ()

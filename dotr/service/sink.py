@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from msgspec import Struct
+
 from dotr.events import Clock, Composite
 from dotr.io.event_formats import Formatter
 from dotr.io.files.event_sinks import EventSink
-from dotr.late import dataclass
 from dotr.service.appending_files import AppendingFile
 from dotr.service.records import OutputLength
 
@@ -49,8 +50,7 @@ class Sink(CommittedOutput, Protocol):
     def write(self, events: Sequence[Composite], clock: Clock) -> None: ...
 
 
-@dataclass(slots=True)
-class FileSink:
+class FileSink(Struct):
     """Events as text in a file."""
 
     format: Formatter
@@ -73,8 +73,7 @@ class FileSink:
         self.file.close()
 
 
-@dataclass(slots=True)
-class StreamSink:
+class StreamSink(Struct):
     """Events in what cannot take anything back: standard output, a pipe, a device."""
 
     sink: EventSink

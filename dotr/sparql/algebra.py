@@ -16,6 +16,8 @@ from collections.abc import Sequence as Many
 from itertools import product
 from typing import Final, TypeAlias, assert_never
 
+from msgspec import Struct
+
 from dotr.ir import (
     Aggregate,
     Bind,
@@ -28,7 +30,6 @@ from dotr.ir import (
     Path,
     Var,
 )
-from dotr.late import dataclass
 from dotr.rdf.terms import Term
 from dotr.sparql.bound_variables import subexpressions
 from dotr.sparql.path_expansion import may_be_empty
@@ -37,8 +38,7 @@ MOST_BRANCHES: Final = 64
 """The limit of conjunctions into which one union is expanded."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(Struct, frozen=True):
     """A triple pattern, or two ends of a repeated path (`*`, `+`, `?`)."""
 
     subject: Node
@@ -59,8 +59,7 @@ class Pattern:
 Step: TypeAlias = Filter | Bind
 
 
-@dataclass(frozen=True, slots=True)
-class BasicGraphPattern:
+class BasicGraphPattern(Struct, frozen=True):
     """All patterns match, then the steps from left to right: a filter holds, a bind sets its variable.
 
     No step has an EXISTS or an aggregate. Binds of constants come first (inline data). Without patterns and
@@ -71,14 +70,12 @@ class BasicGraphPattern:
     steps: tuple[Step, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Join:
+class Join(Struct, frozen=True):
     left: Algebra
     right: Algebra
 
 
-@dataclass(frozen=True, slots=True)
-class LeftJoin:
+class LeftJoin(Struct, frozen=True):
     """OPTIONAL; `conditions` are the filters of its group, which see both sides."""
 
     left: Algebra
@@ -86,23 +83,20 @@ class LeftJoin:
     conditions: tuple[Expression, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class MinusOf:
+class MinusOf(Struct, frozen=True):
     """MINUS."""
 
     left: Algebra
     right: Algebra
 
 
-@dataclass(frozen=True, slots=True)
-class UnionOf:
+class UnionOf(Struct, frozen=True):
     """UNION; without branches: no solution."""
 
     branches: tuple[Algebra, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class FilterOf:
+class FilterOf(Struct, frozen=True):
     """FILTER. `patterns` holds the algebra of each Exists of the condition, in order of appearance.
 
     In these patterns the variables of `inner` are constants (SPARQL 1.1, sec. 18.6): each is a union of
@@ -114,8 +108,7 @@ class FilterOf:
     patterns: tuple[tuple[BasicGraphPattern, ...], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Extend:
+class Extend(Struct, frozen=True):
     """BIND, or a SELECT expression."""
 
     inner: Algebra
@@ -123,8 +116,7 @@ class Extend:
     expression: Expression
 
 
-@dataclass(frozen=True, slots=True)
-class Aggregation:
+class Aggregation(Struct, frozen=True):
     """GROUP BY with aggregates. `keys`: (variable, expression); `totals`: (variable, aggregate).
 
     Without keys there is one group even if there is no solution. `scope`: the variables of a whole solution.

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
+from msgspec.structs import replace
+
 from dotr.budget import EXPRESSION
 from dotr.ir import Bind
 from dotr.joins.body import View
 from dotr.joins.graph_relations import Relation
-from dotr.late import replace
 from dotr.rdf.order import term_key, values_key
 from dotr.rdf.terms import Term
 from dotr.sparql.full import widened

@@ -14,6 +14,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from dotr.codegen import Names, make, row_of
 from dotr.events import Fact, Time
 from dotr.ir import Node, Var
@@ -22,7 +24,6 @@ from dotr.joins.filters import Moment
 from dotr.joins.graph_relations import Relation
 from dotr.joins.join_code import CodeBlock, RowSink, Value
 from dotr.joins.planner import JoinPlan, plan
-from dotr.late import dataclass
 from dotr.rdf.terms import Term
 from dotr.sparql.full import Explosion
 from dotr.sparql.leaves import Leaf
@@ -34,8 +35,7 @@ raises Exhausted or Explosion, some may have been added.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _Start:
+class _Start(Struct, frozen=True):
     """A plan that the triple starts."""
 
     leaf: Leaf
@@ -48,8 +48,7 @@ class _Start:
         return frozenset(node.name for node in nodes if isinstance(node, Var))
 
 
-@dataclass(frozen=True, slots=True)
-class _FactLines:
+class _FactLines(Struct, frozen=True):
     """Write the facts of a query's only row into `result`."""
 
     unit: MonotoneDelta
@@ -66,8 +65,7 @@ class _FactLines:
         return []
 
 
-@dataclass(frozen=True, slots=True)
-class _RowLines:
+class _RowLines(Struct, frozen=True):
     """Write every row into the list of this name; `most`: its limit."""
 
     rows: str

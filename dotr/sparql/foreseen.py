@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 from math import prod
 
 import pyoxigraph as ox
+from msgspec import Struct
 
 from dotr.budget import BUDGET, Exhausted, Meter
 from dotr.errors import ProgramError
@@ -106,8 +106,8 @@ class _Estimate:
                 return self.of(select, set())
             case tuple():
                 return prod(self.of(part, bound) for part in node)
-            case _ if is_dataclass(node):
-                return prod(self.of(getattr(node, f.name), bound) for f in fields(node) if f.name != "span")
+            case Struct():
+                return prod(self.of(getattr(node, n), bound) for n in node.__struct_fields__ if n != "span")
             case _:
                 return 1.0
 

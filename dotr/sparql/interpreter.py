@@ -15,6 +15,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import count
 from typing import TypeAlias, assert_never
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from dotr.budget import EXPRESSION, KEPT, Meter
 from dotr.expressions.evaluate import Condition, Getter, compile_condition, compile_expression
 from dotr.ir import (
@@ -41,7 +44,6 @@ from dotr.ir import (
 )
 from dotr.joins.body import BodyPattern, View
 from dotr.joins.store import TripleIndex
-from dotr.late import dataclass, replace
 from dotr.rdf.terms import Term, integer
 from dotr.sparql import solution_aggregates as aggregates
 from dotr.sparql.algebra import Pattern
@@ -95,8 +97,7 @@ class InterpretedQuery:
         return ordered(found, Prepared(select, None, width, order, select.limit, select.offset))
 
 
-@dataclass(frozen=True, slots=True)
-class _Lookup:
+class _Lookup(Struct, frozen=True):
     """A pattern as a relation of the store and its columns."""
 
     item: BodyPattern

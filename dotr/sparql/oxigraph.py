@@ -17,13 +17,14 @@ from itertools import count
 from typing import TypeVar
 
 import pyoxigraph as ox
+from msgspec import Struct
+from msgspec.structs import replace
 
 from dotr import ir
 from dotr.budget import Overlong
 from dotr.expressions.aggregates import AGGREGATES
 from dotr.expressions.literal_numbers import summarised
 from dotr.joins.automaton import automaton
-from dotr.late import dataclass, replace
 from dotr.rdf.terms import TRUE, Term, to_oxigraph
 from dotr.sparql.bound_variables import is_grouped, names, visible
 from dotr.sparql.called_operators import FUNCTIONS as OPERATORS
@@ -42,8 +43,7 @@ _Place = TypeVar("_Place")
 OxTerm = ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(Struct, frozen=True):
     """A query for pyoxigraph. `order`: columns to sort by, and whether downwards; `width`: the number of the
     query's own columns (which come first); `limit` and `offset` are still to be applied; `base`: for
     IRI()."""

@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from dotr import ir
-from dotr.late import replace
 
 
 def spelled_out(pattern: ir.TriplePattern, fresh: Callable[[], ir.Var]) -> list[ir.Element]:

@@ -8,12 +8,12 @@ Method:  SPARQL 1.1, sec. 19.8, with brackets only where the grammar needs them:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import assert_never
 
 from dotr import ir
-from dotr.late import dataclass, regex
 from dotr.rdf.terms import RDF_TYPE, XSD_BOOLEAN, XSD_DECIMAL, XSD_DOUBLE, XSD_INTEGER, Term, escape
+from dotr.regex import regex
 
 NOW_MARK = "\0"
 """The placeholder for the instant's time in text for the full engine; no user text can contain it."""

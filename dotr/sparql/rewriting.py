@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import assert_never
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from dotr import ir
 from dotr.expressions.casts import CASTS
-from dotr.late import dataclass, replace
 
 
 def _itself(variable: ir.Var) -> ir.Var:
@@ -25,8 +27,7 @@ def _same(triples: ir.Triples) -> tuple[ir.Element, ...]:
     return (triples,)
 
 
-@dataclass(frozen=True, slots=True)
-class Rewriter:
+class Rewriter(Struct, frozen=True):
     """`node` gets every expression, its parts already rewritten; `subquery` every nested query, unchanged;
     `triples` every block of patterns, which it may replace by several elements; `variable` every variable
     that is set or selected (others are in patterns and expressions); `condition` what a FILTER or HAVING

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from dotr import ir
-from dotr.late import dataclass, replace
 from dotr.rdf.terms import Term
 from dotr.sparql.algebra import conjuncts
 from dotr.sparql.bound_variables import is_grouped, visible
@@ -21,16 +23,14 @@ from dotr.sparql.rewriting import Rewriter
 _MIRRORED: Final = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """`variable operator constant`, the constant left open."""
 
     variable: str
     operator: str
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(Struct, frozen=True):
     """A query without its comparisons; `query` selects `width` projected variables, then the compared
     ones."""
 

@@ -13,12 +13,13 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from typing import Protocol, TypeAlias
 
+from msgspec.structs import replace
+
 from dotr.budget import CHANGED, Meter
 from dotr.ir import Select
 from dotr.joins.body import View
 from dotr.joins.graph_relations import Relation
 from dotr.joins.store import TripleIndex
-from dotr.late import replace
 from dotr.sparql.compiled_query import CompiledQuery
 from dotr.sparql.distribution import attributes
 from dotr.sparql.interpreter import InterpretedQuery

@@ -7,11 +7,12 @@ Method:  SPARQL 1.1, sec. 18.2.2 (groups, paths), 18.2.4 (grouping, HAVING, VALU
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import assert_never
 
+from msgspec import Struct
+
 from dotr import ir
-from dotr.late import dataclass
 from dotr.sparql import algebra
 from dotr.sparql.bound_variables import is_grouped, names_of_group, visible
 from dotr.sparql.oxigraph import base_of
@@ -174,8 +175,7 @@ class Translator:
             raise Refused("NOW() or EXISTS inside a group's key or aggregate")
 
 
-@dataclass(frozen=True, slots=True)
-class Translated:
+class Translated(Struct, frozen=True):
     """A query as algebra. `core` has no NOW(); `late` steps, which have, run at every instant.
 
     `outputs`: the projected variables; `order`: (variable, descending). `kept`: the variables of `core` that

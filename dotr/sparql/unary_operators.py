@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from msgspec import Struct
+
 from dotr.budget import EXPRESSION, KEPT, Meter
 from dotr.joins.body import View
-from dotr.late import dataclass
 from dotr.rdf.terms import Term, integer
 from dotr.sparql import solution_aggregates as totals
 from dotr.sparql.solution_operators import (
@@ -145,8 +146,7 @@ class ExtendOperator:
         return self._inner.watch()
 
 
-@dataclass(frozen=True, slots=True)
-class AggregateState:
+class AggregateState(Struct, frozen=True):
     """One aggregate: `argument` None is `COUNT(*)`; with `distinct` over whole solutions."""
 
     function: str

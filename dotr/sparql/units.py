@@ -12,13 +12,14 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol, TypeAlias
 
+from msgspec import Struct
+
 from dotr.budget import Exhausted, Meter
 from dotr.events import Fact, Time
 from dotr.ir import Select
 from dotr.joins.graph_relations import Relation
 from dotr.joins.join_code import Collect
 from dotr.joins.path_relations import PathRelation
-from dotr.late import dataclass
 from dotr.rdf.order import TermKey, values_key
 from dotr.sparql.compiled_query import CompiledQuery
 from dotr.sparql.distribution import Distribution, attributes, facts_of
@@ -35,8 +36,7 @@ class UnitReader(Protocol):
     def run(self) -> Callable[[], None]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class EdbFacts:
+class EdbFacts(Struct, frozen=True):
     """A reader that is a plain function."""
 
     run: Callable[[], None]

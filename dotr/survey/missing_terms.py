@@ -8,8 +8,9 @@ Method:  every IRI of the background, the sample and the Datalog heads is known.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import fields, is_dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from dotr.errors import Diagnostics
 from dotr.ir import Atom, Call, Const, Expression, Program, Select, TriplePattern
@@ -86,9 +87,9 @@ def _of_atoms(node: Any) -> Iterator[Use]:
         for term in (node.subject, node.predicate, node.object):
             if isinstance(term, str) and is_iri(term):
                 yield term, node.span
-    elif is_dataclass(node) and not isinstance(node, type):
-        for field in fields(node):
-            yield from _of_atoms(getattr(node, field.name))
+    elif isinstance(node, Struct):
+        for name in node.__struct_fields__:
+            yield from _of_atoms(getattr(node, name))
     elif isinstance(node, Iterable) and not isinstance(node, str):
         for item in node:
             yield from _of_atoms(item)

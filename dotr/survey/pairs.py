@@ -13,9 +13,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 
+from msgspec import Struct
+
 from dotr import ir
 from dotr.events import Clock, Fact, Time
-from dotr.late import dataclass
 from dotr.rdf.terms import Term
 from dotr.survey.probes import Observed, Probes
 from dotr.survey.rows import Row, SolutionTable
@@ -29,8 +30,7 @@ _CANDIDATES = 40
 _PAIRS = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class RuleProbe:
+class RuleProbe(Struct, frozen=True):
     """What was seen of a rule: matches up to each conjunct (the trigger's first), and facts by stream."""
 
     rule: ir.Rule

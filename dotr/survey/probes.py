@@ -10,7 +10,9 @@ Method:  a probe is a rule without a template; its matches come to an observer. 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from dotr.budget import KEPT as MATCH
 from dotr.core.deployment import Background, Deployment, Settings
@@ -19,7 +21,6 @@ from dotr.core.pipeline import Pipeline
 from dotr.errors import DotrError, ProgramError
 from dotr.events import Fact, RawMatch, Time
 from dotr.ir import Binding, Conjunct, Every, Position, Program, Rule, Select
-from dotr.late import dataclass, replace
 from dotr.rdf.terms import Term
 from dotr.survey.sample import Sample
 
@@ -44,8 +45,7 @@ _COSTLY = frozenset(("D4003", "D4130", "D4132"))
 _TOGETHER, _FIRST = 63, 4
 
 
-@dataclass(slots=True)
-class Observed:
+class Observed(Struct):
     """What a probe saw: how many matches, and of the first ones the facts and the values of WITH.
 
     `partial`: there are more, of which nothing is known: to find them took too much work.
@@ -127,8 +127,7 @@ class Probes:
         return None
 
 
-@dataclass(slots=True)
-class _ProbeLook:
+class _ProbeLook(Struct):
     """What happens while probes run. `spent`: units of work so far, about. `first`: number of the first
     probe's rule.
     """

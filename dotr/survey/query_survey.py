@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from msgspec import Struct
+
 from dotr import ir
-from dotr.late import dataclass
 from dotr.source import Span
 from dotr.sparql.bound_variables import visible
 from dotr.survey.probes import Observed, Probes
@@ -45,8 +46,7 @@ def all_variables(where: ir.GroupPattern, select: ir.Select) -> ir.Select:
     return ir.Select(tuple(ir.Projection(ir.Var(name)) for name in names), where, values=select.values)
 
 
-@dataclass(frozen=True, slots=True)
-class QueryPiece:
+class QueryPiece(Struct, frozen=True):
     """A part of a query's pattern that can bring the number of rows to nothing."""
 
     text: str
@@ -54,8 +54,7 @@ class QueryPiece:
     elements: tuple[ir.Element, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class PieceCounts:
+class PieceCounts(Struct, frozen=True):
     """How many rows a query has up to each of its pieces."""
 
     pieces: Sequence[QueryPiece]

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
+from msgspec import Struct
+
 from dotr.core.deployment import Background
 from dotr.errors import Diagnostics, DotrError
 from dotr.events import Time
 from dotr.ir import Choose, Position, Program, Select, Triples, Var
-from dotr.late import dataclass
 from dotr.source import Span
 from dotr.survey.decided_conditions import ENOUGH, judge, mixed, report_kinds
 from dotr.survey.kinds import Kinds, kinds_of, listed
@@ -26,8 +27,7 @@ from dotr.survey.sample import Sample
 from dotr.tesla.conditions import parts
 
 
-@dataclass(frozen=True, slots=True)
-class Survey:
+class Survey(Struct, frozen=True):
     """What a sample says. `error`: what ended it early."""
 
     found: Diagnostics

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from dotr.events import Clock, Time
 from dotr.expressions.evaluate import compile_expression
 from dotr.expressions.value_operators import truth_of
 from dotr.ir import Aggregate, Attribute, Call, Exists, Expression, TimeOf, Var
-from dotr.late import dataclass
 from dotr.rdf.terms import Term
 
 Row: TypeAlias = tuple[Time, tuple[Term | None, ...]]
@@ -22,8 +23,7 @@ Row: TypeAlias = tuple[Time, tuple[Term | None, ...]]
 Column: TypeAlias = Var | Attribute | TimeOf
 
 
-@dataclass(frozen=True, slots=True)
-class SolutionTable:
+class SolutionTable(Struct, frozen=True):
     """Rows under column names. `total`: how many were seen, of which these are the first. `partial`: there
     are others that were not seen. `rule`: what is asked of them is ON, WHERE or WITH of a rule.
     """
@@ -65,8 +65,7 @@ class SolutionTable:
         return self.clock.term(row[0])
 
 
-@dataclass(frozen=True, slots=True)
-class Truth:
+class Truth(Struct, frozen=True):
     """How often a condition was true, false, and an error."""
 
     true: int

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from msgspec import Struct, field
 
 from dotr.core.parts import Part, all_triples
 from dotr.events import Clock, Time
-from dotr.late import dataclass
 
 GRAPHS = 10_000
 """Graphs that are looked at, unless told otherwise."""
@@ -18,8 +17,7 @@ _TRIPLES = 1_000_000
 """Triples that are kept, whatever the number of graphs."""
 
 
-@dataclass(slots=True)
-class Sample:
+class Sample(Struct):
     """The first graphs of a stream. `full`: no more are taken."""
 
     clock: Clock = field(default_factory=Clock)

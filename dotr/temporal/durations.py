@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Final
 
-from dotr.late import regex
+from dotr.regex import regex
 
 UNITS: Final[Mapping[str, int]] = {
     "us": 1,

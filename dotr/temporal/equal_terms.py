@@ -16,9 +16,9 @@ from decimal import Decimal
 from typing import Generic, TypeAlias, TypeGuard, TypeVar
 
 from dotr.expressions.rule_times import equal
-from dotr.late import regex
 from dotr.rdf.terms import XSD, Term
 from dotr.rdf.values import DateTime, Duration, Opaque, Single, decode, to_double
+from dotr.regex import regex
 
 Key: TypeAlias = Term | tuple[Term, ...]
 """One key is its term, several are a tuple; no key is ()."""

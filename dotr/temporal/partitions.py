@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from zlib import crc32
 
+from msgspec import Struct
+
 from dotr.events import Time, Values
 from dotr.ir import Every, Program
-from dotr.late import dataclass
 from dotr.temporal.durations import duration_text
 from dotr.temporal.equal_terms import equality_class
 
@@ -30,8 +31,7 @@ class By(StrEnum):
     TIME = "time"
 
 
-@dataclass(frozen=True, slots=True)
-class RuleComponent:
+class RuleComponent(Struct, frozen=True):
     """Rules connected by chaining, in program order, and how they may be partitioned.
 
     `keys` None: not by key. `horizon` None: not by time. `gap`: if neither is possible, the width in µs of
@@ -45,8 +45,7 @@ class RuleComponent:
     gap: Time | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RuleComponentGroup:
+class RuleComponentGroup(Struct, frozen=True):
     """Components that share their input; `streams` are the queries whose facts they need.
 
     `ticks` are the EVERY durations of its rules. `holds`: it includes the LARS rules.
@@ -71,8 +70,7 @@ class RuleComponentGroup:
         return self.keys is not None and () in self.keys.values()
 
 
-@dataclass(frozen=True, slots=True)
-class Partitioning:
+class Partitioning(Struct, frozen=True):
     components: tuple[RuleComponent, ...]
     groups: tuple[RuleComponentGroup, ...]
 

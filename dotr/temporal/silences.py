@@ -6,15 +6,15 @@ Place:   computed by an engine (tesla/silence.py); the pipeline and the batch ge
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from dotr.events import Time
-from dotr.late import dataclass
 
 ENDLESS: Time = 2**127
 """Longer than all of time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ticking:
+class Ticking(Struct, frozen=True):
     """One EVERY duration, and when its ticks matter in a silence.
 
     `reach`: how long after the last graph, both ends inclusive. `memory`: how long before the next one.
@@ -41,8 +41,7 @@ class Ticking:
         return reached // every - after // every + kept
 
 
-@dataclass(frozen=True, slots=True)
-class Silence:
+class Silence(Struct, frozen=True):
     """How a program ticks while no graph comes. `ticking` has the durations that can matter."""
 
     ticking: tuple[Ticking, ...]

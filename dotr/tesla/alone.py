@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from dotr.events import Clock
-from dotr.late import replace
 from dotr.tesla.column_spec import RankedTotal
 from dotr.tesla.columns import Column, open_column
 from dotr.tesla.compile import Run, compile_rules

@@ -20,9 +20,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from msgspec import Struct
+
 from dotr.codegen import CodeSource
 from dotr.events import Fact, RawMatch, Time
-from dotr.late import dataclass
 from dotr.temporal.stages import Counts
 from dotr.tesla.columns import Column
 from dotr.tesla.network import NEVER, Network, StreamWiring
@@ -130,8 +131,7 @@ class _Sets(dict[tuple[str, ...], Any]):
         return run
 
 
-@dataclass(slots=True)
-class _Look:
+class _Look(Struct):
     """What the loop does with a stream's facts after one test for it. `first`: the first such test."""
 
     name: str

@@ -21,27 +21,25 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from dotr.events import Time
 from dotr.ir.expressions import Expression
-from dotr.late import dataclass
 from dotr.tesla.references import Occasion
 from dotr.tesla.thresholds import CARRIED, Measure, Threshold
 
 
-@dataclass(frozen=True, slots=True)
-class LastValue:
+class LastValue(Struct, frozen=True):
     """One fact per key: the greatest in canonical order."""
 
 
-@dataclass(frozen=True, slots=True)
-class FactLog:
+class FactLog(Struct, frozen=True):
     """All facts per key, in canonical order. `held`: facts of what holds, kept as intervals."""
 
     held: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class RunningTotal:
+class RunningTotal(Struct, frozen=True):
     """A running aggregate per key over the last `duration`; its argument reads only the own fact. `held`:
     over what holds, kept as intervals.
     """
@@ -53,22 +51,19 @@ class RunningTotal:
     held: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class MonotonicStack:
+class MonotonicStack(Struct, frozen=True):
     """Per key, the facts that are the latest above some threshold: later ones measure less."""
 
     measure: Measure
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(Struct, frozen=True):
     """All facts per key that pass the lowest threshold of the rules that share them."""
 
     measure: Measure
 
 
-@dataclass(frozen=True, slots=True)
-class RankedTotal:
+class RankedTotal(Struct, frozen=True):
     """A running aggregate per key, by level: what it comes to above each threshold of the rules that share
     it.
     """
@@ -96,8 +91,7 @@ def for_one(content: Content) -> Content:
             return content
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnSpec:
+class ColumnSpec(Struct, frozen=True):
     """What a column keeps. Equal specs are one column, whichever rules use it.
 
     `chained`: its facts are found while rules run. `keys` and `filters` read only the own fact, named "", its

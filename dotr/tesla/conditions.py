@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import reduce
 
+from msgspec.structs import replace
+
 from dotr.events import Time
 from dotr.expressions.functions import makes_text
 from dotr.ir.expressions import Attribute, Call, Const, Expression, TimeOf, Var
 from dotr.ir.rules import Rule, Summarise
-from dotr.late import replace
 from dotr.rdf.terms import TRUE, XSD_FLOAT
 from dotr.rdf.values import EXACT, decode
 

@@ -14,16 +14,15 @@ Why not: a count per trigger fact in every step, asleep or not: waking rules tha
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
 from itertools import accumulate
 
+from msgspec import Struct, field
+
 from dotr.codegen import CodeSource, Reserved
-from dotr.late import dataclass
 from dotr.temporal.stages import TRIGGER, Passed
 
 
-@dataclass(slots=True, eq=False)
-class StageCounts:
+class StageCounts(Struct, eq=False):
     """Owns what the function of a group counts. `members`: the number of rules; `ranged`: counts are kept by
     start and end of ranges of members. `steps`: (name, place of its count, or -1: as many as triggers).
     `triggers`: if facts must pass a threshold, or are not counted elsewhere: number of first members → how

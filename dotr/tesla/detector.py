@@ -14,15 +14,15 @@ from __future__ import annotations
 from bisect import insort
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import field
 from operator import itemgetter
 from typing import Any, TypeAlias
+
+from msgspec import Struct, field
 
 from dotr.budget import BUDGET, EVENT, Overlong
 from dotr.errors import DataError, Diagnostic, ProgramError
 from dotr.events import Clock, Fact, Match, RawMatch, Time, in_order
 from dotr.ir.program import Program
-from dotr.late import dataclass
 from dotr.rdf.order import values_key
 from dotr.rdf.terms import Term
 from dotr.temporal.identity import match_hash
@@ -415,8 +415,7 @@ class TeslaDetector:
         return self._digests
 
 
-@dataclass(slots=True)
-class _Instant:
+class _Instant(Struct):
     """An instant while its rules run. `seen`: its occasions, None with a graph; `place`: how much of the
     agenda, sorted by rank, has run.
     """

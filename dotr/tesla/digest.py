@@ -11,15 +11,17 @@ Why not: the rule's text. Moving a line would lose five minutes of readings.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import fields, is_dataclass
 from hashlib import blake2b
 from typing import Any
+
+from msgspec import Struct
 
 from dotr.ir.datalog import AggregateAtom, Atom, DatalogRule, NotAtom
 from dotr.ir.expressions import Var
 from dotr.ir.program import Program
 from dotr.ir.queries import NegatedSet, Select, TriplePattern
 from dotr.rdf.terms import RDF_TYPE
+from dotr.source import PLACES
 from dotr.tesla.references import reachable
 
 ANY = "*"
@@ -136,10 +138,10 @@ def _patterns(value: Any) -> Iterable[TriplePattern]:
     elif isinstance(value, tuple):
         for item in value:
             yield from _patterns(item)
-    elif is_dataclass(value):
-        for field in fields(value):
-            if field.compare:
-                yield from _patterns(getattr(value, field.name))
+    elif isinstance(value, Struct):
+        for name in value.__struct_fields__:
+            if name not in PLACES:
+                yield from _patterns(getattr(value, name))
 
 
 def _path_names(path: Any) -> Iterable[str | Var]:
@@ -151,7 +153,7 @@ def _path_names(path: Any) -> Iterable[str | Var]:
         for item in path:
             yield from _path_names(item)
     else:
-        for field in fields(path):
-            inner = getattr(path, field.name)
-            if isinstance(inner, tuple) or is_dataclass(inner) or isinstance(inner, str):
+        for name in path.__struct_fields__:
+            inner = getattr(path, name)
+            if isinstance(inner, tuple | Struct | str):
                 yield from _path_names(inner)

@@ -9,22 +9,21 @@ Method:  an attribute, an aggregate's value or a constant is read in place; what
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import field
 from typing import Any, assert_never
+
+from msgspec import Struct, field
 
 from dotr.codegen import CodeSource
 from dotr.events import Clock
 from dotr.expressions.evaluate import compile_condition, compile_expression
 from dotr.ir.expressions import Attribute, Call, Const, Expression, TimeOf, Var
-from dotr.late import dataclass
 from dotr.rdf.terms import Term
 from dotr.tesla.conditions import NOW, names
 from dotr.tesla.term_tables import SumComparison, only_attribute, term_table, truth_table
 from dotr.tesla.work import RuleWork
 
 
-@dataclass(slots=True)
-class Scope:
+class Scope(Struct):
     """Owns the scope of the function under construction: the source, and the local of each position."""
 
     source: CodeSource

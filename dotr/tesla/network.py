@@ -11,15 +11,16 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import Any
+
+from msgspec import Struct
 
 from dotr.budget import Exhausted
 from dotr.events import Clock, Fact, RawMatch, Time
 from dotr.ir.program import Program
 from dotr.ir.rules import Choose, Every
-from dotr.late import dataclass
 from dotr.temporal.refusals import RefusedTrigger, overworked
 from dotr.temporal.stages import Passed
 from dotr.tesla.alone import run_alone
@@ -61,8 +62,7 @@ class RuleGroup:
         )
 
 
-@dataclass(slots=True, eq=False)
-class RuleBundle:
+class RuleBundle(Struct, eq=False):
     """Owns the function of groups with a common beginning that wake together; most bundles are one group.
 
     `rank`: the place in dependency order. `missing`: how many of its needed columns are empty. `referred`:
@@ -96,21 +96,19 @@ SPARE, SPARE_OF_ONE = 1 << 16, 1 << 12
 """Up to how many facts in columns sweeps are put off for long (columns.py): in all of them, and in each."""
 
 
-@dataclass(slots=True, eq=False)
-class StreamWiring:
+class StreamWiring(Struct, eq=False):
     """What a stream's facts do: fill columns now, or at the instant's end, and trigger groups.
 
     `awake`: (rank, bundle) in order of rank. `triggers`: whether any bundle has it as trigger.
     """
 
-    fills: list[Column[Any]] = field(default_factory=list)
-    defers: list[Column[Any]] = field(default_factory=list)
+    fills: list[Column[Any]] = []
+    defers: list[Column[Any]] = []
     triggers: bool = False
-    awake: list[tuple[int, RuleBundle]] = field(default_factory=list)
+    awake: list[tuple[int, RuleBundle]] = []
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     """Settings of a detector; see TeslaDetector. `spent`: its item adds up the units of all trigger facts."""
 
     clock: Clock

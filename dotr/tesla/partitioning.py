@@ -20,9 +20,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from dotr.events import Time
 from dotr.ir import Every, Program
-from dotr.late import replace
 from dotr.temporal.partitions import By, Partitioning, RuleComponent, RuleComponentGroup
 from dotr.temporal.silences import ENDLESS
 from dotr.tesla.held_keys import held_reason

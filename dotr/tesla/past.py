@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from dotr.late import dataclass
+from msgspec import Struct
+
 from dotr.tesla.column_spec import ColumnSpec, RankedTotal
 from dotr.tesla.thresholds import CARRIED, Threshold, measured
 
@@ -16,8 +17,7 @@ BY_LEVEL = 3
 """Parts of an entry of a total by level."""
 
 
-@dataclass(frozen=True, slots=True)
-class Past:
+class Past(Struct, frozen=True):
     """The past of a rule's position: the number of its column, and which facts were its own (None: all).
 
     `wanted`: what the position now takes of facts that carry their size, or of a total by level. `by_level`:

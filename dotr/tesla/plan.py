@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from dotr.events import Time
 from dotr.expressions.functions import makes_text
 from dotr.ir.expressions import Const, Expression
 from dotr.ir.rules import Between, Conjunct, Every, Rule, Within
-from dotr.late import dataclass, replace
 from dotr.tesla.column_spec import ColumnSpec, Content, FactLog, RunningTotal, for_one
 from dotr.tesla.conditions import as_own, conjunction, equality, looks_at_time, names, parts, reach
 from dotr.tesla.operators import DETECTED
@@ -23,8 +25,7 @@ from dotr.tesla.template_faults import faults
 from dotr.tesla.thresholds import Filtered, Threshold, threshold_of
 
 
-@dataclass(frozen=True, slots=True)
-class RulePlan:
+class RulePlan(Struct, frozen=True):
     """One rule, planned.
 
     `stream`: of the trigger's facts ("" for EVERY); those that pass `threshold` are triggers. `alone`: no
@@ -132,8 +133,7 @@ def _names(rule: Rule) -> bool:
     return any(isinstance(rule.bindings[i].expression, Const) for i in subjects | predicates)
 
 
-@dataclass(frozen=True, slots=True)
-class _Sources:
+class _Sources(Struct, frozen=True):
     """Where a rule's facts come from. `alone`: as if there were no other rule.
 
     This depends on the rule alone, so that a snapshot fits whichever other rules there are.

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from dotr.events import Time
 from dotr.ir.expressions import Expression
 from dotr.ir.rules import Conjunct
-from dotr.late import dataclass
 from dotr.tesla.column_spec import ColumnSpec, FactLog
 from dotr.tesla.conditions import looks_at_time
 from dotr.tesla.thresholds import Threshold
 
 
-@dataclass(frozen=True, slots=True)
-class PlanStep:
+class PlanStep(Struct, frozen=True):
     """One conjunct, planned.
 
     `retention`: the age up to which a fact of the column can be read. `probe`: what the column's keys must

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TypeAlias, assert_never
 
+from msgspec import Struct
+
 from dotr.events import Fact, Time
 from dotr.ir.program import Program
 from dotr.ir.rules import Between, Every, Position, Rule, Window, Within
-from dotr.late import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class RuleReach:
+class RuleReach(Struct, frozen=True):
     """How far back a rule looks, and how far back its events can depend on the past.
 
     `kept`: how long facts are stored for it (its horizon): the deepest of its windows. `influence`: how far

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from dotr.ir.expressions import Attribute, Call, Const, Expression, TimeOf, Var
 from dotr.ir.rules import Between, Conjunct, Every, Summarise
-from dotr.late import replace
 from dotr.tesla.plan import RulePlan
 from dotr.tesla.plan_step import PlanStep
 from dotr.tesla.template_faults import faults

@@ -14,11 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from dotr.errors import EngineError
 from dotr.events import Time
 from dotr.ir.program import Program
 from dotr.ir.rules import Position, Rule
-from dotr.late import dataclass
 from dotr.tesla.column_spec import RankedTotal
 from dotr.tesla.columns import Column
 from dotr.tesla.network import Network
@@ -35,8 +36,7 @@ running total each.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Restored:
+class Restored(Struct, frozen=True):
     """The result of a restore: rules that kept their state, that start empty, that no longer exist."""
 
     kept: tuple[str, ...]

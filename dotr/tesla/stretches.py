@@ -14,8 +14,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Generic, TypeVar, overload
 
+from msgspec import Struct
+
 from dotr.events import Fact, Time, Values
-from dotr.late import dataclass
 from dotr.rdf.order import values_key
 from dotr.rdf.sums import ExactSum
 from dotr.rdf.terms import Term, integer
@@ -23,16 +24,14 @@ from dotr.rdf.terms import Term, integer
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
+class Stretch(Struct, frozen=True):
     """Points at which the same atoms of a head hold, in canonical order; at least one point."""
 
     points: range
     atoms: Sequence[Values]
 
 
-@dataclass(slots=True, eq=False)
-class Block(Generic[R]):
+class Block(Struct, Generic[R], eq=False):
     """`points` points from `first` on, each `step` after the one before, with the same `rows`."""
 
     first: Time

@@ -22,11 +22,12 @@ from operator import itemgetter, neg
 from typing import Any
 from weakref import WeakValueDictionary
 
+from msgspec import Struct
+
 from dotr.codegen import CodeSource
 from dotr.events import Fact, Time
 from dotr.expressions.value_operators import at_most, less
 from dotr.ir.expressions import Attribute, Call, Const, Expression
-from dotr.late import dataclass
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term
 from dotr.rdf.values import BEYOND, DAY_TIME, EXACT, Duration, Single, decode, to_double
@@ -38,8 +39,7 @@ _BEYOND: int = BEYOND * 10**20
 """Greater than every limit."""
 
 
-@dataclass(frozen=True, slots=True)
-class Filtered:
+class Filtered(Struct, frozen=True):
     """A stream with the facts of `base` whose size passes `operator constant`.
 
     `operator` is one of > >= < <=; `is_threshold` holds for `constant`. A passing fact is the same in both:
@@ -66,8 +66,7 @@ CARRIED = -1
 """The place of a measure that a fact of a base carries as its fifth part."""
 
 
-@dataclass(frozen=True, slots=True)
-class Measure:
+class Measure(Struct, frozen=True):
     """How a fact is measured against thresholds: by attribute number `place`, or by the size it carries
     (CARRIED); `sign` −1 if less passes more easily; `inclusive` if equal passes.
     """
@@ -77,8 +76,7 @@ class Measure:
     inclusive: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Threshold:
+class Threshold(Struct, frozen=True):
     """A value passes if its measure is greater than `limit`, or equal if inclusive."""
 
     measure: Measure

@@ -16,11 +16,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
+from msgspec import Struct
+
 from dotr.budget import INPUT, POINT, SLACK, UNLIMITED, VERIFIED, Allowance, Exhausted
 from dotr.errors import EngineError, ProgramError
 from dotr.events import Clock, Fact, Time, Values
 from dotr.ir import Every, LarsProgram, Program, RelationToStream
-from dotr.late import dataclass
 from dotr.tesla.conditions import reads_time
 from dotr.tesla.digest import timeline_digest
 from dotr.tesla.references import depths
@@ -56,8 +57,7 @@ OpenLars: TypeAlias = Callable[
 """(program, numbers of rules by layer, first point, step, clock, heads whose changes are reported)."""
 
 
-@dataclass(slots=True)
-class _Bare:
+class _Bare(Struct):
     """How rules read a head itself. `trigger`: a rule runs for each of its facts; `chosen`: a rule reads
     them, up to `memory` before its trigger.
     """

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from dotr.budget import EXPRESSION, KEPT, Factor, Meter
 from dotr.codegen import CodeSource, Reserved
 from dotr.ir.expressions import Attribute, Const, Expression, Var
-from dotr.late import dataclass
 
 
 class _SpentUnits:
@@ -29,8 +30,7 @@ class _SpentUnits:
         self._meter.stop([Factor(what, size) for what, size in zip(self._whats, sizes, strict=True)])
 
 
-@dataclass(slots=True)
-class _Loop:
+class _Loop(Struct):
     """A loop under construction. `choice`: for a rule alone it would be a single choice."""
 
     what: str

@@ -16,6 +16,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from dotr.core.deployment import Deployment, Settings
 from dotr.core.drive import drive
 from dotr.core.fact_batch import Facts
@@ -35,7 +38,6 @@ from dotr.io.timestamps import TimeError, parse_text
 from dotr.ir import Const, GroupPattern, Program, Projection, Select, TriplePattern, Triples, Var
 from dotr.lang import load_program
 from dotr.lang.grammar.base import nearest
-from dotr.late import replace
 from dotr.rdf.terms import Term, Triple, literal
 from dotr.rdf.values import decode
 from dotr.source import Span
@@ -55,8 +57,7 @@ from dotr.testing.tracing import Tracer
 _FACT = Var("x")
 
 
-@dataclass(frozen=True, slots=True)
-class Timed:
+class Timed(Struct, frozen=True):
     """What comes at a time. `place`: where it is written."""
 
     time: Time
@@ -64,8 +65,7 @@ class Timed:
     place: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """An expected event, read: `time` None at any time; `values` by attribute."""
 
     rule: str
@@ -81,8 +81,7 @@ class Wanted:
         return all(same_value(bound[name], term) for name, term in self.values.items())
 
 
-@dataclass(frozen=True, slots=True)
-class WantedState:
+class WantedState(Struct, frozen=True):
     """A triple that must hold at a time, or must not."""
 
     time: Time
@@ -91,8 +90,7 @@ class WantedState:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(Struct, frozen=True):
     """What a case gives and expects, read for its program."""
 
     clock: Clock
@@ -103,8 +101,7 @@ class Given:
     states: tuple[WantedState, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """Something that is not as expected: `event` came and should not have, or `missing` did not come."""
 
     message: str
@@ -114,8 +111,7 @@ class Failure:
     state: WantedState | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CaseOutcome:
+class CaseOutcome(Struct, frozen=True):
     """How a case ended. `tracer`: how far its rules came; `error`: what ended its run early."""
 
     case: Case

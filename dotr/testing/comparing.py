@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
+
+from msgspec import Struct, field
 
 from dotr.core.deployment import Deployment
 from dotr.core.parts import Part
@@ -20,7 +21,6 @@ from dotr.core.pipeline import Pipeline
 from dotr.errors import DataError, DotrError
 from dotr.events import Clock, Composite, Time
 from dotr.ir import Program
-from dotr.late import dataclass
 from dotr.rdf.terms import Term, Triple
 
 Key: TypeAlias = tuple[str, tuple[tuple[str, Term], ...]]
@@ -34,8 +34,7 @@ KEPT = 1_000
 """Differences that are kept; all are counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(Struct, frozen=True):
     """One of the programs that are compared."""
 
     name: str
@@ -43,8 +42,7 @@ class Version:
     background: Sequence[Triple]
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """Events of an instant that a version has and the first one has not (`change` > 0), or the converse."""
 
     version: int
@@ -54,8 +52,7 @@ class Difference:
     bindings: tuple[tuple[str, Term], ...]
 
 
-@dataclass(slots=True)
-class RunComparison:
+class RunComparison(Struct):
     """What came of a comparison. `refused`: documents, and graphs of instants in error.
 
     `counts`: (rule, day) → events by version; `added`, `removed`: likewise, against the first one.

@@ -10,20 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from dotr import ir
 from dotr.core.deployment import Deployment, Settings
 from dotr.core.fact_batch import Facts
 from dotr.errors import DotrError
 from dotr.events import Time
-from dotr.late import dataclass, replace
 from dotr.rdf.terms import literal
 from dotr.source import Span
 from dotr.testing.case_runs import Bench, CaseOutcome, run_all
 from dotr.testing.tracing import ON, WHERE, Trace, conjunct_name
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """Something that tests should do. `what` says what none of them did, if `covered` is false."""
 
     what: str

@@ -6,13 +6,13 @@ Place:   over case_runs.py, failure_reasons.py and coverage.py; nothing here dep
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
 from xml.etree import ElementTree
+
+from msgspec import Struct, field
 
 from dotr.errors import DotrError
 from dotr.events import Composite
 from dotr.io.term_formatting import TermFormatter
-from dotr.late import dataclass
 from dotr.testing.case_runs import Bench, CaseOutcome, Failure, Wanted, paired
 from dotr.testing.coverage import Item, coverage, covered
 from dotr.testing.failure_reasons import because
@@ -23,8 +23,7 @@ _EXPLAINED = 3
 _SHOWN = 20
 
 
-@dataclass(slots=True)
-class SuiteReport:
+class SuiteReport(Struct):
     """A suite that has run."""
 
     bench: Bench

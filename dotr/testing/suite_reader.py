@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeVar
 
 import yaml
+from msgspec.structs import replace
 
 from dotr.errors import DataError, Diagnostic, Diagnostics
 from dotr.io.timestamps import UNITS
 from dotr.lang.grammar.base import nearest, valid_iri
-from dotr.late import replace
 from dotr.source import Source, Span
 from dotr.temporal.durations import duration
 from dotr.testing.suites import (

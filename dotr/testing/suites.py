@@ -7,16 +7,15 @@ Place:   made by suite_reader.py, run by case_runs.py. Scalars are kept as text 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import TypeAlias
 
+from msgspec import Struct, field
+
 from dotr.events import Time
-from dotr.late import dataclass
 from dotr.source import Source, Span
 
 
-@dataclass(frozen=True, slots=True)
-class Scalar:
+class Scalar(Struct, frozen=True):
     """A scalar of the file as written, without its quotes. `key`: where the key stands that has it."""
 
     text: str
@@ -29,8 +28,7 @@ class Scalar:
         return self.key or self.span
 
 
-@dataclass(frozen=True, slots=True)
-class MessageStep:
+class MessageStep(Struct, frozen=True):
     """`{ at, graph, insert, delete }`: one message."""
 
     at: Scalar
@@ -39,16 +37,14 @@ class MessageStep:
     delete: Scalar | None
 
 
-@dataclass(frozen=True, slots=True)
-class FilesStep:
+class FilesStep(Struct, frozen=True):
     """`{ from: PATH, map: MAPPING }`: everything of a source, a table through a mapping."""
 
     path: Scalar
     mapping: Scalar | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class GivenFact:
+class GivenFact(Struct, frozen=True):
     """A fact of a query, as the temporal part sees it, instead of a graph it would be extracted from."""
 
     stream: Scalar
@@ -56,8 +52,7 @@ class GivenFact:
     values: Mapping[str, Scalar]
 
 
-@dataclass(frozen=True, slots=True)
-class FactsStep:
+class FactsStep(Struct, frozen=True):
     """`{ facts: { Query: [ { at, attribute: term, … } ] } }`."""
 
     facts: tuple[GivenFact, ...]
@@ -66,8 +61,7 @@ class FactsStep:
 Step: TypeAlias = MessageStep | FilesStep | FactsStep
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedEvent:
+class ExpectedEvent(Struct, frozen=True):
     """`{ rule, at, attribute: term, … }`: attributes that are not named may have any value; `at` None: at any
     time.
     """
@@ -78,8 +72,7 @@ class ExpectedEvent:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedState:
+class ExpectedState(Struct, frozen=True):
     """`{ at, triples, not }`: what K(at) has and what it has not, as Turtle."""
 
     at: Scalar
@@ -87,8 +80,7 @@ class ExpectedState:
     absent: Scalar | None
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """One test. `only`: no event comes but what is expected; those of PRIVATE rules never come out."""
 
     name: str
@@ -104,8 +96,7 @@ class Case:
         return any(isinstance(step, FactsStep) for step in self.stream)
 
 
-@dataclass(frozen=True, slots=True)
-class Suite:
+class Suite(Struct, frozen=True):
     """A test file. `rules`: paths as written; or `text`, the program. `unit` and `lateness` in µs."""
 
     source: Source

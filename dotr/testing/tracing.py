@@ -8,13 +8,13 @@ Method:  the literal reading of a rule (reference/tesla.py) with counters in it.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import field
 from typing import TypeAlias
+
+from msgspec import Struct, field
 
 from dotr.core.fact_batch import Facts
 from dotr.events import Clock, Match, Time
 from dotr.ir import Choose, Conjunct, Expression, Program, Rule
-from dotr.late import dataclass
 from dotr.reference.operators import Row
 from dotr.reference.tesla import LiteralRule, LiteralTesla
 
@@ -24,8 +24,7 @@ Asked: TypeAlias = tuple[str, int]
 """ON with the number of its conjunct, or WHERE with 0."""
 
 
-@dataclass(slots=True)
-class Trace:
+class Trace(Struct):
     """What was seen of a rule: `triggers`; matches that each conjunct left (`stages`), and how often it left
     none of a match; conditions that were true and false; `events`.
     """

@@ -17,12 +17,13 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from time import process_time
 from typing import Any
 from unittest import mock
+
+from msgspec.structs import replace
 
 from dotr.datalog import materialiser
 from dotr.datalog.closing import Closed, close_background

@@ -14,12 +14,12 @@ import gc
 import random
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from statistics import median
 from time import process_time
 from unittest.mock import patch
 
 import pyoxigraph as ox
+from msgspec.structs import replace
 
 from dotr import Engine, KnowledgeBase
 from dotr.core.deployment import Deployment

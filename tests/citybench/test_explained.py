@@ -7,11 +7,11 @@ background events of every rule at a spread of instants, since the checker asks 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from msgspec.structs import replace
 
 from dotr.events import Time
 from dotr.explain import verify

@@ -15,6 +15,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from dotr.budget import BUDGET
 from dotr.core.enrich import wanted
 from dotr.core.extract import Extractor
@@ -28,7 +30,6 @@ from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Fact, Time, Values
 from dotr.ir import Entailment, Program, RelationToStream, Select
 from dotr.joins.graph_relations import relation_of
-from dotr.late import replace
 from dotr.rdf.terms import Triple
 from dotr.sparql.distribution import facts_of
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from dotr.datalog.maintenance import Maintained
 from dotr.events import FOREVER, Time
 from dotr.ir import Atom, DatalogRule, Var
-from dotr.late import replace
 from dotr.rdf.terms import RDF_TYPE, Triple
 from dotr.reference.datalog import closure
 from tests.datalog.programs import rule, term

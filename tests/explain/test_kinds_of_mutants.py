@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from dotr.explain.held_proofs import HeldAtom, Holding, NoneHeld, PlacedAtom, ProvedTotal, Supported
 from dotr.explain.proofs import (

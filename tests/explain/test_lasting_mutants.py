@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import pytest
+from msgspec import Struct
+from msgspec.structs import replace
 
 from dotr.explain.proofs import (
     Changed,
@@ -82,14 +83,10 @@ def everywhere(value: Any, change: Callable[[Any], Any]) -> Iterator[Any]:
         for place, part in enumerate(value):
             for new in everywhere(part, change):
                 yield (*value[:place], new, *value[place + 1 :])
-    elif (
-        is_dataclass(value)
-        and not isinstance(value, type)
-        and type(value).__module__.startswith("dotr.explain")
-    ):
-        for one in fields(value):
-            for new in everywhere(getattr(value, one.name), change):
-                yield replace(value, **{one.name: new})
+    elif isinstance(value, Struct) and type(value).__module__.startswith("dotr.explain"):
+        for name in value.__struct_fields__:
+            for new in everywhere(getattr(value, name), change):
+                yield replace(value, **{name: new})
 
 
 def drop_a_premise(one: Any) -> Any:

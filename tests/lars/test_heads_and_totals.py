@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from dotr.budget import Exhausted, Meter, Overlong
 from dotr.errors import Diagnostics

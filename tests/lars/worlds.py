@@ -6,10 +6,10 @@ by BIND only from levels below, so that every point has a finite model.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from hypothesis import strategies as st
+from msgspec import Struct
 
 from dotr.events import Clock, Time, Values
 from dotr.ir.datalog import BindAtom, FilterAtom
@@ -36,16 +36,14 @@ TERMS = ("<a>", integer(1), integer(2), integer(2**63 - 1))
 VARIABLES = ("x", "y", "z")
 
 
-@dataclass(frozen=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """Facts of a stream that come together."""
 
     name: str
     facts: tuple[tuple[Time, Values], ...]
 
 
-@dataclass(frozen=True)
-class World:
+class World(Struct, frozen=True):
     program: LarsProgram
     strata: list[list[int]]
     beginning: Time
@@ -57,8 +55,7 @@ class World:
     until: Time
 
 
-@dataclass(frozen=True)
-class _Name:
+class _Name(Struct, frozen=True):
     name: str
     arity: int
     level: int  # 0: a stream

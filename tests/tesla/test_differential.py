@@ -6,7 +6,6 @@ import json
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from math import inf
 from typing import Any, TypeAlias
 from unittest.mock import patch
@@ -14,6 +13,7 @@ from unittest.mock import patch
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from dotr.core.fact_batch import FactBatch
 from dotr.core.funnel import Funnel, funnels, joined

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from dotr.batch.runs import COPIES, LEAST, MOST, lay_out
 from dotr.batch.time_slices import Even, balanced_slices

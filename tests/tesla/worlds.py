@@ -7,10 +7,11 @@ BETWEEN, NOT, aggregates, k, several keys, residual conditions. Streams have few
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
 
 from hypothesis import strategies as st
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from dotr.events import Fact, Values
 from dotr.ir import (
@@ -103,16 +104,14 @@ FLOATS: tuple[Term | None, ...] = (
 )
 
 
-@dataclass(frozen=True)
-class Instant:
+class Instant(Struct, frozen=True):
     time: int
     facts: dict[str, list[Fact]]
     cut: bool
     """Whether to snapshot, and go on with a detector restored from it, before this instant."""
 
 
-@dataclass(frozen=True)
-class World:
+class World(Struct, frozen=True):
     """`compared`, `same`: streams that the engine is given as another, the oracle as they are. Facts of
     instants have values as queries see them, floats among them.
     """
@@ -155,8 +154,7 @@ class World:
         return found
 
 
-@dataclass(frozen=True)
-class Compared:
+class Compared(Struct, frozen=True):
     """A stream that has the facts of another whose attribute number `place` passes a comparison."""
 
     stream: str
@@ -290,8 +288,8 @@ def filled(one: Rule, name: str, limits: Sequence[Term], streams: Mapping[str, s
             return replace(value, stream=streams.get(value.stream, value.stream))
         if isinstance(value, tuple):
             return tuple(map(fill, value))
-        if is_dataclass(value) and not isinstance(value, type):
-            return replace(value, **{f.name: fill(getattr(value, f.name)) for f in fields(value) if f.init})
+        if isinstance(value, Struct):
+            return replace(value, **{name: fill(getattr(value, name)) for name in value.__struct_fields__})
         return value
 
     filled: Rule = fill(one)

@@ -14,10 +14,12 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from dotr.batch.archive_slices import ArchiveSlice, sliced
 from dotr.batch.archive_times import KnownTimes, known_times, share_times
@@ -46,7 +48,6 @@ from dotr.batch.time_gaps import Cutoff, cutoff
 from dotr.errors import DotrError, UnsupportedError
 from dotr.events import Clock, Time
 from dotr.io.decode.parquet import SUFFIX
-from dotr.late import replace
 from dotr.temporal.silences import ENDLESS
 
 if TYPE_CHECKING:
@@ -131,8 +132,7 @@ class SparkRunner:
         return LocalRunner(tasks, partial(SparkExecutor, spark)).run(request, folder, on_progress)
 
 
-@dataclass(slots=True)
-class _ClusterRun:
+class _ClusterRun(Struct):
     """Owns one run's jobs."""
 
     request: Request

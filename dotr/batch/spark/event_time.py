@@ -5,12 +5,12 @@ Place:   made by distributed.py; instant_processor.py and part_processor.py read
 
 from __future__ import annotations
 
+from msgspec import Struct
+
 from dotr.events import Time
-from dotr.late import dataclass
 
 
-@dataclass(frozen=True, slots=True)
-class EventTime:
+class EventTime(Struct, frozen=True):
     """The stream's time, in µs, as Spark's event time: `shift` µs later, as Spark drops times up to 1970."""
 
     shift: Time

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import pandas as pd
+from msgspec import Struct
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from dotr.batch.bundles import drained, packed, packed_facts
@@ -24,14 +25,12 @@ from dotr.batch.spark.failures import crossing
 from dotr.batch.spark.frame_stages import Extract
 from dotr.collecting import rarely
 from dotr.errors import DotrError
-from dotr.late import dataclass
 
 FACT_COLUMNS = "slot bigint, facts binary, late bigint, refused bigint"
 """A part's facts of many instants; or, if `slot` is null, counts of what was skipped."""
 
 
-@dataclass(frozen=True, slots=True)
-class InstantTask:
+class InstantTask(Struct, frozen=True):
     """The operator's arguments. `slots`: part → what Spark groups its facts by."""
 
     extract: Extract

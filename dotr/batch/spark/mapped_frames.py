@@ -16,6 +16,8 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from dotr.batch.arrow_batches import graph_text
 from dotr.batch.spark import failures
@@ -32,7 +34,6 @@ from dotr.io.tables.graph_template import parse_cell
 from dotr.io.tables.mapping import TableMapping, parse_mapping, read_mapping
 from dotr.io.time_reading import EXACT, TimeReading, time_reading
 from dotr.io.timestamps import UNITS
-from dotr.late import dataclass, replace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -136,8 +137,7 @@ def _clock(frame: DataFrame, mapping: TableMapping, unit: str, zone: str) -> Clo
     return Clock(integer=integer, unit=UNITS[unit])
 
 
-@dataclass(frozen=True, slots=True)
-class ReadTable:
+class ReadTable(Struct, frozen=True):
     """Rows of `columns` to (time, graph, letter); letters unless `fail` is set."""
 
     mapping: TableMapping

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from os import PathLike
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from dotr.batch.spark import failures
 from dotr.batch.spark.driver_input import Rules, deployed
@@ -33,7 +34,6 @@ from dotr.io.arrow_columns import texts
 from dotr.ir import Program
 from dotr.joins.body import AbsentPattern
 from dotr.joins.graph_relations import class_relation, relation_name
-from dotr.late import replace
 from dotr.rdf.canonical import canonical
 from dotr.rdf.terms import OWL, RDF_TYPE, RDFS, Triple
 
@@ -147,11 +147,10 @@ def _joining(why: str, at_node: bool) -> UnsupportedError:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Close:
+class Close(Struct, frozen=True):
     """Closes pieces of a table: `content` is the program and the closed schema, pickled."""
 
-    content: bytes = field(repr=False)
+    content: bytes
 
     def __call__(self, batches: Batches) -> Batches:
         return failures.crossing_to_driver(lambda: self._closed(batches))

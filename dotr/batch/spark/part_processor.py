@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
+from msgspec import Struct
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from dotr.batch.bundles import Row, unpacked_facts
@@ -28,7 +29,6 @@ from dotr.collecting import rarely
 from dotr.errors import DotrError
 from dotr.events import Time
 from dotr.io.event_formats import formatter
-from dotr.late import dataclass
 
 OUT_COLUMNS = "part bigint, events bigint, found binary, sizes string"
 """The result of one part: the number of events, the events (`unpacked_events`), and, as JSON, how many facts
@@ -41,8 +41,7 @@ Found = tuple[Time, str, str, str]
 _MARSHAL = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Struct, frozen=True):
     """The operator's arguments. `slots`: what Spark groups by → part. `closing`: the stream ends with this
     run, and no tick after its last instant runs.
     """

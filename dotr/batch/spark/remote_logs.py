@@ -16,12 +16,13 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import reduce
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from msgspec import Struct
+from msgspec.structs import replace
 
 from dotr.batch.locations import as_path
 from dotr.batch.log_splits import LogListing, Remote, RemoteFile, clock_of, other_time
@@ -39,7 +40,6 @@ from dotr.io.error_policy import dead_letter
 from dotr.io.files.sources import SourceOptions
 from dotr.io.tables.names import mapping_for
 from dotr.io.timestamps import UNITS
-from dotr.late import replace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -61,8 +61,7 @@ _HEAD = 1000
 _GLOB = re.compile(r"([{}\[\]*?\\^])")
 
 
-@dataclass(frozen=True, slots=True)
-class _Kinds:
+class _Kinds(Struct, frozen=True):
     """The files of a log by how they are read: whole (`large`: beyond WHOLE), by lines, by row groups;
     `empty` ones, which Spark would skip.
     """
@@ -193,8 +192,7 @@ def _clocks(
                 raise
 
 
-@dataclass(frozen=True, slots=True)
-class FindClocks:
+class FindClocks(Struct, frozen=True):
     """(path, content) to (file, unit in µs; 0 means dateTimes); no row for a file without a graph."""
 
     options: SourceOptions

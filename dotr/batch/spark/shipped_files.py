@@ -15,16 +15,16 @@ from functools import cache, partial
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from dotr.batch.job import Place
 from dotr.io.files.whole_files import write_whole
-from dotr.late import dataclass
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@dataclass(frozen=True, slots=True)
-class SparkFile:
+class SparkFile(Struct, frozen=True):
     """A file that Spark has copied."""
 
     name: str

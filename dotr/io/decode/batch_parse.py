@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import pyoxigraph as ox
 
@@ -22,8 +22,8 @@ from dotr.io.decode.documents import STREAM_BASE
 from dotr.io.decode.limits import BoundedOutput, Overgrown, may_grow_to
 from dotr.io.decode.ntriples import distinct_triples
 from dotr.io.decode.plain_graphs import PlainGraphs
-from dotr.late import dataclass, regex
 from dotr.rdf.terms import Triple
+from dotr.regex import regex
 
 MANY = 64
 """Documents that are worth to be parsed at once; more save nothing."""

@@ -17,8 +17,8 @@ from typing import Any
 
 from dotr.errors import DataError
 from dotr.io.decode.quiet_bytes import says_nothing
-from dotr.late import regex
 from dotr.rdf.terms import escape
+from dotr.regex import regex
 
 MAX_FRAME = 256 * 1024 * 1024
 """Bytes of one frame at most."""

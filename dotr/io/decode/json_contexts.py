@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from dotr.errors import DataError
 from dotr.io.decode.limits import grows, may_grow_to
-from dotr.late import regex
+from dotr.regex import regex
 
 _REFERS = regex(r'"@context"\s*:\s*["\[]|"@import"|\\u0040')
 _STRING = regex(r'("(?:[^"\\]++|\\.)*+")(\s*+:\s*+)?')

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import accumulate
 from math import inf, nan
 from typing import Any, NamedTuple, TypeAlias
@@ -31,7 +31,6 @@ from dotr.io.decode.parse_choices import STRICT, ParseChoices
 from dotr.io.decode.parsing import parse_triples
 from dotr.io.decode.quiet_bytes import is_quiet, quiet_limit, says_nothing
 from dotr.io.message_parts import message_of
-from dotr.late import dataclass
 from dotr.rdf.terms import Triple
 
 _BLOCK = 1 << 18

@@ -18,7 +18,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from dotr.errors import DataError
-from dotr.late import regex
+from dotr.regex import regex
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer

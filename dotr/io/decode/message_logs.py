@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dotr.core.parts import Part
@@ -29,8 +29,8 @@ from dotr.io.decode.parse_choices import STRICT, ParseChoices
 from dotr.io.decode.parsing import Quad, parse_with_prefixes
 from dotr.io.decode.quiet_bytes import QuietBytes
 from dotr.io.message_parts import DELETE, INSERT, message_of
-from dotr.late import dataclass, regex
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple
+from dotr.regex import regex
 
 _VERSION = regex(
     r"""\A(?:\s|\#[^\n]*\n)*

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 from typing import NoReturn, TypeAlias
 
+from msgspec.structs import replace
+
 from dotr.errors import DataError
-from dotr.late import regex, replace
 from dotr.rdf.canonical import canonical, canonical_literal, canonical_literals
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term, Triple
+from dotr.regex import regex
 
 Run: TypeAlias = tuple[Term, list[Triple]]
 """Quads that stand together: the name of their graph ("" is the default graph) and their triples."""

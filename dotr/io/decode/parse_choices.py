@@ -11,10 +11,10 @@ Why not: take triple terms as said: RDF 1.2 tells speaking of a triple from sayi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
-from dotr.late import dataclass, regex
+from dotr.regex import regex
 
 RDF12: Final = ("refuse", "plain")
 _DIRECTED = regex(r'("(?:[^"\\]|\\.)*"@[A-Za-z0-9]+(?:-[A-Za-z0-9]+)*)--(?:ltr|rtl)(?= |\Z)')

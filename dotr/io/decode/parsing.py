@@ -39,8 +39,8 @@ from dotr.io.decode.limits import (
 from dotr.io.decode.ntriples import Run, literals, quad_runs, refuse, several_triples
 from dotr.io.decode.parse_choices import STRICT, ParseChoices
 from dotr.lang.grammar.base import WELL_KNOWN
-from dotr.late import regex
 from dotr.rdf.terms import Term, Triple
+from dotr.regex import regex
 
 Quad: TypeAlias = tuple[Term, Term, Term, Term]
 """Subject, predicate, object, graph name; the name is "" in the default graph."""

@@ -14,9 +14,9 @@ from operator import itemgetter
 from typing import Any, TypeAlias
 
 from dotr.io.decode.plain_tokens import APART, BETWEEN, PlainTokens, prefixes_of
-from dotr.late import regex
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import Term, Triple
+from dotr.regex import regex
 
 Places: TypeAlias = list[tuple[int, int, int]]
 """Where in a document's tokens the subject, the predicate and the object of each triple stand."""

@@ -23,9 +23,9 @@ from dotr.io.decode.parse_choices import STRICT, ParseChoices
 from dotr.io.decode.plain_graphs import Places, distinct, places_of
 from dotr.io.decode.plain_tokens import PlainTokens, prefixes_of
 from dotr.io.decode.quads import WHOLE, QuadBlock, quad_blocks, rest_blocks
-from dotr.late import regex
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple
+from dotr.regex import regex
 
 _BLOCK = 1 << 16  # of more the tokens are too many for the caches of a processor
 _LARGEST = 1 << 20

@@ -21,9 +21,9 @@ from typing import TypeAlias
 import pyoxigraph as ox
 
 from dotr.io.decode.ntriples import literals
-from dotr.late import regex
 from dotr.rdf.canonical import USUAL_DATETIME
 from dotr.rdf.terms import RDF_TYPE, XSD, Term
+from dotr.regex import regex
 
 BETWEEN = "\x01"
 """A token that stands between two documents; it is in no document that is plain."""

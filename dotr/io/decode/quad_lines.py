@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, chain
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from dotr.errors import DataError
 from dotr.io.decode.documents import MAX_DOCUMENT, Format, decode, too_large
 from dotr.io.decode.line_blocks import Read, line_blocks
@@ -17,7 +19,6 @@ from dotr.io.decode.ntriples import Run
 from dotr.io.decode.parse_choices import STRICT, ParseChoices
 from dotr.io.decode.parsing import Quad, parse_quads, parse_runs
 from dotr.io.decode.quiet_bytes import is_quiet, says_nothing
-from dotr.late import replace
 from dotr.rdf.terms import Term, Triple
 
 _BLOCK = 1 << 18

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
 from itertools import chain
+
+from msgspec import Struct, field
 
 from dotr.errors import DataError
 from dotr.io.decode.documents import (
@@ -32,7 +33,6 @@ from dotr.io.decode.parse_choices import STRICT, ParseChoices
 from dotr.io.decode.parsing import parse_runs, stream_runs
 from dotr.io.decode.quad_lines import PlacedRun, line_runs, parsed_line
 from dotr.io.decode.quiet_bytes import QuietBytes
-from dotr.late import dataclass
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple
 
 WHOLE = 4 * 1024 * 1024
@@ -41,8 +41,7 @@ WHOLE = 4 * 1024 * 1024
 _CHUNK = 4096
 
 
-@dataclass(slots=True)
-class QuadBlock:
+class QuadBlock(Struct):
     """One named graph as read: its triples, what the default graph says about it, and where it stands."""
 
     name: Term
@@ -296,8 +295,7 @@ def group_adjacent(items: Iterable[PlacedRun], name: str) -> Iterator[QuadBlock]
     yield from bad.rest()
 
 
-@dataclass(slots=True)
-class _Unreadable:
+class _Unreadable(Struct):
     """Owns the unreadable lines that are not reported yet, and the names of the graphs that they spoil."""
 
     lines: list[tuple[str, int]] = field(default_factory=list)

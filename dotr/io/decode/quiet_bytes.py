@@ -13,7 +13,7 @@ Bad input: D2023.
 from __future__ import annotations
 
 from dotr.errors import DataError
-from dotr.late import regex
+from dotr.regex import regex
 
 _LEAST = 16 << 20
 _BLANK_LINES = regex(rb"(?:\s++|\#[^\n]*+)*+\Z")

@@ -12,14 +12,15 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from dotr.errors import DataError
 from dotr.io.decode.documents import Format
 from dotr.io.decode.parsing import parse_quads
 from dotr.io.decode.quad_lines import placed_lines
-from dotr.late import dataclass, regex
 from dotr.rdf.terms import Term
+from dotr.regex import regex
 
 _SKIPPED = regex(
     r'''"""(?:[^"\\]++|\\.|"(?!""))*+"""|\'\'\'(?:[^'\\]++|\\.|'(?!''))*+\'\'\'
@@ -31,8 +32,7 @@ _LABEL = regex(r"(?:<[^<>\s]*>|[^\s<>{}\"';,.][^\s<>{}\"';,]*)\s*\Z")
 _DIRECTIVE = regex(r"(?:@?prefix\s+[^\s:<>]*:|@?base)\s*<[^<>\s]*>", re.IGNORECASE)
 
 
-@dataclass(slots=True)
-class RawBytes:
+class RawBytes(Struct):
     """Owns the bytes read of a document, from `start` on, that are not yet through.
 
     What has more than `limit` bytes that are not is forgotten from the head (0: nothing is).

@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import field
 from typing import NamedTuple
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from dotr.core.parts import Part
 from dotr.errors import DataError
@@ -24,8 +26,8 @@ from dotr.io.decode.json_lines import Line
 from dotr.io.decode.limits import refuse_prefixes
 from dotr.io.decode.parsing import parse_runs
 from dotr.io.message_parts import message_of
-from dotr.late import dataclass, regex, replace
 from dotr.rdf.terms import Triple
+from dotr.regex import regex
 
 _IRI = r'<[^<>"{}|^`\s]*>'
 _NAME = r"(?:[A-Za-z][\w.\-]*)?:[^\s<>\"'{}|^`]*"
@@ -47,8 +49,7 @@ class PatchRow(NamedTuple):
     triple: str
 
 
-@dataclass(slots=True)
-class Patches:
+class Patches(Struct):
     """Owns what rows of the file `name` say to those behind them: prefixes, the time, an open transaction."""
 
     name: str

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from dotr.io.decode.documents import Format, format_of
-from dotr.late import regex
+from dotr.regex import regex
 
 SNIFF = 1 << 16
 _THREE_TERMS = (

@@ -10,10 +10,9 @@ from __future__ import annotations
 import heapq
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import field
 from itertools import count
 
-from dotr.late import dataclass
+from msgspec import Struct, field
 
 FAN_IN = 64
 """Runs that are merged at once, each an open file."""
@@ -22,8 +21,7 @@ _OVERHEAD = 64
 """Bytes that a line costs in memory beside its characters, about."""
 
 
-@dataclass(slots=True)
-class SortedLines:
+class SortedLines(Struct):
     """Owns runs of sorted lines in `folder`, called after `name`. At most `memory` bytes wait to be written.
 
     Lines have no line ends. Iterating gives every line once, in order of code points; it may be done again,

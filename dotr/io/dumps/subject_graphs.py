@@ -16,12 +16,11 @@ Why not: an index of the dump in memory: it is larger than the dump.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import groupby
 
 from dotr.io.dumps.external_sort import SortedLines
 from dotr.io.graphs import MEMORY
-from dotr.late import dataclass
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
 
 _CLASSES = 100

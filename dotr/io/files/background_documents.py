@@ -13,6 +13,8 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from dotr.errors import DataError
 from dotr.io.decode.documents import (
     MAX_DOCUMENT,
@@ -30,7 +32,6 @@ from dotr.io.decode.limits import no_memory
 from dotr.io.decode.parse_choices import ParseChoices
 from dotr.io.decode.parsing import parse_triples
 from dotr.io.files.sources import resolve
-from dotr.late import replace
 from dotr.rdf.blanks import label_background
 from dotr.rdf.terms import Triple
 from dotr.source import Span

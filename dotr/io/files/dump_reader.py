@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from dotr.errors import DataError
 from dotr.events import Time
@@ -23,7 +25,6 @@ from dotr.io.error_policy import ErrorPolicy
 from dotr.io.graphs import Bookmark, Item, Mark, SourceOptions, TimedGraph
 from dotr.io.timestamps import TimestampExtractor
 from dotr.lang.grammar.base import WELL_KNOWN
-from dotr.late import dataclass
 from dotr.rdf.terms import Term, Triple
 
 _BIAS = 2**63
@@ -128,8 +129,7 @@ class DumpReader:
         )
 
 
-@dataclass(slots=True)
-class _CountedBytes:
+class _CountedBytes(Struct):
     """Owns the count of bytes read of a file."""
 
     file: Readable

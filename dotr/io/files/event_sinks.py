@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
+from msgspec import Struct
+
 from dotr.errors import EngineError
 from dotr.events import Clock, Composite
 from dotr.io.event_formats import Formatter, nquads
 from dotr.io.files.outputs import FileOutput, Output, unwritable
-from dotr.late import dataclass
 
 if TYPE_CHECKING:
     from dotr.io.event_table import EventTableWriter
@@ -32,8 +33,7 @@ class EventSink(Protocol):
     def abandon(self) -> None: ...
 
 
-@dataclass(slots=True)
-class TextSink:
+class TextSink(Struct):
     """Events as text."""
 
     format: Formatter
@@ -52,8 +52,7 @@ class TextSink:
         self.output.abandon()
 
 
-@dataclass(slots=True)
-class JellySink:
+class JellySink(Struct):
     """Events as frames of Jelly, those that are written together in one."""
 
     output: Output
@@ -73,8 +72,7 @@ class JellySink:
         self.output.abandon()
 
 
-@dataclass(slots=True)
-class ParquetSink:
+class ParquetSink(Struct):
     """Events as rows of a Parquet file, which grows beside its name as every output does."""
 
     output: FileOutput

@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import field
 from hashlib import blake2b
 from typing import NamedTuple
+
+from msgspec import Struct, field
 
 from dotr.errors import EngineError
 from dotr.io.decode.compression import is_packed
 from dotr.io.decode.documents import open_document, parts_of, read_some
 from dotr.io.graph_source import Position, PositionOf
 from dotr.io.graphs import START, Bookmark, Item, Mark
-from dotr.late import dataclass
 
 _PART = 1 << 20
 
@@ -55,8 +55,7 @@ class FilePosition(NamedTuple):
         return cls(how, end, carried, size, hash_, bool(finished))
 
 
-@dataclass(slots=True)
-class ResumePlan:
+class ResumePlan(Struct):
     """What is left to read of some files: where to go on, and what is done."""
 
     files: list[str] = field(default_factory=list)
@@ -65,8 +64,7 @@ class ResumePlan:
     """Whether a file has more than this reading takes: read again afterwards."""
 
 
-@dataclass(slots=True)
-class FilePositions:
+class FilePositions(Struct):
     """Owns the positions that the next commit records, and the hashes of files that are being read.
 
     Only regular files are kept; standard input and pipes cannot be read again.

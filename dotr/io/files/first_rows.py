@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable
 from itertools import islice
 
+from msgspec.structs import replace
+
 from dotr.errors import DataError, Diagnostic
 from dotr.io.error_policy import ErrorPolicy
 from dotr.io.files.reader import FileReader
 from dotr.io.files.sources import resolve
 from dotr.io.graphs import SourceOptions
-from dotr.late import replace
 
 _ROWS = 1000
 _FILES = 20

@@ -7,7 +7,7 @@ Bad input: D4153 neither a path nor a frame · what tables say.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 from dotr.errors import UsageError
@@ -18,7 +18,6 @@ from dotr.io.files.table_reader import TableReader
 from dotr.io.graphs import START, SourceOptions, TimedGraph
 from dotr.io.tables.mapping import TableMapping
 from dotr.io.timestamps import TimestampExtractor
-from dotr.late import dataclass
 
 
 @dataclass(slots=True)

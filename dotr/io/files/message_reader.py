@@ -9,7 +9,7 @@ Bad input: what cannot be read is raised, or reported by a mark in its place, an
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dotr.core.parts import Part, all_triples
@@ -22,7 +22,6 @@ from dotr.io.files.taps import Tap
 from dotr.io.graphs import GraphRun, Item, Mark, SourceOptions, TimedGraph
 from dotr.io.times_in_graphs import times_in
 from dotr.io.timestamps import TimestampExtractor, UndecidedTimeError
-from dotr.late import dataclass
 from dotr.rdf.terms import Term, Triple
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import IO, TYPE_CHECKING
 
@@ -46,7 +46,6 @@ from dotr.io.graphs import BEGUN, START, Bookmark, GraphRun, Item, Mark, SourceO
 from dotr.io.message_parts import stamped_part
 from dotr.io.tables.names import is_table
 from dotr.io.timestamps import TimestampExtractor, UndecidedTimeError
-from dotr.late import dataclass
 
 if TYPE_CHECKING:
     from dotr.io.decode.json_lines import Line, Said

@@ -11,7 +11,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from dotr.errors import DataError
 from dotr.io.decode.compression import plain_name
@@ -19,14 +20,12 @@ from dotr.io.decode.documents import Format, format_of
 from dotr.io.files.sources import resolve
 from dotr.io.tables.mapping import TableMapping
 from dotr.io.tables.names import mapping_for
-from dotr.late import dataclass
 
 _GRAIN = 0.05
 """Seconds by which the clock of a file system may be coarse."""
 
 
-@dataclass(slots=True)
-class ReadyFiles:
+class ReadyFiles(Struct):
     """Owns what the last look saw: file → (size, time of last write), and the files handed out at
     that size.
     """

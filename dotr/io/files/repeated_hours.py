@@ -15,14 +15,14 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from itertools import pairwise
 from typing import Final, NamedTuple, TypeAlias
+
+from msgspec import Struct, field
 
 from dotr.events import Time
 from dotr.io.graphs import BEGUN, Bookmark, GraphRun, Item, Mark
 from dotr.io.timestamps import TimestampExtractor
-from dotr.late import dataclass
 
 Pass: TypeAlias = str
 """Which pass of the hour a time is of: `earlier`, `later`, or `undecided`."""
@@ -101,8 +101,7 @@ def _passes(locals_: Sequence[Time]) -> list[Pass]:
     return ["earlier"] * back[0] + ["later"] * (len(locals_) - back[0])
 
 
-@dataclass(slots=True)
-class _Row:
+class _Row(Struct):
     """One item that waits, and the passes of its columns as far as they are known."""
 
     item: Item | GraphRun | Undecided

@@ -19,9 +19,11 @@ import heapq
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import IO, TYPE_CHECKING
+
+from msgspec import Struct
 
 from dotr.core.parts import all_triples
 from dotr.errors import DataError
@@ -33,7 +35,6 @@ from dotr.io.files.small_files import SmallFile, SmallFiles
 from dotr.io.graphs import CACHE, START, Bookmark, GraphRun, Item, Mark, SourceOptions, TimedGraph, one_by_one
 from dotr.io.tables.names import mapping_for
 from dotr.io.timestamps import TimestampExtractor
-from dotr.late import dataclass, replace
 
 if TYPE_CHECKING:
     from dotr.io.files.parse_workers import ParseWorkers
@@ -218,8 +219,7 @@ def _head(items: Iterator[Item], number: int) -> Iterator[tuple[Time, int, Item 
         return
 
 
-@dataclass(slots=True)
-class _LookAhead:
+class _LookAhead(Struct):
     first: Time = -(2**63)
     ordered: bool = True
     kept: list[Item] | None = None

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, count, islice, repeat
 from typing import Any, Protocol
@@ -35,7 +35,6 @@ from dotr.io.tables.json_rows import JsonRow, JsonRows, value_of
 from dotr.io.tables.mapping import TableMapping
 from dotr.io.time_reading import TimeReading
 from dotr.io.timestamps import TimestampExtractor, UndecidedTimeError
-from dotr.late import dataclass
 
 RUNG = "the mapping's time"
 

@@ -19,6 +19,7 @@ from math import floor
 from typing import Final, TypeAlias
 
 import pyoxigraph as ox
+from msgspec import Struct
 
 from dotr.budget import DIGITS
 from dotr.events import Clock
@@ -28,10 +29,10 @@ from dotr.io.tables.graph_template import Argument, Cell, ColumnFilter, wrong
 from dotr.io.time_reading import EXACT, Notes, TimeReading
 from dotr.io.timestamps import UNITS, parse_datetime, plain_datetimes, too_fine
 from dotr.lang.grammar.base import nearest
-from dotr.late import dataclass, regex
 from dotr.rdf.canonical import too_long
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import XSD, escape
+from dotr.regex import regex
 
 Convert: TypeAlias = Callable[[str], str]
 
@@ -62,8 +63,7 @@ def excerpt(text: str) -> str:
 Texts: TypeAlias = Sequence[str]
 
 
-@dataclass(slots=True)
-class DateTimes:
+class DateTimes(Struct):
     """How the last filter of a cell reads instants, in µs. `one` raises CellError; `usual` gives those of
     texts that are all written in the usual way, None of others.
     """

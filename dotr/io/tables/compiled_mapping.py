@@ -18,6 +18,9 @@ from itertools import chain, combinations_with_replacement
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from dotr.codegen import execute
 from dotr.core.parts import Part
 from dotr.errors import DataError
@@ -49,7 +52,6 @@ from dotr.io.tables.term_columns import USUAL, Lines, TermColumn, as_they_are, i
 from dotr.io.time_reading import EXACT, Notes, TimeReading
 from dotr.io.timestamps import TimeError, is_day, parse_text, plain_datetimes
 from dotr.lang.grammar.base import nearest
-from dotr.late import dataclass, replace
 from dotr.rdf.canonical import canonical_literal
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import XSD_DATETIME, XSD_DOUBLE
@@ -68,8 +70,7 @@ _TOGETHER = 16
 _DATATYPES = {"dateTime": XSD_DATETIME, "double": XSD_DOUBLE}
 
 
-@dataclass(frozen=True, slots=True)
-class CompiledMapping:
+class CompiledMapping(Struct, frozen=True):
     """A mapping for the columns of one table.
 
     `part` gives what a row says, `times` the time of a raw cell and whether it is an integer, `time_at` where
@@ -149,8 +150,7 @@ class CompiledMapping:
             return error
 
 
-@dataclass(frozen=True, slots=True)
-class TimeCell:
+class TimeCell(Struct, frozen=True):
     """A cell in which a time stands: what it is called, where it is, what stands for a missing one, and how
     it is read.
     """

@@ -15,8 +15,9 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from dotr.io.tables.cells import CellError
-from dotr.late import dataclass
 
 LONGEST_ROW = 1 << 17
 """Bytes within which a quoted cell must end."""
@@ -27,8 +28,7 @@ _MARK = "\ufeff"
 """What a file may begin with: before the quotes of its first cell, which `csv` would take for text."""
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
+class Dialect(Struct, frozen=True):
     """How cells are parted and encoded."""
 
     delimiter: str = ","

@@ -15,26 +15,26 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from dotr.errors import DataError
 from dotr.io.decode.documents import Format
 from dotr.io.decode.parsing import parse_triples
 from dotr.lang.grammar.base import WELL_KNOWN
-from dotr.late import dataclass, regex
 from dotr.rdf.terms import Term, literal_parts
+from dotr.regex import regex
 
 Argument: TypeAlias = str | float
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnFilter:
+class ColumnFilter(Struct, frozen=True):
     """`datetime("%d/%m/%Y", "Europe/Berlin")`: a name and what stands in its brackets."""
 
     name: str
     arguments: tuple[Argument, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(Struct, frozen=True):
     """`{column|filter|filter}`."""
 
     column: str
@@ -46,15 +46,13 @@ class Cell:
         return bool(self.filters) and self.filters[-1].name == "iri"
 
 
-@dataclass(frozen=True, slots=True)
-class IriSlot:
+class IriSlot(Struct, frozen=True):
     """`<http://example.org/{id}>`: cells are percent-encoded between the parts of text."""
 
     parts: tuple[str | Cell, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LiteralSlot:
+class LiteralSlot(Struct, frozen=True):
     """A literal with cells in it. `datatype`: an IRI without brackets; "" and no language is a plain text."""
 
     parts: tuple[str | Cell, ...]
@@ -62,8 +60,7 @@ class LiteralSlot:
     language: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class BareSlot:
+class BareSlot(Struct, frozen=True):
     """`{column}` alone: a term of the kind that the last filter makes, else a plain text."""
 
     cell: Cell

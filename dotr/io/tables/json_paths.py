@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
-from dotr.late import regex
+from dotr.regex import regex
 
 ABSENT: Final = object()
 """What is found where there is nothing; null is something."""

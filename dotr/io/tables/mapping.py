@@ -24,6 +24,9 @@ from fnmatch import fnmatch
 from functools import lru_cache
 from os.path import basename, splitext
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from dotr.io.decode.compression import plain_name
 from dotr.io.decode.documents import STREAM_BASE, decode, read_bytes
 from dotr.io.tables.graph_template import Cell, TemplateTriple, cells_of, parse_cell, parse_template, wrong
@@ -31,7 +34,7 @@ from dotr.io.tables.json_paths import Step, steps_of
 from dotr.io.tables.names import TABLES, table_format
 from dotr.io.time_reading import AMBIGUOUS, NONEXISTENT, TimeReading
 from dotr.lang.grammar.base import nearest
-from dotr.late import dataclass, regex, replace
+from dotr.regex import regex
 
 FORMATS = tuple(dict.fromkeys(TABLES.values()))
 PARTS = ("graph", "insert", "delete")
@@ -45,8 +48,7 @@ _DIRECTIVE = regex(r"\s*@?(?:prefix|base)\b", re.IGNORECASE)
 _DELIMITERS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " ", "pipe": "|"}
 
 
-@dataclass(frozen=True, slots=True)
-class TableMapping:
+class TableMapping(Struct, frozen=True):
     """A mapping as read: a value. Parts that there are none of are None.
 
     `files`: patterns of names that it is for; none is every table. `columns`: of a table without a header.

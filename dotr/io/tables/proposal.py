@@ -15,11 +15,12 @@ from datetime import UTC
 from functools import lru_cache
 from typing import Final
 
+from msgspec import Struct
+
 from dotr.io.likely_times import likely_time, reads_as
 from dotr.io.local_time import TimeError
 from dotr.io.tables.cells import CellError, checked
 from dotr.io.tables.date_formats import DateFormat
-from dotr.late import dataclass
 from dotr.rdf.terms import XSD
 
 SAMPLE: Final = 1000
@@ -56,8 +57,7 @@ _NANO = re.compile(r"[0-9]{18,19}")
 _PAIR = re.compile(r'\[[^=\]]+="?(.+?)"?\](?:\.value)?(?:\.\w+Value)?\Z')
 
 
-@dataclass(frozen=True, slots=True)
-class ProposedColumn:
+class ProposedColumn(Struct, frozen=True):
     """What the cells of a column are: a datatype of XSD, `text`, `time`, or `empty`. `time` is the filter
     that reads it, "" where none is needed; `note` is what its reader should look at; `number` are the filters
     of a number with a decimal comma.

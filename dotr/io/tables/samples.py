@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+from msgspec import Struct
+
 from dotr.errors import DataError
 from dotr.io.decode.documents import decode, open_document, read_bytes, read_some
 from dotr.io.decode.json_lines import raw_lines
@@ -19,7 +21,6 @@ from dotr.io.tables.compiled_mapping import cell_error
 from dotr.io.tables.csv_rows import CsvRows, Dialect, TableRow
 from dotr.io.tables.json_rows import DEEPEST, arrays_of, cell_of, columns_of, named, object_of, value_of
 from dotr.io.tables.names import table_format
-from dotr.late import dataclass
 
 _HEAD = 4 << 20
 """Bytes of a text file that are looked at, at most."""
@@ -28,8 +29,7 @@ _DELIMITERS = (",", ";", "\t", "|")
 _SPOKEN = {"\t": "tab"}
 
 
-@dataclass(frozen=True, slots=True)
-class TableSample:
+class TableSample(Struct, frozen=True):
     """Columns and rows, and the settings that reading them takes."""
 
     columns: list[str]

@@ -15,10 +15,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from dotr.io.tables.cells import UNRESERVED_CHARACTERS
-from dotr.late import regex
 from dotr.rdf.canonical import USUAL_DATETIME
 from dotr.rdf.memo import Memo
 from dotr.rdf.terms import XSD, Term, escape
+from dotr.regex import regex
 
 Lines: TypeAlias = Callable[[str], str | None]
 """Joined cells to what stands for them in terms, line by line; None where a cell is not in its usual form."""

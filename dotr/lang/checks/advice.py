@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec.structs import replace
+
 from dotr import ir
 from dotr.errors import Diagnostics
 from dotr.lang.checks.comparisons import rule_expressions
@@ -17,7 +19,6 @@ from dotr.lang.checks.kinds import Sort
 from dotr.lang.checks.sorts import Leaves, attribute_sorts, check_sorts, expressions_of, sort
 from dotr.lang.grammar.tokens import tokenize
 from dotr.lang.operators.every import check_every
-from dotr.late import replace
 from dotr.source import Source, Span
 from dotr.sparql.printing import query_text
 

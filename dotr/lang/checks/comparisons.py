@@ -13,8 +13,8 @@ from typing import Final
 from dotr.errors import Diagnostics
 from dotr.ir import Call, Const, Expression, FilterAtom, Program, Rule, Summarise, TimeOf
 from dotr.lang.checks.sorts import filters_of
-from dotr.late import regex
 from dotr.rdf.terms import XSD_STRING, is_literal, literal_parts
+from dotr.regex import regex
 
 _ORDERS: Final = frozenset(("<", ">", "<=", ">="))
 _COMPARISONS: Final = _ORDERS | {"=", "!="}

@@ -11,19 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from dotr import ir
 from dotr.errors import Diagnostics
 from dotr.lang.checks.lars_rules import check_lars_rule
 from dotr.lang.grammar.base import nearest
 from dotr.lang.grammar.lars import LarsFile
 from dotr.lang.loading import LoadedFile
-from dotr.late import dataclass, replace
 from dotr.source import Span
 from dotr.temporal.durations import duration_text
 
 
-@dataclass(frozen=True, slots=True)
-class LarsName:
+class LarsName(Struct, frozen=True):
     """What a name of a body stands for: `attributes` None: it could not be read. `head`: of a .lars file."""
 
     name: str
@@ -157,8 +158,7 @@ def _first(rules: Sequence[ir.LarsRule]) -> Span | None:
     return rules[0].head.atom.span if rules else None
 
 
-@dataclass(slots=True)
-class _RuleNames:
+class _RuleNames(Struct):
     """Looks the names of one rule up."""
 
     resolver: LarsResolver

@@ -8,15 +8,16 @@ Method:  language.md, "What lasts". Equal lines for one predicate or class are o
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import fields, is_dataclass
 from typing import Any, assert_never
+
+from msgspec import Struct
 
 from dotr.errors import Diagnostics
 from dotr.ir import Call, Hold, RelationToStream, Select
 from dotr.lang.grammar.syntax import Held, HeldClass, HeldPredicate, HeldRest, HoldSyntax
 from dotr.lang.loading import LoadedFile
 from dotr.rdf.terms import RDF_TYPE
-from dotr.source import Span
+from dotr.source import PLACES, Span
 
 
 def check_holds(lines: Iterable[tuple[LoadedFile, HoldSyntax]], found: Diagnostics) -> tuple[Hold, ...]:
@@ -113,4 +114,6 @@ def asks_now(value: Any) -> bool:
         return True
     if isinstance(value, tuple):
         return any(map(asks_now, value))
-    return is_dataclass(value) and any(asks_now(getattr(value, f.name)) for f in fields(value) if f.compare)
+    return isinstance(value, Struct) and any(
+        asks_now(getattr(value, name)) for name in value.__struct_fields__ if name not in PLACES
+    )

@@ -12,16 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from dotr.datalog.dependency import components, path
 from dotr.errors import Diagnostics
 from dotr.ir import FactWindow, LarsLayer, LarsProgram, LarsRule, Rule, WindowAggregate, WindowAtom
-from dotr.late import dataclass, replace
 from dotr.source import Span
 from dotr.tesla.references import strictness
 
 
-@dataclass(frozen=True, slots=True)
-class _LayerEdge:
+class _LayerEdge(Struct, frozen=True):
     """`user` waits for `needed`; `why`: "NOT", "an aggregate" or "". `span`: where it says so."""
 
     user: str

@@ -7,7 +7,8 @@ Method:  language.md, sec. 3. A position is known from its conjunct on; a name t
 
 from __future__ import annotations
 
-from dataclasses import field
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from dotr import ir
 from dotr.errors import Diagnostics
@@ -29,7 +30,6 @@ from dotr.lang.operators import CHOOSING, EXCLUDED, WRITTEN
 from dotr.lang.operators.consuming import check_consuming
 from dotr.lang.operators.every import ROLE as TICK
 from dotr.lang.operators.every import build_every
-from dotr.late import dataclass, replace
 from dotr.source import Span
 
 _ONE_FACT = frozenset(("trigger", TICK, *CHOOSING))
@@ -40,8 +40,7 @@ def _time_meant(position: str, variable: str) -> str:
     return f"the time of an event is `{position}.time`" if variable.lower() == "time" else ""
 
 
-@dataclass(slots=True)
-class _Known:
+class _Known(Struct):
     """What a rule's names stand for at one point of its text."""
 
     positions: dict[str, ir.Position] = field(default_factory=dict)

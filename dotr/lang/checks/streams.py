@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from dotr.errors import Diagnostics
 from dotr.ir import (
     RelationToStream,
@@ -24,12 +27,10 @@ from dotr.lang.grammar.syntax import (
 )
 from dotr.lang.grammar.windows import KEYWORDS
 from dotr.lang.loading import Loaded, LoadedFile
-from dotr.late import dataclass, replace
 from dotr.source import Span
 
 
-@dataclass(frozen=True, slots=True)
-class StreamNames:
+class StreamNames(Struct, frozen=True):
     """What a name stands for in a deployment: a query or a rule. `variables` None: it could not be read.
 
     `operator`: the stream is one of changes; `select` is then the query that changes, as it is of a QUERY.

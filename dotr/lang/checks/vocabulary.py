@@ -9,20 +9,19 @@ Method:  a required triple pattern with a constant predicate (or class) needs a 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import field
 from difflib import SequenceMatcher
 from typing import assert_never
+
+from msgspec import Struct, field
 
 from dotr import ir
 from dotr.errors import Diagnostics
 from dotr.lang.checks.scopes import has_aggregate
-from dotr.late import dataclass
 from dotr.rdf.terms import OWL, RDF_TYPE, RDFS, Term, Triple, is_iri
 from dotr.source import Span
 
 
-@dataclass(slots=True)
-class Vocabulary:
+class Vocabulary(Struct):
     """Predicates and classes that occur, IRIs that schema triples speak of (either may follow), and all terms
     that are called something.
     """

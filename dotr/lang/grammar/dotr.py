@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec.structs import replace
+
 from dotr.errors import Diagnostics
 from dotr.lang.grammar import syntax
 from dotr.lang.grammar.base import NUMBERS, Cursor, Skip, nearest
@@ -20,7 +22,6 @@ from dotr.lang.grammar.parameters import Parameters
 from dotr.lang.grammar.sparql import SparqlParser
 from dotr.lang.grammar.tokens import string_value
 from dotr.lang.grammar.windows import CONTEXTUAL, STATEMENTS, WindowParser
-from dotr.late import replace
 from dotr.source import Source, Span
 from dotr.temporal.durations import UNITS, duration_text
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from dotr.late import regex
+from dotr.regex import regex
 
 _PARTS: Final = regex(r"(?:([^:/?#]+):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
 _SCHEME: Final = regex(r"[^:/?#]*:")

@@ -9,7 +9,6 @@ Method:  language.md, "What holds"; plain LARS (Beck, Dao-Tran, Eiter 2018), one
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Final
 
 from dotr import ir
@@ -21,8 +20,7 @@ from dotr.lang.grammar.expressions import ExpressionParser, Mode
 from dotr.lang.grammar.parameters import Parameters
 from dotr.lang.grammar.syntax import Duration, Name
 from dotr.lang.grammar.windows import KEYWORDS, WindowParser
-from dotr.late import dataclass
-from dotr.source import Source, Span
+from dotr.source import Source, Span, Syntax
 
 MODALITIES: Final[Mapping[str, ir.Modality]] = {
     "SOMETIME": ir.Modality.SOMETIME,
@@ -40,8 +38,7 @@ RESERVED: Final = frozenset(
 _MOST: Final = 10**9
 
 
-@dataclass(frozen=True, slots=True)
-class LarsFile:
+class LarsFile(Syntax, frozen=True):
     """One .lars text. `steps`: its STEP lines; `prologue`: where PREFIX (with the prefix), BASE and STEP
     (with None) stand. `unread`: first words of what could not be read: maybe names of heads.
     """
@@ -49,7 +46,7 @@ class LarsFile:
     rules: tuple[ir.LarsRule, ...]
     steps: tuple[Duration, ...]
     prefixes: Mapping[str, str]
-    prologue: tuple[tuple[str | None, Span], ...] = field(default=(), compare=False, repr=False)
+    prologue: tuple[tuple[str | None, Span], ...] = ()
     unread: frozenset[str] = frozenset()
 
 

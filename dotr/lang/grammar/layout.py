@@ -9,15 +9,14 @@ Method:  a text is a row of units (a prologue line, a query, a clause, a Datalog
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+
+from msgspec import Struct, field
 
 from dotr.lang.grammar.tokens import comments
-from dotr.late import dataclass
 from dotr.source import Source
 
 
-@dataclass(slots=True)
-class LayoutUnit:
+class LayoutUnit(Struct):
     """A part of a text. `lines`: how it is printed, none if left out. `gap`: an empty line comes before."""
 
     start: int

@@ -5,34 +5,31 @@ Place:   what dotr.py reads and resolve.py turns into the checked program. Value
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import TypeAlias
 
+from msgspec import Struct
+
 from dotr.ir import Expression, Operator, RelationToStream, Select, Selection, TemplateTriple
-from dotr.late import dataclass
 from dotr.rdf.terms import Term
-from dotr.source import Span
+from dotr.source import Span, Syntax
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(Syntax, frozen=True):
     """A name where it was written."""
 
     text: str
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Duration:
+class Duration(Syntax, frozen=True):
     """A length of time in microseconds, never negative. `name`: the parameter that it was written as."""
 
     micros: int
-    span: Span | None = field(default=None, compare=False, repr=False)
+    span: Span | None = None
     name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class EventSyntax:
+class EventSyntax(Struct, frozen=True):
     """`Name`, `Name := Other` or `Name := { SELECT … }`. `broken`: its query could not be read.
 
     `operator`: the word before `Other` or `{`, if there is one. `short`: `ISTREAM Name`, a position that is
@@ -47,33 +44,29 @@ class EventSyntax:
     short: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class WithinSyntax:
+class WithinSyntax(Syntax, frozen=True):
     duration: Duration
     reference: Name
     before: bool
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class BetweenSyntax:
+class BetweenSyntax(Syntax, frozen=True):
     start: Name
     end: Name
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
 
 WindowSyntax: TypeAlias = WithinSyntax | BetweenSyntax
 
 
-@dataclass(frozen=True, slots=True)
-class EverySyntax:
+class EverySyntax(Syntax, frozen=True):
     duration: Duration
     name: Name
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ChooseSyntax:
+class ChooseSyntax(Syntax, frozen=True):
     """`k_name`: the parameter that k was written as."""
 
     selection: Selection
@@ -82,27 +75,25 @@ class ChooseSyntax:
     event: EventSyntax
     window: WithinSyntax
     on: Expression | None
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
     @property
     def operator(self) -> Operator:
         return Operator(self.selection.value)
 
 
-@dataclass(frozen=True, slots=True)
-class AbsentSyntax:
+class AbsentSyntax(Syntax, frozen=True):
     event: EventSyntax
     window: WindowSyntax
     on: Expression | None
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
     @property
     def operator(self) -> Operator:
         return Operator.NOT
 
 
-@dataclass(frozen=True, slots=True)
-class SummariseSyntax:
+class SummariseSyntax(Syntax, frozen=True):
     function: str
     argument: Expression | None
     distinct: bool
@@ -110,7 +101,7 @@ class SummariseSyntax:
     event: EventSyntax
     window: WindowSyntax
     on: Expression | None
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
     @property
     def operator(self) -> Operator:
@@ -120,14 +111,12 @@ class SummariseSyntax:
 ConjunctSyntax: TypeAlias = ChooseSyntax | AbsentSyntax | SummariseSyntax
 
 
-@dataclass(frozen=True, slots=True)
-class BindingSyntax:
+class BindingSyntax(Struct, frozen=True):
     variable: Name
     expression: Expression
 
 
-@dataclass(frozen=True, slots=True)
-class RuleSyntax:
+class RuleSyntax(Syntax, frozen=True):
     """One rule. `wild` are names of events whose conjunct could not be read: anything may be said of them.
 
     `clauses` are the places of DEFINE (from RULE on), FROM, every AND, WHERE, WITH and CONSUMING, as written.
@@ -143,13 +132,12 @@ class RuleSyntax:
     template_names: tuple[Name, ...]
     wild: frozenset[str]
     whole: bool
-    span: Span = field(compare=False, repr=False)
-    clauses: tuple[Span, ...] = field(compare=False, repr=False)
+    span: Span
+    clauses: tuple[Span, ...]
     private: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class QuerySyntax:
+class QuerySyntax(Syntax, frozen=True):
     """`QUERY Name := …`; `select` None when it could not be read, or `alias` stands in its place.
 
     `operator`: the word before it, if there is one.
@@ -157,21 +145,19 @@ class QuerySyntax:
 
     name: Name
     select: Select | None
-    span: Span = field(compare=False, repr=False)
+    span: Span
     operator: RelationToStream | None = None
     alias: Name | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PathSyntax:
+class PathSyntax(Syntax, frozen=True):
     """A file named in BACKGROUND, RULES or IMPORT, as written."""
 
     text: str
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(Struct, frozen=True):
     """`?name` in place of a value, where parameters are read as names (for printing)."""
 
     name: str
@@ -180,88 +166,77 @@ class Reference:
 ParameterValue: TypeAlias = Term | Duration | Reference
 
 
-@dataclass(frozen=True, slots=True)
-class QueryParameter:
+class QueryParameter(Syntax, frozen=True):
     """`PARAMETER QUERY Name(?v, …)`: a query that the importing file hands in."""
 
     name: Name
     variables: tuple[Name, ...]
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ValueParameter:
+class ValueParameter(Syntax, frozen=True):
     """`PARAMETER ?name [:= term or duration] [AT MOST duration]`."""
 
     name: Name
     default: ParameterValue | None
     most: Duration | None
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ImportSyntax:
+class ImportSyntax(Syntax, frozen=True):
     path: PathSyntax
     alias: Name | None
     queries: tuple[tuple[Name, Name], ...]
     values: tuple[tuple[Name, ParameterValue], ...]
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class EntailmentSyntax:
+class EntailmentSyntax(Struct, frozen=True):
     name: Name
 
 
-@dataclass(frozen=True, slots=True)
-class BackgroundSyntax:
+class BackgroundSyntax(Struct, frozen=True):
     paths: tuple[PathSyntax, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RulesSyntax:
+class RulesSyntax(Struct, frozen=True):
     paths: tuple[PathSyntax, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LarsSyntax:
+class LarsSyntax(Struct, frozen=True):
     paths: tuple[PathSyntax, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class HeldPredicate:
+class HeldPredicate(Syntax, frozen=True):
     """`:p` in HOLD."""
 
     iri: Term
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class HeldClass:
+class HeldClass(Syntax, frozen=True):
     """`a :C` in HOLD."""
 
     iri: Term
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class HeldRest:
+class HeldRest(Syntax, frozen=True):
     """`*` in HOLD: what has no line of its own."""
 
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
 
 Held: TypeAlias = HeldPredicate | HeldClass | HeldRest
 
 
-@dataclass(frozen=True, slots=True)
-class HoldSyntax:
+class HoldSyntax(Syntax, frozen=True):
     """`HOLD held, … [LATEST] [FOR duration]`."""
 
     held: tuple[Held, ...]
     latest: bool
     duration: Duration | None
-    span: Span = field(compare=False, repr=False)
+    span: Span
 
 
 Statement: TypeAlias = (
@@ -278,8 +253,7 @@ Statement: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class FileSyntax:
+class FileSyntax(Syntax, frozen=True):
     """One .dotr text: its statements in order, without PREFIX and BASE, which are resolved already.
 
     `places` are those of the statements; `prologue` those of PREFIX (with the prefix) and BASE (with None).
@@ -287,5 +261,5 @@ class FileSyntax:
 
     statements: tuple[Statement, ...]
     prefixes: dict[str, str]
-    places: tuple[Span, ...] = field(default=(), compare=False, repr=False)
-    prologue: tuple[tuple[str | None, Span], ...] = field(default=(), compare=False, repr=False)
+    places: tuple[Span, ...] = ()
+    prologue: tuple[tuple[str | None, Span], ...] = ()

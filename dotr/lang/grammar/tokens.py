@@ -14,8 +14,10 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from msgspec import Struct
+
 from dotr.errors import Diagnostics
-from dotr.late import dataclass, regex
+from dotr.regex import regex
 from dotr.source import Source, Span
 
 _UCHAR = r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
@@ -115,8 +117,7 @@ MOST_FINDINGS: Final = 100
 """A text with more findings than this is not read on: it is not a program."""
 
 
-@dataclass(slots=True)
-class Token:
+class Token(Struct):
     """One token. `key` is what parsers compare: a name in upper case, an operator's text, else the kind.
 
     Kinds: iri define pname attribute timeof name var double decimal integer string label language op end.

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec.structs import replace
+
 from dotr.ir import RelationToStream, Selection
 from dotr.lang.checks.sorts import STAND_IN
 from dotr.lang.grammar import syntax
@@ -17,7 +19,6 @@ from dotr.lang.grammar.base import NUMBERS, Cursor, nearest
 from dotr.lang.grammar.parameters import Parameters
 from dotr.lang.grammar.tokens import Token
 from dotr.lang.operators import BY_WORD
-from dotr.late import replace
 from dotr.rdf.terms import is_literal, literal_parts
 from dotr.temporal.durations import LONGEST, UNITS, micros
 

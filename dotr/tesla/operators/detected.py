@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from msgspec import Struct
+
 from dotr.codegen import CodeSource
-from dotr.late import dataclass
 from dotr.tesla.column_spec import Content
 from dotr.tesla.thresholds import Measure
 
@@ -31,8 +32,7 @@ class StepCode(NamedTuple):
     number: int
 
 
-@dataclass(slots=True)
-class CodeItem:
+class CodeItem(Struct):
     """An item to write as soon as `needs` are known: a conjunct, a part of WHERE, or a binding."""
 
     needs: frozenset[str]
