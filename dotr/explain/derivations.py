@@ -5,7 +5,7 @@ Method:  backwards from the triple through the heads of the rules as they run, o
          triples that are stated: the cone of all derivations. In it Knuth's generalisation of Dijkstra's
          algorithm (1977) finds the derivation tree with the fewest steps, so that no triple is in its own
          proof; among equal ones the first in the order of rules and premises. The search has a budget of
-         derivations; past it the best that was found stands.
+         derivations, and a larger one where these hold no proof; past it the best that was found stands.
 Why not: the engine's order of derivation: it has none across strata that were closed at deployment.
 """
 
@@ -42,8 +42,9 @@ from dotr.rdf.terms import RDF_TYPE, Term, Triple, is_iri
 SHOWN = 10
 """Solutions that an AGGREGATE counted, of which the triples are given."""
 
-BUDGET = 20_000
-"""Derivations that a search looks at."""
+BUDGETS = (20_000, 400_000)
+"""Derivations that a search evaluates: the second number where the first ones hold no proof, as among many
+terms that are all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +94,10 @@ class Derivations:
 
     def proof(self, triple: Triple) -> TripleProof:
         """The smallest proof of a triple that holds."""
+        for budget in BUDGETS:
+            if triple not in self._proofs:
+                self._prove(triple, budget)
         found = self._proofs.get(triple)
-        if found is None:
-            self._prove(triple)
-            found = self._proofs.get(triple)
         return found or Unopened(triple, "no derivation was found within the search's budget")
 
     def proofs(self, triple: Triple) -> list[TripleProof]:
@@ -113,9 +114,9 @@ class Derivations:
         others = [one for one in found.values() if one is not best]
         return [best, *sorted(others, key=self.sharing.size)]
 
-    def _prove(self, goal: Triple) -> None:
+    def _prove(self, goal: Triple, budget: int) -> None:
         """Knuth's algorithm over the cone below `goal`."""
-        edges, leaves = self._cone(goal)
+        edges, leaves = self._cone(goal, budget)
         waiting: dict[int, int] = {}
         uses: dict[Triple, list[int]] = {}
         heap: list[tuple[int, Triple, int]] = [(self._size_of_leaf(leaf), leaf, -1) for leaf in leaves]
@@ -167,7 +168,7 @@ class Derivations:
                 continue
             self._proofs[triple] = self._derived(edge, tuple(self._proofs[p] for p in edge.premises))
 
-    def _cone(self, goal: Triple) -> tuple[list[_ProofEdge], list[Triple]]:
+    def _cone(self, goal: Triple, budget: int) -> tuple[list[_ProofEdge], list[Triple]]:
         """All derivations below a triple, breadth first, and the stated triples among them."""
         edges: list[_ProofEdge] = []
         leaves: list[Triple] = []
@@ -178,7 +179,7 @@ class Derivations:
                 leaves.append(triple)
                 continue
             for edge in self._derivations(triple):
-                if len(edges) >= BUDGET:
+                if len(edges) >= budget:
                     return edges, leaves
                 edges.append(edge)
                 for premise in edge.premises:
