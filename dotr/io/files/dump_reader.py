@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 
 from msgspec import Struct
@@ -19,16 +20,12 @@ from dotr.errors import DataError
 from dotr.events import Time
 from dotr.io.decode.documents import Format, Readable, decode, read_some, too_large
 from dotr.io.decode.parsing import parse_runs, stream_runs
-from dotr.io.dumps.external_sort import SortedLines
 from dotr.io.dumps.subject_graphs import SubjectGraphs
 from dotr.io.error_policy import ErrorPolicy
 from dotr.io.graphs import Bookmark, Item, Mark, SourceOptions, TimedGraph
 from dotr.io.timestamps import TimestampExtractor
 from dotr.lang.grammar.base import WELL_KNOWN
 from dotr.rdf.terms import Term, Triple
-
-_BIAS = 2**63
-"""Times are written so that their texts are in their order."""
 
 WHOLE = (Format.RDFXML, Format.JSONLD)
 """Formats whose documents are read whole."""
@@ -52,11 +49,12 @@ class DumpReader:
         counted = _CountedBytes(file)
         with tempfile.TemporaryDirectory(prefix="dotr-split-") as folder:
             try:
-                by_time = self._by_time(self._parts(folder, counted, format_), folder)
-                for number, line in enumerate(by_time, 1):
-                    item = self._item(line, number)
-                    if number > skip:
-                        yield item
+                with closing(self._parts(folder, counted, format_)) as parts:
+                    self._keep(parts)
+                    for number, (time, root, triples) in enumerate(parts.by_time(), 1):
+                        item = self._item(time, root, triples, number)
+                        if number > skip:
+                            yield item
             except DataError as error:
                 if self.refusals.fail:
                     raise
@@ -82,39 +80,34 @@ class DumpReader:
             parts.add(triples)
         return parts
 
-    def _by_time(self, parts: SubjectGraphs, folder: str) -> SortedLines:
-        """`time, number, root, terms…` of every graph; `-` for the time of those in error."""
-        lines = SortedLines(folder, "times", self.options.split_memory // 4)
+    def _keep(self, parts: SubjectGraphs) -> None:
+        """Find the time of every graph; none for those in error."""
         number = 0
         for number, (root, triples) in enumerate(parts.graphs(), 1):
+            time: Time | None = None
             try:
-                time = f"{self._time(root, triples) + _BIAS:020}"
-            except DataError as error:
+                time = self._time(root, triples)
+            except DataError:
                 if self.refusals.fail:
                     raise
-                del error
-                time = "-"
-            lines.add("\t".join([time, f"{number:015}", root, *(t for triple in triples for t in triple)]))
+            parts.keep(time, number, root, triples)
         if not number:
             raise self._nothing(parts)
         for what, count in (("all", parts.beside), ("shared", parts.beside_shared)):
             self.extractor.beside[what] = self.extractor.beside.get(what, 0) + count
-        return lines
 
     def _time(self, root: Term, triples: list[Triple]) -> Time:
         return self.extractor.time(triples, "", f"{self.name}, {root}")
 
-    def _item(self, line: str, number: int) -> Item:
-        time, _, root, *terms = line.split("\t")
-        triples = list(zip(terms[::3], terms[1::3], terms[2::3], strict=True))
-        if time == "-":
+    def _item(self, time: Time | None, root: Term, triples: list[Triple], number: int) -> Item:
+        if time is None:
             content = "".join(f"{s} {p} {o} .\n" for s, p, o in triples).encode()
             try:
-                self._time(root, triples)
+                time = self._time(root, triples)
             except DataError as error:
                 return Mark(None, self.name, "graph", number, "", error, content)
-        self._last = int(time) - _BIAS
-        return TimedGraph(self._last, triples, self.name, 0, "graph", number)
+        self._last = time
+        return TimedGraph(time, triples, self.name, 0, "graph", number)
 
     def _nothing(self, parts: SubjectGraphs) -> DataError:
         wanted = short(self.options.split)

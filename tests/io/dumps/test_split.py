@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dotr.io.dumps.external_sort import FAN_IN, SortedLines
 from dotr.io.dumps.subject_graphs import SubjectGraphs
 from dotr.rdf.terms import RDF_TYPE, Triple
 from tests.io.dumps.dumps import dump_of
@@ -86,19 +85,11 @@ def test_graphs_are_those_of_the_definition_however_little_memory_there_is(
     assert (parts.beside, parts.beside_shared) == (len(beside), len(beside & named))
 
 
-@given(st.lists(st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"]))))
-def test_sorted_lines_are_sorted_and_once(tmp_path_factory: pytest.TempPathFactory, lines: list[str]) -> None:
-    found = SortedLines(str(tmp_path_factory.mktemp("sort")), "x", 200)
-    found.update(lines)
-    assert list(found) == sorted(set(lines)) == list(found)
-
-
-def test_many_runs_are_merged(tmp_path: Path) -> None:
-    found = SortedLines(str(tmp_path), "x", 1)
-    found.update(str(n * 7919 % 1000) for n in range(1000))
-    assert found.runs < FAN_IN
-    assert len(list(tmp_path.iterdir())) == found.runs
-    assert list(found) == sorted(map(str, range(1000)))
+def test_a_full_disk_is_said_as_the_system_says_it(tmp_path: Path) -> None:
+    parts = SubjectGraphs(str(tmp_path), OBSERVATION)
+    parts._database.execute("PRAGMA max_page_count = 20")
+    with pytest.raises(OSError, match="No space left"):
+        parts.add(("_:a", "<urn:p>", f'"{number:100}"') for number in range(1000))
 
 
 PROGRAM = """
