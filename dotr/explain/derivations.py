@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 
+from msgspec import Struct
+
 from dotr import ir
 from dotr.datalog.clauses import Clause, Head
 from dotr.datalog.schema import INVERSE_OF
@@ -35,7 +37,6 @@ from dotr.joins.graph_relations import ALL, Relation, holding, is_aggregate, is_
 from dotr.joins.plan_interpreter import walk
 from dotr.joins.planner import JoinPlan, plan
 from dotr.joins.store import TripleIndex
-from dotr.late import dataclass
 from dotr.rdf.order import values_key
 from dotr.rdf.terms import RDF_TYPE, Term, Triple, is_iri
 
@@ -47,8 +48,7 @@ BUDGETS = (20_000, 400_000)
 terms that are all the same."""
 
 
-@dataclass(frozen=True, slots=True)
-class _ProofEdge:
+class _ProofEdge(Struct, frozen=True):
     """One way to derive a triple."""
 
     head: Triple
