@@ -90,9 +90,6 @@ class LastValueKind:
     def size(self, buckets: Collection[tuple[Key, Fact]]) -> int:
         return len(buckets)
 
-    def newest(self, bucket: Fact) -> Time:
-        return bucket[0]
-
     def dump(self, bucket: Fact) -> list[Any]:
         return [list(bucket)]
 
@@ -126,9 +123,6 @@ class LogKind:
 
     def size(self, buckets: Collection[tuple[Key, list[Fact]]]) -> int:
         return sum([len(log) for _, log in buckets])
-
-    def newest(self, bucket: list[Fact]) -> Time:
-        return bucket[-1][0]
 
     def dump(self, bucket: list[Fact]) -> list[Any]:
         return [list(fact) for fact in bucket]
@@ -204,9 +198,6 @@ class MonotonicStackKind:
 
     def size(self, buckets: Collection[tuple[Key, ThresholdStack]]) -> int:
         return sum([len(stack.facts) for _, stack in buckets])
-
-    def newest(self, bucket: ThresholdStack) -> Time:
-        return bucket.facts[-1][0]
 
     def dump(self, bucket: ThresholdStack) -> list[Any]:
         return [[*fact, measure] for fact, measure in zip(bucket.facts, bucket.measures, strict=True)]

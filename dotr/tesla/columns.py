@@ -6,8 +6,6 @@ Method:  a column is an index of buckets (buckets.py). Filling is generated code
          facts that filters, computes the key and appends. A stack treats sizes above the highest threshold
          of its rules as equal, and takes none below the lowest. Expiry is a sweep once per retention while
          the column is not empty, so a fact is visited about twice after it came, and unread facts expire too.
-         A sweep is put off while some facts are live and it would take little away for good (`_may_wait`):
-         otherwise a key whose facts are further apart than the retention goes and comes again each time.
 Why not: a timer per fact, or expiry on look-up alone: the first costs more than the work, the second keeps
          facts forever that are never read.
 """
@@ -27,8 +25,6 @@ from dotr.tesla.buckets import (
     BucketKind,
     HeldLogKind,
     HeldTotalKind,
-    LastValueKind,
-    LogKind,
     MonotonicStackKind,
     RankedTotalKind,
     TotalKind,
@@ -51,22 +47,11 @@ from dotr.tesla.ranked_totals import united
 from dotr.tesla.stretches import HeldLog, Stretch
 from dotr.tesla.thresholds import Threshold, write_size, write_test
 
-PATIENCE, PATIENCE_WITH_MANY = 32, 4
-"""How many sweeps in a row are put off at most: of a column with at most `spare` facts, and of one with more
-that has one for each key.
-"""
-
-GROWTH = 1.75
-"""A column with so many times the keys that its last sweep left is swept. With ever new keys it has twice as
-many after a retention, with keys that come again those that had expired are there again.
-"""
-
 
 class Column(Generic[B]):
     """Owns the facts that rules may still read at a position.
 
-    `filled`: `on_fill` was called; the engine resets it when it finds the column empty. `spare`: the greatest
-    number of facts with which sweeps are put off PATIENCE times.
+    `filled`: `on_fill` was called; the engine resets it when it finds the column empty.
     """
 
     def __init__(
@@ -80,9 +65,6 @@ class Column(Generic[B]):
         self.kind = kind
         self.retention: Time = 0
         self.filled = False
-        self.spare = 0
-        self._swept = 0  # keys after the last sweep
-        self._put_off = 0  # sweeps that were put off since then
         self.index: KeyIndex[B] = KeyIndex()
         self._on_fill = on_fill
         self._clock = clock
@@ -147,31 +129,6 @@ class Column(Generic[B]):
     def sweep(self, now: Time) -> None:
         """Drop what is older than the retention."""
         self.index.drop(self.kind.expired(self.index.items(), now - self.retention))
-        self._swept, self._put_off = len(self.index), 0
-
-    def tend(self, now: Time) -> bool:
-        """Sweep, unless that is put off. Returns whether a fact is left; none is if all are older than the
-        retention.
-        """
-        if self._may_wait(now - self.retention):
-            self._put_off += 1
-            return True
-        self.sweep(now)
-        return len(self.index) > 0
-
-    def _may_wait(self, since: Time) -> bool:
-        """Whether some fact is live, and a sweep would take little away that does not come again. O(keys)."""
-        kind, buckets = self.kind, self.index.items()
-        if not isinstance(kind, LastValueKind | LogKind | MonotonicStackKind):
-            return False  # totals and what holds
-        if len(buckets) > GROWTH * self._swept:
-            return False
-        patience = PATIENCE
-        if kind.size(buckets) > self.spare:
-            patience = PATIENCE_WITH_MANY if isinstance(kind, LastValueKind) else 0
-        if self._put_off >= patience:
-            return False
-        return any(kind.newest(bucket) >= since for _, bucket in reversed(buckets))
 
     def consume(self, facts: Collection[Fact]) -> None:
         """Remove facts from a log. Cost: a look-up and a shift each, or one pass where many share a key."""

@@ -92,9 +92,6 @@ class RuleBundle(Struct, eq=False):
 MANY = 256
 """The limit of groups in one function: it is compiled when one of them first wakes."""
 
-SPARE, SPARE_OF_ONE = 1 << 16, 1 << 12
-"""Up to how many facts in columns sweeps are put off for long (columns.py): in all of them, and in each."""
-
 
 class StreamWiring(Struct, eq=False):
     """What a stream's facts do: fill columns now, or at the instant's end, and trigger groups.
@@ -161,8 +158,6 @@ class Network:
             bundles.setdefault(key, []).append(group)
         for of_bundle in bundles.values():
             self._connect(of_bundle, min(ranks[p.index] for group in of_bundle for p in group.plans))
-        for column in self.columns.values():
-            column.spare = min(SPARE_OF_ONE, SPARE // len(self.columns))
 
     def _plan(self, program: Program, order: Sequence[int]) -> list[RulePlan]:
         occasions = occasions_seen(program)
@@ -364,15 +359,16 @@ class Network:
         self._schedule(column, self.now or 0)
 
     def _schedule(self, column: Column[Any], now: Time) -> None:
-        """A column was tended, or got its first fact: tend it when that may be out of reach."""
+        """A column was swept, or got its first fact: sweep it when that may be out of reach."""
         heappush(self._sweeps, (now + column.retention + 1, self._numbers[column], column))
         self.sweep_at = self._sweeps[0][0]
 
     def sweep(self, now: Time) -> None:
-        """Tend the columns whose oldest facts may be out of reach; rules whose columns are empty sleep."""
+        """Sweep the columns whose oldest facts may be out of reach; rules whose columns are empty sleep."""
         while self._sweeps and self._sweeps[0][0] <= now:
             column = heappop(self._sweeps)[2]
-            if column.tend(now):
+            column.sweep(now)
+            if len(column.index):
                 self._schedule(column, now)
             else:
                 self._emptied(column)
