@@ -26,9 +26,8 @@ from dotr.batch.log_splits import LogListing, open_log
 from dotr.batch.output_parts import FORMATS, Folder, OutputFolder
 from dotr.batch.runs import Report, Request, Runner, run_file, warnings
 from dotr.batch.spark.sessions import SparkOptions
-from dotr.cli import render
+from dotr.cli import show
 from dotr.cli.dead_letters import DeadLetters
-from dotr.cli.funnels import as_json, funnel_lines, heading, time_as_json
 from dotr.cli.options import (
     budget_option,
     event_options,
@@ -41,8 +40,8 @@ from dotr.cli.options import (
     summary_options,
     written_folder,
 )
-from dotr.cli.progress import Progress
 from dotr.cli.run import SummaryStyle, outputs_apart, refuse_without_jelly
+from dotr.cli.show import Progress, funnel_lines, heading, summary_line, time_as_json
 from dotr.cli.spark_options import asked_of_spark, chosen_engine, refuse_without_spark, spark_options
 from dotr.core.deployment import Deployment, Settings
 from dotr.errors import DataError, Diagnostic, UsageError
@@ -169,7 +168,7 @@ def command(
     given_states = None if states is None else plain_path(states.rstrip("/"))
     outputs = [plain_path(out), *([given_states] if given_states is not None else [])]
     outputs_apart(_here(outputs), [on_error], _here([*texts.read_files, *documents, *places]))
-    render.say_all(program.warnings)
+    show.say_all(program.warnings)
     triples = read_background(
         documents, options.base, options.max_document, named=program.named, choices=options.choices
     )
@@ -180,7 +179,7 @@ def command(
     if engine == "auto":
         engine, why = chosen_engine(spark, [*places, plain_path(out)])
         if not quiet:
-            render.note(f"engine {engine}: {why}")
+            show.note(f"engine {engine}: {why}")
     with closing(_runner(engine, spark, [*places, plain_path(out)])) as runner:
         folder = _folder(runner, plain_path(out), format_, overwrite)
         enriched = None if given_states is None else _states_folder(given_states, overwrite)
@@ -188,15 +187,15 @@ def command(
             log = listed_log(runner, places, options, dead.fails)
             if not quiet:
                 for line in (*describe(program, plan), *_read_whole(log)):
-                    render.note(line)
-            render.say_all(warnings(program, plan))
+                    show.note(line)
+            show.say_all(warnings(program, plan))
             if options.mappings:
-                render.say_all(columns_missing(_here(places), options))
+                show.say_all(columns_missing(_here(places), options))
             treatment = Treatment(verify, not dead.fails)
             request = Request(deployment, log, By(by), slice_, format_, treatment, max_jump)
             style = SummaryStyle(os.path.basename(rules), quiet, verbose, summary_ == "json")
             report = _run(request, runner, folder, style, enriched)
-            render.say_all(report.findings)
+            show.say_all(report.findings)
             for letter in report.letters:
                 dead.keep(lambda letter=letter: letter)  # type: ignore[misc]  # mypy does not infer defaults
 
@@ -302,10 +301,10 @@ def _run(
         logging.disable(logged)
     progress.clear()
     if style.json:
-        render.json_line(_summary_as_json(request, report, monotonic() - start))
+        show.json_line(_summary_as_json(request, report, monotonic() - start))
     elif not style.quiet:
         _report_funnels(request, report, style)
-        render.note(_summary(report, monotonic() - start))
+        show.note(_summary(report, monotonic() - start))
     return report
 
 
@@ -315,7 +314,7 @@ def _report_funnels(request: Request, report: Report, style: SummaryStyle) -> No
     why: list[Diagnostic] = []
     if not all(report.events.get(rule.name) for rule in program.rules if not rule.private):
         why = why_silent(request.deployment, report.events, _first_graphs(request.log))
-        render.say_all(why)
+        show.say_all(why)
     lines = funnel_lines(
         program,
         report.events,
@@ -323,12 +322,12 @@ def _report_funnels(request: Request, report: Report, style: SummaryStyle) -> No
         report.facts(program),
         why,
         every=style.every,
-        width=render.width(),
+        width=show.width(),
     )
     if lines and report.graphs:
-        render.plain(heading(style.rules, report.graphs, report.first, report.last, request.log.clock))
+        show.plain(heading(style.rules, report.graphs, report.first, report.last, request.log.clock))
         for line in lines:
-            render.plain(line)
+            show.plain(line)
 
 
 def _first_graphs(log: LogListing) -> Sample:
@@ -364,7 +363,7 @@ def _summary_as_json(request: Request, report: Report, seconds: float) -> str:
         "queries": report.facts(program),
         "seconds": round(seconds, 3),
     }
-    return as_json(content, program, report.events, report.funnel(program))
+    return summary_line(content, program, report.events, report.funnel(program))
 
 
 def _versions() -> Mapping[str, Any]:
@@ -392,19 +391,19 @@ def _about(request: Request, runner: Runner, begun: datetime, seconds: float) ->
 
 def _summary(report: Report, seconds: float) -> str:
     total = sum(report.events.values())
-    instants = render.counted(report.instants, "instant")
+    instants = show.counted(report.instants, "instant")
     parts = [
-        f"{render.counted(report.graphs, 'graph')} at {instants}",
-        render.counted(total, "event") + (f" ({render.by_name(report.events)})" if total else ""),
+        f"{show.counted(report.graphs, 'graph')} at {instants}",
+        show.counted(total, "event") + (f" ({show.by_name(report.events)})" if total else ""),
     ]
     if report.rungs:
         parts.append("time from " + ", ".join(sorted(report.rungs)))
-    parts += render.beside(report.beside)
+    parts += show.beside(report.beside)
     if report.letters:
-        parts.append(f"{render.counted(len(report.letters), 'document')} refused")
+        parts.append(f"{show.counted(len(report.letters), 'document')} refused")
     if report.left_out:
-        parts.append(render.left_out(report.left_out))
+        parts.append(show.left_out(report.left_out))
     if report.dropped:
-        parts.append(f"{render.counted(report.dropped, 'match', 'matches')} without a valid graph")
+        parts.append(f"{show.counted(report.dropped, 'match', 'matches')} without a valid graph")
     rate = report.graphs / max(seconds, 1e-6)
     return "; ".join(parts) + f"; {seconds:.1f} s, {rate:,.0f} graphs/s"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from dotr.cli.options import number, source_options
-from dotr.cli.render import note, painted
+from dotr.cli.show import note, painted
 from dotr.errors import Diagnostic, Diagnostics, DotrError, Severity, UsageError
 from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.graphs import SourceOptions

@@ -13,8 +13,8 @@ import pyoxigraph as ox
 
 from dotr.cli.knowledge_files import knowledge_options, made_of
 from dotr.cli.options import written_file
-from dotr.cli.render import counted, note
 from dotr.cli.run import outputs_apart
+from dotr.cli.show import counted, note
 from dotr.errors import UsageError
 from dotr.io.decode.compression import plain_name
 from dotr.io.decode.documents import Format, format_of, unknown_format

@@ -14,7 +14,7 @@ from contextlib import closing
 
 import click
 
-from dotr.cli import render
+from dotr.cli import show
 from dotr.cli.dead_letters import DeadLetters
 from dotr.cli.options import lateness_options, source_options, written_file
 from dotr.core.deployment import Deployment
@@ -47,6 +47,7 @@ from dotr.testing.comparison_reports import as_json, html, text
 )
 @click.option(
     "--show",
+    "most",
     type=click.IntRange(0),
     default=10,
     metavar="N",
@@ -72,7 +73,7 @@ def command(
     engine: str,
     master: str | None,
     format_: str,
-    show: int,
+    most: int,
     explained: int,
     output: str | None,
     overwrite: bool,
@@ -100,19 +101,19 @@ def command(
     why: list[tuple[Difference, str]] = []
     here = not any(_once(source) for source in sources)
     if explained and here and len(versions) == 2:
-        why = reasons(found, found.differences[: min(explained, show)], sources, options, lateness)
+        why = reasons(found, found.differences[: min(explained, most)], sources, options, lateness)
     out = open_output(output, overwrite)
     match format_:
         case "json":
             out.write(as_json(found, why))
         case "html":
-            out.write(html(found, why, show))
+            out.write(html(found, why, most))
         case _:
-            out.write(text(found, why, show, None if output else render.width(sys.stdout)))
+            out.write(text(found, why, most, None if output else show.width(sys.stdout)))
     out.finish()
     left_out = f", {found.refused} refused" if found.refused else ""
-    differences = render.counted(found.changed, "difference")
-    render.note(f"{render.counted(found.graphs, 'graph')}{left_out}, {differences}")
+    differences = show.counted(found.changed, "difference")
+    show.note(f"{show.counted(found.graphs, 'graph')}{left_out}, {differences}")
     return 1 if len(versions) == 2 and not params and found.changed else 0
 
 

@@ -17,11 +17,11 @@ import click
 
 from dotr import __version__
 from dotr.batch.locations import is_remote, plain_path
-from dotr.cli import render
+from dotr.cli import show
 from dotr.cli.dead_letters import DeadLetters
 from dotr.cli.options import file_name, source_options
-from dotr.cli.progress import Progress
 from dotr.cli.run import outputs_apart
+from dotr.cli.show import Progress
 from dotr.errors import UsageError
 from dotr.events import Clock
 from dotr.io.conversion import TARGETS, Conversion, numbered_part
@@ -81,15 +81,15 @@ def command(
                 count, what = _to_file(reader, output, overwrite, progress), output
         finally:
             progress.clear()
-    render.say_all(list(reader.extractor.columns_missing.values()))
+    show.say_all(list(reader.extractor.columns_missing.values()))
     if not quiet:
-        parts = [f"{render.counted(count, 'graph')} to {what}"]
+        parts = [f"{show.counted(count, 'graph')} to {what}"]
         if reader.extractor.rungs:
             parts.append("time from " + ", ".join(reader.extractor.rungs))
-        parts += render.beside(reader.extractor.beside, reader.extractor.first)
+        parts += show.beside(reader.extractor.beside, reader.extractor.first)
         if reader.refusals.count:
-            parts.append(f"{render.counted(reader.refusals.count, 'document')} refused")
-        render.note("; ".join(parts) + f"; {progress.seconds:.1f} s")
+            parts.append(f"{show.counted(reader.refusals.count, 'document')} refused")
+        show.note("; ".join(parts) + f"; {progress.seconds:.1f} s")
 
 
 def _to_file(reader: Sources, output: str, overwrite: bool, progress: Progress) -> int:
@@ -169,4 +169,4 @@ def _to_folder(reader: Sources, output: str, overwrite: bool, progress: Progress
     except BaseException:
         out.abandon()
         raise
-    return count, f"{render.counted(len(archive.files), 'file')} in {output}"
+    return count, f"{show.counted(len(archive.files), 'file')} in {output}"

@@ -9,10 +9,10 @@ import sys
 
 import click
 
-from dotr.cli import render
+from dotr.cli import show
 from dotr.cli.given import given_time
 from dotr.cli.options import budget_option, deployment_option, iri, micros, size
-from dotr.cli.progress import Progress
+from dotr.cli.show import Progress
 from dotr.core.replacing import refuse_closed
 from dotr.core.time_units import check_units
 from dotr.errors import DataError
@@ -93,29 +93,27 @@ def command(
             )
         finally:
             progress.clear()
-        render.say_all(proposal.warnings)
+        show.say_all(proposal.warnings)
         for line in [] if quiet else summary_lines(proposal, dry_run):
             click.echo(line)
         if not dry_run and since is not None:
             planned = plan_proposal(journal, proposal, since)
             if not quiet:
-                render.note(f"planned from {planned} on in {folder}")
+                show.note(f"planned from {planned} on in {folder}")
         elif not dry_run:
             commit_proposal(journal, proposal)
         if not dry_run and keep is not None:
             keep_for_explanations(journal, keep, proposal.compiled.program)
         if not dry_run and since is None and not quiet:
-            render.note(f"deployed in {folder}; next: dotr feed SOURCE…")
-            render.note(
-                "where sources are live, --max-jump 1d keeps one wrong clock from closing all instants"
-            )
+            show.note(f"deployed in {folder}; next: dotr feed SOURCE…")
+            show.note("where sources are live, --max-jump 1d keeps one wrong clock from closing all instants")
 
 
 def keep_for_explanations(journal: Journal, length: int, program: Program) -> None:
     """Keep messages for so long, at least for what the rules look back."""
     reach = reach_of(program)
     if length and length < reach < ENDLESS:
-        render.note(f"messages are kept for {duration_text(reach)}: so far the rules look back")
+        show.note(f"messages are kept for {duration_text(reach)}: so far the rules look back")
         length = reach
     journal.keep(length)
 

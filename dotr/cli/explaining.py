@@ -12,13 +12,12 @@ import os
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from msgspec import Struct
 
-from dotr.cli import render
+from dotr.cli import show
 from dotr.cli.dead_letters import DeadLetters
 from dotr.core.parts import part_of
 from dotr.errors import DataError
@@ -66,8 +65,7 @@ class Subject(Protocol):
         """Run as far as the question needs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Replacing:
+class Replacing(Struct, frozen=True):
     """Rules that hold from a time on, with how that time is written."""
 
     time: Time
@@ -96,8 +94,7 @@ def new_history(
     return history
 
 
-@dataclass(slots=True)
-class NamedSources:
+class NamedSources(Struct):
     """Rules and sources of the command line."""
 
     program: Program
@@ -204,8 +201,8 @@ def _there(paths: Sequence[str]) -> list[str]:
 def _is_as_fed(file: str, row: FilePosition) -> bool:
     """Whether a file can be read again; says so where it is gone, or is not what was fed."""
     if not os.path.isfile(file):
-        render.note(f"`{os.path.relpath(file)}`, which was fed, is gone")
+        show.note(f"`{os.path.relpath(file)}`, which was fed, is gone")
         return False
     if not is_as_fed(file, row):
-        render.note(f"`{os.path.relpath(file)}` changed since it was fed; what it says now is explained")
+        show.note(f"`{os.path.relpath(file)}` changed since it was fed; what it says now is explained")
     return True

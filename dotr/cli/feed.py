@@ -18,8 +18,7 @@ from types import FrameType
 import click
 from msgspec.structs import replace
 
-from dotr.cli import render
-from dotr.cli.funnels import as_json, funnel_lines, heading, time_as_json
+from dotr.cli import show
 from dotr.cli.given import given_message, given_time
 from dotr.cli.options import (
     budget_option,
@@ -34,9 +33,9 @@ from dotr.cli.options import (
     source_options,
     summary_options,
 )
-from dotr.cli.progress import Progress
+from dotr.cli.process import POLITE
 from dotr.cli.run import chosen_format, outputs_apart, refuse_without_jelly
-from dotr.cli.stop_signals import POLITE
+from dotr.cli.show import Progress, funnel_lines, heading, summary_line, time_as_json
 from dotr.collecting import uncollected
 from dotr.core.pipeline import Pipeline
 from dotr.errors import Diagnostic, UsageError
@@ -182,7 +181,7 @@ def command(
         program = deployed_program(journal.deployed())
         if more_rules:
             program = _with_rules(journal, more_rules)
-        render.say_all(program.warnings)
+        show.say_all(program.warnings)
         program = events_wanted(program, only_, except_)  # every rule goes on, whoever asks for its events
         begun = time.process_time()
         with uncollected():
@@ -199,7 +198,7 @@ def command(
 
         def found(finding: Diagnostic) -> None:
             progress.clear()
-            render.say(finding)
+            show.say(finding)
 
         pipeline = resumed(
             journal,
@@ -222,7 +221,7 @@ def command(
                 restored = pipeline.restore(state)
             loading += time.process_time() - begun
             if restored.empty and state["clock"] is not None and not quiet:
-                render.note(f"start with nothing remembered: {', '.join(restored.empty)}")
+                show.note(f"start with nothing remembered: {', '.join(restored.empty)}")
 
         def opened(policy: str) -> AppendingFile | None:
             if not policy.startswith("file="):
@@ -257,7 +256,7 @@ def command(
         )
         stack.callback(progress.clear)
         if follow and not quiet and not all(sink.exactly_once for sink in feed.sinks):
-            render.note(
+            show.note(
                 "an output that is not a file is at-least-once: after a crash, what followed the last commit "
                 "comes again"
             )
@@ -273,12 +272,12 @@ def command(
                     feed.run(files_read, keep_open)
             finally:
                 progress.clear()
-                render.say_all([*feed.columns_missing.values(), *feed.late_by_an_end()])
+                show.say_all([*feed.columns_missing.values(), *feed.late_by_an_end()])
                 if summary_ == "json":
-                    render.json_line(summary_as_json(feed, progress.seconds))
+                    show.json_line(summary_as_json(feed, progress.seconds))
                 elif not quiet:
                     report_funnels(feed, folder, every=verbose)
-                    render.note(summary(feed, progress.seconds, files_read.changed))
+                    show.note(summary(feed, progress.seconds, files_read.changed))
 
 
 def keeping_of(journal: Journal, pipeline: Pipeline, more: bool) -> Keeping | None:
@@ -289,7 +288,7 @@ def keeping_of(journal: Journal, pipeline: Pipeline, more: bool) -> Keeping | No
     if not length or more:
         if more and summary is not None:
             journal.forget_kept()
-            render.note("what was kept for explanations goes: this feed has rules or background of its own")
+            show.note("what was kept for explanations goes: this feed has rules or background of its own")
         return None
     keeping = Keeping(pipeline, length, summary is not None, journal.kept_since())
     keeping.begin()
@@ -393,21 +392,21 @@ def _stoppable(feed: Feed) -> Iterator[None]:
 def summary(feed: Feed, seconds: float, changed: Mapping[str, str]) -> str:
     """One line: what this feed brought."""
     totals = feed.totals
-    parts = [render.counted(totals.graphs, "graph"), render.counted(totals.events, "event")]
+    parts = [show.counted(totals.graphs, "graph"), show.counted(totals.events, "event")]
     if feed.rungs:
         parts.append("time from " + ", ".join(feed.rungs))
-    parts += render.beside(feed.beside)
+    parts += show.beside(feed.beside)
     parts += [f"`{file}` {what} since it was fed: read again" for file, what in changed.items()]
     if totals.late:
         parts.append(f"{totals.late:,} late")
     if totals.refused:
-        parts.append(f"{render.counted(totals.refused, 'document')} refused")
+        parts.append(f"{show.counted(totals.refused, 'document')} refused")
     if totals.left_out:
-        parts.append(render.left_out(totals.left_out))
+        parts.append(show.left_out(totals.left_out))
     watermark, clock = feed.pipeline.watermark, feed.pipeline.clock
     if watermark is not None and clock is not None:
         parts.append(f"closed up to {clock.text(watermark)}")
-    parts.append(f"{render.counted(totals.commits, 'commit')} in {totals.saving:.1f} s")
+    parts.append(f"{show.counted(totals.commits, 'commit')} in {totals.saving:.1f} s")
     return "; ".join(parts) + f"; {seconds:.1f} s"
 
 
@@ -422,14 +421,14 @@ def report_funnels(feed: Feed, folder: str, *, every: bool) -> None:
         feed.sample.clock = pipeline.clock
         feed.sample.graphs.sort(key=lambda graph: graph[0])
         why = why_silent(pipeline.deployment, events, feed.sample)
-        render.say_all(why)
+        show.say_all(why)
     lines = funnel_lines(
-        program, events, counters.funnel, counters.streams, why, every=every, width=render.width()
+        program, events, counters.funnel, counters.streams, why, every=every, width=show.width()
     )
     if lines:
-        render.plain(heading(folder, counters.graphs, counters.first, counters.last, pipeline.clock))
+        show.plain(heading(folder, counters.graphs, counters.first, counters.last, pipeline.clock))
     for line in lines:
-        render.plain(line)
+        show.plain(line)
 
 
 def summary_as_json(feed: Feed, seconds: float) -> str:
@@ -451,4 +450,4 @@ def summary_as_json(feed: Feed, seconds: float) -> str:
         "queries": counters.streams,
         "seconds": round(seconds, 3),
     }
-    return as_json(content, feed.pipeline.program, counters.events, counters.funnel)
+    return summary_line(content, feed.pipeline.program, counters.events, counters.funnel)

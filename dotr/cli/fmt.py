@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from dotr.cli.render import note
+from dotr.cli.show import note
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError
 from dotr.io.files.outputs import unwritable
 from dotr.io.files.rule_texts import read_rules_text, read_standard_input

@@ -13,9 +13,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from dotr.cli import render
+from dotr.cli import show
+from dotr.cli.process import Terminated
 from dotr.cli.query import table
-from dotr.cli.stop_signals import Terminated
 from dotr.errors import DotrError, UsageError
 from dotr.io.term_formatting import TermFormatter
 from dotr.knowledge_base import Change, KnowledgeBase, Watch
@@ -65,7 +65,7 @@ class Shell:
             except DotrError as error:
                 if not forgiving:
                     raise
-                render.errors(error)
+                show.errors(error)
 
     def do(self, line: str) -> None:
         """One command. Raises DotrError; nothing has changed then."""
@@ -134,11 +134,11 @@ class Shell:
             watch = self.kb.watch(rest)
             self._made += 1
             self._watches[self._made] = watch, rest
-            self._write(f"[{self._made}] {render.counted(len(watch.answers), 'answer')}\n")
+            self._write(f"[{self._made}] {show.counted(len(watch.answers), 'answer')}\n")
             return
         for number, (watch, text) in self._watches.items():
             self._write(
-                f"[{number}] {' '.join(text.split())}   {render.counted(len(watch.answers), 'answer')}\n"
+                f"[{number}] {' '.join(text.split())}   {show.counted(len(watch.answers), 'answer')}\n"
             )
 
     def _unwatch(self, rest: str) -> None:
@@ -168,8 +168,8 @@ class Shell:
 
     def _size(self, rest: str) -> None:
         stated = sum(1 for _ in self.kb.triples(which="stated"))
-        rules = f"{render.counted(len(self.kb.rules), 'rule')}, entailment {self.kb.entailment}"
-        triples = f"{render.counted(len(self.kb), 'triple')}, {stated:,} stated"
+        rules = f"{show.counted(len(self.kb.rules), 'rule')}, entailment {self.kb.entailment}"
+        triples = f"{show.counted(len(self.kb), 'triple')}, {stated:,} stated"
         self._write(f"{triples}; {rules}\n")
 
     def _save(self, rest: str) -> None:
@@ -186,9 +186,9 @@ class Shell:
         for sign, triples in (("-", change.removed), ("+", change.added)):
             self._write("".join(f"{sign} {_shown(triple, terms)}\n" for triple in triples))
         if change.useless_deletes:
-            self._write(f"not stated: {render.counted(change.useless_deletes, 'triple')} of these\n")
+            self._write(f"not stated: {show.counted(change.useless_deletes, 'triple')} of these\n")
         if change.useless_removals:
-            self._write(f"{render.counted(change.useless_removals, 'rule')} of these were not there\n")
+            self._write(f"{show.counted(change.useless_removals, 'rule')} of these were not there\n")
         for number, (watch, _) in self._watches.items():
             for row, count in change.of(watch):
                 values = (f"?{name} {terms.term(term)}" for name, term in row.asdict().items())

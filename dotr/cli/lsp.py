@@ -23,8 +23,8 @@ import click
 
 from dotr import __version__
 from dotr.cli.editing import Analysis, analyse, completions, definition, hover
-from dotr.cli.render import note
-from dotr.cli.stop_signals import POLITE, STOPPED
+from dotr.cli.process import POLITE, STOPPED
+from dotr.cli.show import note
 from dotr.errors import DataError, Diagnostic, DotrError, EngineError, Severity
 from dotr.io.files.rule_texts import SCHEME, read_rules_text, shipped
 from dotr.lang.printer import format_text

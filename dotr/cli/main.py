@@ -3,7 +3,7 @@
 Place:   the outermost layer; one module a verb, loaded when it is called for.
 Method:  `main` runs a verb and turns what ends it into an exit code: 0 done · 1 the answer is no · 2 usage ·
          3 bad input · 4 environment or engine · 5 refused for safety · 130 stopped by Ctrl-C,
-         SIGTERM or SIGHUP (stop_signals.py).
+         SIGTERM or SIGHUP (process.py).
 Why not: click's own error output: it knows neither places nor hints, and one code for everything.
 """
 
@@ -20,7 +20,7 @@ from importlib.util import find_spec
 import click
 
 from dotr import __version__
-from dotr.cli import render, standard_streams, stop_signals
+from dotr.cli import process, show
 from dotr.errors import (
     DataError,
     DotrError,
@@ -131,18 +131,17 @@ def group() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The entry point: run a verb and exit with its code."""
-    standard_streams.prepare()
-    stop_signals.prepare()
+    process.prepare()
     try:
         code = run(arguments)
     except KeyboardInterrupt:  # another one, while the first was being reported
-        code = stop_signals.STOPPED
+        code = process.STOPPED
     sys.exit(code)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run a verb and return its exit code. Errors a user can correct never show a traceback."""
-    return standard_streams.settle(_run(arguments))
+    return process.settle(_run(arguments))
 
 
 def _run(arguments: Sequence[str] | None) -> int:
@@ -157,31 +156,31 @@ def _run(arguments: Sequence[str] | None) -> int:
         error.show()
         return 2
     except DotrError as error:
-        render.errors(error)
+        show.errors(error)
         return exit_code(error)
     except (NobodyListensError, BrokenPipeError):
-        standard_streams.discard(sys.stdout)  # not an error, but nothing more can be said there
+        process.discard(sys.stdout)  # not an error, but nothing more can be said there
         return 0
     except (KeyboardInterrupt, click.exceptions.Abort):
         # if it interrupted an exec of text (dataclasses has them), CPython would end by the signal instead of
         # with this code, although it was caught; the next exec of text resets that (run_eval_code_obj)
         exec("")  # noqa: S102  # see above
         with suppress(OSError):  # the terminal may be what is gone
-            render.note("stopped")
-        return stop_signals.STOPPED
+            show.note("stopped")
+        return process.STOPPED
     except Exception as error:
         if isinstance(error, OSError) and error.filename is not None:
-            render.errors(_inaccessible(error))
+            show.errors(_inaccessible(error))
             return 4
-        if isinstance(error, OSError) and standard_streams.cannot_be_written(error):
-            render.errors(unwritable("standard output", error))
+        if isinstance(error, OSError) and process.cannot_be_written(error):
+            show.errors(unwritable("standard output", error))
             return 4
         if os.environ.get("DOTR_TRACEBACK"):
             raise
         if isinstance(error, MemoryError):
-            render.errors(_OUT_OF_MEMORY)
+            show.errors(_OUT_OF_MEMORY)
             return 4
-        render.errors(_our_fault(error))
+        show.errors(_our_fault(error))
         return 4
 
 

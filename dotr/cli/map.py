@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterator
 
 import click
 
-from dotr.cli import render
+from dotr.cli import show
 from dotr.cli.options import reading_options, size, zone
 from dotr.core.parts import Part, all_triples
 from dotr.errors import UsageError
@@ -104,14 +104,14 @@ def check(
             code = item.error.diagnostics[0].code
             refused[code] += 1
             if refused[code] <= 3:
-                render.errors(item.error)
+                show.errors(item.error)
         if graphs + refused.total() >= most:
             break
     if isinstance(items, Generator):
         items.close()  # of what was read, too, columns are missing
-    render.say_all(list(extractor.columns_missing.values()))
+    show.say_all(list(extractor.columns_missing.values()))
     counts = "".join(f", {count:,} refused for {code}" for code, count in sorted(refused.items()))
-    render.note(f"{render.counted(graphs, 'row')} as graphs of {render.counted(triples, 'triple')}{counts}")
+    show.note(f"{show.counted(graphs, 'row')} as graphs of {show.counted(triples, 'triple')}{counts}")
     return 3 if refused else 0 if graphs else 1
 
 

@@ -14,7 +14,7 @@ import click
 from dotr.cli.options import budget_option
 from dotr.cli.planning import Shown, overview
 from dotr.cli.planning_lars import holding_lines
-from dotr.cli.render import visible
+from dotr.cli.show import visible
 from dotr.core.deployment import Deployment, Settings
 from dotr.io.files.background_documents import read_background
 from dotr.io.files.rule_texts import read_rules_text

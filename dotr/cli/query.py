@@ -16,9 +16,9 @@ from msgspec import Struct
 
 from dotr.cli.dead_letters import DeadLetters
 from dotr.cli.options import budget_option, output_options, rules_options, source_options
-from dotr.cli.render import counted, note
-from dotr.cli.render import width as terminal_width
 from dotr.cli.run import chosen_format, outputs_apart
+from dotr.cli.show import counted, note
+from dotr.cli.show import width as terminal_width
 from dotr.core.asking import answer as answer_of
 from dotr.core.asking import graph_of, makes_a_graph
 from dotr.core.deployment import Deployment, Settings

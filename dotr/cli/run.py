@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 import click
 from msgspec import Struct
 
-from dotr.cli import render
+from dotr.cli import show
 from dotr.cli.dead_letters import DeadLetters
-from dotr.cli.funnels import as_json, funnel_lines, heading, time_as_json
 from dotr.cli.given import given_time
 from dotr.cli.jobs import jobs_option, parsing
 from dotr.cli.options import (
@@ -30,7 +29,7 @@ from dotr.cli.options import (
     state_option,
     summary_options,
 )
-from dotr.cli.progress import Progress
+from dotr.cli.show import Progress, funnel_lines, heading, summary_line, time_as_json
 from dotr.collecting import rarely
 from dotr.core.deployment import Deployment, Settings
 from dotr.core.parts import Part
@@ -119,7 +118,7 @@ def command(
     outputs_apart(written, [on_error, late], [*texts.read_files, *documents, *sources])
     if only_ or except_:
         program = needed(events_wanted(program, only_, except_))
-    render.say_all(program.warnings)
+    show.say_all(program.warnings)
     triples = BackgroundFiles(
         documents, options.base, options.max_document, named=program.named, choices=options.choices
     )
@@ -305,15 +304,15 @@ class Replay:
             if self.states is not None:
                 self.states.abandon()
             if isinstance(sink.output, FileOutput) and sink.output.part.exists():
-                render.note(f"what was emitted so far is in {sink.output.part}")
+                show.note(f"what was emitted so far is in {sink.output.part}")
             raise
         progress.clear()
-        render.say_all(list(self.sources.extractor.columns_missing.values()))
+        show.say_all(list(self.sources.extractor.columns_missing.values()))
         if style.json:
             self._report_json(progress.seconds)
         elif not style.quiet:
             self._report_funnels()
-            render.note(self.summary(progress.seconds))
+            show.note(self.summary(progress.seconds))
 
     def _report_funnels(self) -> None:
         """How far rules without an event came, and why; `every`: all rules."""
@@ -327,16 +326,16 @@ class Replay:
 
             self._sample.clock = pipeline.clock
             why = why_silent(pipeline.deployment, events, self._sample)
-            render.say_all(why)
+            show.say_all(why)
         every = self.style.every
         lines = funnel_lines(
-            program, events, counters.funnel, counters.streams, why, every=every, width=render.width()
+            program, events, counters.funnel, counters.streams, why, every=every, width=show.width()
         )
         if lines:
             graphs, first, last = counters.graphs, counters.first, counters.last
-            render.plain(heading(self.style.rules, graphs, first, last, pipeline.clock))
+            show.plain(heading(self.style.rules, graphs, first, last, pipeline.clock))
         for line in lines:
-            render.plain(line)
+            show.plain(line)
 
     def _report_json(self, seconds: float) -> None:
         counters, clock, sources = self.pipeline.counters, self.pipeline.clock, self.sources
@@ -354,7 +353,7 @@ class Replay:
             "queries": counters.streams,
             "seconds": round(seconds, 3),
         }
-        render.json_line(as_json(content, self.pipeline.program, counters.events, counters.funnel))
+        show.json_line(summary_line(content, self.pipeline.program, counters.events, counters.funnel))
 
     def _replay(self, sink: EventSink, progress: Progress) -> None:
         sources, pipeline, lineage = self.sources, self.pipeline, self.lineage
@@ -442,7 +441,7 @@ class Replay:
     def found(self, finding: Diagnostic) -> None:
         """Say something about an instant that is not in error."""
         self._progress.clear()
-        render.say(finding)
+        show.say(finding)
 
     def late(self, time: Time, graph: Part) -> None:
         """The policy for a graph whose instant is closed."""
@@ -465,24 +464,24 @@ class Replay:
         counters, sources = self.pipeline.counters, self.sources
         total = sum(counters.events.values())
         parts = [
-            f"{render.counted(counters.graphs, 'graph')} at {render.counted(counters.instants, 'instant')}",
-            render.counted(total, "event") + (f" ({render.by_name(counters.events)})" if total else ""),
+            f"{show.counted(counters.graphs, 'graph')} at {show.counted(counters.instants, 'instant')}",
+            show.counted(total, "event") + (f" ({show.by_name(counters.events)})" if total else ""),
         ]
         if sources.extractor.rungs:
             parts.append("time from " + ", ".join(sources.extractor.rungs))
-        parts += render.beside(sources.extractor.beside, sources.extractor.first)
+        parts += show.beside(sources.extractor.beside, sources.extractor.first)
         if counters.late:
             parts.append(f"{counters.late:,} late")
         if sources.refusals.count:
-            parts.append(f"{render.counted(sources.refusals.count, 'document')} refused")
+            parts.append(f"{show.counted(sources.refusals.count, 'document')} refused")
         if counters.useless_deletes:
-            useless = render.counted(counters.useless_deletes, "deletion")
+            useless = show.counted(counters.useless_deletes, "deletion")
             parts.append(f"{useless} of what was not stated")
         if counters.overlooked:
-            overlooked = render.counted(counters.overlooked, "instant")
+            overlooked = show.counted(counters.overlooked, "instant")
             parts.append(f"{overlooked} in error without a message")
         if counters.left_out:
-            parts.append(render.left_out(counters.left_out))
+            parts.append(show.left_out(counters.left_out))
         if counters.dropped:
-            parts.append(f"{render.counted(counters.dropped, 'match', 'matches')} without a valid graph")
+            parts.append(f"{show.counted(counters.dropped, 'match', 'matches')} without a valid graph")
         return "; ".join(parts) + f"; {seconds:.1f} s"

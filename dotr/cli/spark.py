@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import click
 
-from dotr.cli import render
+from dotr.cli import show
 from dotr.cli.options import file_name
 from dotr.io.files.outputs import open_output
 
@@ -51,4 +51,4 @@ def entry_point(output: str, overwrite: bool) -> None:
     file.write(ENTRY_POINT)
     file.finish()
     output = "dotr-submit.py" if output == "-" else output
-    render.note(f"{output}: spark-submit … {output} batch RULES LOG… --out DIR")
+    show.note(f"{output}: spark-submit … {output} batch RULES LOG… --out DIR")

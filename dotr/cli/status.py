@@ -11,10 +11,9 @@ from typing import Any
 
 import click
 
-from dotr.cli import render
-from dotr.cli.funnels import funnel_as_json, funnel_lines
+from dotr.cli import show
 from dotr.cli.options import deployment_option
-from dotr.cli.render import left_out
+from dotr.cli.show import funnel_as_json, funnel_lines, left_out
 from dotr.events import Clock, Time
 from dotr.io.text_tables import aligned
 from dotr.ir import Program
@@ -136,7 +135,7 @@ def shown(report: dict[str, Any]) -> str:
         )
         for rule in report["rules"]
     ]
-    table = aligned((head, *rows), render.width(sys.stdout))
+    table = aligned((head, *rows), show.width(sys.stdout))
     return "".join(f"{line}\n" for line in (*lines, "")) + table
 
 

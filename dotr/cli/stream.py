@@ -16,7 +16,7 @@ from dotr.batch.spark.sessions import SparkOptions
 from dotr.batch.stream_folder import DISTRIBUTED, FORMATS, StreamOptions, Taken, known_mode, known_notes
 from dotr.batch.stream_modes import AUTO, CHOICES, choose, no_clock
 from dotr.budget import BUDGET
-from dotr.cli import render
+from dotr.cli import show
 from dotr.cli.options import (
     event_options,
     events_wanted,
@@ -28,7 +28,7 @@ from dotr.cli.options import (
     rdf12_option,
     written_folder,
 )
-from dotr.cli.progress import Progress
+from dotr.cli.show import Progress
 from dotr.cli.spark_options import asked_of_spark, spark_options
 from dotr.core.deployment import Deployment, Settings
 from dotr.events import Clock
@@ -169,7 +169,7 @@ def command(
     program = load_program([rules, *more_rules], RuleTexts())
     if only_ or except_:
         program = needed(events_wanted(program, only_, except_))
-    render.say_all(program.warnings)
+    show.say_all(program.warnings)
     triples = read_background([*program.background, *background], named=program.named)
     deployment = Deployment(program, triples, Settings(budget=BUDGET))
     options = StreamOptions(format_, lateness, late, on_error, max_jump)
@@ -184,7 +184,7 @@ def command(
     wanted = _Wanted(source, places, given, options, most, mode)
     query = _start(asked, wanted, deployment, (out, checkpoint), trigger, progress)
     if not quiet:
-        render.note(f"{query.mode}: {'; '.join(query.reasons)}")
+        show.note(f"{query.mode}: {'; '.join(query.reasons)}")
     _run(query, quiet, progress)
 
 
@@ -267,7 +267,7 @@ def _run(query: Running, quiet: bool, progress: Progress) -> None:
     finally:
         progress.clear()
         if not quiet:
-            render.note(_summary(query.totals))
+            show.note(_summary(query.totals))
             _remembered(query)
 
 
@@ -275,7 +275,7 @@ def _remembered(query: Running) -> None:
     """How many facts each rule remembers."""
     sizes = query.state().sizes
     if any(sizes.values()):
-        render.note(f"remembered facts: {_most(sizes, _RULES)}")
+        show.note(f"remembered facts: {_most(sizes, _RULES)}")
 
 
 def _most(sizes: Mapping[str, int], rules: int = _RULES_SHOWN) -> str:
@@ -286,9 +286,9 @@ def _most(sizes: Mapping[str, int], rules: int = _RULES_SHOWN) -> str:
 
 
 def _summary(totals: Taken) -> str:
-    parts = [render.counted(totals.graphs, "graph"), render.counted(totals.events, "event")]
+    parts = [show.counted(totals.graphs, "graph"), show.counted(totals.events, "event")]
     if totals.late:
         parts.append(f"{totals.late:,} late")
     if totals.refused:
-        parts.append(f"{render.counted(totals.refused, 'document')} refused")
+        parts.append(f"{show.counted(totals.refused, 'document')} refused")
     return "; ".join(parts)

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import click
 
-from dotr.cli import render
+from dotr.cli import show
 from dotr.cli.options import file_name
 from dotr.errors import DataError, DotrError, UsageError
 from dotr.io.files.outputs import open_output
@@ -87,8 +87,8 @@ def command(
                 raise _all_refused(refused)
             return 1 if any(report.failed for report in reports) else 0
         for error in refused.values():
-            render.errors(error)  # in the middle of an edit
-        render.note("waiting for a change; Ctrl-C ends")
+            show.errors(error)  # in the middle of an edit
+        show.note("waiting for a change; Ctrl-C ends")
         await_change(seen, before, begun)
 
 
@@ -127,20 +127,20 @@ def _run(
     for report in reports:
         for outcome in report.outcomes:
             if not outcome.passed:
-                sys.stdout.write(render.visible(failure_text(report.bench, outcome)) + "\n\n")
+                sys.stdout.write(show.visible(failure_text(report.bench, outcome)) + "\n\n")
     if coverage:
         for report in reports:
-            sys.stdout.write(render.visible(coverage_text(report)) + "\n")
+            sys.stdout.write(show.visible(coverage_text(report)) + "\n")
     tests, failed = sum(len(r.outcomes) for r in reports), sum(r.failed for r in reports)
     parts = [
-        f"{render.counted(tests, 'test')}, {failed} failed"
+        f"{show.counted(tests, 'test')}, {failed} failed"
         if failed
-        else f"{render.counted(tests, 'test')} passed"
+        else f"{show.counted(tests, 'test')} passed"
     ]
     if refused:
-        parts.append(f"{render.counted(len(refused), 'file')} refused")
+        parts.append(f"{show.counted(len(refused), 'file')} refused")
     if reports or len(refused) > 1:
-        render.note("; ".join(parts))
+        show.note("; ".join(parts))
     return reports, refused
 
 

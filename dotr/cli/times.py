@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from dotr.cli.options import source_options
-from dotr.cli.render import counted
+from dotr.cli.show import counted
 from dotr.events import Clock
 from dotr.io.files.sources import resolve
 from dotr.io.graphs import SourceOptions

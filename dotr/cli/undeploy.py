@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from dotr.cli import render
+from dotr.cli import show
 from dotr.cli.options import deployment_option
 from dotr.errors import UsageError
 from dotr.service.deployment_directory import undeploy
@@ -27,7 +27,7 @@ def command(name: str | None, planned: bool, folder: str) -> None:
         if name is None:
             before = journal.plan()
             journal.keep_plan(None)
-            render.note("nothing was planned" if before is None else "what was planned is taken back")
+            show.note("nothing was planned" if before is None else "what was planned is taken back")
             return
         left = undeploy(journal, name)
-    render.note(f"{name} is taken out; {render.counted(len(left.rules), 'rule')} left in {folder}")
+    show.note(f"{name} is taken out; {show.counted(len(left.rules), 'rule')} left in {folder}")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dotr.cli import render
-from dotr.cli.funnels import funnel_lines
+from dotr.cli import show
+from dotr.cli.show import funnel_lines
 from dotr.errors import Diagnostic, Severity
 from dotr.lang import parse_program
 from tests.cli.conftest import Dotr
@@ -39,18 +39,18 @@ def test_the_terminal_and_the_environment_decide(
         monkeypatch.setenv(name, value)
     for name in {"NO_COLOR", "FORCE_COLOR"} - environment.keys():
         monkeypatch.delenv(name, raising=False)
-    assert (render.coloured(Terminal()), render.coloured(io.StringIO())) == (terminal, pipe)
+    assert (show.coloured(Terminal()), show.coloured(io.StringIO())) == (terminal, pipe)
 
 
 def test_the_text_of_a_diagnostic_is_the_same_in_colour(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     one = Diagnostic("D2512", "never `true`", severity=Severity.WARNING, hint="look", notes=("so",))
     monkeypatch.setenv("FORCE_COLOR", "1")
-    painted = render.painted(one)
+    painted = show.painted(one)
     assert painted.startswith("\x1b[1;33mwarning\x1b[0m")
     assert "\x1b[1;32m = hint:\x1b[0m look" in painted
     monkeypatch.setenv("NO_COLOR", "1")
-    plain = render.painted(one)
+    plain = show.painted(one)
     for code in ("\x1b[1;33m", "\x1b[1;32m", "\x1b[1m", "\x1b[0m"):
         painted = painted.replace(code, "")
     assert painted == plain == one.render()

@@ -10,7 +10,7 @@ import pytest
 from dotr.cli.because import refuse_format
 from dotr.cli.given import given_message, given_time
 from dotr.cli.knowledge_files import is_rules, made_of, prefixes_of
-from dotr.cli.standard_streams import cannot_be_written
+from dotr.cli.process import cannot_be_written
 from dotr.errors import DataError, UsageError
 from dotr.events import Clock, Message
 from dotr.io.graphs import SourceOptions

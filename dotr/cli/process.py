@@ -1,9 +1,12 @@
-"""Standard input, output and error as a shell may hand them over: closed, full, or in another encoding.
+"""The process as a shell starts and ends it: standard streams that may be closed or full, and polite signals.
 
-Place:   called by main.py, before and after a verb runs.
+Place:   called by main.py, before and after a verb runs; a feed has handlers of its own, which let it commit
+         first.
 Method:  a closed descriptor is taken by the null device in the opposite direction, so that no file opened
          later gets its number, and its use fails with EBADF, which is then an ordinary error. Text is UTF-8
-         whatever the locale says, as data are.
+         whatever the locale says, as data are. SIGTERM and SIGHUP raise what Ctrl-C raises, so that outputs
+         are settled, scratch files removed and other processes ended in the same way, whatever the verb does.
+         One that is ignored (nohup) stays so.
 Why not: leave it to the interpreter: with standard error closed `print` falls back to standard output, and
          an output that cannot be flushed at exit replaces the exit code by 120.
 """
@@ -13,18 +16,30 @@ from __future__ import annotations
 import errno
 import io
 import os
+import signal
 import sys
 from contextlib import suppress
+from types import FrameType
 from typing import TextIO
 
-from dotr.cli import render
+from dotr.cli import show
 from dotr.io.files.outputs import unwritable
 
 _UNWRITABLE = frozenset((errno.ENOSPC, errno.EBADF, errno.EFBIG, errno.EIO, errno.EDQUOT))
 
+STOPPED = 130
+"""The exit code of what was stopped."""
+
+POLITE = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+"""What asks for an end, beside Ctrl-C."""
+
+
+class Terminated(KeyboardInterrupt):
+    """An end was asked for, not by Ctrl-C: a prompt does not go on after it."""
+
 
 def prepare() -> None:
-    """Make the three streams usable, or fail as files do."""
+    """Make the three streams usable, or fail as files do; a polite signal ends what runs as Ctrl-C does."""
     for number, direction in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
         try:
             os.fstat(number)
@@ -39,6 +54,9 @@ def prepare() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    for polite in POLITE:
+        if signal.getsignal(polite) is signal.SIG_DFL:
+            signal.signal(polite, _terminated)
 
 
 def cannot_be_written(error: BaseException) -> bool:
@@ -53,7 +71,7 @@ def settle(code: int) -> int:
     except (OSError, ValueError) as error:
         discard(sys.stdout)
         if code in (0, 1) and isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
-            render.errors(unwritable("standard output", error))
+            show.errors(unwritable("standard output", error))
             code = 4
     try:
         sys.stderr.flush()
@@ -68,3 +86,7 @@ def discard(stream: TextIO) -> None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, stream.fileno())
         os.close(nowhere)
+
+
+def _terminated(_number: int, _frame: FrameType | None) -> None:
+    raise Terminated
