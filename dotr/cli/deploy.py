@@ -1,24 +1,28 @@
-"""`dotr deploy RULES…`: check, compile, register in a deployment directory.
+"""`dotr deploy RULES…`, `dotr undeploy NAME`, `dotr status`: a deployment directory.
 
-Place:   no server and no data: `dotr feed` brings those.
+Place:   no server and no data: `dotr feed` brings those, and may be running while the status is read,
+         which is that of the last commit.
 """
 
 from __future__ import annotations
 
+import json
 import sys
+from typing import Any
 
 import click
 
 from dotr.cli import show
 from dotr.cli.given import given_time
 from dotr.cli.options import budget_option, deployment_option, iri, micros, size
-from dotr.cli.show import Progress
+from dotr.cli.show import Progress, funnel_as_json, funnel_lines, left_out
 from dotr.core.replacing import refuse_closed
 from dotr.core.time_units import check_units
-from dotr.errors import DataError
-from dotr.events import Clock
+from dotr.errors import DataError, UsageError
+from dotr.events import Clock, Time
 from dotr.explain.record import reach_of
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE
+from dotr.io.text_tables import aligned
 from dotr.io.timestamps import UNITS
 from dotr.ir import Program
 from dotr.service.deployment_directory import (
@@ -26,13 +30,18 @@ from dotr.service.deployment_directory import (
     Proposal,
     RuleChange,
     commit_proposal,
+    deployed_program,
     plan_of,
     propose,
     refuse_planned,
 )
+from dotr.service.deployment_directory import undeploy as take_out
+from dotr.service.event_parts import PART_FORMATS
 from dotr.service.journal import Journal
+from dotr.service.records import Deployed
 from dotr.temporal.durations import duration_text
 from dotr.temporal.silences import ENDLESS
+from dotr.tesla.references import rule_reaches
 
 _SIGNS = {RuleChange.ADDED: "+", RuleChange.SAME: "=", RuleChange.CHANGED: "~", RuleChange.REMOVED: "-"}
 
@@ -155,3 +164,156 @@ def _line(difference: DeploymentChange, width: int, dry_run: bool) -> str:
         case RuleChange.REMOVED:
             what = f"{will or 'is '}{'be ' if dry_run else ''}taken out, with what it remembers"
     return f"{_SIGNS[difference.change]} {difference.rule.ljust(width)}  {what}"
+
+
+@click.command(short_help="Take a rule out of a deployment.")
+@click.argument("name", metavar="[NAME]", required=False)
+@click.option("--planned", is_flag=True, help="Withdraw the planned change, instead of a rule.")
+@deployment_option
+def undeploy(name: str | None, planned: bool, folder: str) -> None:
+    """Take the rule NAME out, with what it remembers. Refused while another rule reads its events.
+
+    Its file stays deployed with its other rules; deploying the file again brings the rule back. With
+    --planned what `dotr deploy --from` planned is taken back.
+    """
+    if planned is (name is not None):
+        raise UsageError.of("D4163", "a rule or a plan is taken out", hint="dotr undeploy NAME, or --planned")
+    with Journal(folder) as journal:
+        if name is None:
+            before = journal.plan()
+            journal.keep_plan(None)
+            show.note("nothing was planned" if before is None else "what was planned is taken back")
+            return
+        left = take_out(journal, name)
+    show.note(f"{name} is taken out; {show.counted(len(left.rules), 'rule')} left in {folder}")
+
+
+@click.command(short_help="What is deployed: watermark, state, counts.")
+@deployment_option
+@click.option(
+    "--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How to write."
+)
+@click.option("-v", "--verbose", is_flag=True, help="Show how far every rule came, not only silent ones.")
+def status(folder: str, format_: str, verbose: bool) -> None:
+    """What is deployed, as of the last commit."""
+    with Journal(folder, exclusive=False) as journal:
+        deployed = journal.deployed()
+        found = journal.status()
+        outputs = {path: row._asdict() for path, row in journal.outputs().items()}
+        length, kept = journal.keeps(), journal.kept_summary()
+    with journal.reading():
+        report = reported(deployed, deployed_program(deployed), found)
+    report["outputs"] = outputs
+    if length:
+        report["kept"] = {"for": length, "graphs": 0, "bytes": 0, **({} if kept is None else kept._asdict())}
+        clock = None if found.get("clock") is None else Clock(*found["clock"])
+        report["kept"]["since"] = _time(None if kept is None else kept.since, clock)
+    if format_ == "json":
+        click.echo(json.dumps(report, ensure_ascii=False))
+    else:
+        click.echo(shown(report), nl=False)
+        program, counts = deployed_program(deployed), found.get("events", {})
+        funnels, streams = found.get("funnel", {}), found.get("queries", {})
+        lines = funnel_lines(program, counts, funnels, streams, every=verbose) if funnels else []
+        if lines:
+            click.echo("\nhow far rules came" + ("" if verbose else ", those without an event"))
+        for line in lines:
+            click.echo(line)
+
+
+def reported(deployed: Deployed, program: Program, status: dict[str, Any]) -> dict[str, Any]:
+    """The status as a value. Times are in the data's form; `horizon`: how long a rule keeps facts, and
+    `influence`: how far back what it finds can depend on, both in µs; None: the whole past.
+    """
+    clock = None if status.get("clock") is None else Clock(*status["clock"])
+    latest, watermark = status.get("latest"), status.get("watermark")
+    rules = [
+        {
+            "rule": rule.name,
+            "private": rule.private,
+            "events": status.get("events", {}).get(rule.name, 0),
+            "last": _time(status.get("last", {}).get(rule.name), clock),
+            "funnel": funnel_as_json(status.get("funnel", {}).get(rule.name, [])),
+            "remembered": status.get("sizes", {}).get(rule.name, 0),
+            "horizon": reach.kept,
+            "influence": reach.influence,
+        }
+        for rule, reach in zip(program.rules, rule_reaches(program), strict=True)
+    ]
+    return {
+        "files": list(deployed.files),
+        "watermark": _time(watermark, clock),
+        "latest": _time(latest, clock),
+        "lag": None if latest is None or watermark is None else max(0, latest - watermark) / 1_000_000,
+        "graphs": status.get("graphs", 0),
+        "instants": status.get("instants", 0),
+        "late": status.get("late", 0),
+        "refused": status.get("refused", 0),
+        "left_out": status.get("left_out", {}),
+        "rules": rules,
+    }
+
+
+def _time(time: Time | None, clock: Clock | None) -> int | str | None:
+    if time is None or clock is None:
+        return None
+    return int(clock.text(time)) if clock.integer else clock.text(time)
+
+
+def shown(report: dict[str, Any]) -> str:
+    """The report as text."""
+    lines = [f"files       {', '.join(report['files'])}"]
+    if report["latest"] is None:
+        lines.append("not fed yet")
+    else:
+        behind = (
+            f"{report['lag']:g} s behind"
+            if report["lag"] > 1e-5
+            else "up to"
+            if not report["lag"]
+            else "before"
+        )
+        lag = f"{behind} the latest, {report['latest']}"
+        lines.append(f"watermark   {report['watermark']}   ({lag})")
+        lines.append(f"fed         {report['graphs']:,} graphs at {report['instants']:,} instants")
+        lines.append(f"left out    {report['late']:,} late graphs, {report['refused']:,} refused documents")
+        if report["left_out"]:
+            lines.append(f"            {left_out(report['left_out'])}")
+    lines += [
+        f"output      {path}   {row['format']}, {row['length']:,} "
+        + ("files" if row["format"] in PART_FORMATS else "bytes")
+        for path, row in report["outputs"].items()
+    ]
+    if kept := report.get("kept"):
+        since = "from the first on" if kept["since"] is None else f"behind {kept['since']}"
+        amount = f"{kept['graphs']:,} messages {since}, {kept['bytes']:,} bytes"
+        lines.append(f"kept        {amount}   (for {duration(kept['for'])})")
+    head = ("rule", "events", "last event", "remembers", "at most from the last")
+    rows = [
+        (
+            rule["rule"],
+            "private" if rule["private"] else f"{rule['events']:,}",
+            str(rule["last"] if rule["last"] is not None else "-"),
+            f"{rule['remembered']:,} facts",
+            duration(rule["horizon"]),
+        )
+        for rule in report["rules"]
+    ]
+    table = aligned((head, *rows), show.width(sys.stdout))
+    return "".join(f"{line}\n" for line in (*lines, "")) + table
+
+
+def duration(micros: int) -> str:
+    """A duration as a human says it: `5 min`, `1.5 s`."""
+    if not micros:
+        return "0 s"
+    for length, name in (
+        (86_400_000_000, "d"),
+        (3_600_000_000, "h"),
+        (60_000_000, "min"),
+        (1_000_000, "s"),
+        (1000, "ms"),
+    ):
+        if micros >= length and micros % length == 0:
+            return f"{micros // length} {name}"
+    return f"{micros / 1_000_000:g} s" if micros >= 1_000_000 else f"{micros} us"

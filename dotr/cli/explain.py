@@ -1,43 +1,243 @@
 """`dotr explain RULES SOURCE…`: why an event happened, why a rule did not fire, why a triple holds.
 
-Place:   reads sources as `dotr run` does; dotr/explain does the rest.
+Also `dotr state RULES SOURCE… --at TIME`, K(t) as RDF with what is stated and what is derived apart, and the
+proofs of `dotr run --explain`.
+
+Place:   reads sources as `dotr run` does, or a deployment; dotr/explain does the rest.
+Method:  a deployment that keeps its messages is run again from a state before them; of one that does not, the
+         sources that its journal names are read again, as far as they were fed, and what became of those that
+         are not what they were is said. With `dotr run --explain` a record of the run goes along
+         (explain/record.py); an event is explained when it is written, while all that its horizon can reach
+         is kept.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import os
+import tempfile
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Protocol
 
 import click
+from msgspec import Struct
 from msgspec.structs import replace
 
+from dotr.cli import show
 from dotr.cli.dead_letters import DeadLetters
-from dotr.cli.explaining import Asked, DeploymentSubject, NamedSources, Replacing, Subject
 from dotr.cli.given import given_time
 from dotr.cli.options import lateness_options, rules_options, source_options, written_file
+from dotr.core.deployment import Deployment
+from dotr.core.parts import part_of
+from dotr.core.pipeline import Pipeline
 from dotr.errors import DataError, UsageError
-from dotr.events import Clock, Time
+from dotr.events import Clock, Composite, Time
+from dotr.explain.explanation import Explaining
 from dotr.explain.formats import PlainProofs, html, mermaid
 from dotr.explain.history import History
+from dotr.explain.instants import KeptInstants
 from dotr.explain.matches import Explainer
 from dotr.explain.proofs import Blocked, Missing, NoTrigger, TripleProof, Unopened, WhyNot
 from dotr.explain.provenance import provenance
-from dotr.explain.record import KeptEvent
+from dotr.explain.record import Graph, KeptEvent, Record, RecordedPipeline
 from dotr.explain.solutions import Text
 from dotr.explain.text import LEVELS, Places, Renderer
 from dotr.explain.tree import drawn, pruned
-from dotr.explain.verify import checker_of, refuse_wrong
+from dotr.explain.verify import EVERYTHING, checker_of, refuse_wrong
+from dotr.io.event_formats import format_jsonl
 from dotr.io.files.background_documents import read_background
+from dotr.io.files.file_positions import FilePosition, is_as_fed
+from dotr.io.files.file_source import FILES
 from dotr.io.files.outputs import open_output
 from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.files.sources import SourceOptions, Sources, resolve
 from dotr.io.places import places_of
+from dotr.io.term_formatting import TermFormatter
 from dotr.io.term_reading import read_term, read_triple
 from dotr.io.timestamps import TimeError, parse_text
 from dotr.ir import Program
 from dotr.lang import load_program
 from dotr.rdf.terms import Term, Triple
+from dotr.service.deployment_directory import deployed_background, deployed_program
+from dotr.service.journal import Journal
+from dotr.service.kept_tables import KeptRow
 from dotr.sparql.printing import Writer
+
+FOREVER = 2**62
+"""As long as no time is: nothing is late where a feed has said what was."""
+
+
+class Asked(Struct, frozen=True):
+    """How far a run goes, and what it looks for."""
+
+    wanted: Callable[[KeptEvent, Program], bool]
+    first: bool
+    until: Time | None
+    lateness: int
+    everything: bool
+    reads_on: bool
+    verify: bool = False
+
+
+class Subject(Protocol):
+    """What is explained. `files`: of the background, in which its triples are looked for."""
+
+    @property
+    def program(self) -> Program: ...
+    @property
+    def files(self) -> Sequence[str]: ...
+    @property
+    def programs(self) -> Sequence[Program]:
+        """All that hold at some time."""
+
+    def run(self, asked: Asked) -> History:
+        """Run as far as the question needs."""
+
+
+class Replacing(Struct, frozen=True):
+    """Rules that hold from a time on, with how that time is written."""
+
+    time: Time
+    clock: Clock
+    program: Program
+    background: Collection[Triple]
+    files: Sequence[str]
+
+
+def new_history(
+    program: Program, background: Collection[Triple], asked: Asked, until: Time | None, lateness: int
+) -> History:
+    """A run that looks for what is asked."""
+    history: History = History(
+        program,
+        background,
+        wanted=lambda event: (until is None or event.time <= until) and asked.wanted(event, history.program),
+        first=asked.first,
+        until=until,
+        lateness=lateness,
+        everything=asked.everything,
+        reads_on=asked.reads_on,
+    )
+    if asked.verify:
+        history.reach = EVERYTHING
+    return history
+
+
+class NamedSources(Struct):
+    """Rules and sources of the command line."""
+
+    program: Program
+    background: Collection[Triple]
+    files: Sequence[str]
+    sources: Sequence[str]
+    options: SourceOptions
+    on_error: str
+    then: Sequence[Replacing] = ()
+
+    @property
+    def programs(self) -> Sequence[Program]:
+        return [self.program, *(one.program for one in self.then)]
+
+    def run(self, asked: Asked) -> History:
+        with DeadLetters(self.on_error) as dead:
+            reader = Sources(self.sources, self.options, dead.refusals())
+            history = new_history(self.program, self.background, asked, asked.until, asked.lateness)
+            for one in self.then:
+                if reader.extractor.clock is not None and reader.extractor.clock != one.clock:
+                    hint = "write all of them as integers, or as dateTimes"
+                    raise DataError.of("D2102", "the times of --then are of two kinds", hint=hint)
+                reader.extractor.clock = one.clock
+                history.replace(one.time, one.clock, one.program, one.background)
+            history.run(reader, lambda: reader.clock)
+            return history
+
+
+class DeploymentSubject:
+    """Owns a look at a deployment, as of its last commit. Raises DataError D4189 where it was not fed."""
+
+    def __init__(self, folder: str, options: SourceOptions, on_error: str) -> None:
+        self.options, self._on_error = options, on_error
+        with Journal(folder, exclusive=False) as journal:
+            self.program = deployed_program(journal.deployed())
+            self._background = deployed_background(journal)
+            self._kept = journal.kept()
+            self._sources = {file: FilePosition.of(at) for file, at in journal.positions(FILES).items()}
+            self._given = journal.given()
+            status = journal.status()
+        if status.get("clock") is None:
+            hint = "dotr feed SOURCE"
+            raise DataError.of("D4189", f"the deployment in `{folder}` was not fed", place=folder, hint=hint)
+        with journal.reading():
+            self.clock = Clock(*status["clock"])
+        self._journal = journal
+        self._watermark: Time | None = status.get("watermark")
+        home = Path(folder).absolute().parent
+        paths = [path if path.startswith("dotr:") else str(home / path) for path in self.program.background]
+        self.files: Sequence[str] = [os.path.relpath(file) for file in _there(paths)]
+        self.programs: Sequence[Program] = [self.program]
+
+    def run(self, asked: Asked) -> History:
+        """Run what was fed, up to the watermark at most."""
+        limits = [time for time in (asked.until, self._watermark) if time is not None]
+        until = min(limits, default=None)
+        if self._kept:
+            history = new_history(self.program, self._background, asked, until, FOREVER)
+            history.reach = FOREVER
+            first, *rest = self._kept
+            assert first.state is not None, "what is kept begins with a state"
+            with self._journal.reading():  # which is closed, and knows its folder
+                history.go_on(first.state, self.clock)
+            history.run(_messages(rest, history), lambda: self.clock)
+            return history
+        return self._read_again(asked, until)
+
+    def _read_again(self, asked: Asked, until: Time | None) -> History:
+        history = new_history(self.program, self._background, asked, until, asked.lateness)
+        with ExitStack() as stack:
+            dead = stack.enter_context(DeadLetters(self._on_error))
+            files = [file for file, row in self._sources.items() if _is_as_fed(file, row)]
+            if self._given:
+                folder = stack.enter_context(tempfile.TemporaryDirectory())
+                given = os.path.join(folder, "given.jsonl")
+                Path(given).write_text("".join(f"{line}\n" for line in self._given), encoding="utf-8")
+                files.append(given)
+            if not files:
+                hint = "dotr deploy --keep 7d keeps what explanations need"
+                raise DataError.of("D4189", "none of the sources that were fed is there", hint=hint)
+            reader = Sources([os.path.relpath(file) for file in files], self.options, dead.refusals())
+            history.run(reader, lambda: reader.clock)
+        return history
+
+
+def _messages(rows: Sequence[KeptRow], history: History) -> Iterator[Graph]:
+    """The messages that a feed took, in its order; those it did not take stand apart."""
+    for row in rows:
+        for message in row.messages:
+            graph = Graph(message.time, part_of(message.part), message.place)
+            if message.left_out:
+                history.come_too_late(graph)
+            else:
+                yield graph
+
+
+def _there(paths: Sequence[str]) -> list[str]:
+    """The files that are still there: only places are looked for in them."""
+    return [
+        file for path in paths if path.startswith("dotr:") or os.path.exists(path) for file in resolve([path])
+    ]
+
+
+def _is_as_fed(file: str, row: FilePosition) -> bool:
+    """Whether a file can be read again; says so where it is gone, or is not what was fed."""
+    if not os.path.isfile(file):
+        show.note(f"`{os.path.relpath(file)}`, which was fed, is gone")
+        return False
+    if not is_as_fed(file, row):
+        show.note(f"`{os.path.relpath(file)}` changed since it was fed; what it says now is explained")
+    return True
+
 
 FORMATS = ("text", "json", "ttl", "mermaid", "html")
 
@@ -281,3 +481,128 @@ def _triple_proofs(
         if not derivations.holds(triple):
             return [derivations.why_absent(triple)]
         return derivations.proofs(triple) if every else [derivations.proof(triple)]
+
+
+def refuse_format(format_: str) -> None:
+    """Raise UsageError D4177 for a format of events without a place for a proof."""
+    if format_ != "jsonl":
+        raise UsageError.of(
+            "D4177",
+            f"--explain writes JSON lines, not {format_}",
+            hint="add --format jsonl, or explain one event: dotr explain",
+        )
+
+
+class Recording:
+    """Owns the record of a run. `documents`: of the background. `verify`: every proof is checked, which needs
+    all that came.
+    """
+
+    def __init__(self, documents: Sequence[str], verify: bool = False) -> None:
+        self._files = resolve(documents)
+        self._verify = verify
+        self._explaining: Explaining | None = None
+
+    def pipeline(self, deployment: Deployment, **options: Any) -> Pipeline:
+        """A pipeline that keeps the record."""
+        record = Record(deployment.program, deployment.background)
+        if self._verify:
+            record.reach = EVERYTHING
+        self._explaining = Explaining(record, places_of(record, self._files), verify=self._verify)
+        return RecordedPipeline(deployment, record, **options)
+
+    def write(self, events: Sequence[Composite], clock: Clock) -> str:
+        """Events as JSON lines, each with its proof."""
+        return "".join(f"{self._line(event, clock)}\n" for event in events)
+
+    def _line(self, event: Composite, clock: Clock) -> str:
+        assert self._explaining is not None, "events come from the pipeline"
+        proof = self._explaining.because(event.id)
+        because = json.dumps(proof, ensure_ascii=False, separators=(",", ":"))
+        return f'{format_jsonl(event, clock)[:-1]},"because":{because}}}'
+
+
+_STATE_FORMATS = ("trig", "turtle", "nquads")
+STATED, DERIVED = "<urn:dotr:stated>", "<urn:dotr:derived>"
+ENDED, BEGUN = "<urn:dotr:ended>", "<urn:dotr:begun>"
+
+
+@click.command(short_help="What holds at one time, as RDF.")
+@click.argument("rules", metavar="RULES")
+@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
+@click.option("--at", metavar="TIME", required=True, help="Which instant of the SOURCEs.")
+@click.option("--derived", is_flag=True, help="Only what the rules derive.")
+@click.option("--changes-since", "since", metavar="TIME", help="What began and ended since that instant.")
+@click.option("--format", "format_", type=click.Choice(_STATE_FORMATS), default="trig", help="Default: trig.")
+@click.option(
+    "-o", "--output", type=written_file, metavar="FILE", help="Write here instead of standard output (`-`)."
+)
+@click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
+@rules_options
+@source_options
+def state(
+    rules: str,
+    sources: tuple[str, ...],
+    at: str,
+    derived: bool,
+    since: str | None,
+    format_: str,
+    output: str | None,
+    overwrite: bool,
+    background: tuple[str, ...],
+    more_rules: tuple[str, ...],
+    verify: bool,
+    options: SourceOptions,
+    on_error: str,
+) -> None:
+    """Print K(t): the background, the graphs of that instant, and what the rules derive from them.
+
+    TriG and N-Quads have what is stated in the graph urn:dotr:stated and what is derived in urn:dotr:derived;
+    Turtle has both as one graph. With --changes-since the graphs are urn:dotr:ended and urn:dotr:begun: what
+    held then and holds no more, and the other way round.
+    """
+    if verify:
+        raise UsageError.of("D4171", "--verify has nothing to compare here", hint="dotr query --verify")
+    program = load_program([rules, *more_rules], RuleTexts())
+    documents = [*program.background, *background]
+    triples = read_background(
+        documents, options.base, options.max_document, named=program.named, choices=options.choices
+    )
+    time = instant_of(at, options.unit)
+    then = None if since is None else _earlier(instant_of(since, options.unit), time, format_)
+    history = History(program, triples, until=time, also=then, everything=True)
+    run_up_to(history, sources, options, on_error)
+    instants = KeptInstants(history)
+    stated, follows = instants.state(time)
+    out = open_output(output, overwrite)
+    graphs = [(DERIVED, follows)] if derived else [(STATED, stated), (DERIVED, follows)]
+    if then is not None:
+        before = instants.state(then)
+        was, now = (
+            set(parts[1] if derived else [*parts[0], *parts[1]]) for parts in (before, (stated, follows))
+        )
+        graphs = [(ENDED, sorted(was - now)), (BEGUN, sorted(now - was))]
+    terms = TermFormatter(program.prefixes)
+    if format_ != "nquads":
+        out.write(terms.header())
+    for name, found in graphs:
+        if format_ == "nquads":
+            out.write("".join(f"{s} {p} {o} {name} .\n" for s, p, o in found))
+        elif format_ == "turtle":
+            out.write(_lines(found, terms, ""))
+        else:
+            out.write(f"{name} {{\n{_lines(found, terms, '    ')}}}\n")
+    out.finish()
+
+
+def _earlier(since: Time, at: Time, format_: str) -> Time:
+    """The time of --changes-since. Raises UsageError D4171 where it asks for nothing."""
+    if since > at:
+        raise UsageError.of("D4171", "--changes-since is later than --at", hint="give the earlier time to it")
+    if format_ == "turtle":
+        raise UsageError.of("D4171", "Turtle cannot say what ended", hint="add --format trig, or nquads")
+    return since
+
+
+def _lines(triples: Iterable[Triple], terms: TermFormatter, indent: str) -> str:
+    return "".join(f"{indent}{terms.term(s)} {terms.predicate(p)} {terms.term(o)} .\n" for s, p, o in triples)

@@ -1,10 +1,12 @@
 """`dotr lsp`: a language server over standard input and output.
 
-Place:   speaks the protocol through pygls; editing.py knows the answers.
-Method:  a text is looked at when no newer one has come for a moment, so that edits of a large file do not
-         queue; questions are asked of the text as it is. What cannot be read has no answer, and ends nothing.
-         A signal ends the process there and then: a thread waits for what the editor says next, and nothing
-         has to be saved.
+Place:   speaks the protocol through pygls; what a name is, where it is defined and what may stand at a place
+         is answered first, by functions that do not know the protocol.
+Method:  an answer comes from the checked program where there is one, else from the last one that was right;
+         where names stand is read off the tokens, so that it works in the middle of an edit. A text is looked
+         at when no newer one has come for a moment, so that edits of a large file do not queue; questions are
+         asked of the text as it is. What cannot be read has no answer, and ends nothing. A signal ends the
+         process there and then: a thread waits for what the editor says next, and nothing has to be saved.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
@@ -20,18 +23,324 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from urllib.parse import unquote
 
 import click
+from msgspec import Struct, field
 
 from dotr import __version__
-from dotr.cli.editing import Analysis, analyse, completions, definition, hover
+from dotr.cli.plan import overview, rule_lines
 from dotr.cli.process import POLITE, STOPPED
 from dotr.cli.show import note
-from dotr.errors import DataError, Diagnostic, DotrError, EngineError, Severity
+from dotr.core.deployment import Deployment
+from dotr.errors import DataError, Diagnostic, Diagnostics, DotrError, EngineError, Severity
 from dotr.io.files.rule_texts import SCHEME, read_rules_text, shipped
+from dotr.ir import Program
+from dotr.lang import check_program
+from dotr.lang.editor.textmate import VOCABULARY
+from dotr.lang.grammar.tokens import Token, tokenize
+from dotr.lang.loading import Reader
 from dotr.lang.printer import format_text
 from dotr.source import Source, Span
 
 if TYPE_CHECKING:
     from pygls.lsp.server import LanguageServer
+
+
+_BEFORE_A_POSITION = frozenset(("FROM", "EACH", "LAST", "FIRST", "NOT", "OVER", "AS"))
+_AFTER_ALIAS = ":="
+
+
+class Completion(Struct, frozen=True):
+    """Something that may stand at a place. `kind`: keyword, function, query, rule, attribute, variable,
+    prefix, term.
+    """
+
+    label: str
+    kind: str
+    detail: str = ""
+
+
+class Analysis(Struct):
+    """A text that was looked at. `program` is the last one that was right."""
+
+    source: Source
+    program: Program | None
+    found: list[Diagnostic]
+    tokens: list[Token]
+    _plans: dict[str, str] = field(default_factory=dict)
+
+    def at(self, offset: int) -> int | None:
+        """The number of the token that an offset is in, or just behind."""
+        for number, token in enumerate(self.tokens):
+            if token.start <= offset <= token.end and token.kind != "end":
+                following = self.tokens[number + 1]
+                return number + 1 if offset == following.start and following.kind in _NAMES else number
+        return None
+
+    def span(self, token: Token) -> Span:
+        return Span(self.source, token.start, token.end)
+
+    def rule_around(self, number: int) -> tuple[int, int] | None:
+        """The tokens `[first, last)` of the rule that a token stands in."""
+        starts = [n for n, token in enumerate(self.tokens) if token.key in ("RULE", "QUERY", "IMPORT")]
+        before = [n for n in starts if n <= number]
+        if not before or self.tokens[before[-1]].key != "RULE":
+            return None
+        after = [n for n in starts if n > number]
+        return before[-1], after[0] if after else len(self.tokens)
+
+    def plan_of(self, rule: str) -> str:
+        """How a rule runs, as `dotr plan` shows it; the background is not read for it."""
+        if not self._plans and self.program is not None:
+            try:
+                shown = overview(Deployment(self.program))
+            except DotrError:
+                return ""
+            self._plans.update({one["name"]: "\n".join(rule_lines(one)) for one in shown["rules"]})
+        return self._plans.get(rule, "")
+
+
+_NAMES = frozenset(("name", "attribute", "timeof", "var", "pname"))
+
+
+def analyse(path: str, text: str, read: Reader, before: Analysis | None = None) -> Analysis:
+    """Look at a text, which `read` gives for `path`."""
+    source = Source(path, text)
+    try:
+        program, found = check_program([path], read)
+    except DotrError as error:
+        program, found = None, list(error.diagnostics)
+    if program is None and before is not None:
+        program = before.program
+    return Analysis(source, program, found, tokenize(source, Diagnostics()))
+
+
+# -- definitions
+
+
+def definition(analysis: Analysis, offset: int) -> Span | None:
+    """Where what stands at an offset is defined."""
+    number = analysis.at(offset)
+    if number is None:
+        return None
+    token = analysis.tokens[number]
+    match token.kind:
+        case "attribute" | "timeof":
+            name, _, rest = token.text.partition(".")
+            if offset > token.start + len(name) and token.kind == "attribute":
+                return _variable(analysis, number, name, rest)
+            return _position(analysis, number, name) or _named(analysis, name)
+        case "var":
+            return _parameter(analysis, token.text)
+        case "pname":
+            return _prefix(analysis, token.text.partition(":")[0])
+        case "name":
+            own = _position(analysis, number, token.text)
+            if own is not None and own.start != token.start:
+                return own
+            return _named(analysis, token.text)
+        case _:
+            return None
+
+
+def _named(analysis: Analysis, name: str) -> Span | None:
+    """A QUERY or RULE of this file, else one that the program has from another."""
+    for before, token in zip(analysis.tokens, analysis.tokens[1:], strict=False):
+        if before.key in ("QUERY", "RULE") and token.text == name:
+            return analysis.span(token)
+    program = analysis.program
+    if program is None:
+        return None
+    rule = next((rule for rule in program.rules if rule.name == name), None)
+    if rule is not None:
+        return rule.span
+    return program.selects[name].span if name in program.selects else None
+
+
+def _position(analysis: Analysis, number: int, name: str) -> Span | None:
+    """Where a position of the rule around a token is named."""
+    around = analysis.rule_around(number)
+    if around is None:
+        return None
+    for at in range(around[0] + 2, around[1]):
+        token = analysis.tokens[at]
+        if token.kind == "name" and token.text == name:
+            before, after = analysis.tokens[at - 1], analysis.tokens[at + 1]
+            if after.key == _AFTER_ALIAS or before.key in _BEFORE_A_POSITION or before.kind == "integer":
+                return analysis.span(token)
+    return None
+
+
+def _variable(analysis: Analysis, number: int, name: str, variable: str) -> Span | None:
+    """Where the query, or the WITH, of a position gives a variable its value."""
+    stream = _stream(analysis, number, name)
+    if stream is None or analysis.program is None:
+        return None
+    if stream in analysis.program.selects:
+        span = analysis.program.selects[stream].span
+    else:
+        rule = next((rule for rule in analysis.program.rules if rule.name == stream), None)
+        bound = [] if rule is None else [b for b in rule.bindings if f"?{b.variable}" == variable]
+        return bound[0].span if bound else None
+    if span is None:
+        return None
+    at = span.source.text.find(variable, span.start)
+    return Span(span.source, at, at + len(variable)) if 0 <= at < span.end else span
+
+
+def _stream(analysis: Analysis, number: int, name: str) -> str | None:
+    """The stream of a position of the rule around a token."""
+    around = analysis.rule_around(number)
+    if around is None or analysis.program is None:
+        return None
+    rule_name = analysis.tokens[around[0] + 1].text
+    for rule in analysis.program.rules:
+        if rule.name == rule_name:
+            return next((position.stream for position in rule.positions if position.name == name), None)
+    return None
+
+
+def _parameter(analysis: Analysis, variable: str) -> Span | None:
+    for before, token in zip(analysis.tokens, analysis.tokens[1:], strict=False):
+        if before.key == "PARAMETER" and token.text == variable:
+            return analysis.span(token)
+    return None
+
+
+def _prefix(analysis: Analysis, prefix: str) -> Span | None:
+    for before, token in zip(analysis.tokens, analysis.tokens[1:], strict=False):
+        if before.key == "PREFIX" and token.text == f"{prefix}:":
+            return analysis.span(token)
+    return None
+
+
+# -- hover
+
+
+def hover(analysis: Analysis, offset: int) -> str | None:
+    """What stands at an offset, as Markdown: of a name what it is, of a rule or position how it runs."""
+    number = analysis.at(offset)
+    program = analysis.program
+    if number is None or program is None:
+        return None
+    token = analysis.tokens[number]
+    if token.kind == "pname":
+        prefix, _, local = token.text.partition(":")
+        return f"`<{program.prefixes[prefix]}{local}>`" if prefix in program.prefixes else None
+    if token.kind not in ("name", "attribute", "timeof"):
+        return None
+    name, _, rest = token.text.partition(".")
+    stream = _stream(analysis, number, name)
+    around = analysis.rule_around(number)
+    if stream is not None and around is not None:
+        own = analysis.tokens[around[0] + 1].text
+        variables = _variables(program, stream)
+        kind = "rule" if any(rule.name == stream for rule in program.rules) else "query"
+        said = f"**{name}**: facts of {kind} `{stream}` ({_listed(variables)})"
+        what = "the time of" if token.kind == "timeof" else "an attribute of"
+        lines = [f"**{token.text}**: {what} {said}" if rest else said]
+        plan = _of_position(analysis.plan_of(own), name)
+        return "\n\n".join([*lines, *([f"```\n{plan}\n```"] if plan else [])])
+    if any(rule.name == name for rule in program.rules):
+        plan = analysis.plan_of(name)
+        return f"**{name}**: a rule ({_listed(_variables(program, name))})\n\n```\n{plan}\n```"
+    if name in program.selects:
+        users = [rule.name for rule in program.rules if name in {p.stream for p in rule.positions}]
+        used = f"used by {', '.join(users)}" if users else "used by no rule"
+        return f"**{name}**: a query ({_listed(_variables(program, name))}), {used}"
+    return None
+
+
+def _variables(program: Program, stream: str) -> Sequence[str]:
+    if stream in program.selects:
+        return program.selects[stream].variables
+    return next((rule.variables for rule in program.rules if rule.name == stream), ())
+
+
+def _listed(variables: Sequence[str]) -> str:
+    return ", ".join(f"?{name}" for name in variables) or "no attributes"
+
+
+def _of_position(plan: str, name: str) -> str:
+    """The lines of a rule's plan that are about a position."""
+    lines = plan.splitlines()
+    for number, line in enumerate(lines):
+        words = line.replace("├─", " ").replace("└─", " ").split()
+        if name in words[:6] and ("[" in line or "(" in line or "every" in words or "each" in words):
+            depth = len(line) - len(line.lstrip(" │├└─"))
+            shown = [line.strip(" │├└─")]
+            for following in lines[number + 1 :]:
+                bare = following.lstrip(" │├└─")
+                if len(following) - len(bare) <= depth or "├─" in following or "└─" in following:
+                    break
+                shown.append(f"  {bare}")
+            return "\n".join(shown)
+    return ""
+
+
+# -- completion
+
+
+def completions(analysis: Analysis, offset: int) -> list[Completion]:
+    """What may stand at an offset, in order of their labels."""
+    text = analysis.source.text
+    start = offset
+    while start and (text[start - 1].isalnum() or text[start - 1] in "_?:-"):
+        start -= 1
+    if start and text[start - 1] == "." and (name := _word_before(text, start - 1)):
+        return sorted(_attributes(analysis, offset, name), key=_label)
+    typed = text[start:offset]
+    if ":" in typed:
+        return sorted(_terms(analysis, typed.partition(":")[0]), key=_label)
+    if typed.startswith("?"):
+        variables = {token.text for token in analysis.tokens if token.kind == "var" and token.end != offset}
+        return [Completion(one, "variable") for one in sorted(variables)]
+    return sorted({*_names(analysis), *_words(analysis.source.name)}, key=_label)
+
+
+def _label(one: Completion) -> tuple[str, str]:
+    return one.label, one.kind
+
+
+def _word_before(text: str, at: int) -> str:
+    start = at
+    while start and (text[start - 1].isalnum() or text[start - 1] == "_"):
+        start -= 1
+    return text[start:at]
+
+
+def _attributes(analysis: Analysis, offset: int, name: str) -> Iterator[Completion]:
+    number = max((n for n, token in enumerate(analysis.tokens) if token.start < offset), default=0)
+    stream = _stream(analysis, number, name) or name
+    if analysis.program is not None:
+        for variable in _variables(analysis.program, stream):
+            yield Completion(f"?{variable}", "attribute", stream)
+    yield Completion("time", "attribute", "when it happened")
+
+
+def _terms(analysis: Analysis, prefix: str) -> Iterator[Completion]:
+    """Names with a prefix that the file has already."""
+    begin = f"{prefix}:"
+    seen = {token.text for token in analysis.tokens if token.kind == "pname" and token.text.startswith(begin)}
+    yield from (Completion(one, "term") for one in seen if one != begin)
+
+
+def _names(analysis: Analysis) -> Iterator[Completion]:
+    for before, token in zip(analysis.tokens, analysis.tokens[1:], strict=False):
+        if before.key in ("QUERY", "RULE") and token.kind == "name":
+            yield Completion(token.text, before.key.lower())
+        elif before.key == "PREFIX" and token.kind == "pname":
+            yield Completion(token.text, "prefix")
+        elif token.key == _AFTER_ALIAS and before.kind == "name":
+            yield Completion(before.text, "query")
+    if analysis.program is not None:
+        yield from (Completion(rule.name, "rule") for rule in analysis.program.rules)
+        yield from (Completion(name, "query") for name in analysis.program.selects if name.isidentifier())
+
+
+def _words(path: str) -> Iterator[Completion]:
+    keywords, functions = VOCABULARY.get(path.rpartition(".")[2], VOCABULARY["dotr"])
+    yield from (Completion(word, "keyword") for word in keywords)
+    yield from (Completion(word, "function") for word in functions if word not in keywords)
+
 
 _PAUSE = 0.05
 """Seconds without a newer text after which one is looked at."""

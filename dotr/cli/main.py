@@ -1,6 +1,6 @@
 """The command `dotr`: verbs, exit codes, and how errors reach a human.
 
-Place:   the outermost layer; one module a verb, loaded when it is called for.
+Place:   the outermost layer; a verb's module is loaded when it is called for.
 Method:  `main` runs a verb and turns what ends it into an exit code: 0 done · 1 the answer is no · 2 usage ·
          3 bad input · 4 environment or engine · 5 refused for safety · 130 stopped by Ctrl-C,
          SIGTERM or SIGHUP (process.py).
@@ -15,7 +15,6 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
-from importlib.util import find_spec
 
 import click
 
@@ -64,6 +63,14 @@ VERBS = {
     "doctor": "What works on this machine, and how to fix the rest.",
 }
 
+_HOMES = {
+    "close": "kb",
+    **dict.fromkeys(("undeploy", "status"), "deploy"),
+    **dict.fromkeys(("demo", "init", "patterns", "docs", "doctor"), "help"),
+    "state": "explain",
+}
+"""Verbs that stand in the module of another one, by their own name; the others are `command` of theirs."""
+
 EXIT_CODES: tuple[tuple[type[DotrError], int], ...] = (
     (ProgramError, 3),
     (DataError, 3),
@@ -84,22 +91,23 @@ class Verbs(click.Group):
     """A group whose verbs are imported when they are run, so that `dotr --help` is quick."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [verb for verb in VERBS if find_spec(f"dotr.cli.{verb}") is not None]
+        return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.list_commands(ctx):
+        if cmd_name not in VERBS:
             return None
         gc.disable()  # nothing that a module makes while it loads goes away again
         try:
-            command = getattr(import_module(f"dotr.cli.{cmd_name}"), "command", None)
+            module = import_module(f"dotr.cli.{_HOMES.get(cmd_name, cmd_name)}")
+            command: click.Command = getattr(module, cmd_name if cmd_name in _HOMES else "command")
         finally:
             gc.freeze()  # nor later: no collection need look at it
             gc.enable()
-        return command if isinstance(command, click.Command) else None
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(verb, VERBS[verb]) for verb in self.list_commands(ctx)])
+            formatter.write_dl(list(VERBS.items()))
 
     def invoke(self, ctx: click.Context) -> object:
         try:
@@ -110,10 +118,10 @@ class Verbs(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and not args[0].startswith("-") and args[0] not in self.list_commands(ctx):
+        if args and not args[0].startswith("-") and args[0] not in VERBS:
             from difflib import get_close_matches  # noqa: PLC0415  # start-up: most commands are there
 
-            near = get_close_matches(args[0], self.list_commands(ctx), 1)
+            near = get_close_matches(args[0], VERBS, 1)
             hint = f" Did you mean `{near[0]}`?" if near else ""
             raise click.UsageError(f"there is no command `{args[0]}`.{hint}", ctx)
         return super().resolve_command(ctx, args)

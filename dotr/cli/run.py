@@ -128,10 +128,10 @@ def command(
     make: Callable[..., Pipeline] = Pipeline
     write: Formatter | None = None
     if explain:
-        from dotr.cli import because  # noqa: PLC0415  # start-up: most runs explain nothing
+        from dotr.cli.explain import Recording, refuse_format  # noqa: PLC0415  # start-up: most runs explain nothing
 
-        because.refuse_format(format_)
-        record = because.Recording(documents, verify)
+        refuse_format(format_)
+        record = Recording(documents, verify)
         make, write = record.pipeline, record.write
     with (
         DeadLetters(on_error, overwrite) as dead,

@@ -104,7 +104,7 @@ def test_doctor_finds_what_is_needed(dotr: Dotr) -> None:
 
 
 def test_doctor_says_how_to_mend(dotr: Dotr, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dotr.cli.doctor.version", _missing)
+    monkeypatch.setattr("dotr.cli.help.version", _missing)
     ran = dotr("doctor")
     assert ran.code == 4
     assert "pip install pyoxigraph" in ran.out

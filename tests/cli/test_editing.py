@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dotr.cli.editing import Analysis, analyse, completions, definition, hover
+from dotr.cli.lsp import Analysis, analyse, completions, definition, hover
 
 TEXT = """PREFIX ex: <urn:>
 PARAMETER ?limit := 5

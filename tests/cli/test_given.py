@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dotr.cli.because import refuse_format
+from dotr.cli.explain import refuse_format
 from dotr.cli.given import given_message, given_time
-from dotr.cli.knowledge_files import is_rules, made_of, prefixes_of
+from dotr.cli.kb import is_rules, made_of, prefixes_of
 from dotr.cli.process import cannot_be_written
 from dotr.errors import DataError, UsageError
 from dotr.events import Clock, Message

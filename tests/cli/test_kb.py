@@ -9,8 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from dotr.cli import main
-from dotr.cli.kb import command
-from dotr.cli.kb_shell import Shell
+from dotr.cli.kb import Shell, command
 from dotr.knowledge_base import KnowledgeBase
 
 BUILDING = """PREFIX : <http://e/>

@@ -15,8 +15,7 @@ import dotr
 import dotr.rdflib
 import dotr.spark
 from dotr.cli.check import command as check
-from dotr.cli.docs import write_pages
-from dotr.cli.help import pages
+from dotr.cli.help import pages, write_pages
 from dotr.cli.main import VERBS
 from dotr.lang.explain import PAGES
 

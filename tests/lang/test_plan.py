@@ -9,8 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from dotr.cli.main import run
-from dotr.cli.plan import as_text, dot, mermaid
-from dotr.cli.planning import interval, overview
+from dotr.cli.plan import as_text, dot, interval, mermaid, overview
 from dotr.core.deployment import Deployment
 from dotr.core.pipeline import Pipeline
 from dotr.events import Clock

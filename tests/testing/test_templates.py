@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dotr.cli.init import templates
+from dotr.cli.help import templates
 from tests.cli.conftest import Dotr
 from tests.docs.pages import run
 
