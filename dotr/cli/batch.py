@@ -25,37 +25,39 @@ from dotr.batch.locations import is_remote, plain_path
 from dotr.batch.log_splits import LogListing, open_log
 from dotr.batch.output_parts import FORMATS, Folder, OutputFolder
 from dotr.batch.runs import Report, Request, Runner, run_file, warnings
-from dotr.batch.spark.sessions import SparkOptions
+from dotr.batch.spark.sessions import SparkOptions as Session
 from dotr.cli import show
-from dotr.cli.dead_letters import DeadLetters
 from dotr.cli.options import (
+    OutputOptions,
+    RuleOptions,
+    SourceOptions,
+    SparkOptions,
     budget_option,
+    chosen_engine,
     event_options,
-    events_wanted,
-    jump_option,
+    materialize_option,
     micros,
-    program_options,
+    output_value,
+    outputs_apart,
+    quiet_option,
+    refuse_without_spark,
+    rules_options,
     source_options,
+    spark_options,
     state_option,
     summary_options,
     written_folder,
 )
-from dotr.cli.run import SummaryStyle, outputs_apart, refuse_without_jelly
-from dotr.cli.show import Progress, funnel_lines, heading, summary_line, time_as_json
-from dotr.cli.spark_options import asked_of_spark, chosen_engine, refuse_without_spark, spark_options
-from dotr.core.deployment import Deployment, Settings
+from dotr.cli.run import refuse_without_jelly
+from dotr.cli.show import Progress, funnel_lines, print_funnels, summary_line, time_as_json
 from dotr.errors import DataError, Diagnostic, UsageError
 from dotr.events import Clock
 from dotr.io.error_policy import ErrorPolicy
-from dotr.io.files.background_documents import read_background
 from dotr.io.files.first_rows import columns_missing
 from dotr.io.files.reader import FileReader
 from dotr.io.files.rule_texts import RuleTexts
-from dotr.io.files.sources import SourceOptions
 from dotr.io.output_formats import format_of_name, refused
 from dotr.io.time_reading import changes, unchanged
-from dotr.ir.private_rules import needed
-from dotr.lang import load_program
 from dotr.survey.sample import FIRST_GRAPHS, Sample
 from dotr.survey.silent_rules import why_silent
 from dotr.temporal.partitions import By, describe
@@ -63,7 +65,7 @@ from dotr.tesla.digest import rule_digests
 
 
 @click.command(short_help="Run rules over a historical log, in parallel.")
-@click.argument("rules", metavar="RULES")
+@click.argument("path", metavar="RULES")
 @click.option(
     "--log",
     "logs",
@@ -85,6 +87,7 @@ from dotr.tesla.digest import rule_digests
     default="auto",
     help="Spark, or local processes (default: auto, which gives the reason).",
 )
+@output_value
 @spark_options
 @click.option(
     "--by",
@@ -106,44 +109,26 @@ from dotr.tesla.digest import rule_digests
     help="How to write (default: by the name of DIR, else jsonl).",
 )
 @click.option("--overwrite", is_flag=True, help="Replace an earlier output.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress line, no summary.")
-@program_options
-@source_options
-@jump_option
+@quiet_option
+@rules_options
+@materialize_option
+@source_options(jump=True)
 @budget_option
 @event_options
 @summary_options
 @state_option
 def command(
-    rules: str,
+    path: str,
     logs: tuple[str, ...],
     more_logs: tuple[str, ...],
     out: str,
     engine: str,
-    master: str | None,
-    conf: tuple[str, ...],
-    packages: tuple[str, ...],
-    py_files: tuple[str, ...],
-    archives: tuple[str, ...],
-    parallelism: int | None,
+    spark: SparkOptions,
     by: str,
     slice_: int | None,
-    format_: str | None,
-    overwrite: bool,
-    quiet: bool,
-    background: tuple[str, ...],
-    more_rules: tuple[str, ...],
-    materialize: str,
-    verify: bool,
-    options: SourceOptions,
-    on_error: str,
-    max_jump: int | None,
-    budget: int,
-    only_: tuple[str, ...],
-    except_: tuple[str, ...],
-    summary_: str,
-    verbose: bool,
-    states: str | None,
+    rules: RuleOptions,
+    source: SourceOptions,
+    output: OutputOptions,
 ) -> None:
     """Detect composite events in an existing log; the events are those of `dotr run`.
 
@@ -155,46 +140,41 @@ def command(
     places = [plain_path(place) for place in (*logs, *more_logs)]
     if not places:
         raise click.UsageError("name one or more logs: dotr batch RULES LOG… --out DIR")
-    format_ = format_ or format_of_name(out.rstrip("/"), FORMATS, "dotr batch") or "jsonl"
+    format_ = output.format_ or format_of_name(out.rstrip("/"), FORMATS, "dotr batch") or "jsonl"
     if format_ == "jelly":
         _refuse_jelly_at(plain_path(out))
     texts = RuleTexts()
-    program = load_program([rules, *more_rules], texts)
-    documents = [*program.background, *background]
-    if only_ or except_:
-        program = needed(events_wanted(program, only_, except_))
-    if states == "-":
+    program = rules.load(path, texts)
+    documents = rules.documents(program)
+    program = rules.wanted(program)
+    if output.states == "-":
         raise click.BadParameter("a folder is written there, and `-`, standard output, is none")
-    given_states = None if states is None else plain_path(states.rstrip("/"))
+    given_states = None if output.states is None else plain_path(output.states.rstrip("/"))
     outputs = [plain_path(out), *([given_states] if given_states is not None else [])]
-    outputs_apart(_here(outputs), [on_error], _here([*texts.read_files, *documents, *places]))
+    outputs_apart(_here(outputs), [source.on_error], _here([*texts.read_files, *documents, *places]))
     show.say_all(program.warnings)
-    triples = read_background(
-        documents, options.base, options.max_document, named=program.named, choices=options.choices
-    )
-    everything = materialize == "all" or states is not None
-    deployment = Deployment(program, triples, Settings(materialize_all=everything, budget=budget))
+    triples = source.background(program, documents)
+    deployment = rules.deployment(program, triples, everything=output.states is not None)
     plan = deployment.partitioning(By(by))
-    spark = asked_of_spark(master, conf, packages, py_files, archives, parallelism)
+    session = spark.session()
     if engine == "auto":
-        engine, why = chosen_engine(spark, [*places, plain_path(out)])
-        if not quiet:
+        engine, why = chosen_engine(session, [*places, plain_path(out)])
+        if not output.quiet:
             show.note(f"engine {engine}: {why}")
-    with closing(_runner(engine, spark, [*places, plain_path(out)])) as runner:
-        folder = _folder(runner, plain_path(out), format_, overwrite)
-        enriched = None if given_states is None else _states_folder(given_states, overwrite)
-        with DeadLetters(on_error, overwrite) as dead:
-            log = listed_log(runner, places, options, dead.fails)
-            if not quiet:
+    with closing(_runner(engine, session, [*places, plain_path(out)])) as runner:
+        folder = _folder(runner, plain_path(out), format_, output.overwrite)
+        enriched = None if given_states is None else _states_folder(given_states, output.overwrite)
+        with source.letters(output.overwrite) as dead:
+            log = listed_log(runner, places, source)
+            if not output.quiet:
                 for line in (*describe(program, plan), *_read_whole(log)):
                     show.note(line)
             show.say_all(warnings(program, plan))
-            if options.mappings:
-                show.say_all(columns_missing(_here(places), options))
-            treatment = Treatment(verify, not dead.fails)
-            request = Request(deployment, log, By(by), slice_, format_, treatment, max_jump)
-            style = SummaryStyle(os.path.basename(rules), quiet, verbose, summary_ == "json")
-            report = _run(request, runner, folder, style, enriched)
+            if source.options.mappings:
+                show.say_all(columns_missing(_here(places), source.options))
+            treatment = Treatment(rules.verify, not source.fails)
+            request = Request(deployment, log, By(by), slice_, format_, treatment, source.max_jump)
+            report = _run(request, runner, folder, enriched, output, os.path.basename(path))
             show.say_all(report.findings)
             for letter in report.letters:
                 dead.keep(lambda letter=letter: letter)  # type: ignore[misc]  # mypy does not infer defaults
@@ -214,7 +194,7 @@ def _here(places: Sequence[str]) -> list[str]:
     return [place for place in places if not is_remote(place)]
 
 
-def _runner(engine: str, spark: SparkOptions, places: Sequence[str]) -> Runner:
+def _runner(engine: str, spark: Session, places: Sequence[str]) -> Runner:
     if engine == "local":
         refuse_without_spark(spark)
         for place in filter(is_remote, places):
@@ -250,9 +230,9 @@ def _states_folder(path: str, overwrite: bool) -> OutputFolder:
     return OutputFolder(path, overwrite)
 
 
-def listed_log(runner: Runner, places: Sequence[str], options: SourceOptions, fail: bool) -> LogListing:
+def listed_log(runner: Runner, places: Sequence[str], source: SourceOptions) -> LogListing:
     """The log, of which some may be here and some where only Spark can reach it."""
-    log = open_log([place for place in places if not is_remote(place)], options, fail)
+    log = open_log([place for place in places if not is_remote(place)], source.options, source.fails)
     remote = [place for place in places if is_remote(place)]
     if not remote:
         return log
@@ -274,11 +254,18 @@ def _read_whole(log: LogListing) -> Iterator[str]:
 
 
 def _run(
-    request: Request, runner: Runner, folder: Folder, style: SummaryStyle, states: OutputFolder | None = None
+    request: Request,
+    runner: Runner,
+    folder: Folder,
+    states: OutputFolder | None,
+    output: OutputOptions,
+    title: str,
 ) -> Report:
-    """Run, then give the outputs their names; a run that fails or is stopped leaves nothing."""
+    """Run, then give the outputs their names; a run that fails or is stopped leaves nothing. `title`: of the
+    table of rules.
+    """
     begun, start = datetime.now(UTC), monotonic()
-    progress = Progress(not style.quiet and sys.stderr.isatty())
+    progress = Progress(not output.quiet and sys.stderr.isatty())
     part = folder.open()
     if states is not None:
         request = replace(request, states=states.open())
@@ -300,34 +287,25 @@ def _run(
     finally:
         logging.disable(logged)
     progress.clear()
-    if style.json:
+    if output.summary_ == "json":
         show.json_line(_summary_as_json(request, report, monotonic() - start))
-    elif not style.quiet:
-        _report_funnels(request, report, style)
+    elif not output.quiet:
+        _report_funnels(request, report, title, output.verbose)
         show.note(_summary(report, monotonic() - start))
     return report
 
 
-def _report_funnels(request: Request, report: Report, style: SummaryStyle) -> None:
-    """How far rules without an event came; `style.every`: all rules."""
+def _report_funnels(request: Request, report: Report, title: str, every: bool) -> None:
+    """How far rules without an event came; `every`: all rules."""
     program = request.program
     why: list[Diagnostic] = []
     if not all(report.events.get(rule.name) for rule in program.rules if not rule.private):
         why = why_silent(request.deployment, report.events, _first_graphs(request.log))
         show.say_all(why)
-    lines = funnel_lines(
-        program,
-        report.events,
-        report.funnel(program),
-        report.facts(program),
-        why,
-        every=style.every,
-        width=show.width(),
-    )
-    if lines and report.graphs:
-        show.plain(heading(style.rules, report.graphs, report.first, report.last, request.log.clock))
-        for line in lines:
-            show.plain(line)
+    if report.graphs:
+        found, facts = report.funnel(program), report.facts(program)
+        lines = funnel_lines(program, report.events, found, facts, why, every=every, width=show.width())
+        print_funnels(title, lines, report, request.log.clock)
 
 
 def _first_graphs(log: LogListing) -> Sample:

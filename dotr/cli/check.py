@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dotr.cli.options import number, source_options
+from dotr.cli.options import SourceOptions, number, source_options
 from dotr.cli.show import note, painted
 from dotr.errors import Diagnostic, Diagnostics, DotrError, Severity, UsageError
 from dotr.io.files.rule_texts import read_rules_text
-from dotr.io.graphs import SourceOptions
 from dotr.ir import Program
 from dotr.lang import check_program
 from dotr.lang.checks.vocabulary import Vocabulary, add_heads, check_vocabulary
@@ -51,15 +50,14 @@ if TYPE_CHECKING:
     metavar="CODE",
     help="What a code means, with a wrong and a right example; --explain --list: all codes.",
 )
-@source_options
+@source_options()
 def command(
     rules: tuple[str, ...],
     format_: str,
     sample: tuple[str, ...],
     graphs: int,
     code: str | None,
-    options: SourceOptions,
-    on_error: str,
+    source: SourceOptions,
 ) -> int:
     """Check .dotr, .dlog and .lars files together: syntax, names, queries, windows, Datalog.
 
@@ -78,7 +76,7 @@ def command(
         from dotr.io.error_policy import ErrorPolicy  # noqa: PLC0415  # start-up
         from dotr.io.files.sources import Sources  # noqa: PLC0415  # start-up
 
-        reader = Sources(sample, options, ErrorPolicy(on_error == "fail")) if sample else None
+        reader = Sources(sample, source.options, ErrorPolicy(source.fails)) if sample else None
         found = without_followers([*found, *_data_checks(program, reader, graphs)])
     if format_ == "json":
         sys.stdout.write(json.dumps({"diagnostics": [as_json(d) for d in found]}, ensure_ascii=False) + "\n")

@@ -15,15 +15,20 @@ from contextlib import closing
 import click
 
 from dotr.cli import show
-from dotr.cli.dead_letters import DeadLetters
-from dotr.cli.options import lateness_options, source_options, written_file
+from dotr.cli.options import (
+    OutputOptions,
+    SourceOptions,
+    SparkOptions,
+    here_option,
+    output_value,
+    replace_option,
+    source_options,
+)
 from dotr.core.deployment import Deployment
 from dotr.errors import UsageError
 from dotr.events import Clock
-from dotr.io.files.background_documents import read_background
-from dotr.io.files.outputs import open_output
 from dotr.io.files.rule_texts import read_rules_text
-from dotr.io.files.sources import SourceOptions, Sources
+from dotr.io.files.sources import Sources
 from dotr.lang import load_program
 from dotr.testing.batch_comparison import compared_batches
 from dotr.testing.comparing import Comparing, Difference, RunComparison, Version
@@ -40,6 +45,7 @@ from dotr.testing.comparison_reports import as_json, html, text
     metavar="NAME=A,B,…",
     help="Compare values of a PARAMETER of one rule file (RULES LOG… instead of OLD NEW LOG…).",
 )
+@output_value
 @click.option("--engine", type=click.Choice(["local", "spark"]), default="local", help="Default: local.")
 @click.option("--master", metavar="URL", help="Where Spark runs (with --engine spark).")
 @click.option(
@@ -61,26 +67,18 @@ from dotr.testing.comparison_reports import as_json, html, text
     metavar="N",
     help="Of these, explained (default: 2).",
 )
-@click.option(
-    "-o", "--output", type=written_file, metavar="FILE", help="Write here instead of standard output (`-`)."
-)
-@click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
-@source_options
-@lateness_options(late="drop")
+@here_option
+@replace_option
+@source_options(late="drop")
 def command(
     arguments: tuple[str, ...],
     params: tuple[str, ...],
     engine: str,
     master: str | None,
-    format_: str,
     most: int,
     explained: int,
-    output: str | None,
-    overwrite: bool,
-    options: SourceOptions,
-    on_error: str,
-    lateness: int,
-    late: str,
+    output: OutputOptions,
+    source: SourceOptions,
 ) -> int:
     """Run OLD and NEW rules over LOGs, and say which events appear (+) and disappear (−).
 
@@ -88,28 +86,30 @@ def command(
     parameter: a table of counts, to choose a threshold on last year's log. The exit code is 1 when OLD
     and NEW differ.
     """
-    if late.startswith("file="):
+    if source.late.startswith("file="):
         raise _usage("late graphs are not written here", "dotr run --late file=PATH")
-    if output is not None and not overwrite and os.path.exists(output):
-        open_output(output)  # refuses it, before anything runs
+    if output.output is not None and not output.overwrite and os.path.exists(output.output):
+        output.open()  # refuses it, before anything runs
     rules, sources, values = _asked(arguments, params)
-    versions = [_version(path, given, options) for path, given in zip(rules, values, strict=True)]
+    versions = [_version(path, given, source) for path, given in zip(rules, values, strict=True)]
     if engine == "spark":
-        found = _by_spark(versions, sources, options, on_error, master)
+        found = _by_spark(versions, sources, source, master)
     else:
-        found = _here(versions, sources, options, on_error, lateness, late == "fail")
+        found = _here(versions, sources, source)
     why: list[tuple[Difference, str]] = []
-    here = not any(_once(source) for source in sources)
+    here = not any(_once(path) for path in sources)
     if explained and here and len(versions) == 2:
-        why = reasons(found, found.differences[: min(explained, most)], sources, options, lateness)
-    out = open_output(output, overwrite)
-    match format_:
+        why = reasons(
+            found, found.differences[: min(explained, most)], sources, source.options, source.lateness
+        )
+    out = output.open()
+    match output.format_:
         case "json":
             out.write(as_json(found, why))
         case "html":
             out.write(html(found, why, most))
         case _:
-            out.write(text(found, why, most, None if output else show.width(sys.stdout)))
+            out.write(text(found, why, most, None if output.output else show.width(sys.stdout)))
     out.finish()
     left_out = f", {found.refused} refused" if found.refused else ""
     differences = show.counted(found.changed, "difference")
@@ -156,42 +156,31 @@ def _usage(message: str, hint: str) -> UsageError:
     return UsageError.of("D4406", message, hint=hint)
 
 
-def _version(path: str, given: dict[str, str], options: SourceOptions) -> Version:
+def _version(path: str, given: dict[str, str], source: SourceOptions) -> Version:
     program = load_program([path], read_rules_text, parameters=given)
-    background = read_background(
-        program.background, options.base, options.max_document, named=program.named, choices=options.choices
-    )
+    background = source.background(program, program.background)
     name = ", ".join(f"{key}={value}" for key, value in given.items()) or path
     return Version(name, program, background)
 
 
-def _here(
-    versions: Sequence[Version],
-    sources: Sequence[str],
-    options: SourceOptions,
-    on_error: str,
-    lateness: int,
-    fails: bool,
-) -> RunComparison:
-    with DeadLetters(on_error) as dead:
-        reader = Sources(sources, options, dead.refusals())
+def _here(versions: Sequence[Version], sources: Sequence[str], source: SourceOptions) -> RunComparison:
+    with source.letters() as dead:
+        reader = Sources(sources, source.options, dead.refusals())
 
         def clock() -> Iterator[Clock]:
             assert reader.clock is not None, "there was a graph"
             yield reader.clock
 
         graphs = ((graph.time, graph.triples) for graph in reader)
-        found = Comparing(versions, lateness, fails, forgiving=not dead.fails).run(graphs, clock())
+        late_fails, forgiving = source.late == "fail", not source.fails
+        comparing = Comparing(versions, source.lateness, late_fails, forgiving=forgiving)
+        found = comparing.run(graphs, clock())
         found.refused += reader.refusals.count
         return found
 
 
 def _by_spark(
-    versions: Sequence[Version],
-    sources: Sequence[str],
-    options: SourceOptions,
-    on_error: str,
-    master: str | None,
+    versions: Sequence[Version], sources: Sequence[str], source: SourceOptions, master: str | None
 ) -> RunComparison:
     """A batch for each version, in one session."""
     from dotr.batch.extracting import Treatment  # noqa: PLC0415  # start-up
@@ -199,24 +188,23 @@ def _by_spark(
     from dotr.batch.runs import Request  # noqa: PLC0415  # start-up
     from dotr.batch.spark.cluster import SparkRunner  # noqa: PLC0415  # start-up
     from dotr.cli.batch import listed_log  # noqa: PLC0415  # start-up
-    from dotr.cli.spark_options import asked_of_spark  # noqa: PLC0415  # start-up
 
     outputs: list[list[str]] = []
     graphs = 0
     with (
         tempfile.TemporaryDirectory(prefix="dotr-compare-") as folder,
-        closing(SparkRunner(asked_of_spark(master, (), (), (), ()))) as runner,
-        DeadLetters(on_error) as dead,
+        closing(SparkRunner(SparkOptions(master).session())) as runner,
+        source.letters(),
     ):
-        log = listed_log(runner, [plain_path(source) for source in sources], options, dead.fails)
+        log = listed_log(runner, [plain_path(path) for path in sources], source)
         for number, version in enumerate(versions):
             out = os.path.join(folder, str(number))
             os.mkdir(out)
             deployment = Deployment(version.program, version.background)
-            treatment = Treatment(False, not dead.fails)
+            treatment = Treatment(False, not source.fails)
             report = runner.run(Request(deployment, log, treatment=treatment), out, lambda *_: None)
             graphs = report.graphs
             outputs.append([os.path.join(out, file) for file in report.files])
-        found = compared_batches(versions, outputs, options.unit)
+        found = compared_batches(versions, outputs, source.options.unit)
     found.graphs = graphs
     return found

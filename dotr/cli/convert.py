@@ -18,9 +18,7 @@ import click
 from dotr import __version__
 from dotr.batch.locations import is_remote, plain_path
 from dotr.cli import show
-from dotr.cli.dead_letters import DeadLetters
-from dotr.cli.options import file_name, source_options
-from dotr.cli.run import outputs_apart
+from dotr.cli.options import SourceOptions, file_name, outputs_apart, quiet_option, source_options
 from dotr.cli.show import Progress
 from dotr.errors import UsageError
 from dotr.events import Clock
@@ -28,7 +26,6 @@ from dotr.io.conversion import TARGETS, Conversion, numbered_part
 from dotr.io.files.outputs import FileOutput, StreamOutput, unwritable
 from dotr.io.files.read_so_far import ReadSoFar
 from dotr.io.files.sources import Sources, TimedGraph, resolve
-from dotr.io.graphs import SourceOptions
 
 ABOUT = "_dotr_archive.json"
 """Stands in every finished folder."""
@@ -46,15 +43,14 @@ ABOUT = "_dotr_archive.json"
     " standard output, as .jsonl.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace what exists.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress line, no summary.")
-@source_options
+@quiet_option
+@source_options()
 def command(
     sources: tuple[str, ...],
     output: str,
     overwrite: bool,
     quiet: bool,
-    options: SourceOptions,
-    on_error: str,
+    source: SourceOptions,
 ) -> None:
     """Write the graphs of SOURCEs, in time order, to a file (its name determines the format) or a folder.
 
@@ -68,10 +64,10 @@ def command(
         raise UsageError.of(
             "D4127", f"`{output}` is not on this machine", hint="write it here, then copy it there"
         )
-    outputs_apart([output], [on_error], sources)
+    outputs_apart([output], [source.on_error], sources)
     progress = Progress(not quiet and sys.stderr.isatty())
-    with DeadLetters(on_error, overwrite) as dead:
-        reader = Sources(sources, options, dead.refusals())
+    with source.letters(overwrite) as dead:
+        reader = Sources(sources, source.options, dead.refusals())
         try:
             if output == "-":
                 count, what = _to_stdout(reader), "standard output"

@@ -13,15 +13,23 @@ from typing import Any
 import click
 
 from dotr.cli import show
-from dotr.cli.given import given_time
-from dotr.cli.options import budget_option, deployment_option, iri, micros, size
-from dotr.cli.show import Progress, funnel_as_json, funnel_lines, left_out
+from dotr.cli.options import (
+    background_option,
+    base_option,
+    budget_option,
+    deployment_option,
+    given_time,
+    micros,
+    report_option,
+    size,
+)
+from dotr.cli.show import Progress, funnel_as_json, funnel_lines, left_out, time_as_json
 from dotr.core.replacing import refuse_closed
 from dotr.core.time_units import check_units
 from dotr.errors import DataError, UsageError
-from dotr.events import Clock, Time
+from dotr.events import Clock
 from dotr.explain.record import reach_of
-from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE
+from dotr.io.decode.documents import MAX_DOCUMENT
 from dotr.io.text_tables import aligned
 from dotr.io.timestamps import UNITS
 from dotr.ir import Program
@@ -50,10 +58,8 @@ _SIGNS = {RuleChange.ADDED: "+", RuleChange.SAME: "=", RuleChange.CHANGED: "~", 
 @click.argument("rules", metavar="RULES...", nargs=-1, required=True)
 @deployment_option
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
-@click.option("--background", multiple=True, metavar="FILE", help="More RDF that holds at every instant.")
-@click.option(
-    "--base", type=iri, metavar="IRI", default=STREAM_BASE, help="Resolve relative IRIs against this."
-)
+@background_option
+@base_option
 @click.option(
     "--max-document", type=size, metavar="SIZE", default=MAX_DOCUMENT, help="Largest compressed document."
 )
@@ -190,9 +196,7 @@ def undeploy(name: str | None, planned: bool, folder: str) -> None:
 
 @click.command(short_help="What is deployed: watermark, state, counts.")
 @deployment_option
-@click.option(
-    "--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How to write."
-)
+@report_option
 @click.option("-v", "--verbose", is_flag=True, help="Show how far every rule came, not only silent ones.")
 def status(folder: str, format_: str, verbose: bool) -> None:
     """What is deployed, as of the last commit."""
@@ -207,7 +211,7 @@ def status(folder: str, format_: str, verbose: bool) -> None:
     if length:
         report["kept"] = {"for": length, "graphs": 0, "bytes": 0, **({} if kept is None else kept._asdict())}
         clock = None if found.get("clock") is None else Clock(*found["clock"])
-        report["kept"]["since"] = _time(None if kept is None else kept.since, clock)
+        report["kept"]["since"] = time_as_json(None if kept is None else kept.since, clock)
     if format_ == "json":
         click.echo(json.dumps(report, ensure_ascii=False))
     else:
@@ -232,7 +236,7 @@ def reported(deployed: Deployed, program: Program, status: dict[str, Any]) -> di
             "rule": rule.name,
             "private": rule.private,
             "events": status.get("events", {}).get(rule.name, 0),
-            "last": _time(status.get("last", {}).get(rule.name), clock),
+            "last": time_as_json(status.get("last", {}).get(rule.name), clock),
             "funnel": funnel_as_json(status.get("funnel", {}).get(rule.name, [])),
             "remembered": status.get("sizes", {}).get(rule.name, 0),
             "horizon": reach.kept,
@@ -242,8 +246,8 @@ def reported(deployed: Deployed, program: Program, status: dict[str, Any]) -> di
     ]
     return {
         "files": list(deployed.files),
-        "watermark": _time(watermark, clock),
-        "latest": _time(latest, clock),
+        "watermark": time_as_json(watermark, clock),
+        "latest": time_as_json(latest, clock),
         "lag": None if latest is None or watermark is None else max(0, latest - watermark) / 1_000_000,
         "graphs": status.get("graphs", 0),
         "instants": status.get("instants", 0),
@@ -252,12 +256,6 @@ def reported(deployed: Deployed, program: Program, status: dict[str, Any]) -> di
         "left_out": status.get("left_out", {}),
         "rules": rules,
     }
-
-
-def _time(time: Time | None, clock: Clock | None) -> int | str | None:
-    if time is None or clock is None:
-        return None
-    return int(clock.text(time)) if clock.integer else clock.text(time)
 
 
 def shown(report: dict[str, Any]) -> str:

@@ -26,9 +26,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dotr.cli import show
-from dotr.cli.dead_letters import DeadLetters
-from dotr.cli.given import given_time
-from dotr.cli.options import lateness_options, rules_options, source_options, written_file
+from dotr.cli.options import (
+    OutputOptions,
+    RuleOptions,
+    SourceOptions,
+    defaulted,
+    given_time,
+    instant_of,
+    rules_options,
+    source_options,
+    then_option,
+    written_options,
+)
 from dotr.core.deployment import Deployment
 from dotr.core.parts import part_of
 from dotr.core.pipeline import Pipeline
@@ -47,18 +56,14 @@ from dotr.explain.text import LEVELS, Places, Renderer
 from dotr.explain.tree import drawn, pruned
 from dotr.explain.verify import EVERYTHING, checker_of, refuse_wrong
 from dotr.io.event_formats import format_jsonl
-from dotr.io.files.background_documents import read_background
 from dotr.io.files.file_positions import FilePosition, is_as_fed
 from dotr.io.files.file_source import FILES
-from dotr.io.files.outputs import open_output
 from dotr.io.files.rule_texts import RuleTexts
-from dotr.io.files.sources import SourceOptions, Sources, resolve
+from dotr.io.files.sources import Sources, resolve
 from dotr.io.places import places_of
 from dotr.io.term_formatting import TermFormatter
 from dotr.io.term_reading import read_term, read_triple
-from dotr.io.timestamps import TimeError, parse_text
 from dotr.ir import Program
-from dotr.lang import load_program
 from dotr.rdf.terms import Term, Triple
 from dotr.service.deployment_directory import deployed_background, deployed_program
 from dotr.service.journal import Journal
@@ -132,8 +137,7 @@ class NamedSources(Struct):
     background: Collection[Triple]
     files: Sequence[str]
     sources: Sequence[str]
-    options: SourceOptions
-    on_error: str
+    source: SourceOptions
     then: Sequence[Replacing] = ()
 
     @property
@@ -141,8 +145,8 @@ class NamedSources(Struct):
         return [self.program, *(one.program for one in self.then)]
 
     def run(self, asked: Asked) -> History:
-        with DeadLetters(self.on_error) as dead:
-            reader = Sources(self.sources, self.options, dead.refusals())
+        with self.source.letters() as dead:
+            reader = Sources(self.sources, self.source.options, dead.refusals())
             history = new_history(self.program, self.background, asked, asked.until, asked.lateness)
             for one in self.then:
                 if reader.extractor.clock is not None and reader.extractor.clock != one.clock:
@@ -157,8 +161,8 @@ class NamedSources(Struct):
 class DeploymentSubject:
     """Owns a look at a deployment, as of its last commit. Raises DataError D4189 where it was not fed."""
 
-    def __init__(self, folder: str, options: SourceOptions, on_error: str) -> None:
-        self.options, self._on_error = options, on_error
+    def __init__(self, folder: str, source: SourceOptions) -> None:
+        self.source = source
         with Journal(folder, exclusive=False) as journal:
             self.program = deployed_program(journal.deployed())
             self._background = deployed_background(journal)
@@ -196,7 +200,7 @@ class DeploymentSubject:
     def _read_again(self, asked: Asked, until: Time | None) -> History:
         history = new_history(self.program, self._background, asked, until, asked.lateness)
         with ExitStack() as stack:
-            dead = stack.enter_context(DeadLetters(self._on_error))
+            dead = stack.enter_context(self.source.letters())
             files = [file for file, row in self._sources.items() if _is_as_fed(file, row)]
             if self._given:
                 folder = stack.enter_context(tempfile.TemporaryDirectory())
@@ -206,7 +210,7 @@ class DeploymentSubject:
             if not files:
                 hint = "dotr deploy --keep 7d keeps what explanations need"
                 raise DataError.of("D4189", "none of the sources that were fed is there", hint=hint)
-            reader = Sources([os.path.relpath(file) for file in files], self.options, dead.refusals())
+            reader = Sources([os.path.relpath(file) for file in files], self.source.options, dead.refusals())
             history.run(reader, lambda: reader.clock)
         return history
 
@@ -239,11 +243,8 @@ def _is_as_fed(file: str, row: FilePosition) -> bool:
     return True
 
 
-FORMATS = ("text", "json", "ttl", "mermaid", "html")
-
-
 @click.command(short_help="Why an event happened, or a rule did not fire.")
-@click.argument("rules", metavar="[RULES]", required=False)
+@click.argument("path", metavar="[RULES]", required=False)
 @click.argument("sources", metavar="[SOURCE...]", nargs=-1)
 @click.option("--dir", "folder", metavar="FOLDER", help="A deployment (without RULES: .dotr).")
 @click.option("--event", "event_id", metavar="IRI", help="The event with this id.")
@@ -254,23 +255,12 @@ FORMATS = ("text", "json", "ttl", "mermaid", "html")
 @click.option("--triple", metavar="'S P O'", help="Why this triple holds, or does not, at --at.")
 @click.option("--all", "every", is_flag=True, help="Every solution and derivation, not only the smallest.")
 @click.option("--depth", type=click.IntRange(0, 100), metavar="N", help="Number of levels of a tree to show.")
-@click.option("--format", "format_", type=click.Choice(FORMATS), default="text", help="Default: text.")
-@click.option(
-    "-o", "--output", type=written_file, metavar="FILE", help="Write here instead of standard output (`-`)."
-)
-@click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
-@click.option(
-    "--then",
-    type=(str, str),
-    multiple=True,
-    metavar="TIME RULES",
-    help="From TIME on these RULES hold, and their background; may be repeated.",
-)
+@written_options("text", "json", "ttl", "mermaid", "html")
+@then_option
 @rules_options
-@source_options
-@lateness_options(late="drop")
+@source_options(late="drop")
 def command(
-    rules: str | None,
+    path: str | None,
     sources: tuple[str, ...],
     folder: str | None,
     event_id: str | None,
@@ -281,17 +271,10 @@ def command(
     triple: str | None,
     every: bool,
     depth: int | None,
-    format_: str,
-    output: str | None,
-    overwrite: bool,
+    output: OutputOptions,
     then: tuple[tuple[str, str], ...],
-    background: tuple[str, ...],
-    more_rules: tuple[str, ...],
-    verify: bool,
-    options: SourceOptions,
-    on_error: str,
-    lateness: int,
-    late: str,
+    rules: RuleOptions,
+    source: SourceOptions,
 ) -> int:
     """Explain an event of RULES over SOURCEs, or of a deployment: by default the last one.
 
@@ -299,39 +282,37 @@ def command(
     far a rule came that did not fire; --triple why a triple holds, or which premise it lacks, without
     SOURCEs by the background alone.
     """
-    del late  # what came late is counted by `dotr run`
     asked = [
         name for name, value in (("--event", event_id), ("--why-not", why_not), ("--triple", triple)) if value
     ]
     if len(asked) > 1:
         raise UsageError.of("D4171", f"{asked[0]} and {asked[1]} do not go together", hint="ask one thing")
     subject: Subject
-    if rules is None:
-        _refuse_with_deployment(sources, then, more_rules, background)
-        if verify:
+    if path is None:
+        _refuse_with_deployment(sources, then, rules.more_rules, rules.background)
+        if rules.verify:
             hint = "dotr explain RULES SOURCE… --verify"
             message = "a proof is checked against everything that came, of which a deployment keeps a part"
             raise UsageError.of("D4171", message, hint=hint)
-        subject = deployment = DeploymentSubject(folder or ".dotr", options, on_error)
-        if deployment.clock.integer and _defaulted("time_unit"):
-            deployment.options = options = replace(options, unit=deployment.clock.unit)
+        subject = deployment = DeploymentSubject(folder or ".dotr", source)
+        if deployment.clock.integer and defaulted("time_unit"):
+            source = replace(source, options=replace(source.options, unit=deployment.clock.unit))
+            deployment.source = source
     else:
         if folder is not None or not (sources or triple):
             hint = "dotr explain RULES SOURCE…, or dotr explain --dir FOLDER"
             message = "RULES are explained over SOURCEs, a deployment over what it was fed"
             raise UsageError.of("D4171", message, hint=hint)
         texts = RuleTexts()
-        program = load_program([rules, *more_rules], texts)
-        documents = [*program.background, *background]
-        triples = read_background(
-            documents, options.base, options.max_document, named=program.named, choices=options.choices
-        )
-        later = [_replacing(at_, again, more_rules, background, options, texts) for at_, again in then]
-        files = [file for path in documents for file in resolve([path])]
+        program = rules.load(path, texts)
+        documents = rules.documents(program)
+        triples = source.background(program, documents)
+        later = [_replacing(at_, again, rules, source, texts) for at_, again in then]
+        files = [file for document in documents for file in resolve([document])]
         files = list(dict.fromkeys([*files, *(file for one in later for file in one.files)]))
-        subject = NamedSources(program, triples, files, sources, options, on_error, later)
-    time = None if at is None else instant_of(at, options.unit)
-    if triple and rules is not None and not sources:
+        subject = NamedSources(program, triples, files, sources, source, later)
+    time = None if at is None else instant_of(at, source.options.unit)[0]
+    if triple and path is not None and not sources:
         time = 0  # at no instant: by the background alone
     if (why_not or triple) and time is None:
         raise UsageError.of("D4171", f"{asked[0]} needs the time of an instant", hint="add --at TIME")
@@ -345,10 +326,10 @@ def command(
         lambda event, program: _is_wanted(event, program, event_id, rule, time, values),
         first=event_id is not None,
         until=time,
-        lateness=lateness,
+        lateness=source.lateness,
         everything=triple is not None,
         reads_on=why_not is not None,
-        verify=verify,
+        verify=rules.verify,
     )
     history = subject.run(question)
     if history.wanted_event is not None and history.wanted_program is not history.program:
@@ -366,24 +347,14 @@ def command(
         if history.wanted_event is None:
             raise DataError.of("D4173", _nothing(event_id, rule, at), hint="ask --why-not NAME --at TIME")
         found = [explainer.event(history.wanted_event)]
-    if verify:
+    if rules.verify:
         refuse_wrong(checker_of(history, explainer.instants), found, time)
-    out = open_output(output, overwrite)
+    out = output.open()
     renderer = Renderer(program.prefixes, history.clock, places, levels=max(LEVELS, depth or 0))
-    out.write(_written(format_, found, renderer, history.clock, places, depth))
+    assert output.format_ is not None, "it has a default"
+    out.write(_written(output.format_, found, renderer, history.clock, places, depth))
     out.finish()
     return 1 if any(isinstance(one, Blocked | NoTrigger | Missing | Unopened) for one in found) else 0
-
-
-def run_up_to(history: History, sources: Sequence[str], options: SourceOptions, on_error: str) -> None:
-    """Run a history over sources, with the policy for documents that cannot be read."""
-    with DeadLetters(on_error) as dead:
-        reader = Sources(sources, options, dead.refusals())
-        history.run(reader, lambda: reader.clock)
-
-
-def _defaulted(name: str) -> bool:
-    return click.get_current_context().get_parameter_source(name) is click.core.ParameterSource.DEFAULT
 
 
 def _refuse_with_deployment(*given: Sequence[object]) -> None:
@@ -393,22 +364,13 @@ def _refuse_with_deployment(*given: Sequence[object]) -> None:
         raise UsageError.of("D4171", "a deployment has its own rules and background", hint=hint)
 
 
-def _replacing(
-    at: str,
-    rules: str,
-    more_rules: Sequence[str],
-    background: Sequence[str],
-    options: SourceOptions,
-    texts: RuleTexts,
-) -> Replacing:
+def _replacing(at: str, path: str, rules: RuleOptions, source: SourceOptions, texts: RuleTexts) -> Replacing:
     """What --then names."""
-    when, clock = given_time(at, options.unit, None, "--then")
-    program = load_program([rules, *more_rules], texts)
-    paths = [*program.background, *background]
-    found = read_background(
-        paths, options.base, options.max_document, named=program.named, choices=options.choices
-    )
-    return Replacing(when, clock, program, found, [file for path in paths for file in resolve([path])])
+    when, clock = given_time(at, source.options.unit, None, "--then")
+    program = rules.load(path, texts)
+    documents = rules.documents(program)
+    files = [file for document in documents for file in resolve([document])]
+    return Replacing(when, clock, program, source.background(program, documents), files)
 
 
 def _written(
@@ -432,14 +394,6 @@ def _written(
     if format_ == "html":
         return html(nodes)
     return "\n".join(map(drawn, nodes))
-
-
-def instant_of(text: str, unit: int) -> Time:
-    """The time that `--at` names. Raises UsageError D4111."""
-    try:
-        return parse_text(text, unit)[0]
-    except TimeError as error:
-        raise UsageError.of("D4111", f"--at: {error.message}", hint=error.hint) from None
 
 
 def _pair(text: str, program: Program) -> tuple[str, Term]:
@@ -522,38 +476,28 @@ class Recording:
         return f'{format_jsonl(event, clock)[:-1]},"because":{because}}}'
 
 
-_STATE_FORMATS = ("trig", "turtle", "nquads")
 STATED, DERIVED = "<urn:dotr:stated>", "<urn:dotr:derived>"
 ENDED, BEGUN = "<urn:dotr:ended>", "<urn:dotr:begun>"
 
 
 @click.command(short_help="What holds at one time, as RDF.")
-@click.argument("rules", metavar="RULES")
+@click.argument("path", metavar="RULES")
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
 @click.option("--at", metavar="TIME", required=True, help="Which instant of the SOURCEs.")
 @click.option("--derived", is_flag=True, help="Only what the rules derive.")
 @click.option("--changes-since", "since", metavar="TIME", help="What began and ended since that instant.")
-@click.option("--format", "format_", type=click.Choice(_STATE_FORMATS), default="trig", help="Default: trig.")
-@click.option(
-    "-o", "--output", type=written_file, metavar="FILE", help="Write here instead of standard output (`-`)."
-)
-@click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
+@written_options("trig", "turtle", "nquads")
 @rules_options
-@source_options
+@source_options()
 def state(
-    rules: str,
+    path: str,
     sources: tuple[str, ...],
     at: str,
     derived: bool,
     since: str | None,
-    format_: str,
-    output: str | None,
-    overwrite: bool,
-    background: tuple[str, ...],
-    more_rules: tuple[str, ...],
-    verify: bool,
-    options: SourceOptions,
-    on_error: str,
+    output: OutputOptions,
+    rules: RuleOptions,
+    source: SourceOptions,
 ) -> None:
     """Print K(t): the background, the graphs of that instant, and what the rules derive from them.
 
@@ -561,20 +505,21 @@ def state(
     Turtle has both as one graph. With --changes-since the graphs are urn:dotr:ended and urn:dotr:begun: what
     held then and holds no more, and the other way round.
     """
-    if verify:
+    if rules.verify:
         raise UsageError.of("D4171", "--verify has nothing to compare here", hint="dotr query --verify")
-    program = load_program([rules, *more_rules], RuleTexts())
-    documents = [*program.background, *background]
-    triples = read_background(
-        documents, options.base, options.max_document, named=program.named, choices=options.choices
-    )
-    time = instant_of(at, options.unit)
-    then = None if since is None else _earlier(instant_of(since, options.unit), time, format_)
+    program = rules.load(path, RuleTexts())
+    triples = source.background(program, rules.documents(program))
+    time, format_ = instant_of(at, source.options.unit)[0], output.format_
+    then = None
+    if since is not None:
+        then = _earlier(instant_of(since, source.options.unit)[0], time, format_)
     history = History(program, triples, until=time, also=then, everything=True)
-    run_up_to(history, sources, options, on_error)
+    with source.letters() as dead:
+        reader = Sources(sources, source.options, dead.refusals())
+        history.run(reader, lambda: reader.clock)
     instants = KeptInstants(history)
     stated, follows = instants.state(time)
-    out = open_output(output, overwrite)
+    out = output.open()
     graphs = [(DERIVED, follows)] if derived else [(STATED, stated), (DERIVED, follows)]
     if then is not None:
         before = instants.state(then)
@@ -595,7 +540,7 @@ def state(
     out.finish()
 
 
-def _earlier(since: Time, at: Time, format_: str) -> Time:
+def _earlier(since: Time, at: Time, format_: str | None) -> Time:
     """The time of --changes-since. Raises UsageError D4171 where it asks for nothing."""
     if since > at:
         raise UsageError.of("D4171", "--changes-since is later than --at", hint="give the earlier time to it")

@@ -19,38 +19,49 @@ import click
 from msgspec.structs import replace
 
 from dotr.cli import show
-from dotr.cli.given import given_message, given_time
 from dotr.cli.options import (
+    OutputOptions,
+    RuleOptions,
+    SourceOptions,
     budget_option,
+    chosen_format,
+    defaulted,
     deployment_option,
     event_options,
-    events_wanted,
     file_name,
-    jump_option,
-    lateness_options,
+    given_time,
+    materialize_option,
     micros,
-    program_options,
+    output_value,
+    outputs_apart,
+    quiet_option,
+    rules_options,
     source_options,
     summary_options,
 )
 from dotr.cli.process import POLITE
-from dotr.cli.run import chosen_format, outputs_apart, refuse_without_jelly
-from dotr.cli.show import Progress, funnel_lines, heading, summary_line, time_as_json
+from dotr.cli.run import refuse_without_jelly
+from dotr.cli.show import Progress, funnels, summary_line, time_as_json
 from dotr.collecting import uncollected
+from dotr.core.parts import Part
 from dotr.core.pipeline import Pipeline
-from dotr.errors import Diagnostic, UsageError
+from dotr.errors import DataError, Diagnostic, UsageError
 from dotr.events import Clock
+from dotr.io.decode.documents import Format, decode, format_of, read_bytes, unknown_format
 from dotr.io.decode.ntriples import split_triples
+from dotr.io.decode.parsing import parse_triples
 from dotr.io.event_formats import formatter
 from dotr.io.files.event_sinks import JellySink, TextSink
 from dotr.io.files.file_source import FileSource
 from dotr.io.files.outputs import Output, StreamOutput, is_device, open_output
 from dotr.io.files.rule_texts import read_rules_text
-from dotr.io.files.sources import SourceOptions
+from dotr.io.graphs import SourceOptions as ReadingOptions
+from dotr.io.message_parts import message_of
 from dotr.io.output_formats import EVENT_FORMATS
 from dotr.io.time_reading import changes, unchanged
 from dotr.ir import Program
 from dotr.lang import load_program
+from dotr.rdf.terms import Triple
 from dotr.service.appending_files import AppendingFile
 from dotr.service.checkpoint_policy import CheckpointPolicy, Idle
 from dotr.service.deployment_directory import deployed_program
@@ -97,10 +108,10 @@ _PATIENCE = 2.0
     "--commit-graphs", type=click.IntRange(1), default=10_000, help="Commit after this many graphs."
 )
 @click.option("--commit-every", type=micros, metavar="DURATION", default="1s", help="Commit after this time.")
-@program_options
-@source_options
-@lateness_options(late="drop")
-@jump_option
+@output_value
+@rules_options
+@materialize_option
+@source_options(late="drop", jump=True)
 @budget_option
 @click.option(
     "--format",
@@ -118,7 +129,7 @@ _PATIENCE = 2.0
     help="Write to a file (`-`: standard output); may be repeated; text to .gz and .zst compressed.",
 )
 @click.option("--overwrite", is_flag=True, help="Overwrite output files.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress line, no summary.")
+@quiet_option
 @event_options
 @summary_options
 def command(
@@ -132,24 +143,10 @@ def command(
     idle_advance: int | None,
     commit_graphs: int,
     commit_every: int,
-    background: tuple[str, ...],
-    more_rules: tuple[str, ...],
-    materialize: str,
-    verify: bool,
-    options: SourceOptions,
-    on_error: str,
-    lateness: int,
-    late: str,
-    max_jump: int | None,
-    budget: int,
-    format_: str | None,
+    rules: RuleOptions,
+    source: SourceOptions,
     outputs: tuple[str, ...],
-    overwrite: bool,
-    quiet: bool,
-    only_: tuple[str, ...],
-    except_: tuple[str, ...],
-    summary_: str,
-    verbose: bool,
+    output: OutputOptions,
 ) -> None:
     """Push SOURCEs into the deployment. What was fed before, unchanged, is not fed again.
 
@@ -168,33 +165,33 @@ def command(
         )
     if idle_advance is not None and not follow and not any(path == "-" for path in sources):
         raise UsageError.of("D4131", "--idle-advance needs a source that may be silent", hint="add --follow")
-    for path in (None if path == "-" else path for path in outputs or ["-"]):
-        if chosen_format(format_, path, EVENT_FORMATS, "dotr feed") == "jelly":  # refused before all else
-            refuse_without_jelly()
+    for path in outputs or ["-"]:
+        if _format(path, output) == "jelly":
+            refuse_without_jelly()  # before all else
     own = [os.path.join(folder, name) for name in (DATABASE, LOCK)]
-    outputs_apart(
-        outputs, [on_error, late], [*own, *sources, *files, *background, *more_rules], appearing=True
-    )
+    inputs = [*own, *sources, *files, *rules.background, *rules.more_rules]
+    outputs_apart(outputs, source.policies, inputs, appearing=True)
     feed: Feed
     with ExitStack() as stack:
         journal = stack.enter_context(Journal(folder))
         program = deployed_program(journal.deployed())
-        if more_rules:
-            program = _with_rules(journal, more_rules)
+        if rules.more_rules:
+            program = _with_rules(journal, rules.more_rules)
         show.say_all(program.warnings)
-        program = events_wanted(program, only_, except_)  # every rule goes on, whoever asks for its events
+        program = rules.wanted(program, whole=True)  # every rule goes on, whoever asks for its events
         begun = time.process_time()
         with uncollected():
             state = journal.snapshot()
         loading = time.process_time() - begun
         with journal.reading():
             stored = Clock(*state["clock"]) if state is not None and state["clock"] is not None else None
-        unit = (
-            stored.unit if stored is not None and stored.integer and _defaulted("time_unit") else options.unit
-        )
+        unit = source.options.unit
+        if stored is not None and stored.integer and defaulted("time_unit"):
+            unit = stored.unit
         refuse_other_unit(stored, unit, folder)
-        options = replace(options, unit=unit)
-        progress = Progress(not quiet and sys.stderr.isatty() and not (sys.stdout.isatty() and not outputs))
+        options = replace(source.options, unit=unit)
+        apart = bool(outputs) or not sys.stdout.isatty()
+        progress = Progress(not output.quiet and sys.stderr.isatty() and apart)
 
         def found(finding: Diagnostic) -> None:
             progress.clear()
@@ -203,16 +200,16 @@ def command(
         pipeline = resumed(
             journal,
             program,
-            Added(background, options.base, options.max_document, options.choices),
-            lateness=lateness,
+            Added(rules.background, options.base, options.max_document, options.choices),
+            lateness=source.lateness,
             on_late=lambda when, graph: feed.late(when, graph),
             on_refused=lambda when, graphs, error: feed.refused(when, graphs, error),
             on_overworked=lambda rule, error: feed.overworked(rule, error),
             on_finding=found,
-            budget=budget,
-            materialize_all=materialize == "all",
-            verify=verify,
-            max_jump=max_jump,
+            budget=rules.budget,
+            materialize_all=rules.materialize == "all",
+            verify=rules.verify,
+            max_jump=source.max_jump,
             pause=lambda: feed.pause(),
         )
         if state is not None:
@@ -220,42 +217,41 @@ def command(
             with uncollected(), journal.reading():
                 restored = pipeline.restore(state)
             loading += time.process_time() - begun
-            if restored.empty and state["clock"] is not None and not quiet:
+            if restored.empty and state["clock"] is not None and not output.quiet:
                 show.note(f"start with nothing remembered: {', '.join(restored.empty)}")
 
         def opened(policy: str) -> AppendingFile | None:
             if not policy.startswith("file="):
                 return None
-            return AppendingFile(journal, policy.removeprefix("file="), "jsonl", overwrite)
+            return AppendingFile(journal, policy.removeprefix("file="), "jsonl", output.overwrite)
 
         feed = Feed(
             journal,
             pipeline,
-            _sinks(journal, program, outputs, format_, overwrite),
-            opened(on_error),
-            opened(late),
-            on_error == "fail",
-            late == "fail",
+            _sinks(journal, program, outputs, output),
+            opened(source.on_error),
+            opened(source.late),
+            source.fails,
+            source.late == "fail",
             CheckpointPolicy(commit_graphs, commit_every / 1_000_000),
             Idle(idle_advance) if idle_advance is not None else None,
             progress=lambda totals, mark: progress.update(
                 totals.graphs, totals.events, mark, totals.read, totals.size
             ),
         )
-        feed.keeping = keeping_of(journal, pipeline, bool(more_rules or background))
+        feed.keeping = keeping_of(journal, pipeline, bool(rules.more_rules or rules.background))
         if pipeline.counters.graphs < FIRST_GRAPHS:
             feed.sample = Sample(limit=FIRST_GRAPHS)
         feed.checkpoints.expect(loading)
-        if (plan := journal.plan()) is not None and not more_rules:
-            later = events_wanted(deployed_program(planned(plan)), only_, except_)
+        if (plan := journal.plan()) is not None and not rules.more_rules:
+            later = rules.wanted(deployed_program(planned(plan)), whole=True)
             feed.plan(plan, later, split_triples(plan.background))
         stack.callback(feed.close)
         feed.resume()
-        files_read = FileSource(
-            sources, _growing(options) if follow else options, fail=on_error == "fail", follow=follow
-        )
+        options = replace(options, growing=follow)
+        files_read = FileSource(sources, options, fail=source.fails, follow=follow)
         stack.callback(progress.clear)
-        if follow and not quiet and not all(sink.exactly_once for sink in feed.sinks):
+        if follow and not output.quiet and not all(sink.exactly_once for sink in feed.sinks):
             show.note(
                 "an output that is not a file is at-least-once: after a crash, what followed the last commit "
                 "comes again"
@@ -273,10 +269,10 @@ def command(
             finally:
                 progress.clear()
                 show.say_all([*feed.columns_missing.values(), *feed.late_by_an_end()])
-                if summary_ == "json":
+                if output.summary_ == "json":
                     show.json_line(summary_as_json(feed, progress.seconds))
-                elif not quiet:
-                    report_funnels(feed, folder, every=verbose)
+                elif not output.quiet:
+                    report_funnels(feed, folder, every=output.verbose)
                     show.note(summary(feed, progress.seconds, files_read.changed))
 
 
@@ -295,12 +291,25 @@ def keeping_of(journal: Journal, pipeline: Pipeline, more: bool) -> Keeping | No
     return keeping
 
 
-def _growing(options: SourceOptions) -> SourceOptions:
-    return replace(options, growing=True)
+_STREAMS = frozenset({Format.JSONLINES, Format.PATCH, Format.PARQUET, Format.JELLY})
 
 
-def _defaulted(name: str) -> bool:
-    return click.get_current_context().get_parameter_source(name) is click.core.ParameterSource.DEFAULT
+def given_message(insert: str | None, delete: str | None, options: ReadingOptions) -> Part:
+    """The message that two files make, of which one may be missing. Raises DataError."""
+    parts = [None if path is None else _triples(path, options) for path in (insert, delete)]
+    return message_of(None, parts[0], parts[1], delete or insert or "")
+
+
+def _triples(path: str, options: ReadingOptions) -> list[Triple]:
+    format_ = format_of(path)
+    if format_ is None:
+        raise unknown_format(path)
+    if format_ in _STREAMS:
+        raise DataError.of(
+            "D2010", f"`{path}` is a stream, no graph", place=path, hint="feed it as a SOURCE: it has times"
+        )
+    text = decode(read_bytes(path, options.max_document), path)
+    return parse_triples(text, format_, path, options.base, choices=options.choices)
 
 
 def _with_rules(journal: Journal, more: Sequence[str]) -> Program:
@@ -314,23 +323,24 @@ def _with_rules(journal: Journal, more: Sequence[str]) -> Program:
     )
 
 
-def _sinks(
-    journal: Journal, program: Program, outputs: Sequence[str], format_: str | None, overwrite: bool
-) -> list[Sink]:
+def _format(path: str, output: OutputOptions) -> str:
+    return chosen_format(output.format_, None if path == "-" else path, EVENT_FORMATS, "dotr feed")
+
+
+def _sinks(journal: Journal, program: Program, outputs: Sequence[str], output: OutputOptions) -> list[Sink]:
     """Every output, opened; standard output where none is named, and for `-`."""
     sinks: list[Sink] = []
     for path in outputs or ["-"]:
+        name = _format(path, output)
         if path == "-":
-            name = chosen_format(format_, None, EVENT_FORMATS, "dotr feed")
             sinks.append(_stream_sink(name, program, StreamOutput(sys.stdout.buffer)))
             continue
-        name = chosen_format(format_, path, EVENT_FORMATS, "dotr feed")
         if is_device(path):
             sinks.append(_stream_sink(name, program, open_output(path, packed=name not in PART_FORMATS)))
         elif name in PART_FORMATS:
-            sinks.append(EventParts(journal, path, overwrite, name))
+            sinks.append(EventParts(journal, path, output.overwrite, name))
         else:
-            file = AppendingFile(journal, path, name, overwrite, packed=True)
+            file = AppendingFile(journal, path, name, output.overwrite, packed=True)
             head, write = formatter(name, program.prefixes, program.rules)
             if file.length:  # what stands there must have the same head
                 file.refuse_other_head(head)
@@ -415,20 +425,13 @@ def report_funnels(feed: Feed, folder: str, *, every: bool) -> None:
     pipeline, counters = feed.pipeline, feed.pipeline.counters
     if pipeline.clock is None:
         return
-    program, events = pipeline.program, counters.events
     why: list[Diagnostic] = []
     if feed.sample is not None and not feed.stopping():  # who stops a feed does not wait for reasons
         feed.sample.clock = pipeline.clock
         feed.sample.graphs.sort(key=lambda graph: graph[0])
-        why = why_silent(pipeline.deployment, events, feed.sample)
+        why = why_silent(pipeline.deployment, counters.events, feed.sample)
         show.say_all(why)
-    lines = funnel_lines(
-        program, events, counters.funnel, counters.streams, why, every=every, width=show.width()
-    )
-    if lines:
-        show.plain(heading(folder, counters.graphs, counters.first, counters.last, pipeline.clock))
-    for line in lines:
-        show.plain(line)
+    funnels(folder, pipeline, why, every)
 
 
 def summary_as_json(feed: Feed, seconds: float) -> str:

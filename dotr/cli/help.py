@@ -29,7 +29,7 @@ from msgspec import Struct, to_builtins
 
 from dotr import __version__
 from dotr.batch.spark.java import find_java
-from dotr.cli.options import file_name, written_folder
+from dotr.cli.options import file_name, report_option, written_folder
 from dotr.errors import EngineError, RefusedError, UsageError
 from dotr.io.files.rule_texts import KINDS, read_rules_text, shipped
 from dotr.lang.explain import PAGES
@@ -202,9 +202,7 @@ class Finding(Struct, frozen=True):
 
 
 @click.command(short_help="What works on this machine, and how to fix the rest.")
-@click.option(
-    "--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How to write."
-)
+@report_option
 def doctor(format_: str) -> int:
     """Look at Python, libraries, Java, Spark, memory and disk."""
     found = list(findings())

@@ -14,16 +14,16 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import click
 import pyoxigraph as ox
+from msgspec import Struct
 
 from dotr.cli import show
-from dotr.cli.options import iri, written_file
+from dotr.cli.options import OutputOptions, iri, output_value, passing, written_file
 from dotr.cli.process import Terminated
 from dotr.cli.query import table
-from dotr.cli.run import outputs_apart
 from dotr.cli.show import counted, note
 from dotr.errors import DotrError, UsageError
 from dotr.io.decode.compression import plain_name
@@ -36,35 +36,43 @@ from dotr.io.decode.documents import (
     read_bytes,
     unknown_format,
 )
-from dotr.io.files.outputs import open_output
 from dotr.io.files.rule_texts import read_standard_input
 from dotr.io.term_formatting import TermFormatter
 from dotr.knowledge_base import Change, KnowledgeBase, Watch
 from dotr.lang.grammar.base import nearest
 from dotr.rdf.terms import Triple, to_oxigraph
 
-F = TypeVar("F", bound=Callable[..., object])
-
 _PREFIX = re.compile(r"^[ \t]*@?prefix[ \t]+([\w.-]*):[ \t]*<([^<>\s]*)>", re.IGNORECASE | re.MULTILINE)
 _WITH_PREFIXES = (Format.TURTLE, Format.TRIG)
 
 
-def knowledge_options(function: F) -> F:
-    """--entailment, --datatypes, --keep-contradictions, --base."""
-    for option in (
-        click.option(
-            "--base", default=STREAM_BASE, callback=lambda _c, _p, value: iri(value), metavar="IRI",
-            help="What relative IRIs are resolved against.",
-        ),
-        click.option("--keep-contradictions", is_flag=True, help="Continue despite contradictions."),
-        click.option("--datatypes", is_flag=True, help="Check literals, too (dt-* of OWL 2 RL)."),
-        click.option(
-            "--entailment", type=click.Choice(("none", "rdfs", "owl2rl")),
-            help="Default: owl2rl, with rule files none.",
-        ),
-    ):  # fmt: skip
-        function = option(function)
-    return function
+class KnowledgeOptions(Struct, frozen=True):
+    """How a knowledge base is made of files."""
+
+    entailment: str | None = None
+    datatypes: bool = False
+    keep_contradictions: bool = False
+    base: str = STREAM_BASE
+
+
+knowledge_options = passing(
+    "making",
+    KnowledgeOptions,
+    click.option(
+        "--entailment",
+        type=click.Choice(("none", "rdfs", "owl2rl")),
+        help="Default: owl2rl, with rule files none.",
+    ),
+    click.option("--datatypes", is_flag=True, help="Check literals, too (dt-* of OWL 2 RL)."),
+    click.option("--keep-contradictions", is_flag=True, help="Continue despite contradictions."),
+    click.option(
+        "--base",
+        default=STREAM_BASE,
+        type=iri,
+        metavar="IRI",
+        help="What relative IRIs are resolved against.",
+    ),
+)
 
 
 def is_rules(path: str) -> bool:
@@ -72,9 +80,7 @@ def is_rules(path: str) -> bool:
     return path.endswith((".dlog", ".dotr"))
 
 
-def made_of(
-    files: Sequence[str], entailment: str | None, datatypes: bool, keep_contradictions: bool, base: str
-) -> KnowledgeBase:
+def made_of(files: Sequence[str], making: KnowledgeOptions) -> KnowledgeBase:
     """The knowledge base of RDF and rule files, with canonical terms and the prefixes of its files.
 
     Raises ProgramError, DataError.
@@ -84,11 +90,11 @@ def made_of(
     kb = KnowledgeBase(
         *documents,
         rules=rules,
-        entailment=entailment or ("none" if rules else "owl2rl"),
-        datatypes=datatypes,
-        contradictions="keep" if keep_contradictions else "refuse",
+        entailment=making.entailment or ("none" if rules else "owl2rl"),
+        datatypes=making.datatypes,
+        contradictions="keep" if making.keep_contradictions else "refuse",
         terms="canonical",
-        base=base,
+        base=making.base,
     )
     for path in documents:
         for name, iri_ in prefixes_of(path):
@@ -113,10 +119,7 @@ def command() -> None:
 @knowledge_options
 def shell(
     files: tuple[str, ...],
-    entailment: str | None,
-    datatypes: bool,
-    keep_contradictions: bool,
-    base: str,
+    making: KnowledgeOptions,
 ) -> int:
     """Ask and change what FILEs say: RDF, rules (.dlog, .dotr for its prologue), or one saved file (.kb).
 
@@ -126,7 +129,7 @@ def shell(
     if len(files) == 1 and files[0].endswith(".kb"):
         kb = KnowledgeBase.open(files[0], terms="canonical")
     else:
-        kb = made_of(files, entailment, datatypes, keep_contradictions, base)
+        kb = made_of(files, making)
     opened = Shell(kb, sys.stdout.write)
     if sys.stdin.isatty():
         opened.say_size()
@@ -155,6 +158,7 @@ _CHUNK = 10_000
 
 @click.command(short_help="Everything that follows from RDF and rules, as RDF.")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@output_value
 @click.option("--only-derived", is_flag=True, help="Leave out what the files state.")
 @click.option("--format", "format_", type=click.Choice(tuple(_WRITTEN)), help="Default: by FILE's name, nt.")
 @click.option("-o", "--output", metavar="FILE", type=written_file,
@@ -165,32 +169,26 @@ _CHUNK = 10_000
 def close(
     files: tuple[str, ...],
     only_derived: bool,
-    format_: str | None,
-    output: str | None,
-    overwrite: bool,
-    quiet: bool,
-    entailment: str | None,
-    datatypes: bool,
-    keep_contradictions: bool,
-    base: str,
+    output: OutputOptions,
+    making: KnowledgeOptions,
 ) -> None:
     """Print what FILEs state and everything that follows.
 
     FILEs are RDF, and rules: .dlog, or .dotr for its prologue. Without rules they are closed under OWL 2 RL,
     unless --entailment says otherwise. What contradicts itself is refused, with a proof.
     """
-    kind = _format(format_, output)
-    outputs_apart([output] if output else [], [], files)
-    kb = made_of(files, entailment, datatypes, keep_contradictions, base)
+    kind = _format(output.format_, output.output)
+    output.apart([], files)
+    kb = made_of(files, making)
     derived = sorted(kb.triples(which="derived"))
     stated = [] if only_derived else sorted(kb.triples(which="stated"))
-    out = open_output(output, overwrite)
+    out = output.open()
     for text in _text(sorted([*stated, *derived]), kind, kb.prefixes):
         out.write(text)
     out.finish()
     for one in kb.contradictions():
         note(str(one))
-    if not quiet:
+    if not output.quiet:
         note(f"{counted(len(kb) - len(derived), 'triple')} stated, {len(derived)} derived")
 
 

@@ -1,36 +1,55 @@
-"""Options that several verbs share, and the values they parse to.
+"""Options that several verbs share: a group of them is a value, with a decorator that adds and passes it.
 
-Place:   decorators for `run`, `feed`, `query`, `convert`; parsing errors are usage errors (exit code 2).
+Place:   for the verbs. What cannot be parsed is a usage error (exit code 2).
+Method:  a value takes every option below its decorator that it has a field for, so that the order of `--help`
+         and the groups are independent. What verbs do with the options of a group are methods of its value.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Sequence
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import click
+from msgspec import Struct
 
 from dotr.budget import BUDGET
 from dotr.errors import UsageError
+from dotr.events import Clock, Time
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE, decode, read_bytes
 from dotr.io.decode.parse_choices import RDF12, ParseChoices
-from dotr.io.files.sources import SourceOptions
+from dotr.io.error_policy import ErrorPolicy
+from dotr.io.files.outputs import Output, is_device, open_output
+from dotr.io.files.overlap import refuse_overlap
 from dotr.io.local_time import TimeError, zone_of
-from dotr.io.output_formats import EVENT_FORMATS
+from dotr.io.output_formats import EVENT_FORMATS, NEVER_PACKED, format_of_name, packing_of, refused
 from dotr.io.time_reading import AMBIGUOUS, FINER, INTERVAL, NONEXISTENT, TimeReading
-from dotr.io.timestamps import UNITS
-from dotr.ir import Program
-from dotr.ir.private_rules import only
+from dotr.io.timestamps import UNITS, parse_text
 from dotr.lang.grammar.base import WELL_KNOWN, nearest
 from dotr.regex import regex
 from dotr.temporal.durations import duration
 
 if TYPE_CHECKING:
+    from dotr.batch.spark.sessions import SparkOptions as Session
+    from dotr.core.deployment import Deployment
+    from dotr.io.files.background_documents import BackgroundFiles
+    from dotr.io.files.parse_workers import ParseWorkers
+    from dotr.io.files.rule_texts import RuleTexts
+    from dotr.io.graphs import SourceOptions as ReadingOptions
     from dotr.io.tables.mapping import TableMapping
+    from dotr.ir import Program
+    from dotr.rdf.terms import Triple
 
 F = TypeVar("F", bound=Callable[..., Any])
+Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+# -- values of options
 
 _IRI = regex(r"[A-Za-z][A-Za-z0-9+.-]*:[^<>\"{}|^`\\\s]*")
 _SIZE = regex(r"(\d+)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
@@ -101,19 +120,6 @@ def policy(*words: str) -> Callable[[str], str]:
     return parse
 
 
-def deployment_option(function: F) -> F:
-    """`--dir`: which deployment."""
-    option = click.option(
-        "--dir",
-        "folder",
-        type=file_name,
-        metavar="FOLDER",
-        default=".dotr",
-        help="The deployment (default: .dotr).",
-    )
-    return option(function)
-
-
 def zone(value: str) -> str:
     """The name of a time zone, or "" for none."""
     try:
@@ -148,179 +154,276 @@ def mapping(path: str) -> TableMapping:
     return read_mapping(path)
 
 
-def finer_option(function: F) -> F:
-    """`--sub-microsecond`."""
-    option = click.option(
-        "--sub-microsecond",
-        type=click.Choice(list(FINER)),
-        default="cut",
-        help="What happens to digits of a time beyond the microsecond (default: cut, and counted).",
-    )
-    return option(function)
+def instant_of(text: str, unit: int, option: str = "--at") -> tuple[Time, bool]:
+    """A time in µs, and whether it is an integer. Raises UsageError D4111."""
+    try:
+        return parse_text(text, unit)
+    except TimeError as error:
+        raise UsageError.of("D4111", f"{option}: {error.message}", hint=error.hint) from None
 
 
-def rdf12_option(function: F) -> F:
-    """`--rdf12`."""
-    option = click.option(
-        "--rdf12",
-        type=click.Choice(list(RDF12)),
+def given_time(text: str, unit: int, clock: Clock | None, option: str = "--at") -> tuple[Time, Clock]:
+    """A time in µs, and how it is written; `now` is written as `clock` does, else a dateTime.
+
+    The wall clock is read here and nowhere else, when a user says so; what it said is data from then on.
+    Raises UsageError D4111.
+    """
+    if text == "now":
+        now = time.time_ns() // 1000
+        written = clock or Clock(False, unit)
+        return (now // written.unit * written.unit if written.integer else now), written
+    when, integer = instant_of(text, unit, option)
+    return when, Clock(integer, unit)
+
+
+def defaulted(name: str) -> bool:
+    """Whether a parameter of the running command has its default."""
+    return click.get_current_context().get_parameter_source(name) is click.core.ParameterSource.DEFAULT
+
+
+# -- groups
+
+
+def passing(name: str, make: Callable[..., Any], *options: Callable[[F], F]) -> Callable[[F], F]:
+    """Add options. Of those, and of others below, that `make` has parameters or fields for, what it makes is
+    passed as one parameter.
+    """
+
+    def decorate(function: F) -> F:
+        @wraps(function)
+        def with_value(**given: Any) -> Any:
+            own = {key: given.pop(key) for key in make.__annotations__ if key in given}
+            return function(**{name: make(**own)}, **given)
+
+        return decorated(cast(F, with_value), *options)
+
+    return decorate
+
+
+def decorated(function: F, *options: Callable[[F], F]) -> F:
+    """A function with options, the first of which stands first in its help."""
+    for option in reversed(options):
+        function = option(function)
+    return function
+
+
+# -- sources
+
+finer_option = click.option(
+    "--sub-microsecond",
+    type=click.Choice(list(FINER)),
+    default="cut",
+    help="What happens to digits of a time beyond the microsecond (default: cut, and counted).",
+)
+interval_option = click.option(
+    "--interval",
+    type=click.Choice(list(INTERVAL)),
+    default="refuse",
+    help="Which end of a time written `begin/end` is taken (default: refuse).",
+)
+rdf12_option = click.option(
+    "--rdf12",
+    type=click.Choice(list(RDF12)),
+    default="refuse",
+    help="Documents with triple terms or annotations of RDF 1.2: refuse, or read the plain triples in them"
+    " (default: refuse).",
+)
+_TIME_READING = (
+    click.option(
+        "--ambiguous-time",
+        type=click.Choice(list(AMBIGUOUS)),
         default="refuse",
-        help="Documents with triple terms or annotations of RDF 1.2: refuse, or read the plain triples in"
-        " them (default: refuse).",
-    )
-    return option(function)
-
-
-def interval_option(function: F) -> F:
-    """`--interval`."""
-    option = click.option(
-        "--interval",
-        type=click.Choice(list(INTERVAL)),
+        help="What a local time that came twice is, as clocks went back: the earlier or later instant, or"
+        " what the order of the rows says (default: refuse).",
+    ),
+    click.option(
+        "--nonexistent-time",
+        type=click.Choice(list(NONEXISTENT)),
         default="refuse",
-        help="Which end of a time written `begin/end` is taken (default: refuse).",
-    )
-    return option(function)
+        help="What a local time that never came is, as clocks went forward: the instant at which they did"
+        " (default: refuse).",
+    ),
+    finer_option,
+    interval_option,
+)
 
 
-def reading_options(function: F) -> F:
-    """What is done about times that are no instant as they stand, as one argument `reading`."""
-
-    @wraps(function)
-    def with_reading(
-        *,
-        sub_microsecond: str,
-        ambiguous_time: str,
-        nonexistent_time: str,
-        interval: str,
-        **others: Any,
-    ) -> Any:
-        reading = TimeReading(sub_microsecond, ambiguous_time, nonexistent_time, interval)
-        return function(reading=reading, **others)
-
-    options = (
-        click.option(
-            "--ambiguous-time",
-            type=click.Choice(list(AMBIGUOUS)),
-            default="refuse",
-            help="What a local time that came twice is, as clocks went back: the earlier or later instant, or"
-            " what the order of the rows says (default: refuse).",
-        ),
-        click.option(
-            "--nonexistent-time",
-            type=click.Choice(list(NONEXISTENT)),
-            default="refuse",
-            help="What a local time that never came is, as clocks went forward: the instant at which they did"
-            " (default: refuse).",
-        ),
-        finer_option,
-        interval_option,
-    )
-    return _decorated(cast(F, with_reading), options)
+def _time_reading(
+    sub_microsecond: str, ambiguous_time: str, nonexistent_time: str, interval: str
+) -> TimeReading:
+    return TimeReading(sub_microsecond, ambiguous_time, nonexistent_time, interval)
 
 
-def source_options(function: F) -> F:
-    """How sources are read, as one argument `options`, and `--on-error`."""
+reading_options = passing("reading", _time_reading, *_TIME_READING)
+"""What is done about times that are no instant as they stand."""
 
-    @wraps(function)
-    def with_options(
-        *,
-        base: str,
-        time_path: str | None,
-        time_unit: str,
-        zone: str,
-        reading: TimeReading,
-        rdf12: str,
-        contexts: tuple[tuple[str, str], ...],
-        split: str | None,
-        shared: bool,
-        mappings: tuple[TableMapping, ...],
-        max_document: int,
-        **others: Any,
-    ) -> Any:
-        read = SourceOptions(
-            base=base,
-            time_path=f"<{time_path}>" if time_path else None,
-            unit=UNITS[time_unit],
-            zone=zone,
-            reading=reading,
-            choices=ParseChoices(rdf12, dict(contexts)),
-            split=split or "",
-            shared=shared,
-            mappings=mappings,
-            max_document=max_document,
+
+class SourceOptions(Struct, frozen=True):
+    """How sources are read, and what is done about errors in them and about disorder. `max_jump` None: no
+    limit.
+    """
+
+    options: ReadingOptions
+    on_error: str = "fail"
+    lateness: int = 0
+    late: str = "drop"
+    max_jump: int | None = None
+
+    @property
+    def fails(self) -> bool:
+        return self.on_error == "fail"
+
+    @property
+    def policies(self) -> list[str]:
+        return [self.on_error, self.late]
+
+    def letters(self, overwrite: bool = False) -> DeadLetters:
+        """Where documents go that are refused."""
+        return DeadLetters(self.on_error, overwrite)
+
+    def delayed(self, overwrite: bool = False) -> DeadLetters:
+        """Where graphs go that came late."""
+        return DeadLetters(self.late, overwrite)
+
+    def background(self, program: Program, documents: Sequence[str]) -> list[Triple]:
+        """The triples of documents, read as the sources are. Raises DataError."""
+        from dotr.io.files.background_documents import read_background  # noqa: PLC0415  # start-up
+
+        read = self.options
+        return read_background(
+            documents, read.base, read.max_document, named=program.named, choices=read.choices
         )
-        return function(options=read, **others)
 
-    options = (
-        click.option(
-            "--base", type=iri, metavar="IRI", default=STREAM_BASE, help="Resolve relative IRIs against this."
-        ),
-        click.option(
-            "--time-path", type=iri, metavar="IRI", help="The property that holds the time of a graph."
-        ),
-        click.option(
-            "--time-unit",
-            type=click.Choice(list(UNITS)),
-            default="s",
-            help="What integer times count (default: s).",
-        ),
-        click.option(
-            "--time-zone",
-            "zone",
-            type=zone,
-            default="",
-            metavar="ZONE",
-            help="The zone of dateTimes without one.",
-        ),
-        reading_options,
-        rdf12_option,
-        click.option(
-            "--context",
-            "contexts",
-            type=context,
-            multiple=True,
-            metavar="IRI=FILE",
-            help="The context of JSON-LD that documents name by this IRI, beside those that dotr knows;"
-            " repeatable. None is fetched.",
-        ),
-        click.option(
-            "--split",
-            type=class_or_property,
-            metavar="IRI",
-            help="Split dumps: a graph for each subject of this class, or with this property.",
-        ),
-        click.option(
-            "--with-shared", "shared", is_flag=True, help="With --split: also what several subjects share."
-        ),
-        click.option(
-            "--map",
-            "mappings",
-            type=mapping,
-            multiple=True,
-            metavar="FILE",
-            help="Read tables (CSV, TSV, JSON lines, Parquet, Arrow) through this mapping; repeatable.",
-        ),
-        click.option(
-            "--max-document",
-            type=size,
-            metavar="SIZE",
-            default=MAX_DOCUMENT,
-            help="Largest document that is read whole or decompressed (default: 256m).",
-        ),
-        click.option(
-            "--on-error",
-            type=policy("fail", "skip"),
-            metavar="fail|skip|file=PATH",
-            default="fail",
-            help="What happens to documents that cannot be read and instants in error (default: fail).",
-        ),
+    def background_files(self, program: Program, documents: Sequence[str]) -> BackgroundFiles:
+        """The same, which can be read again."""
+        from dotr.io.files.background_documents import BackgroundFiles  # noqa: PLC0415  # start-up
+
+        read = self.options
+        return BackgroundFiles(
+            documents, read.base, read.max_document, named=program.named, choices=read.choices
+        )
+
+
+def _source(
+    *,
+    base: str = STREAM_BASE,
+    time_path: str | None = None,
+    time_unit: str = "s",
+    zone: str = "",
+    sub_microsecond: str = "cut",
+    ambiguous_time: str = "refuse",
+    nonexistent_time: str = "refuse",
+    interval: str = "refuse",
+    rdf12: str = "refuse",
+    contexts: tuple[tuple[str, str], ...] = (),
+    split: str | None = None,
+    shared: bool = False,
+    mappings: tuple[TableMapping, ...] = (),
+    max_document: int = MAX_DOCUMENT,
+    on_error: str = "fail",
+    lateness: int = 0,
+    late: str = "drop",
+    max_jump: int | None = None,
+) -> SourceOptions:
+    from dotr.io.graphs import SourceOptions as ReadingOptions  # noqa: PLC0415  # start-up
+
+    options = ReadingOptions(
+        base=base,
+        time_path=f"<{time_path}>" if time_path else None,
+        unit=UNITS[time_unit],
+        zone=zone,
+        reading=TimeReading(sub_microsecond, ambiguous_time, nonexistent_time, interval),
+        choices=ParseChoices(rdf12, dict(contexts)),
+        split=split or "",
+        shared=shared,
+        mappings=mappings,
+        max_document=max_document,
     )
-    return _decorated(cast(F, with_options), options)
+    return SourceOptions(options, on_error, lateness, late, max_jump)
 
 
-def lateness_options(late: str) -> Callable[[F], F]:
-    """`--lateness --late`, the latter with its default."""
-    options = (
+time_unit_option = click.option(
+    "--time-unit", type=click.Choice(list(UNITS)), default="s", help="What integer times count (default: s)."
+)
+base_option = click.option(
+    "--base", type=iri, metavar="IRI", default=STREAM_BASE, help="Resolve relative IRIs against this."
+)
+_SOURCE = (
+    base_option,
+    click.option("--time-path", type=iri, metavar="IRI", help="The property that holds the time of a graph."),
+    time_unit_option,
+    click.option(
+        "--time-zone",
+        "zone",
+        type=zone,
+        default="",
+        metavar="ZONE",
+        help="The zone of dateTimes without one.",
+    ),
+    *_TIME_READING,
+    rdf12_option,
+    click.option(
+        "--context",
+        "contexts",
+        type=context,
+        multiple=True,
+        metavar="IRI=FILE",
+        help="The context of JSON-LD that documents name by this IRI, beside those that dotr knows;"
+        " repeatable. None is fetched.",
+    ),
+    click.option(
+        "--split",
+        type=class_or_property,
+        metavar="IRI",
+        help="Split dumps: a graph for each subject of this class, or with this property.",
+    ),
+    click.option(
+        "--with-shared", "shared", is_flag=True, help="With --split: also what several subjects share."
+    ),
+    click.option(
+        "--map",
+        "mappings",
+        type=mapping,
+        multiple=True,
+        metavar="FILE",
+        help="Read tables (CSV, TSV, JSON lines, Parquet, Arrow) through this mapping; repeatable.",
+    ),
+    click.option(
+        "--max-document",
+        type=size,
+        metavar="SIZE",
+        default=MAX_DOCUMENT,
+        help="Largest document that is read whole or decompressed (default: 256m).",
+    ),
+    click.option(
+        "--on-error",
+        type=policy("fail", "skip"),
+        metavar="fail|skip|file=PATH",
+        default="fail",
+        help="What happens to documents that cannot be read and instants in error (default: fail).",
+    ),
+)
+jump_option = click.option(
+    "--max-jump",
+    type=micros,
+    metavar="DURATION",
+    help="Refuse a graph stamped further ahead of the last one than this (default: no limit).",
+)
+jobs_option = click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    metavar="N",
+    default=1,
+    help="Processes: one for the rules, others parse JSON lines ahead of it (default: 1). The output"
+    " is the same.",
+)
+
+
+def source_options(late: str = "", jump: bool = False) -> Callable[[F], F]:
+    """How sources are read, as one argument `source`; with `--lateness --late`, where `late` is its default,
+    and with `--max-jump`.
+    """
+    disorder = (
         click.option(
             "--lateness",
             type=micros,
@@ -336,88 +439,158 @@ def lateness_options(late: str) -> Callable[[F], F]:
             help=f"What happens to a graph for a closed instant (default: {late}).",
         ),
     )
-    return lambda function: _decorated(function, options)
+    return passing("source", _source, *_SOURCE, *(disorder if late else ()), *([jump_option] if jump else ()))
 
 
-def jump_option(function: F) -> F:
-    """`--max-jump`."""
-    option = click.option(
-        "--max-jump",
-        type=micros,
-        metavar="DURATION",
-        help="Refuse a graph stamped further ahead of the last one than this (default: no limit).",
-    )
-    return option(function)
+source_value: Decorator = passing("source", _source)
+"""The same value of options that a verb adds itself."""
 
 
-def budget_option(function: F) -> F:
-    """`--budget`."""
-    option = click.option(
-        "--budget",
-        type=number,
-        metavar="N",
-        default=BUDGET,
-        help="Units of work of an instant's Datalog, of a query at it, and of a rule for one fact that"
-        " triggers it (default: 10m).",
-    )
-    return option(function)
+class DeadLetters(Struct):
+    """Owns the file of a policy `file=PATH`: documents that were refused, or graphs that came late."""
+
+    policy: str
+    overwrite: bool = False
+    _file: Output | None = None
+
+    def __enter__(self) -> DeadLetters:
+        if self.policy.startswith("file="):
+            self._file = open_output(self.policy.removeprefix("file="), self.overwrite)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if self._file is not None:
+            self._file.finish()  # what was refused was refused, however the run ended
+
+    def write(self, line: str) -> None:
+        assert self._file is not None
+        self._file.write(f"{line}\n")
+        self._file.flush()
+
+    @property
+    def fails(self) -> bool:
+        return self.policy == "fail"
+
+    def refusals(self) -> ErrorPolicy:
+        """The policy as the sources want it."""
+        return ErrorPolicy(self.fails, self.write if self._file is not None else None)
+
+    def keep(self, line: Callable[[], str]) -> None:
+        """Write a letter if the policy has a file."""
+        if self._file is not None:
+            self.write(line())
 
 
-def output_options(formats: tuple[str, ...] = EVENT_FORMATS) -> Callable[[F], F]:
-    """`--format -o --overwrite --quiet`."""
-    options = (
-        click.option(
-            "--format",
-            "format_",
-            type=click.Choice(list(formats)),
-            help="How to write (default: by the name of -o, text on a terminal, else jsonl).",
-        ),
-        click.option(
-            "-o",
-            "--output",
-            type=written_file,
-            metavar="FILE",
-            help="Write to a file instead of standard output (which is `-`, too); text to .gz and .zst"
-            " compressed.",
-        ),
-        click.option("--overwrite", is_flag=True, help="Let -o replace a file that exists."),
-        click.option("-q", "--quiet", is_flag=True, help="No progress line, no summary."),
-    )
-    return lambda function: _decorated(function, options)
+@contextmanager
+def parsing(jobs: int, base: str | None) -> Iterator[ParseWorkers | None]:
+    """What parses for a run of so many processes; None where the process of the rules does."""
+    if jobs == 1:
+        yield None
+        return
+    from dotr.io.files.parse_workers import ParseWorkers  # noqa: PLC0415  # start-up: most runs need one process
+
+    with ParseWorkers(jobs - 1, base) as workers:
+        yield workers
 
 
-def state_option(function: F) -> F:
-    """`--emit-state`."""
-    option = click.option(
-        "--emit-state",
-        "states",
-        type=file_name,
-        metavar="FILE",
-        help="Write enriched graphs there, too: what holds at each instant beside the background.",
-    )
-    return option(function)
+# -- rules
 
 
-def summary_options(function: F) -> F:
-    """`--summary --verbose`."""
-    options = (
-        click.option(
-            "--summary",
-            "summary_",
-            type=click.Choice(["text", "json"]),
-            default="text",
-            help="How the summary is written; as JSON it is one line, the last on standard error.",
-        ),
-        click.option(
-            "-v", "--verbose", is_flag=True, help="Show how far every rule came, not only silent ones."
-        ),
-    )
-    return _decorated(function, options)
+class RuleOptions(Struct, frozen=True):
+    """What belongs to rules beside their files, and how they are run."""
+
+    background: tuple[str, ...] = ()
+    more_rules: tuple[str, ...] = ()
+    verify: bool = False
+    materialize: str = "needed"
+    budget: int = BUDGET
+    only_: tuple[str, ...] = ()
+    except_: tuple[str, ...] = ()
+
+    def load(self, rules: str, texts: RuleTexts) -> Program:
+        """The program of all rule files. Raises ProgramError."""
+        from dotr.lang import load_program  # noqa: PLC0415  # start-up
+
+        return load_program([rules, *self.more_rules], texts)
+
+    def documents(self, program: Program) -> list[str]:
+        """The files of the background."""
+        return [*program.background, *self.background]
+
+    def wanted(self, program: Program, *, whole: bool = False) -> Program:
+        """The program for the events that are wanted; `whole`: with rules that they do not need, too."""
+        if not self.only_ and not self.except_:
+            return program
+        from dotr.ir.private_rules import needed  # noqa: PLC0415  # start-up
+
+        program = events_wanted(program, self.only_, self.except_)
+        return program if whole else needed(program)
+
+    def deployment(
+        self, program: Program, background: Sequence[Triple] | BackgroundFiles, *, everything: bool = False
+    ) -> Deployment:
+        """The program compiled; `everything` is derived, whatever --materialize says."""
+        from dotr.core.deployment import Deployment, Settings  # noqa: PLC0415  # start-up
+
+        everything = everything or self.materialize == "all"
+        return Deployment(program, background, Settings(materialize_all=everything, budget=self.budget))
+
+
+background_option = click.option(
+    "--background", multiple=True, metavar="FILE", help="More RDF that holds at every instant."
+)
+more_rules_option = click.option(
+    "--rules", "more_rules", multiple=True, metavar="FILE", help="More rules, beside those named."
+)
+rules_value: Decorator = passing("rules", RuleOptions)
+"""The value of options that a verb adds itself."""
+
+rules_options = passing(
+    "rules",
+    RuleOptions,
+    background_option,
+    more_rules_option,
+    click.option(
+        "--verify", is_flag=True, help="Run the literal oracle beside the engine; stop at a difference."
+    ),
+)
+"""`--background --rules --verify`, and what of a RuleOptions stands below."""
+
+materialize_option = click.option(
+    "--materialize",
+    type=click.Choice(["needed", "all"]),
+    default="needed",
+    help="Derive what queries can reach, or everything (default: needed).",
+)
+budget_option = click.option(
+    "--budget",
+    type=number,
+    metavar="N",
+    default=BUDGET,
+    help="Units of work of an instant's Datalog, of a query at it, and of a rule for one fact that triggers"
+    " it (default: 10m).",
+)
+then_option = click.option(
+    "--then",
+    type=(str, str),
+    multiple=True,
+    metavar="TIME RULES",
+    help="From TIME on these RULES hold, and their background; may be repeated.",
+)
+deployment_option = click.option(
+    "--dir",
+    "folder",
+    type=file_name,
+    metavar="FOLDER",
+    default=".dotr",
+    help="The deployment (default: .dotr).",
+)
 
 
 def event_options(function: F) -> F:
     """`--only --except`."""
-    options = (
+    return decorated(
+        function,
         click.option(
             "--only",
             "only_",
@@ -433,11 +606,12 @@ def event_options(function: F) -> F:
             help="No events of these rules; repeatable.",
         ),
     )
-    return _decorated(function, options)
 
 
 def events_wanted(program: Program, only_: Sequence[str], except_: Sequence[str]) -> Program:
     """The program with all rules private whose events are not wanted. Raises UsageError D4150."""
+    from dotr.ir.private_rules import only  # noqa: PLC0415  # start-up
+
     public = [rule.name for rule in program.rules if not rule.private]
     chosen = _names(program, only_, "--only")
     left_out = _names(program, except_, "--except")
@@ -457,34 +631,243 @@ def _names(program: Program, values: Sequence[str], option: str) -> set[str]:
     return set(names)
 
 
-def rules_options(function: F) -> F:
-    """`--background --rules --verify`."""
-    options = (
+# -- outputs
+
+
+class OutputOptions(Struct, frozen=True):
+    """What is written where, and what is said beside it. `output` None: standard output."""
+
+    format_: str | None = None
+    output: str | None = None
+    overwrite: bool = False
+    quiet: bool = False
+    summary_: str = "text"
+    verbose: bool = False
+    states: str | None = None
+
+    def format(self, can: Sequence[str], verb: str) -> str:
+        """The format of what is written. Raises UsageError D4151."""
+        return chosen_format(self.format_, self.output, can, verb)
+
+    def open(self, packed: bool = False) -> Output:
+        return open_output(self.output, self.overwrite, packed=packed)
+
+    def apart(self, policies: Sequence[str], inputs: Sequence[str]) -> None:
+        """Refuse outputs that are one file, or that are read as well."""
+        outputs_apart([self.output or "-", *([self.states] if self.states else [])], policies, inputs)
+
+
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress line, no summary.")
+report_option = click.option(
+    "--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How to write."
+)
+here_option = click.option(
+    "-o", "--output", type=written_file, metavar="FILE", help="Write here instead of standard output (`-`)."
+)
+replace_option = click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
+state_option = click.option(
+    "--emit-state",
+    "states",
+    type=file_name,
+    metavar="FILE",
+    help="Write enriched graphs there, too: what holds at each instant beside the background.",
+)
+
+
+def output_options(formats: tuple[str, ...] = EVENT_FORMATS) -> Callable[[F], F]:
+    """`--format -o --overwrite --quiet`, with others of an OutputOptions below, as one argument `output`."""
+    return passing(
+        "output",
+        OutputOptions,
         click.option(
-            "--background", multiple=True, metavar="FILE", help="More RDF that holds at every instant."
+            "--format",
+            "format_",
+            type=click.Choice(list(formats)),
+            help="How to write (default: by the name of -o, text on a terminal, else jsonl).",
         ),
         click.option(
-            "--rules", "more_rules", multiple=True, metavar="FILE", help="More rules, beside those named."
+            "-o",
+            "--output",
+            type=written_file,
+            metavar="FILE",
+            help="Write to a file instead of standard output (which is `-`, too); text to .gz and .zst"
+            " compressed.",
+        ),
+        click.option("--overwrite", is_flag=True, help="Let -o replace a file that exists."),
+        quiet_option,
+    )
+
+
+output_value: Decorator = passing("output", OutputOptions)
+"""The same value of options that a verb adds itself."""
+
+
+def written_options(*formats: str) -> Callable[[F], F]:
+    """`--format -o --overwrite` of a verb that writes one document, by default in the first format."""
+    kind = click.Choice(formats)
+    format_ = click.option(
+        "--format", "format_", type=kind, default=formats[0], help=f"Default: {formats[0]}."
+    )
+    return passing("output", OutputOptions, format_, here_option, replace_option)
+
+
+def summary_options(function: F) -> F:
+    """`--summary --verbose`."""
+    return decorated(
+        function,
+        click.option(
+            "--summary",
+            "summary_",
+            type=click.Choice(["text", "json"]),
+            default="text",
+            help="How the summary is written; as JSON it is one line, the last on standard error.",
         ),
         click.option(
-            "--verify", is_flag=True, help="Run the literal oracle beside the engine; stop at a difference."
+            "-v", "--verbose", is_flag=True, help="Show how far every rule came, not only silent ones."
         ),
     )
-    return _decorated(function, options)
 
 
-def program_options(function: F) -> F:
-    """`--background --rules --verify --materialize`."""
-    option = click.option(
-        "--materialize",
-        type=click.Choice(["needed", "all"]),
-        default="needed",
-        help="Derive what queries can reach, or everything (default: needed).",
-    )
-    return rules_options(option(function))
+def chosen_format(format_: str | None, output: str | None, can: Sequence[str], verb: str) -> str:
+    """The format asked for, else that of the output's name, text on a terminal and JSON lines elsewhere.
+
+    Raises UsageError D4151 for a format of the name that the verb does not write, for Parquet anywhere but
+    in a file, and for Parquet and Jelly in a file whose name says that its text is compressed.
+    """
+    if format_ == "parquet" and (output is None or is_device(output)):
+        raise refused("Parquet to a stream", [name for name in can if name != "parquet"], verb)
+    if format_ in NEVER_PACKED and output is not None and packing_of(output):
+        raise refused(f"{format_} to `{output}`", [name for name in can if name not in NEVER_PACKED], verb)
+    if format_ is not None:
+        return format_
+    if output is None:
+        return "text" if sys.stdout.isatty() else "jsonl"
+    return format_of_name(output, can, verb, packed=True) or "jsonl"
 
 
-def _decorated(function: F, options: tuple[Callable[[F], F], ...]) -> F:
-    for option in reversed(options):
-        function = option(function)
-    return function
+def _stdout() -> int | None:
+    try:
+        return sys.stdout.fileno()
+    except (OSError, ValueError):  # something in memory stands in for it
+        return None
+
+
+def outputs_apart(
+    outputs: Sequence[str], policies: Sequence[str], inputs: Sequence[str], appearing: bool = False
+) -> None:
+    """Refuse outputs, the `file=PATH` of policies among them, that are one file, or that are read as well.
+
+    Without `outputs` data go to standard output, which is `-`, too. Raises UsageError D4113, RefusedError
+    D5002.
+    """
+    letters = [policy.removeprefix("file=") for policy in policies if policy.startswith("file=")]
+    written = [*(outputs or ["-"]), *letters]
+    if written.count("-") > 1:
+        raise UsageError.of("D4113", "two outputs go to standard output", hint="give each its own")
+    files = [path for path in written if path != "-"]
+    paths = [os.path.realpath(path) for path in files]
+    refuse_overlap(files, inputs, _stdout() if "-" in written else None, appearing)
+    for path in paths:
+        if paths.count(path) > 1 and (os.path.isfile(path) or not os.path.exists(path)):
+            raise UsageError.of("D4113", f"two outputs go to one file, `{path}`", hint="give each its own")
+
+
+# -- Spark
+
+
+class SparkOptions(Struct, frozen=True):
+    """Where Spark runs, its settings, and what is sent along; they mean what spark-submit means by them."""
+
+    master: str | None = None
+    conf: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    py_files: tuple[str, ...] = ()
+    archives: tuple[str, ...] = ()
+    parallelism: int | None = None
+
+    def session(self) -> Session:
+        """The options of a session. Raises UsageError D4128 for a setting that Spark does not have."""
+        from dotr.batch.spark.sessions import SparkOptions as Session  # noqa: PLC0415  # start-up
+
+        settings: dict[str, str] = {}
+        for given in self.conf:
+            name, equals, value = given.partition("=")
+            if not equals or not name.strip():
+                raise UsageError.of(
+                    "D4128", f"`{given}` is not a setting of Spark", hint="--conf spark.executor.memory=4g"
+                )
+            settings[name.strip()] = value
+        packages, files, archives = map(_listed, (self.packages, self.py_files, self.archives))
+        asked = Session(self.master, settings, packages, files, archives, self.parallelism)
+        asked.settings()  # what is wrong with them is reported before anything is read
+        return asked
+
+
+spark_options = passing(
+    "spark",
+    SparkOptions,
+    click.option(
+        "--master",
+        metavar="URL",
+        help="Where Spark runs: local[4], spark://…, yarn, sc://… (default: as Spark is configured, else "
+        "local[*]).",
+    ),
+    click.option("--conf", metavar="K=V", multiple=True, help="A setting of Spark; repeatable."),
+    click.option("--packages", metavar="G:A:V,…", multiple=True, help="Maven packages that Spark fetches."),
+    click.option("--py-files", metavar="FILE,…", multiple=True, help="Python files sent to workers."),
+    click.option(
+        "--parallelism",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Tasks that can run at once (default: as Spark reports; Spark Connect does not).",
+    ),
+    click.option(
+        "--archives", metavar="FILE#NAME,…", multiple=True, help="Archives sent to workers, unpacked."
+    ),
+)
+
+
+def chosen_engine(
+    asked: Session, places: Sequence[str], environment: Mapping[str, str] = os.environ
+) -> tuple[str, str]:
+    """(engine, why): Spark where only it can do the work, or where it was set up for more than this machine;
+    else local processes, which need no JVM and take less time on the same cores.
+    """
+    from dotr.batch.locations import is_remote  # noqa: PLC0415  # start-up
+    from dotr.batch.spark.configured import configured, is_submitted  # noqa: PLC0415  # start-up
+
+    remote = next(filter(is_remote, places), None)
+    if remote is not None:
+        return "spark", f"only Spark can follow {remote}"
+    given = next((option for option, value in _given(asked).items() if value), None)
+    if given is not None:
+        return "spark", f"{given} is given"
+    if is_submitted(environment):
+        return "spark", "spark-submit started this process"
+    known = configured(environment)
+    place = known.get("spark.remote") or known.get("spark.master") or "local"
+    if not place.startswith("local"):
+        return "spark", f"it is configured for {place}"
+    return "local", "everything is on this machine; --engine spark takes Spark all the same"
+
+
+def refuse_without_spark(asked: Session) -> None:
+    """Raise UsageError D4121 for options of Spark where it does not run."""
+    for option, value in _given(asked).items():
+        if value:
+            raise UsageError.of("D4121", f"{option} is for --engine spark", hint=f"leave {option} out")
+
+
+def _given(asked: Session) -> dict[str, object]:
+    return {
+        "--master": asked.master,
+        "--conf": asked.conf,
+        "--packages": asked.packages,
+        "--py-files": asked.py_files,
+        "--archives": asked.archives,
+        "--parallelism": asked.parallelism,
+    }
+
+
+def _listed(values: Sequence[str]) -> tuple[str, ...]:
+    return tuple(part.strip() for value in values for part in value.split(",") if part.strip())

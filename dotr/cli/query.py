@@ -14,14 +14,20 @@ from collections.abc import Collection, Mapping, Sequence
 import click
 from msgspec import Struct
 
-from dotr.cli.dead_letters import DeadLetters
-from dotr.cli.options import budget_option, output_options, rules_options, source_options
-from dotr.cli.run import chosen_format, outputs_apart
+from dotr.cli.options import (
+    OutputOptions,
+    RuleOptions,
+    SourceOptions,
+    budget_option,
+    instant_of,
+    output_options,
+    rules_options,
+    source_options,
+)
 from dotr.cli.show import counted, note
 from dotr.cli.show import width as terminal_width
 from dotr.core.asking import answer as answer_of
 from dotr.core.asking import graph_of, makes_a_graph
-from dotr.core.deployment import Deployment, Settings
 from dotr.core.jumps import Jumps
 from dotr.core.lasting_instants import LastingInstants
 from dotr.core.parts import Part, labelled
@@ -31,14 +37,12 @@ from dotr.events import Clock, Message, Time, Values
 from dotr.io.decode.documents import format_of, unreadable
 from dotr.io.error_policy import ErrorPolicy
 from dotr.io.event_formats import csv_solutions
-from dotr.io.files.background_documents import read_background
-from dotr.io.files.outputs import FileOutput, open_output, unwritable
+from dotr.io.files.outputs import FileOutput, unwritable
 from dotr.io.files.rule_texts import RuleTexts, read_rules_text, read_standard_input
-from dotr.io.files.sources import SourceOptions, Sources
+from dotr.io.files.sources import Sources
 from dotr.io.output_formats import GRAPH_FORMATS, refused
 from dotr.io.term_formatting import TermFormatter, json_terms
 from dotr.io.text_tables import aligned
-from dotr.io.timestamps import TimeError, parse_text
 from dotr.ir import Program, Select
 from dotr.lang import load_program, parse_query
 from dotr.lang.grammar.base import nearest
@@ -50,29 +54,22 @@ FORMATS = ("text", "jsonl", "csv", "parquet")
 
 
 @click.command(short_help="SPARQL over the enriched state at one time, or over the background.")
-@click.argument("rules", metavar="RULES")
+@click.argument("path", metavar="RULES")
 @click.argument("rest", metavar="[SOURCE...] QUERY", nargs=-1)
 @click.option("--query", "named", metavar="NAME", help="Instead of QUERY: a QUERY of the rules, by its name.")
 @click.option("--at", metavar="TIME", help="Which instant of the SOURCEs: 12, or 2026-01-01T08:00:12Z.")
 @rules_options
-@source_options
+@source_options()
 @budget_option
 @output_options((*FORMATS, *GRAPH_FORMATS))
 def command(
-    rules: str,
+    path: str,
     rest: tuple[str, ...],
     named: str | None,
     at: str | None,
-    background: tuple[str, ...],
-    more_rules: tuple[str, ...],
-    verify: bool,
-    options: SourceOptions,
-    on_error: str,
-    budget: int,
-    format_: str | None,
-    output: str | None,
-    overwrite: bool,
-    quiet: bool,
+    rules: RuleOptions,
+    source: SourceOptions,
+    output: OutputOptions,
 ) -> int:
     """Ask a query of what holds at one time: a file, - for standard input, or the text of the query.
 
@@ -92,21 +89,20 @@ def command(
     asked = query if inline else query_text(query) if query else ""
     graph = makes_a_graph(asked)
     can = GRAPH_FORMATS if graph else FORMATS
-    if format_ is not None and format_ not in can:
-        raise refused(f"{format_} of this query", can, "dotr query")
-    if format_ is None and graph and output is None:
+    if output.format_ is not None and output.format_ not in can:
+        raise refused(f"{output.format_} of this query", can, "dotr query")
+    if output.format_ is None and graph and output.output is None:
         format_ = "turtle"
-    format_ = chosen_format(format_, output, can, "dotr query")
-    texts = [path for path in (rules, *more_rules) if not _is_rdf(path)]
+    else:
+        format_ = output.format(can, "dotr query")
+    texts = [file for file in (path, *rules.more_rules) if not _is_rdf(file)]
     rule_texts = RuleTexts()
     program = load_program(texts, rule_texts) if texts else Program()
-    documents = [path for path in (rules, *more_rules) if _is_rdf(path)]
-    documents = [*program.background, *documents, *background]
+    documents = [file for file in (path, *rules.more_rules) if _is_rdf(file)]
+    documents = [*program.background, *documents, *rules.background]
     inputs = [*rule_texts.read_files, *documents, *sources, *([] if inline or not query else [query])]
-    outputs_apart([output] if output else [], [on_error], inputs)
-    triples = read_background(
-        documents, options.base, options.max_document, named=program.named, choices=options.choices
-    )
+    output.apart([source.on_error], inputs)
+    triples = source.background(program, documents)
     name = "<query>" if inline else query
     select = None
     if named is not None:
@@ -115,26 +111,26 @@ def command(
         select = parse_query(asked, name, program.prefixes)
     instant = None
     if at is not None:
-        with DeadLetters(on_error, overwrite) as dead:
+        with source.letters(output.overwrite) as dead:
             refusals = dead.refusals()
-            instant, triples = _instant(sources, at, options, refusals, program, triples, budget)
-        if refusals.count and not quiet:
+            instant, triples = _instant(sources, at, source, refusals, program, triples, rules.budget)
+        if refusals.count and not output.quiet:
             note(f"{counted(refusals.count, 'document')} refused")
-        if instant.graphs == 0 and not quiet:
+        if instant.graphs == 0 and not output.quiet:
             note(f"no graph came at {instant.clock.text(instant.time)}: the answer is that of an empty one")
-    state = _state(program, triples, () if instant is None else instant.triples, verify, budget)
+    state = _state(program, triples, () if instant is None else instant.triples, rules)
     answer: bool | list[Values] | list[Triple]
     if select is None:
         answer = graph_of(asked, name, program.prefixes, state)
     else:
-        answer = _answer(select, state, instant, budget, verify)
+        answer = _answer(select, state, instant, rules)
     if isinstance(answer, bool) and format_ in ("csv", "parquet"):
         raise refused(f"{format_} of ASK, which has no table", ("text", "jsonl"), "dotr query")
     if select is not None and not isinstance(answer, bool) and format_ == "parquet":
-        assert output is not None, "chosen_format asks for a file"
-        _to_parquet(output, overwrite, select.variables, answer)
+        assert output.output is not None, "chosen_format asks for a file"
+        _to_parquet(output.output, output.overwrite, select.variables, answer)
         return 0
-    out = open_output(output, overwrite, packed=True)
+    out = output.open(packed=True)
     text = format_ == "text"
     if select is None:
         write = TermFormatter(program.prefixes) if format_ == "turtle" else None
@@ -142,7 +138,7 @@ def command(
     elif isinstance(answer, bool):
         out.write(f"{str(answer).lower()}\n" if text else f'{{"boolean":{str(answer).lower()}}}\n')
     elif text:
-        width = None if output else terminal_width(sys.stdout)
+        width = None if output.output else terminal_width(sys.stdout)
         out.write(table(select.variables, answer, TermFormatter(program.prefixes), width))
     elif format_ == "csv":
         out.write(csv_solutions(select.variables, answer))
@@ -211,7 +207,7 @@ def query_text(path: str) -> str:
 def _instant(
     sources: Sequence[str],
     at: str,
-    options: SourceOptions,
+    source: SourceOptions,
     refusals: ErrorPolicy,
     program: Program,
     background: list[Triple],
@@ -220,18 +216,15 @@ def _instant(
     """Everything of the sources at one time, and what is stated then beside it. Reads all of them: a stream
     need not be sorted.
     """
-    try:
-        time, integer = parse_text(at, options.unit)
-    except TimeError as error:
-        raise UsageError.of("D4111", f"--at: {error.message}", hint=error.hint) from None
-    reader = Sources(sources, options, refusals)
+    time, integer = instant_of(at, source.options.unit)
+    reader = Sources(sources, source.options, refusals)
     came: dict[Time, list[Part]] = {}
     lasting = program.lasting
     for graph in reader:
         lasting = lasting or isinstance(graph.triples, Message)
         if graph.time <= time and (lasting or graph.time == time):
             came.setdefault(graph.time, []).append(graph.triples)
-    clock = reader.clock or Clock(integer, options.unit)
+    clock = reader.clock or Clock(integer, source.options.unit)
     if clock.integer is not integer:
         kind = "integers" if clock.integer else "dateTimes"
         raise DataError.of(
@@ -268,24 +261,24 @@ def _stated(
 
 
 def _answer(
-    select: Select, state: Collection[Triple], instant: Instant | None, budget: int, verify: bool
+    select: Select, state: Collection[Triple], instant: Instant | None, rules: RuleOptions
 ) -> bool | list[Values]:
     if instant is None and asks_time(select):
         raise UsageError.of(
             "D4112", "this query asks for NOW(), and no instant is given", hint="add SOURCE and --at"
         )
     moment = None if instant is None else (instant.clock, instant.time)
-    return answer_of(select, state, moment, budget, verify)
+    return answer_of(select, state, moment, rules.budget, rules.verify)
 
 
 def _state(
-    program: Program, background: Sequence[Triple], triples: Sequence[Triple], verify: bool, budget: int
+    program: Program, background: Sequence[Triple], triples: Sequence[Triple], rules: RuleOptions
 ) -> Collection[Triple]:
     """K(t), everything derived. Raises ProgramError, DataError, EngineError D4090 if the oracle differs."""
-    materialiser = Deployment(program, background, Settings(materialize_all=True, budget=budget)).enrich
+    materialiser = rules.deployment(program, background, everything=True).enrich
     materialiser.instant(triples)
     state = list(materialiser.state())
-    if verify:
+    if rules.verify:
         literally = LiteralEnricher(rules_over(program, background), background).state(triples)
         different = sorted(literally.symmetric_difference(state))
         if different:

@@ -11,181 +11,125 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import click
-from msgspec import Struct
 
 from dotr.cli import show
-from dotr.cli.dead_letters import DeadLetters
-from dotr.cli.given import given_time
-from dotr.cli.jobs import jobs_option, parsing
 from dotr.cli.options import (
+    DeadLetters,
+    OutputOptions,
+    RuleOptions,
+    SourceOptions,
     budget_option,
     event_options,
-    events_wanted,
-    jump_option,
-    lateness_options,
+    given_time,
+    jobs_option,
+    materialize_option,
     output_options,
-    program_options,
+    parsing,
+    rules_options,
     source_options,
     state_option,
     summary_options,
+    then_option,
 )
-from dotr.cli.show import Progress, funnel_lines, heading, summary_line, time_as_json
+from dotr.cli.show import Progress, funnels, summary_line, time_as_json
 from dotr.collecting import rarely
-from dotr.core.deployment import Deployment, Settings
 from dotr.core.parts import Part
 from dotr.core.pipeline import Pipeline
-from dotr.errors import DataError, Diagnostic, DotrError, ProgramError, UsageError
+from dotr.errors import DataError, Diagnostic, DotrError, ProgramError
 from dotr.events import Clock, Time
 from dotr.io.enriched_graphs import StateFile, refuse_name
 from dotr.io.event_formats import Formatter, formatter, late_line
-from dotr.io.files.background_documents import BackgroundFiles, read_background
 from dotr.io.files.event_sinks import EventSink, JellySink, ParquetSink, TextSink
-from dotr.io.files.outputs import FileOutput, is_device, open_output
-from dotr.io.files.overlap import refuse_overlap
+from dotr.io.files.outputs import FileOutput
 from dotr.io.files.read_so_far import ReadSoFar
 from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.files.sources import Mark, Sources, TimedGraph, live, resolve
-from dotr.io.graphs import GraphRun, SourceOptions
+from dotr.io.graphs import GraphRun
 from dotr.io.lineage import Lineage, with_places
-from dotr.io.output_formats import EVENT_FORMATS, NEVER_PACKED, format_of_name, packing_of, refused
+from dotr.io.output_formats import EVENT_FORMATS
 from dotr.io.time_reading import changes, unchanged
 from dotr.ir import Program
-from dotr.ir.private_rules import needed
-from dotr.lang import load_program
 from dotr.rdf.terms import Triple
 from dotr.survey.sample import FIRST_GRAPHS, Sample
 
 
 @click.command(short_help="Replay sources through rules and print composite events.")
-@click.argument("rules", metavar="RULES")
+@click.argument("path", metavar="RULES")
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
-@program_options
-@source_options
-@lateness_options(late="fail")
-@jump_option
+@rules_options
+@materialize_option
+@source_options(late="fail", jump=True)
 @budget_option
 @output_options(EVENT_FORMATS)
 @event_options
 @summary_options
-@click.option(
-    "--then",
-    type=(str, str),
-    multiple=True,
-    metavar="TIME RULES",
-    help="From TIME on these RULES hold, and their background; may be repeated.",
-)
+@then_option
 @state_option
 @jobs_option
 @click.option("--explain", is_flag=True, help='Put the proof of each event into its JSON line: "because".')
 def command(
-    rules: str,
+    path: str,
     sources: tuple[str, ...],
-    background: tuple[str, ...],
-    more_rules: tuple[str, ...],
-    materialize: str,
-    verify: bool,
-    options: SourceOptions,
-    on_error: str,
-    lateness: int,
-    late: str,
-    max_jump: int | None,
-    budget: int,
-    format_: str | None,
-    output: str | None,
-    overwrite: bool,
-    quiet: bool,
-    only_: tuple[str, ...],
-    except_: tuple[str, ...],
-    summary_: str,
-    verbose: bool,
+    rules: RuleOptions,
+    source: SourceOptions,
+    output: OutputOptions,
     then: tuple[tuple[str, str], ...],
-    explain: bool,
-    states: str | None,
     jobs: int,
+    explain: bool,
 ) -> None:
     """Replay SOURCEs in time order through RULES and print composite events.
 
     A SOURCE is an RDF file (Turtle, N-Triples: one graph; TriG, N-Quads, JSON lines, RDF Message Log:
     many), a folder, a glob, or - for standard input; each may be compressed (.gz .bz2 .zst .zip).
     """
-    format_ = chosen_format(format_, output, EVENT_FORMATS, "dotr run")
-    texts = RuleTexts()
-    program = load_program([rules, *more_rules], texts)
-    documents = [*program.background, *background]
+    format_ = output.format(EVENT_FORMATS, "dotr run")
+    texts, states = RuleTexts(), output.states
+    program = rules.load(path, texts)
+    documents = rules.documents(program)
     if states is not None and states != "-":
         refuse_name(states, "dotr run")
-    written = [output or "-", *([states] if states else [])]
-    outputs_apart(written, [on_error, late], [*texts.read_files, *documents, *sources])
-    if only_ or except_:
-        program = needed(events_wanted(program, only_, except_))
+    output.apart(source.policies, [*texts.read_files, *documents, *sources])
+    program = rules.wanted(program)
     show.say_all(program.warnings)
-    triples = BackgroundFiles(
-        documents, options.base, options.max_document, named=program.named, choices=options.choices
-    )
-    everything = materialize == "all" or states is not None
-    deployment = Deployment(program, triples, Settings(materialize_all=everything, budget=budget))
-    enriched = None if states is None else StateFile(states, overwrite, lambda: replay.pipeline.clock)
+    triples = source.background_files(program, documents)
+    deployment = rules.deployment(program, triples, everything=states is not None)
+    enriched = None if states is None else StateFile(states, output.overwrite, lambda: replay.pipeline.clock)
     make: Callable[..., Pipeline] = Pipeline
     write: Formatter | None = None
     if explain:
         from dotr.cli.explain import Recording, refuse_format  # noqa: PLC0415  # start-up: most runs explain nothing
 
         refuse_format(format_)
-        record = Recording(documents, verify)
+        record = Recording(documents, rules.verify)
         make, write = record.pipeline, record.write
     with (
-        DeadLetters(on_error, overwrite) as dead,
-        DeadLetters(late, overwrite) as delayed,
-        parsing(jobs, options.base) as workers,
+        source.letters(output.overwrite) as dead,
+        source.delayed(output.overwrite) as delayed,
+        parsing(jobs, source.options.base) as workers,
     ):
         replay: Replay = Replay(
-            Sources(sources, options, dead.refusals(), workers=workers),
+            Sources(sources, source.options, dead.refusals(), workers=workers),
             make(
                 deployment,
-                lateness=lateness,
+                lateness=source.lateness,
                 on_late=lambda time, graph: replay.late(time, graph),
                 on_refused=lambda time, graphs, error: replay.refused(time, graphs, error),
                 on_overworked=lambda _rule, error: replay.overworked(error),
                 on_finding=lambda finding: replay.found(finding),
-                verify=verify,
-                max_jump=max_jump,
+                verify=rules.verify,
+                max_jump=source.max_jump,
                 on_state=None if enriched is None else enriched.write,
             ),
             delayed,
-            SummaryStyle(os.path.basename(rules), quiet, verbose, summary_ == "json"),
+            output,
+            os.path.basename(path),
             enriched,
         )
         for at, later in then:
-            when, clock = given_time(at, options.unit, None, "--then")
-            again = load_program([later, *more_rules], texts)
-            if only_ or except_:
-                again = events_wanted(again, only_, except_)
-            facts = read_background(
-                [*again.background, *background],
-                options.base,
-                options.max_document,
-                named=again.named,
-                choices=options.choices,
-            )
-            replay.replace(when, clock, again, facts)
-        replay.run(open_sink(format_, output, overwrite, program, write), output)
-
-
-def chosen_format(format_: str | None, output: str | None, can: Sequence[str], verb: str) -> str:
-    """The format asked for, else that of the output's name, text on a terminal and JSON lines elsewhere.
-
-    Raises UsageError D4151 for a format of the name that the verb does not write, for Parquet anywhere but
-    in a file, and for Parquet and Jelly in a file whose name says that its text is compressed.
-    """
-    if format_ == "parquet" and (output is None or is_device(output)):
-        raise refused("Parquet to a stream", [name for name in can if name != "parquet"], verb)
-    if format_ in NEVER_PACKED and output is not None and packing_of(output):
-        raise refused(f"{format_} to `{output}`", [name for name in can if name not in NEVER_PACKED], verb)
-    if format_ is not None:
-        return format_
-    if output is None:
-        return "text" if sys.stdout.isatty() else "jsonl"
-    return format_of_name(output, can, verb, packed=True) or "jsonl"
+            when, clock = given_time(at, source.options.unit, None, "--then")
+            again = rules.wanted(rules.load(later, texts), whole=True)
+            replay.replace(when, clock, again, source.background(again, rules.documents(again)))
+        replay.run(open_sink(format_, output, program, write))
 
 
 def refuse_without_jelly() -> None:
@@ -196,74 +140,38 @@ def refuse_without_jelly() -> None:
 
 
 def open_sink(
-    format_: str, output: str | None, overwrite: bool, program: Program, own: Formatter | None = None
+    format_: str, output: OutputOptions, program: Program, own: Formatter | None = None
 ) -> TextSink | JellySink | ParquetSink:
     """Where the events of a run go, opened, with what stands at its head; `own` writes them instead."""
     if format_ == "parquet":
-        assert output is not None, "chosen_format asks for a file"
-        return ParquetSink(FileOutput(output, overwrite))
+        assert output.output is not None, "chosen_format asks for a file"
+        return ParquetSink(FileOutput(output.output, output.overwrite))
     if format_ == "jelly":
         from dotr.io.jelly_frames import JellyFrames  # noqa: PLC0415  # an extra
 
         frames = JellyFrames()  # before anything is opened
-        return JellySink(open_output(output, overwrite), frames)
+        return JellySink(output.open(), frames)
     head, write = formatter(format_, program.prefixes, program.rules)
-    out = open_output(output, overwrite, packed=True)
+    out = output.open(packed=True)
     out.write(head)
     return TextSink(own or write, out)
-
-
-def _stdout() -> int | None:
-    try:
-        return sys.stdout.fileno()
-    except (OSError, ValueError):  # something in memory stands in for it
-        return None
-
-
-def outputs_apart(
-    outputs: Sequence[str], policies: Sequence[str], inputs: Sequence[str], appearing: bool = False
-) -> None:
-    """Refuse outputs, the `file=PATH` of policies among them, that are one file, or that are read as well.
-
-    Without `outputs` data go to standard output, which is `-`, too. Raises UsageError D4113, RefusedError
-    D5002.
-    """
-    letters = [policy.removeprefix("file=") for policy in policies if policy.startswith("file=")]
-    written = [*(outputs or ["-"]), *letters]
-    if written.count("-") > 1:
-        raise UsageError.of("D4113", "two outputs go to standard output", hint="give each its own")
-    files = [path for path in written if path != "-"]
-    paths = [os.path.realpath(path) for path in files]
-    refuse_overlap(files, inputs, _stdout() if "-" in written else None, appearing)
-    for path in paths:
-        if paths.count(path) > 1 and (os.path.isfile(path) or not os.path.exists(path)):
-            raise UsageError.of("D4113", f"two outputs go to one file, `{path}`", hint="give each its own")
 
 
 AHEAD, ALONE = 256, 4
 """Graphs of files are run when so many have been read; one read alone, which may be large, counts as four."""
 
 
-class SummaryStyle(Struct, frozen=True):
-    """How much a summary says. `rules`: the name that its table begins with; `every`: all rules in it; not
-    `table`: there is none.
-    """
-
-    rules: str
-    quiet: bool = False
-    every: bool = False
-    json: bool = False
-    table: bool = True
-
-
 @dataclass(slots=True)
 class Replay:
-    """Owns one run: sources into the pipeline, events out to one output."""
+    """Owns one run: sources into the pipeline, events out to one output. `title`: the name that the table of
+    its summary begins with; "": there is no table.
+    """
 
     sources: Sources
     pipeline: Pipeline
     delayed: DeadLetters
-    style: SummaryStyle
+    output: OutputOptions
+    title: str
     states: StateFile | None = None
     lineage: Lineage = field(init=False)
     _graph: TimedGraph | None = field(default=None, init=False)
@@ -284,12 +192,11 @@ class Replay:
             raise DataError.of("D2102", "the times of --then are of two kinds", hint=hint)
         self.pipeline.replace(time, program, background)
 
-    def run(self, sink: TextSink | JellySink | ParquetSink, output: str | None) -> None:
+    def run(self, sink: TextSink | JellySink | ParquetSink) -> None:
         """Replay everything. What was emitted before an error or Ctrl-C is written, and stays."""
-        style = self.style
-        self._progress = progress = Progress(
-            not style.quiet and sys.stderr.isatty() and (output is not None or not sys.stdout.isatty())
-        )
+        output = self.output
+        apart = output.output is not None or not sys.stdout.isatty()
+        self._progress = progress = Progress(not output.quiet and sys.stderr.isatty() and apart)
         try:
             with rarely():
                 self._replay(sink, progress)
@@ -308,9 +215,9 @@ class Replay:
             raise
         progress.clear()
         show.say_all(list(self.sources.extractor.columns_missing.values()))
-        if style.json:
+        if output.summary_ == "json":
             self._report_json(progress.seconds)
-        elif not style.quiet:
+        elif not output.quiet:
             self._report_funnels()
             show.note(self.summary(progress.seconds))
 
@@ -318,7 +225,7 @@ class Replay:
         """How far rules without an event came, and why; `every`: all rules."""
         pipeline, counters = self.pipeline, self.pipeline.counters
         events, program = counters.events, pipeline.program
-        if pipeline.clock is None or not self.style.table:
+        if pipeline.clock is None or not self.title:
             return
         why: list[Diagnostic] = []
         if not all(events.get(r.name) for r in program.rules if not r.private):
@@ -327,15 +234,7 @@ class Replay:
             self._sample.clock = pipeline.clock
             why = why_silent(pipeline.deployment, events, self._sample)
             show.say_all(why)
-        every = self.style.every
-        lines = funnel_lines(
-            program, events, counters.funnel, counters.streams, why, every=every, width=show.width()
-        )
-        if lines:
-            graphs, first, last = counters.graphs, counters.first, counters.last
-            show.plain(heading(self.style.rules, graphs, first, last, pipeline.clock))
-        for line in lines:
-            show.plain(line)
+        funnels(self.title, pipeline, why, self.output.verbose)
 
     def _report_json(self, seconds: float) -> None:
         counters, clock, sources = self.pipeline.counters, self.pipeline.clock, self.sources

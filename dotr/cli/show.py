@@ -29,7 +29,10 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
 
+    from dotr.batch.runs import Report
+    from dotr.core.counters import Counters
     from dotr.core.funnel import Funnel
+    from dotr.core.pipeline import Pipeline
     from dotr.events import Clock, Time
     from dotr.ir import Program, Rule
 
@@ -309,6 +312,23 @@ def funnel_lines(
             below = wrap(one[3], max(width, 60), initial_indent=indent, subsequent_indent=indent)
             found += [line, *below]
     return found + more
+
+
+def print_funnels(title: str, lines: Sequence[str], counts: Counters | Report, clock: Clock | None) -> None:
+    """Print lines of funnels below a heading."""
+    if lines:
+        plain(heading(title, counts.graphs, counts.first, counts.last, clock))
+    for line in lines:
+        plain(line)
+
+
+def funnels(title: str, pipeline: Pipeline, why: Sequence[Diagnostic], every: bool) -> None:
+    """Print how far the rules of a run without events came; `every`: all rules."""
+    found, columns = pipeline.counters, width()
+    lines = funnel_lines(
+        pipeline.program, found.events, found.funnel, found.streams, why, every=every, width=columns
+    )
+    print_funnels(title, lines, found, pipeline.clock)
 
 
 def _lacking(rule: Rule, streams: Mapping[str, int], why: Sequence[Diagnostic]) -> list[str]:

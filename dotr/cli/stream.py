@@ -12,34 +12,36 @@ from typing import TYPE_CHECKING
 import click
 from msgspec import Struct
 
-from dotr.batch.spark.sessions import SparkOptions
+from dotr.batch.spark.sessions import SparkOptions as Session
 from dotr.batch.stream_folder import DISTRIBUTED, FORMATS, StreamOptions, Taken, known_mode, known_notes
 from dotr.batch.stream_modes import AUTO, CHOICES, choose, no_clock
-from dotr.budget import BUDGET
 from dotr.cli import show
 from dotr.cli.options import (
+    RuleOptions,
+    SourceOptions,
+    SparkOptions,
+    background_option,
     event_options,
-    events_wanted,
     finer_option,
     interval_option,
     jump_option,
     micros,
+    more_rules_option,
     number,
+    quiet_option,
     rdf12_option,
+    rules_value,
+    source_value,
+    spark_options,
+    time_unit_option,
     written_folder,
 )
 from dotr.cli.show import Progress
-from dotr.cli.spark_options import asked_of_spark, spark_options
-from dotr.core.deployment import Deployment, Settings
+from dotr.core.deployment import Deployment
 from dotr.events import Clock
-from dotr.io.decode.parse_choices import ParseChoices
 from dotr.io.files.background_documents import read_background
 from dotr.io.files.rule_texts import RuleTexts
-from dotr.io.files.sources import SourceOptions
-from dotr.io.time_reading import TimeReading
-from dotr.io.timestamps import UNITS
-from dotr.ir.private_rules import needed
-from dotr.lang import load_program
+from dotr.io.graphs import SourceOptions as ReadingOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,9 +59,12 @@ _PLACES = {"files": ("DIR",), "kafka": ("SERVERS", "TOPIC"), "rate": ()}
 
 
 @click.command(short_help="Detect events in a stream of Spark, in order and exactly once.")
-@click.argument("rules", metavar="RULES")
+@click.argument("path", metavar="RULES")
+@rules_value
+@source_value
 @click.option(
     "--source",
+    "kind",
     type=click.Choice(list(_PLACES)),
     required=True,
     help="files DIR, kafka SERVERS TOPIC, or rate (a graph with every tick of a clock).",
@@ -111,22 +116,20 @@ _PLACES = {"files": ("DIR",), "kafka": ("SERVERS", "TOPIC"), "rate": ()}
 @click.option(
     "--format", "format_", type=click.Choice(FORMATS), default="jsonl", help="How to write (default: jsonl)."
 )
-@click.option("--background", multiple=True, metavar="FILE", help="More RDF that holds at every instant.")
-@click.option("--rules", "more_rules", multiple=True, metavar="FILE", help="More rules, beside those named.")
+@background_option
+@more_rules_option
 @click.option("--time-path", metavar="IRI", help="The property that holds the time of a graph.")
-@click.option(
-    "--time-unit", type=click.Choice(list(UNITS)), default="s", help="What integer times count (default: s)."
-)
+@time_unit_option
 @finer_option
 @interval_option
 @rdf12_option
-@click.option("-q", "--quiet", is_flag=True, help="No progress line, no summary.")
+@quiet_option
 @jump_option
 @event_options
 @spark_options
 def command(
-    rules: str,
-    source: str,
+    path: str,
+    kind: str,
     places: tuple[str, ...],
     checkpoint: str,
     out: str,
@@ -134,55 +137,31 @@ def command(
     once: bool,
     every: int | None,
     most: int | None,
-    lateness: int,
-    late: str,
-    on_error: str,
+    source: SourceOptions,
     format_: str,
-    background: tuple[str, ...],
-    more_rules: tuple[str, ...],
-    time_path: str | None,
-    time_unit: str,
-    sub_microsecond: str,
-    interval: str,
-    rdf12: str,
+    rules: RuleOptions,
     quiet: bool,
-    max_jump: int | None,
-    only_: tuple[str, ...],
-    except_: tuple[str, ...],
-    master: str | None,
-    conf: tuple[str, ...],
-    packages: tuple[str, ...],
-    py_files: tuple[str, ...],
-    archives: tuple[str, ...],
-    parallelism: int | None,
+    spark: SparkOptions,
 ) -> None:
     """Detect composite events in the files of a folder, or in Kafka; the events are those of `dotr run`.
 
     OUT has a file for every micro-batch with events. In the order of their names they are what `dotr run`
     prints, whatever was killed and started again in between.
     """
-    if len(places) != len(_PLACES[source]):
-        raise click.UsageError(f"--source {source} {' '.join(_PLACES[source])}".strip())
-    if once and source == "rate":
+    if len(places) != len(_PLACES[kind]):
+        raise click.UsageError(f"--source {kind} {' '.join(_PLACES[kind])}".strip())
+    if once and kind == "rate":
         raise click.UsageError("--once with a source that never ends: leave --once or rate out")
-    asked = asked_of_spark(master, conf, packages, py_files, archives, parallelism)
-    program = load_program([rules, *more_rules], RuleTexts())
-    if only_ or except_:
-        program = needed(events_wanted(program, only_, except_))
+    session = spark.session()
+    program = rules.wanted(rules.load(path, RuleTexts()))
     show.say_all(program.warnings)
-    triples = read_background([*program.background, *background], named=program.named)
-    deployment = Deployment(program, triples, Settings(budget=BUDGET))
-    options = StreamOptions(format_, lateness, late, on_error, max_jump)
-    given = SourceOptions(
-        time_path=f"<{time_path}>" if time_path else None,
-        unit=UNITS[time_unit],
-        reading=TimeReading(sub_microsecond, interval=interval),
-        choices=ParseChoices(rdf12),
-    )
+    triples = read_background(rules.documents(program), named=program.named)
+    deployment = rules.deployment(program, triples)
+    options = StreamOptions(format_, source.lateness, source.late, source.on_error, source.max_jump)
     progress = Progress(not quiet and sys.stderr.isatty())
     trigger = (once, None if every is None else every / 1e6)
-    wanted = _Wanted(source, places, given, options, most, mode)
-    query = _start(asked, wanted, deployment, (out, checkpoint), trigger, progress)
+    wanted = _Wanted(kind, places, source.options, options, most, mode)
+    query = _start(session, wanted, deployment, (out, checkpoint), trigger, progress)
     if not quiet:
         show.note(f"{query.mode}: {'; '.join(query.reasons)}")
     _run(query, quiet, progress)
@@ -191,9 +170,9 @@ def command(
 class _Wanted(Struct, frozen=True):
     """What is read, and how."""
 
-    source: str
+    kind: str
     places: Sequence[str]
-    given: SourceOptions
+    given: ReadingOptions
     options: StreamOptions
     most: int | None
     mode: str
@@ -202,16 +181,16 @@ class _Wanted(Struct, frozen=True):
         from dotr.batch.spark import stream_sources  # noqa: PLC0415  # start-up
 
         policy = self.options.on_error
-        if self.source == "files":
+        if self.kind == "files":
             return stream_sources.files(spark, self.places[0], self.given, policy, self.most)
-        if self.source == "kafka":
+        if self.kind == "kafka":
             servers, topic = self.places
             return stream_sources.kafka(spark, servers, topic, self.given, policy, self.most)
         return stream_sources.rate(spark, self.most or 10)
 
 
 def _start(
-    asked: SparkOptions,
+    asked: Session,
     wanted: _Wanted,
     deployment: Deployment,
     folders: tuple[str, str],

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import click
 
-from dotr.cli.options import source_options
-from dotr.cli.show import counted
+from dotr.cli.options import SourceOptions, report_option, source_options
+from dotr.cli.show import counted, time_as_json
 from dotr.events import Clock
 from dotr.io.files.sources import resolve
-from dotr.io.graphs import SourceOptions
 from dotr.io.likely_times import LikelyTime
 from dotr.io.time_reading import changes, told
 from dotr.io.time_survey import Disorder, TimeSurvey, survey_times
@@ -24,22 +24,19 @@ from dotr.temporal.durations import duration_text
 
 @click.command(short_help="When things happened: range, order, gaps, and the lateness they need.")
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
-@click.option(
-    "--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How to write."
-)
-@source_options
+@report_option
+@source_options()
 def command(
     sources: tuple[str, ...],
     format_: str,
-    options: SourceOptions,
-    on_error: str,
+    source: SourceOptions,
 ) -> int:
     """What the times of SOURCEs are like, where they were found, and what is out of order.
 
     Where documents have no time it says which of their values could be one. Exit code 1 when a document is
     refused.
     """
-    survey = survey_times(resolve(sources, options.mappings), options)
+    survey = survey_times(resolve(sources, source.options.mappings), source.options)
     if format_ == "json":
         click.echo(json.dumps(as_json(survey), ensure_ascii=False))
     else:
@@ -71,18 +68,18 @@ def as_json(survey: TimeSurvey) -> dict[str, Any]:
     if survey.graphs and clock is not None:
         first, last = survey.range()
         distinct, most = survey.instants()
+        time = partial(time_as_json, clock=clock)
         median, gaps = survey.steps()
         within, across = survey.within(), survey.across()
         head |= {
             "kind": "integer" if clock.integer else "dateTime",
-            "first": _time(first, clock),
-            "last": _time(last, clock),
+            "first": time(first),
+            "last": time(last),
             "instants": distinct,
             "most_at_once": most,
             "median_step": median,
             "gaps": [
-                {"length": gap.length, "after": _time(gap.after, clock), "until": _time(gap.until, clock)}
-                for gap in gaps
+                {"length": gap.length, "after": time(gap.after), "until": time(gap.until)} for gap in gaps
             ],
             "order": {"within_files": _order(within), "across_files": _order(across)},
             "lateness": within.most,
@@ -92,10 +89,6 @@ def as_json(survey: TimeSurvey) -> dict[str, Any]:
 
 def _order(disorder: Disorder) -> dict[str, int]:
     return {"out_of_order": disorder.graphs, "most": disorder.most, "ninety_nine_percent": disorder.usual}
-
-
-def _time(time: int, clock: Clock) -> int | str:
-    return int(clock.text(time)) if clock.integer else clock.text(time)
 
 
 def as_text(survey: TimeSurvey) -> Iterator[str]:

@@ -9,11 +9,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import click
 
-from dotr.cli.dead_letters import DeadLetters
-from dotr.cli.options import budget_option, jump_option, lateness_options, output_options, source_options
+from dotr.cli.options import (
+    OutputOptions,
+    RuleOptions,
+    SourceOptions,
+    budget_option,
+    output_options,
+    rules_value,
+    source_options,
+)
 from dotr.cli.query import json_row, query_text
-from dotr.cli.run import Replay, SummaryStyle, chosen_format, outputs_apart
-from dotr.core.deployment import Deployment, Settings
+from dotr.cli.run import Replay
 from dotr.core.lasting_model import LastingModel
 from dotr.core.pipeline import Pipeline
 from dotr.core.watching import SignedAnswer, signed, watched, watching
@@ -21,10 +27,8 @@ from dotr.errors import ProgramError
 from dotr.events import Clock, Composite
 from dotr.io.files.background_documents import BackgroundFiles
 from dotr.io.files.event_sinks import TextSink
-from dotr.io.files.outputs import open_output
 from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.files.sources import Sources
-from dotr.io.graphs import SourceOptions
 from dotr.io.term_formatting import TermFormatter
 from dotr.ir import Program, Select
 from dotr.lang import load_program, parse_query_and_prefixes
@@ -38,7 +42,10 @@ _HOLDS = "--hold.dotr"
 @click.command(short_help="How the answers of a query change, as they begin and end.")
 @click.argument("query", metavar="QUERY.rq")
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
-@click.option("--rules", multiple=True, metavar="FILE", help="Datalog, or a .dotr file for its prologue.")
+@rules_value
+@click.option(
+    "--rules", "more_rules", multiple=True, metavar="FILE", help="Datalog, or a .dotr file for its prologue."
+)
 @click.option("--background", multiple=True, metavar="FILE", help="RDF that holds from the beginning.")
 @click.option(
     "--hold",
@@ -49,70 +56,55 @@ _HOLDS = "--hold.dotr"
 )
 @click.option("--initial", is_flag=True, help="Begin with the answers that the background has.")
 @click.option("--verify", is_flag=True, help="Run the literal reading beside; stop at a difference.")
-@source_options
-@lateness_options(late="fail")
-@jump_option
+@source_options(late="fail", jump=True)
 @budget_option
 @output_options(FORMATS)
 def command(
     query: str,
     sources: tuple[str, ...],
-    rules: tuple[str, ...],
-    background: tuple[str, ...],
+    rules: RuleOptions,
     holds: tuple[str, ...],
     initial: bool,
-    verify: bool,
-    options: SourceOptions,
-    on_error: str,
-    lateness: int,
-    late: str,
-    max_jump: int | None,
-    budget: int,
-    format_: str | None,
-    output: str | None,
-    overwrite: bool,
-    quiet: bool,
+    source: SourceOptions,
+    output: OutputOptions,
 ) -> None:
     """Print how the answers of a SELECT or ASK change while SOURCEs come: `-` what ends, `+` what begins.
 
     The query is asked of what lasts and what follows from it, never of an instant's own graph. What no --hold
     and no rules file declares is held until it is deleted.
     """
-    format_ = chosen_format(format_, output, FORMATS, "dotr watch")
+    format_ = output.format(FORMATS, "dotr watch")
     texts = RuleTexts()
-    prologue = load_program(rules, texts) if rules else Program()
+    prologue = load_program(rules.more_rules, texts) if rules.more_rules else Program()
     select, prefixes = parse_query_and_prefixes(query_text(query), query, prologue.prefixes)
     if holds:
-        prologue = _with_holds(rules, holds, prefixes, texts)
+        prologue = _with_holds(rules.more_rules, holds, prefixes, texts)
     _refuse_now(select)
     program = watching(prologue, select)
-    documents = [*program.background, *background]
-    outputs_apart(
-        [output] if output else [], [on_error, late], [*texts.read_files, query, *documents, *sources]
-    )
-    triples = BackgroundFiles(
-        documents, options.base, options.max_document, named=program.named, choices=options.choices
-    )
+    documents = rules.documents(program)
+    output.apart(source.policies, [*texts.read_files, query, *documents, *sources])
+    triples = source.background_files(program, documents)
     write = _writer(format_, select, prefixes)
-    with DeadLetters(on_error, overwrite) as dead, DeadLetters(late, overwrite) as delayed:
+    with source.letters(output.overwrite) as dead, source.delayed(output.overwrite) as delayed:
         replay = Replay(
-            Sources(sources, options, dead.refusals()),
+            Sources(sources, source.options, dead.refusals()),
             Pipeline(
-                Deployment(program, triples, Settings(budget=budget)),
-                lateness=lateness,
+                rules.deployment(program, triples),
+                lateness=source.lateness,
                 on_late=lambda time, graph: replay.late(time, graph),
                 on_refused=lambda time, graphs, error: replay.refused(time, graphs, error),
                 on_finding=lambda finding: replay.found(finding),
-                verify=verify,
-                max_jump=max_jump,
+                verify=rules.verify,
+                max_jump=source.max_jump,
             ),
             delayed,
-            SummaryStyle("", quiet, table=False),
+            output,
+            title="",
         )
-        out = open_output(output, overwrite, packed=True)
+        out = output.open(packed=True)
         if initial:
-            out.write(write(_initial(program, triples, select.ask, budget), None))
-        replay.run(TextSink(_formatted(write, select.ask), out), output)
+            out.write(write(_initial(program, triples, select.ask, rules.budget), None))
+        replay.run(TextSink(_formatted(write, select.ask), out))
 
 
 _Write = Callable[[Iterable[SignedAnswer], Clock | None], str]

@@ -20,8 +20,8 @@ from dotr.batch.spark.failures import as_own_error, crossing, own, shipped
 from dotr.batch.spark.sessions import SparkOptions, settings_for
 from dotr.batch.time_slices import Even, Uneven
 from dotr.cli.main import run
+from dotr.cli.options import chosen_engine
 from dotr.cli.spark import command
-from dotr.cli.spark_options import chosen_engine
 from dotr.errors import DataError, Diagnostic, EngineError, UsageError
 from dotr.temporal.partitions import Partitioning
 

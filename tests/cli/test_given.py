@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from dotr.cli.explain import refuse_format
-from dotr.cli.given import given_message, given_time
-from dotr.cli.kb import is_rules, made_of, prefixes_of
+from dotr.cli.feed import given_message
+from dotr.cli.kb import KnowledgeOptions, is_rules, made_of, prefixes_of
+from dotr.cli.options import given_time
 from dotr.cli.process import cannot_be_written
 from dotr.errors import DataError, UsageError
 from dotr.events import Clock, Message
@@ -59,13 +60,13 @@ def test_files_of_a_knowledge_base_are_rules_or_rdf_and_bring_their_prefixes(tmp
     assert prefixes_of(str(data)) == [("e", "urn:e#"), ("f", "urn:f#")]
     assert prefixes_of(str(rules)) == []
     member = ("<urn:e#a>", "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>", "<urn:e#D>")
-    closed = made_of([str(data)], None, False, False, "urn:x")
+    closed = made_of([str(data)], KnowledgeOptions(base="urn:x"))
     assert member in closed
     assert closed.prefixes["e"] == "urn:e#"
-    own = made_of([str(data), str(rules)], None, False, False, "urn:x")
+    own = made_of([str(data), str(rules)], KnowledgeOptions(base="urn:x"))
     assert member not in own
     assert ("<urn:e#a>", "<urn:p>", "<urn:e#a>") in own
-    assert member in made_of([str(data), str(rules)], "rdfs", False, False, "urn:x")
+    assert member in made_of([str(data), str(rules)], KnowledgeOptions("rdfs", base="urn:x"))
 
 
 def test_an_output_that_is_full_and_a_file_that_is_not_there() -> None:

@@ -114,7 +114,7 @@ def test_memory_that_runs_out_is_reported_as_that(dotr: Dotr, monkeypatch: pytes
     def exhausted(*_: object) -> NoReturn:
         raise MemoryError
 
-    monkeypatch.setattr("dotr.cli.run.load_program", exhausted)
+    monkeypatch.setattr("dotr.lang.load_program", exhausted)
     ran = dotr("run", "fire.dotr", "events")
     assert ran.code == 4
     assert "error[D4204]: memory ran out" in ran.err
