@@ -26,26 +26,16 @@ from dotr.batch.log_splits import LogListing, open_log
 from dotr.batch.output_parts import FORMATS, Folder, OutputFolder
 from dotr.batch.runs import Report, Request, Runner, run_file, warnings
 from dotr.batch.spark.sessions import SparkOptions as Session
-from dotr.cli import show
+from dotr.cli import options, show
 from dotr.cli.options import (
     OutputOptions,
     RuleOptions,
     SourceOptions,
     SparkOptions,
-    budget_option,
     chosen_engine,
-    event_options,
-    materialize_option,
     micros,
-    output_value,
     outputs_apart,
-    quiet_option,
     refuse_without_spark,
-    rules_options,
-    source_options,
-    spark_options,
-    state_option,
-    summary_options,
     written_folder,
 )
 from dotr.cli.run import refuse_without_jelly
@@ -87,8 +77,8 @@ from dotr.tesla.digest import rule_digests
     default="auto",
     help="Spark, or local processes (default: auto, which gives the reason).",
 )
-@output_value
-@spark_options
+@options.output_value
+@options.spark
 @click.option(
     "--by",
     type=click.Choice([b.value for b in By]),
@@ -109,14 +99,14 @@ from dotr.tesla.digest import rule_digests
     help="How to write (default: by the name of DIR, else jsonl).",
 )
 @click.option("--overwrite", is_flag=True, help="Replace an earlier output.")
-@quiet_option
-@rules_options
-@materialize_option
-@source_options(jump=True)
-@budget_option
-@event_options
-@summary_options
-@state_option
+@options.quiet
+@options.rules
+@options.materialize
+@options.source(jumps=True)
+@options.budget
+@options.events
+@options.summary
+@options.state
 def command(
     path: str,
     logs: tuple[str, ...],

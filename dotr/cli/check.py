@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from dotr.cli.options import SourceOptions, number, source_options
+from dotr.cli import options
+from dotr.cli.options import SourceOptions, number
 from dotr.cli.show import note, painted
 from dotr.errors import Diagnostic, Diagnostics, DotrError, Severity, UsageError
 from dotr.io.files.rule_texts import read_rules_text
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     metavar="CODE",
     help="What a code means, with a wrong and a right example; --explain --list: all codes.",
 )
-@source_options()
+@options.source()
 def command(
     rules: tuple[str, ...],
     format_: str,
@@ -178,10 +179,7 @@ def as_json(diagnostic: Diagnostic) -> dict[str, object]:
     place: dict[str, object] | None = None
     if span is not None:
         start, end = (span.source.position(offset) for offset in (span.start, span.end))
-        place = {
-            "start": {"line": start[0], "column": start[1]},
-            "end": {"line": end[0], "column": end[1]},
-        }
+        place = {"start": {"line": start[0], "column": start[1]}, "end": {"line": end[0], "column": end[1]}}
     return {
         "code": diagnostic.code,
         "severity": str(diagnostic.severity),

@@ -14,16 +14,8 @@ from contextlib import closing
 
 import click
 
-from dotr.cli import show
-from dotr.cli.options import (
-    OutputOptions,
-    SourceOptions,
-    SparkOptions,
-    here_option,
-    output_value,
-    replace_option,
-    source_options,
-)
+from dotr.cli import options, show
+from dotr.cli.options import OutputOptions, SourceOptions, SparkOptions
 from dotr.core.deployment import Deployment
 from dotr.errors import UsageError
 from dotr.events import Clock
@@ -45,7 +37,7 @@ from dotr.testing.comparison_reports import as_json, html, text
     metavar="NAME=A,B,…",
     help="Compare values of a PARAMETER of one rule file (RULES LOG… instead of OLD NEW LOG…).",
 )
-@output_value
+@options.output_value
 @click.option("--engine", type=click.Choice(["local", "spark"]), default="local", help="Default: local.")
 @click.option("--master", metavar="URL", help="Where Spark runs (with --engine spark).")
 @click.option(
@@ -67,9 +59,9 @@ from dotr.testing.comparison_reports import as_json, html, text
     metavar="N",
     help="Of these, explained (default: 2).",
 )
-@here_option
-@replace_option
-@source_options(late="drop")
+@options.here
+@options.replacing
+@options.source(late="drop")
 def command(
     arguments: tuple[str, ...],
     params: tuple[str, ...],

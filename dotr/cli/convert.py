@@ -17,8 +17,8 @@ import click
 
 from dotr import __version__
 from dotr.batch.locations import is_remote, plain_path
-from dotr.cli import show
-from dotr.cli.options import SourceOptions, file_name, outputs_apart, quiet_option, source_options
+from dotr.cli import options, show
+from dotr.cli.options import SourceOptions, file_name, outputs_apart
 from dotr.cli.show import Progress
 from dotr.errors import UsageError
 from dotr.events import Clock
@@ -43,14 +43,10 @@ ABOUT = "_dotr_archive.json"
     " standard output, as .jsonl.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace what exists.")
-@quiet_option
-@source_options()
+@options.quiet
+@options.source()
 def command(
-    sources: tuple[str, ...],
-    output: str,
-    overwrite: bool,
-    quiet: bool,
-    source: SourceOptions,
+    sources: tuple[str, ...], output: str, overwrite: bool, quiet: bool, source: SourceOptions
 ) -> None:
     """Write the graphs of SOURCEs, in time order, to a file (its name determines the format) or a folder.
 

@@ -12,17 +12,8 @@ from typing import Any
 
 import click
 
-from dotr.cli import show
-from dotr.cli.options import (
-    background_option,
-    base_option,
-    budget_option,
-    deployment_option,
-    given_time,
-    micros,
-    report_option,
-    size,
-)
+from dotr.cli import options, show
+from dotr.cli.options import given_time, micros, size
 from dotr.cli.show import Progress, funnel_as_json, funnel_lines, left_out, time_as_json
 from dotr.core.replacing import refuse_closed
 from dotr.core.time_units import check_units
@@ -56,10 +47,10 @@ _SIGNS = {RuleChange.ADDED: "+", RuleChange.SAME: "=", RuleChange.CHANGED: "~", 
 
 @click.command(short_help="Check rules and register them in a deployment directory.")
 @click.argument("rules", metavar="RULES...", nargs=-1, required=True)
-@deployment_option
+@options.deployment
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
-@background_option
-@base_option
+@options.background
+@options.base
 @click.option(
     "--max-document", type=size, metavar="SIZE", default=MAX_DOCUMENT, help="Largest compressed document."
 )
@@ -69,7 +60,7 @@ _SIGNS = {RuleChange.ADDED: "+", RuleChange.SAME: "=", RuleChange.CHANGED: "~", 
     metavar="DUR",
     help="Keep messages for this long, for dotr explain --dir (0s: stop keeping them).",
 )
-@budget_option
+@options.budget
 @click.option(
     "-q", "--quiet", is_flag=True, help="No progress line, no summary (of --dry-run: only findings)."
 )
@@ -175,7 +166,7 @@ def _line(difference: DeploymentChange, width: int, dry_run: bool) -> str:
 @click.command(short_help="Take a rule out of a deployment.")
 @click.argument("name", metavar="[NAME]", required=False)
 @click.option("--planned", is_flag=True, help="Withdraw the planned change, instead of a rule.")
-@deployment_option
+@options.deployment
 def undeploy(name: str | None, planned: bool, folder: str) -> None:
     """Take the rule NAME out, with what it remembers. Refused while another rule reads its events.
 
@@ -195,8 +186,8 @@ def undeploy(name: str | None, planned: bool, folder: str) -> None:
 
 
 @click.command(short_help="What is deployed: watermark, state, counts.")
-@deployment_option
-@report_option
+@options.deployment
+@options.report
 @click.option("-v", "--verbose", is_flag=True, help="Show how far every rule came, not only silent ones.")
 def status(folder: str, format_: str, verbose: bool) -> None:
     """What is deployed, as of the last commit."""

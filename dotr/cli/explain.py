@@ -25,19 +25,8 @@ import click
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dotr.cli import show
-from dotr.cli.options import (
-    OutputOptions,
-    RuleOptions,
-    SourceOptions,
-    defaulted,
-    given_time,
-    instant_of,
-    rules_options,
-    source_options,
-    then_option,
-    written_options,
-)
+from dotr.cli import options, show
+from dotr.cli.options import OutputOptions, RuleOptions, SourceOptions, defaulted, given_time, instant_of
 from dotr.core.deployment import Deployment
 from dotr.core.parts import part_of
 from dotr.core.pipeline import Pipeline
@@ -255,10 +244,10 @@ def _is_as_fed(file: str, row: FilePosition) -> bool:
 @click.option("--triple", metavar="'S P O'", help="Why this triple holds, or does not, at --at.")
 @click.option("--all", "every", is_flag=True, help="Every solution and derivation, not only the smallest.")
 @click.option("--depth", type=click.IntRange(0, 100), metavar="N", help="Number of levels of a tree to show.")
-@written_options("text", "json", "ttl", "mermaid", "html")
-@then_option
-@rules_options
-@source_options(late="drop")
+@options.written("text", "json", "ttl", "mermaid", "html")
+@options.then
+@options.rules
+@options.source(late="drop")
 def command(
     path: str | None,
     sources: tuple[str, ...],
@@ -457,13 +446,13 @@ class Recording:
         self._verify = verify
         self._explaining: Explaining | None = None
 
-    def pipeline(self, deployment: Deployment, **options: Any) -> Pipeline:
+    def pipeline(self, deployment: Deployment, **more: Any) -> Pipeline:
         """A pipeline that keeps the record."""
         record = Record(deployment.program, deployment.background)
         if self._verify:
             record.reach = EVERYTHING
         self._explaining = Explaining(record, places_of(record, self._files), verify=self._verify)
-        return RecordedPipeline(deployment, record, **options)
+        return RecordedPipeline(deployment, record, **more)
 
     def write(self, events: Sequence[Composite], clock: Clock) -> str:
         """Events as JSON lines, each with its proof."""
@@ -486,9 +475,9 @@ ENDED, BEGUN = "<urn:dotr:ended>", "<urn:dotr:begun>"
 @click.option("--at", metavar="TIME", required=True, help="Which instant of the SOURCEs.")
 @click.option("--derived", is_flag=True, help="Only what the rules derive.")
 @click.option("--changes-since", "since", metavar="TIME", help="What began and ended since that instant.")
-@written_options("trig", "turtle", "nquads")
-@rules_options
-@source_options()
+@options.written("trig", "turtle", "nquads")
+@options.rules
+@options.source()
 def state(
     path: str,
     sources: tuple[str, ...],

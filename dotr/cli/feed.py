@@ -18,26 +18,17 @@ from types import FrameType
 import click
 from msgspec.structs import replace
 
-from dotr.cli import show
+from dotr.cli import options, show
 from dotr.cli.options import (
     OutputOptions,
     RuleOptions,
     SourceOptions,
-    budget_option,
     chosen_format,
     defaulted,
-    deployment_option,
-    event_options,
     file_name,
     given_time,
-    materialize_option,
     micros,
-    output_value,
     outputs_apart,
-    quiet_option,
-    rules_options,
-    source_options,
-    summary_options,
 )
 from dotr.cli.process import POLITE
 from dotr.cli.run import refuse_without_jelly
@@ -84,7 +75,7 @@ _PATIENCE = 2.0
 
 @click.command(short_help="Push sources into a deployment; resumes where it stopped, exactly once.")
 @click.argument("sources", metavar="[SOURCE...]", nargs=-1)
-@deployment_option
+@options.deployment
 @click.option(
     "--insert", metavar="FILE", help="What holds from --at on until it is deleted, instead of SOURCEs."
 )
@@ -108,11 +99,11 @@ _PATIENCE = 2.0
     "--commit-graphs", type=click.IntRange(1), default=10_000, help="Commit after this many graphs."
 )
 @click.option("--commit-every", type=micros, metavar="DURATION", default="1s", help="Commit after this time.")
-@output_value
-@rules_options
-@materialize_option
-@source_options(late="drop", jump=True)
-@budget_option
+@options.output_value
+@options.rules
+@options.materialize
+@options.source(late="drop", jumps=True)
+@options.budget
 @click.option(
     "--format",
     "format_",
@@ -129,9 +120,9 @@ _PATIENCE = 2.0
     help="Write to a file (`-`: standard output); may be repeated; text to .gz and .zst compressed.",
 )
 @click.option("--overwrite", is_flag=True, help="Overwrite output files.")
-@quiet_option
-@event_options
-@summary_options
+@options.quiet
+@options.events
+@options.summary
 def command(
     sources: tuple[str, ...],
     folder: str,
@@ -189,7 +180,7 @@ def command(
         if stored is not None and stored.integer and defaulted("time_unit"):
             unit = stored.unit
         refuse_other_unit(stored, unit, folder)
-        options = replace(source.options, unit=unit)
+        read = replace(source.options, unit=unit)
         apart = bool(outputs) or not sys.stdout.isatty()
         progress = Progress(not output.quiet and sys.stderr.isatty() and apart)
 
@@ -200,7 +191,7 @@ def command(
         pipeline = resumed(
             journal,
             program,
-            Added(rules.background, options.base, options.max_document, options.choices),
+            Added(rules.background, read.base, read.max_document, read.choices),
             lateness=source.lateness,
             on_late=lambda when, graph: feed.late(when, graph),
             on_refused=lambda when, graphs, error: feed.refused(when, graphs, error),
@@ -248,8 +239,8 @@ def command(
             feed.plan(plan, later, split_triples(plan.background))
         stack.callback(feed.close)
         feed.resume()
-        options = replace(options, growing=follow)
-        files_read = FileSource(sources, options, fail=source.fails, follow=follow)
+        read = replace(read, growing=follow)
+        files_read = FileSource(sources, read, fail=source.fails, follow=follow)
         stack.callback(progress.clear)
         if follow and not output.quiet and not all(sink.exactly_once for sink in feed.sinks):
             show.note(
@@ -260,7 +251,7 @@ def command(
             try:
                 if at is not None:
                     when, clock = given_time(at, unit, stored)
-                    part = given_message(insert, delete, options)
+                    part = given_message(insert, delete, read)
                     feed.give(when, part, clock, " ".join(files), keep_open)
                 elif follow:
                     feed.follow(files_read, lambda: time.sleep(_LOOK))
@@ -294,13 +285,13 @@ def keeping_of(journal: Journal, pipeline: Pipeline, more: bool) -> Keeping | No
 _STREAMS = frozenset({Format.JSONLINES, Format.PATCH, Format.PARQUET, Format.JELLY})
 
 
-def given_message(insert: str | None, delete: str | None, options: ReadingOptions) -> Part:
+def given_message(insert: str | None, delete: str | None, read: ReadingOptions) -> Part:
     """The message that two files make, of which one may be missing. Raises DataError."""
-    parts = [None if path is None else _triples(path, options) for path in (insert, delete)]
+    parts = [None if path is None else _triples(path, read) for path in (insert, delete)]
     return message_of(None, parts[0], parts[1], delete or insert or "")
 
 
-def _triples(path: str, options: ReadingOptions) -> list[Triple]:
+def _triples(path: str, read: ReadingOptions) -> list[Triple]:
     format_ = format_of(path)
     if format_ is None:
         raise unknown_format(path)
@@ -308,8 +299,8 @@ def _triples(path: str, options: ReadingOptions) -> list[Triple]:
         raise DataError.of(
             "D2010", f"`{path}` is a stream, no graph", place=path, hint="feed it as a SOURCE: it has times"
         )
-    text = decode(read_bytes(path, options.max_document), path)
-    return parse_triples(text, format_, path, options.base, choices=options.choices)
+    text = decode(read_bytes(path, read.max_document), path)
+    return parse_triples(text, format_, path, read.base, choices=read.choices)
 
 
 def _with_rules(journal: Journal, more: Sequence[str]) -> Program:

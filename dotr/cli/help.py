@@ -29,7 +29,8 @@ from msgspec import Struct, to_builtins
 
 from dotr import __version__
 from dotr.batch.spark.java import find_java
-from dotr.cli.options import file_name, report_option, written_folder
+from dotr.cli import options
+from dotr.cli.options import file_name, written_folder
 from dotr.errors import EngineError, RefusedError, UsageError
 from dotr.io.files.rule_texts import KINDS, read_rules_text, shipped
 from dotr.lang.explain import PAGES
@@ -202,7 +203,7 @@ class Finding(Struct, frozen=True):
 
 
 @click.command(short_help="What works on this machine, and how to fix the rest.")
-@report_option
+@options.report
 def doctor(format_: str) -> int:
     """Look at Python, libraries, Java, Spark, memory and disk."""
     found = list(findings())
@@ -395,11 +396,7 @@ _RULES, _STREAM = "building.dotr", "morning.ttl"
 
 @click.command(short_help="A building on fire: runs offline in seconds.")
 @click.option(
-    "--copy",
-    "folder",
-    type=file_name,
-    metavar="FOLDER",
-    help="Copy the demo's files into a new folder.",
+    "--copy", "folder", type=file_name, metavar="FOLDER", help="Copy the demo's files into a new folder."
 )
 def demo(folder: str | None) -> None:
     """An hour in a small office: rules, sensors, a fire, and the output of dotr."""

@@ -20,8 +20,8 @@ import click
 import pyoxigraph as ox
 from msgspec import Struct
 
-from dotr.cli import show
-from dotr.cli.options import OutputOptions, iri, output_value, passing, written_file
+from dotr.cli import options, show
+from dotr.cli.options import OutputOptions, iri, passing, written_file
 from dotr.cli.process import Terminated
 from dotr.cli.query import table
 from dotr.cli.show import counted, note
@@ -117,10 +117,7 @@ def command() -> None:
 @command.command(short_help="Insert, delete, query, why, rules, watch.")
 @click.argument("files", metavar="[FILE...]", nargs=-1)
 @knowledge_options
-def shell(
-    files: tuple[str, ...],
-    making: KnowledgeOptions,
-) -> int:
+def shell(files: tuple[str, ...], making: KnowledgeOptions) -> int:
     """Ask and change what FILEs say: RDF, rules (.dlog, .dotr for its prologue), or one saved file (.kb).
 
     From a terminal it has history and completion, and goes on after a mistake; from standard input it stops
@@ -158,7 +155,7 @@ _CHUNK = 10_000
 
 @click.command(short_help="Everything that follows from RDF and rules, as RDF.")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
-@output_value
+@options.output_value
 @click.option("--only-derived", is_flag=True, help="Leave out what the files state.")
 @click.option("--format", "format_", type=click.Choice(tuple(_WRITTEN)), help="Default: by FILE's name, nt.")
 @click.option("-o", "--output", metavar="FILE", type=written_file,
@@ -167,10 +164,7 @@ _CHUNK = 10_000
 @click.option("-q", "--quiet", is_flag=True, help="No summary.")
 @knowledge_options
 def close(
-    files: tuple[str, ...],
-    only_derived: bool,
-    output: OutputOptions,
-    making: KnowledgeOptions,
+    files: tuple[str, ...], only_derived: bool, output: OutputOptions, making: KnowledgeOptions
 ) -> None:
     """Print what FILEs state and everything that follows.
 

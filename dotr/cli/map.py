@@ -11,8 +11,8 @@ from collections.abc import Generator, Iterator
 
 import click
 
-from dotr.cli import show
-from dotr.cli.options import reading_options, size, zone
+from dotr.cli import options, show
+from dotr.cli.options import size, zone
 from dotr.core.parts import Part, all_triples
 from dotr.errors import UsageError
 from dotr.events import Clock, Message
@@ -64,7 +64,7 @@ def new(table: str, zone_: str) -> None:
 )
 @click.option("--time-unit", type=click.Choice(list(UNITS)), default="s", help="What integer times count.")
 @click.option("--max-document", type=size, metavar="SIZE", default=MAX_DOCUMENT, help="As in dotr run.")
-@reading_options
+@options.reading
 def check(
     mapping: str,
     table: str,
@@ -85,14 +85,14 @@ def check(
         listed = ", ".join(parsed.files) or f"tables: {', '.join(FORMATS)}"
         hint = "its line `# files:` or `# format:` says what it is for"
         raise UsageError.of("D4152", f"`{mapping}` is not for `{table}`", label=listed, hint=hint)
-    options = SourceOptions(
+    read = SourceOptions(
         unit=UNITS[time_unit], zone=zone_, reading=reading, mappings=(parsed,), max_document=max_document
     )
-    extractor = options.extractor()
+    extractor = read.extractor()
     notation = TermFormatter(dict(_PREFIX.findall(text)))
     refused: Counter[str] = Counter()
     graphs = triples = 0
-    items = FileReader(table, options, extractor, ErrorPolicy(fail=False)).items()
+    items = FileReader(table, read, extractor, ErrorPolicy(fail=False)).items()
     for item in items:
         if isinstance(item, TimedGraph):
             graphs += 1

@@ -24,20 +24,18 @@ from dotr.errors import UsageError
 from dotr.events import Clock, Time
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE, decode, read_bytes
 from dotr.io.decode.parse_choices import RDF12, ParseChoices
-from dotr.io.error_policy import ErrorPolicy
 from dotr.io.files.outputs import Output, is_device, open_output
-from dotr.io.files.overlap import refuse_overlap
 from dotr.io.local_time import TimeError, zone_of
 from dotr.io.output_formats import EVENT_FORMATS, NEVER_PACKED, format_of_name, packing_of, refused
 from dotr.io.time_reading import AMBIGUOUS, FINER, INTERVAL, NONEXISTENT, TimeReading
 from dotr.io.timestamps import UNITS, parse_text
-from dotr.lang.grammar.base import WELL_KNOWN, nearest
 from dotr.regex import regex
 from dotr.temporal.durations import duration
 
 if TYPE_CHECKING:
     from dotr.batch.spark.sessions import SparkOptions as Session
     from dotr.core.deployment import Deployment
+    from dotr.io.error_policy import ErrorPolicy
     from dotr.io.files.background_documents import BackgroundFiles
     from dotr.io.files.parse_workers import ParseWorkers
     from dotr.io.files.rule_texts import RuleTexts
@@ -131,6 +129,8 @@ def zone(value: str) -> str:
 
 def class_or_property(value: str) -> str:
     """The term of an absolute IRI, or of a name with a prefix that everybody knows."""
+    from dotr.lang.grammar.base import WELL_KNOWN  # noqa: PLC0415  # start-up
+
     prefix, _, local = value.partition(":")
     if prefix in WELL_KNOWN and not local.startswith("//"):
         return f"<{WELL_KNOWN[prefix]}{local}>"
@@ -209,19 +209,19 @@ def decorated(function: F, *options: Callable[[F], F]) -> F:
 
 # -- sources
 
-finer_option = click.option(
+finer = click.option(
     "--sub-microsecond",
     type=click.Choice(list(FINER)),
     default="cut",
     help="What happens to digits of a time beyond the microsecond (default: cut, and counted).",
 )
-interval_option = click.option(
+interval = click.option(
     "--interval",
     type=click.Choice(list(INTERVAL)),
     default="refuse",
     help="Which end of a time written `begin/end` is taken (default: refuse).",
 )
-rdf12_option = click.option(
+rdf12 = click.option(
     "--rdf12",
     type=click.Choice(list(RDF12)),
     default="refuse",
@@ -243,8 +243,8 @@ _TIME_READING = (
         help="What a local time that never came is, as clocks went forward: the instant at which they did"
         " (default: refuse).",
     ),
-    finer_option,
-    interval_option,
+    finer,
+    interval,
 )
 
 
@@ -254,7 +254,7 @@ def _time_reading(
     return TimeReading(sub_microsecond, ambiguous_time, nonexistent_time, interval)
 
 
-reading_options = passing("reading", _time_reading, *_TIME_READING)
+reading = passing("reading", _time_reading, *_TIME_READING)
 """What is done about times that are no instant as they stand."""
 
 
@@ -342,16 +342,16 @@ def _source(
     return SourceOptions(options, on_error, lateness, late, max_jump)
 
 
-time_unit_option = click.option(
+time_unit = click.option(
     "--time-unit", type=click.Choice(list(UNITS)), default="s", help="What integer times count (default: s)."
 )
-base_option = click.option(
+base = click.option(
     "--base", type=iri, metavar="IRI", default=STREAM_BASE, help="Resolve relative IRIs against this."
 )
 _SOURCE = (
-    base_option,
+    base,
     click.option("--time-path", type=iri, metavar="IRI", help="The property that holds the time of a graph."),
-    time_unit_option,
+    time_unit,
     click.option(
         "--time-zone",
         "zone",
@@ -361,7 +361,7 @@ _SOURCE = (
         help="The zone of dateTimes without one.",
     ),
     *_TIME_READING,
-    rdf12_option,
+    rdf12,
     click.option(
         "--context",
         "contexts",
@@ -403,13 +403,13 @@ _SOURCE = (
         help="What happens to documents that cannot be read and instants in error (default: fail).",
     ),
 )
-jump_option = click.option(
+jump = click.option(
     "--max-jump",
     type=micros,
     metavar="DURATION",
     help="Refuse a graph stamped further ahead of the last one than this (default: no limit).",
 )
-jobs_option = click.option(
+jobs = click.option(
     "--jobs",
     type=click.IntRange(1),
     metavar="N",
@@ -419,7 +419,7 @@ jobs_option = click.option(
 )
 
 
-def source_options(late: str = "", jump: bool = False) -> Callable[[F], F]:
+def source(late: str = "", jumps: bool = False) -> Callable[[F], F]:
     """How sources are read, as one argument `source`; with `--lateness --late`, where `late` is its default,
     and with `--max-jump`.
     """
@@ -439,7 +439,7 @@ def source_options(late: str = "", jump: bool = False) -> Callable[[F], F]:
             help=f"What happens to a graph for a closed instant (default: {late}).",
         ),
     )
-    return passing("source", _source, *_SOURCE, *(disorder if late else ()), *([jump_option] if jump else ()))
+    return passing("source", _source, *_SOURCE, *(disorder if late else ()), *([jump] if jumps else ()))
 
 
 source_value: Decorator = passing("source", _source)
@@ -473,6 +473,8 @@ class DeadLetters(Struct):
 
     def refusals(self) -> ErrorPolicy:
         """The policy as the sources want it."""
+        from dotr.io.error_policy import ErrorPolicy  # noqa: PLC0415  # start-up
+
         return ErrorPolicy(self.fails, self.write if self._file is not None else None)
 
     def keep(self, line: Callable[[], str]) -> None:
@@ -536,33 +538,33 @@ class RuleOptions(Struct, frozen=True):
         return Deployment(program, background, Settings(materialize_all=everything, budget=self.budget))
 
 
-background_option = click.option(
+background = click.option(
     "--background", multiple=True, metavar="FILE", help="More RDF that holds at every instant."
 )
-more_rules_option = click.option(
+more_rules = click.option(
     "--rules", "more_rules", multiple=True, metavar="FILE", help="More rules, beside those named."
 )
 rules_value: Decorator = passing("rules", RuleOptions)
 """The value of options that a verb adds itself."""
 
-rules_options = passing(
+rules = passing(
     "rules",
     RuleOptions,
-    background_option,
-    more_rules_option,
+    background,
+    more_rules,
     click.option(
         "--verify", is_flag=True, help="Run the literal oracle beside the engine; stop at a difference."
     ),
 )
 """`--background --rules --verify`, and what of a RuleOptions stands below."""
 
-materialize_option = click.option(
+materialize = click.option(
     "--materialize",
     type=click.Choice(["needed", "all"]),
     default="needed",
     help="Derive what queries can reach, or everything (default: needed).",
 )
-budget_option = click.option(
+budget = click.option(
     "--budget",
     type=number,
     metavar="N",
@@ -570,14 +572,14 @@ budget_option = click.option(
     help="Units of work of an instant's Datalog, of a query at it, and of a rule for one fact that triggers"
     " it (default: 10m).",
 )
-then_option = click.option(
+then = click.option(
     "--then",
     type=(str, str),
     multiple=True,
     metavar="TIME RULES",
     help="From TIME on these RULES hold, and their background; may be repeated.",
 )
-deployment_option = click.option(
+deployment = click.option(
     "--dir",
     "folder",
     type=file_name,
@@ -587,7 +589,7 @@ deployment_option = click.option(
 )
 
 
-def event_options(function: F) -> F:
+def events(function: F) -> F:
     """`--only --except`."""
     return decorated(
         function,
@@ -620,6 +622,8 @@ def events_wanted(program: Program, only_: Sequence[str], except_: Sequence[str]
 
 def _names(program: Program, values: Sequence[str], option: str) -> set[str]:
     """The names of an option's values, each of a public rule."""
+    from dotr.lang.grammar.base import nearest  # noqa: PLC0415  # start-up
+
     names = [name.strip() for value in values for name in value.split(",") if name.strip()]
     public = {rule.name: rule.private for rule in program.rules}
     for name in names:
@@ -657,15 +661,15 @@ class OutputOptions(Struct, frozen=True):
         outputs_apart([self.output or "-", *([self.states] if self.states else [])], policies, inputs)
 
 
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress line, no summary.")
-report_option = click.option(
+quiet = click.option("-q", "--quiet", is_flag=True, help="No progress line, no summary.")
+report = click.option(
     "--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How to write."
 )
-here_option = click.option(
+here = click.option(
     "-o", "--output", type=written_file, metavar="FILE", help="Write here instead of standard output (`-`)."
 )
-replace_option = click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
-state_option = click.option(
+replacing = click.option("--overwrite", is_flag=True, help="Replace FILE if it exists.")
+state = click.option(
     "--emit-state",
     "states",
     type=file_name,
@@ -674,7 +678,7 @@ state_option = click.option(
 )
 
 
-def output_options(formats: tuple[str, ...] = EVENT_FORMATS) -> Callable[[F], F]:
+def output(formats: tuple[str, ...] = EVENT_FORMATS) -> Callable[[F], F]:
     """`--format -o --overwrite --quiet`, with others of an OutputOptions below, as one argument `output`."""
     return passing(
         "output",
@@ -694,7 +698,7 @@ def output_options(formats: tuple[str, ...] = EVENT_FORMATS) -> Callable[[F], F]
             " compressed.",
         ),
         click.option("--overwrite", is_flag=True, help="Let -o replace a file that exists."),
-        quiet_option,
+        quiet,
     )
 
 
@@ -702,16 +706,16 @@ output_value: Decorator = passing("output", OutputOptions)
 """The same value of options that a verb adds itself."""
 
 
-def written_options(*formats: str) -> Callable[[F], F]:
+def written(*formats: str) -> Callable[[F], F]:
     """`--format -o --overwrite` of a verb that writes one document, by default in the first format."""
     kind = click.Choice(formats)
     format_ = click.option(
         "--format", "format_", type=kind, default=formats[0], help=f"Default: {formats[0]}."
     )
-    return passing("output", OutputOptions, format_, here_option, replace_option)
+    return passing("output", OutputOptions, format_, here, replacing)
 
 
-def summary_options(function: F) -> F:
+def summary(function: F) -> F:
     """`--summary --verbose`."""
     return decorated(
         function,
@@ -760,6 +764,8 @@ def outputs_apart(
     Without `outputs` data go to standard output, which is `-`, too. Raises UsageError D4113, RefusedError
     D5002.
     """
+    from dotr.io.files.overlap import refuse_overlap  # noqa: PLC0415  # start-up
+
     letters = [policy.removeprefix("file=") for policy in policies if policy.startswith("file=")]
     written = [*(outputs or ["-"]), *letters]
     if written.count("-") > 1:
@@ -803,7 +809,7 @@ class SparkOptions(Struct, frozen=True):
         return asked
 
 
-spark_options = passing(
+spark = passing(
     "spark",
     SparkOptions,
     click.option(

@@ -19,7 +19,7 @@ from typing import Any, assert_never
 import click
 
 from dotr import ir
-from dotr.cli.options import budget_option
+from dotr.cli import options
 from dotr.cli.show import visible
 from dotr.core.deployment import Deployment, Settings
 from dotr.io.files.background_documents import read_background
@@ -464,7 +464,7 @@ _SHOWN = 12
 )
 @click.option("--code", is_flag=True, help="Show the code that is generated for the queries, too.")
 @click.option("--background", multiple=True, metavar="FILE", help="Background beside that of the program.")
-@budget_option
+@options.budget
 def command(
     rules: tuple[str, ...], format_: str, code: bool, background: tuple[str, ...], budget: int
 ) -> int:

@@ -14,16 +14,8 @@ from collections.abc import Collection, Mapping, Sequence
 import click
 from msgspec import Struct
 
-from dotr.cli.options import (
-    OutputOptions,
-    RuleOptions,
-    SourceOptions,
-    budget_option,
-    instant_of,
-    output_options,
-    rules_options,
-    source_options,
-)
+from dotr.cli import options
+from dotr.cli.options import OutputOptions, RuleOptions, SourceOptions, instant_of
 from dotr.cli.show import counted, note
 from dotr.cli.show import width as terminal_width
 from dotr.core.asking import answer as answer_of
@@ -58,10 +50,10 @@ FORMATS = ("text", "jsonl", "csv", "parquet")
 @click.argument("rest", metavar="[SOURCE...] QUERY", nargs=-1)
 @click.option("--query", "named", metavar="NAME", help="Instead of QUERY: a QUERY of the rules, by its name.")
 @click.option("--at", metavar="TIME", help="Which instant of the SOURCEs: 12, or 2026-01-01T08:00:12Z.")
-@rules_options
-@source_options()
-@budget_option
-@output_options((*FORMATS, *GRAPH_FORMATS))
+@options.rules
+@options.source()
+@options.budget
+@options.output((*FORMATS, *GRAPH_FORMATS))
 def command(
     path: str,
     rest: tuple[str, ...],

@@ -12,25 +12,8 @@ from dataclasses import dataclass, field
 
 import click
 
-from dotr.cli import show
-from dotr.cli.options import (
-    DeadLetters,
-    OutputOptions,
-    RuleOptions,
-    SourceOptions,
-    budget_option,
-    event_options,
-    given_time,
-    jobs_option,
-    materialize_option,
-    output_options,
-    parsing,
-    rules_options,
-    source_options,
-    state_option,
-    summary_options,
-    then_option,
-)
+from dotr.cli import options, show
+from dotr.cli.options import DeadLetters, OutputOptions, RuleOptions, SourceOptions, given_time, parsing
 from dotr.cli.show import Progress, funnels, summary_line, time_as_json
 from dotr.collecting import rarely
 from dotr.core.parts import Part
@@ -56,16 +39,16 @@ from dotr.survey.sample import FIRST_GRAPHS, Sample
 @click.command(short_help="Replay sources through rules and print composite events.")
 @click.argument("path", metavar="RULES")
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
-@rules_options
-@materialize_option
-@source_options(late="fail", jump=True)
-@budget_option
-@output_options(EVENT_FORMATS)
-@event_options
-@summary_options
-@then_option
-@state_option
-@jobs_option
+@options.rules
+@options.materialize
+@options.source(late="fail", jumps=True)
+@options.budget
+@options.output(EVENT_FORMATS)
+@options.events
+@options.summary
+@options.then
+@options.state
+@options.jobs
 @click.option("--explain", is_flag=True, help='Put the proof of each event into its JSON line: "because".')
 def command(
     path: str,

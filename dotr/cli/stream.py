@@ -15,27 +15,8 @@ from msgspec import Struct
 from dotr.batch.spark.sessions import SparkOptions as Session
 from dotr.batch.stream_folder import DISTRIBUTED, FORMATS, StreamOptions, Taken, known_mode, known_notes
 from dotr.batch.stream_modes import AUTO, CHOICES, choose, no_clock
-from dotr.cli import show
-from dotr.cli.options import (
-    RuleOptions,
-    SourceOptions,
-    SparkOptions,
-    background_option,
-    event_options,
-    finer_option,
-    interval_option,
-    jump_option,
-    micros,
-    more_rules_option,
-    number,
-    quiet_option,
-    rdf12_option,
-    rules_value,
-    source_value,
-    spark_options,
-    time_unit_option,
-    written_folder,
-)
+from dotr.cli import options, show
+from dotr.cli.options import RuleOptions, SourceOptions, SparkOptions, micros, number, written_folder
 from dotr.cli.show import Progress
 from dotr.core.deployment import Deployment
 from dotr.events import Clock
@@ -60,8 +41,8 @@ _PLACES = {"files": ("DIR",), "kafka": ("SERVERS", "TOPIC"), "rate": ()}
 
 @click.command(short_help="Detect events in a stream of Spark, in order and exactly once.")
 @click.argument("path", metavar="RULES")
-@rules_value
-@source_value
+@options.rules_value
+@options.source_value
 @click.option(
     "--source",
     "kind",
@@ -93,10 +74,7 @@ _PLACES = {"files": ("DIR",), "kafka": ("SERVERS", "TOPIC"), "rate": ()}
 @click.option("--once", is_flag=True, help="Process the available input, close the last instant, and end.")
 @click.option("--every", type=micros, metavar="DUR", help="Interval between batches (default: none).")
 @click.option(
-    "--most",
-    type=number,
-    metavar="N",
-    help="Most files, records or (rate) graphs a second of a batch.",
+    "--most", type=number, metavar="N", help="Most files, records or (rate) graphs a second of a batch."
 )
 @click.option(
     "--lateness", type=micros, metavar="DURATION", default=0, help="How far out of order the stream may be."
@@ -116,17 +94,17 @@ _PLACES = {"files": ("DIR",), "kafka": ("SERVERS", "TOPIC"), "rate": ()}
 @click.option(
     "--format", "format_", type=click.Choice(FORMATS), default="jsonl", help="How to write (default: jsonl)."
 )
-@background_option
-@more_rules_option
+@options.background
+@options.more_rules
 @click.option("--time-path", metavar="IRI", help="The property that holds the time of a graph.")
-@time_unit_option
-@finer_option
-@interval_option
-@rdf12_option
-@quiet_option
-@jump_option
-@event_options
-@spark_options
+@options.time_unit
+@options.finer
+@options.interval
+@options.rdf12
+@options.quiet
+@options.jump
+@options.events
+@options.spark
 def command(
     path: str,
     kind: str,
@@ -157,10 +135,10 @@ def command(
     show.say_all(program.warnings)
     triples = read_background(rules.documents(program), named=program.named)
     deployment = rules.deployment(program, triples)
-    options = StreamOptions(format_, source.lateness, source.late, source.on_error, source.max_jump)
+    taken = StreamOptions(format_, source.lateness, source.late, source.on_error, source.max_jump)
     progress = Progress(not quiet and sys.stderr.isatty())
     trigger = (once, None if every is None else every / 1e6)
-    wanted = _Wanted(kind, places, source.options, options, most, mode)
+    wanted = _Wanted(kind, places, source.options, taken, most, mode)
     query = _start(session, wanted, deployment, (out, checkpoint), trigger, progress)
     if not quiet:
         show.note(f"{query.mode}: {'; '.join(query.reasons)}")
@@ -215,9 +193,9 @@ def _start(
             )
             progress.update(graphs, events, at, remembered=_most(state.sizes))
 
-    options, states = wanted.options, streams.states_of(folders[1])
+    taken, states = wanted.options, streams.states_of(folders[1])
     cores = parallelism(spark, asked.parallelism)
-    choice = choose(wanted.mode, known_mode(states), deployment, options, cores)
+    choice = choose(wanted.mode, known_mode(states), deployment, taken, cores)
     clock: Clock | None = None
     if choice.mode == DISTRIBUTED:
         noted = known_notes(states).get("clock")
@@ -226,12 +204,12 @@ def _start(
             choice = no_clock(wanted.mode)
     if clock is None:
         query: Running = streams.start(
-            found.frame, found.read, deployment, *folders, options, BatchTrigger(*trigger), on_batch
+            found.frame, found.read, deployment, *folders, taken, BatchTrigger(*trigger), on_batch
         )
     else:
         distributed.quiet(spark)
         query = distributed.start(
-            found.parsed(clock), deployment, *folders, options, BatchTrigger(*trigger), on_batch, cores
+            found.parsed(clock), deployment, *folders, taken, BatchTrigger(*trigger), on_batch, cores
         )
     query.reasons = choice.reasons
     return query

@@ -12,7 +12,8 @@ from typing import Any
 
 import click
 
-from dotr.cli.options import SourceOptions, report_option, source_options
+from dotr.cli import options
+from dotr.cli.options import SourceOptions
 from dotr.cli.show import counted, time_as_json
 from dotr.events import Clock
 from dotr.io.files.sources import resolve
@@ -24,13 +25,9 @@ from dotr.temporal.durations import duration_text
 
 @click.command(short_help="When things happened: range, order, gaps, and the lateness they need.")
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
-@report_option
-@source_options()
-def command(
-    sources: tuple[str, ...],
-    format_: str,
-    source: SourceOptions,
-) -> int:
+@options.report
+@options.source()
+def command(sources: tuple[str, ...], format_: str, source: SourceOptions) -> int:
     """What the times of SOURCEs are like, where they were found, and what is out of order.
 
     Where documents have no time it says which of their values could be one. Exit code 1 when a document is

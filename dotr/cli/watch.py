@@ -9,15 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import click
 
-from dotr.cli.options import (
-    OutputOptions,
-    RuleOptions,
-    SourceOptions,
-    budget_option,
-    output_options,
-    rules_value,
-    source_options,
-)
+from dotr.cli import options
+from dotr.cli.options import OutputOptions, RuleOptions, SourceOptions
 from dotr.cli.query import json_row, query_text
 from dotr.cli.run import Replay
 from dotr.core.lasting_model import LastingModel
@@ -42,7 +35,7 @@ _HOLDS = "--hold.dotr"
 @click.command(short_help="How the answers of a query change, as they begin and end.")
 @click.argument("query", metavar="QUERY.rq")
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
-@rules_value
+@options.rules_value
 @click.option(
     "--rules", "more_rules", multiple=True, metavar="FILE", help="Datalog, or a .dotr file for its prologue."
 )
@@ -56,9 +49,9 @@ _HOLDS = "--hold.dotr"
 )
 @click.option("--initial", is_flag=True, help="Begin with the answers that the background has.")
 @click.option("--verify", is_flag=True, help="Run the literal reading beside; stop at a difference.")
-@source_options(late="fail", jump=True)
-@budget_option
-@output_options(FORMATS)
+@options.source(late="fail", jumps=True)
+@options.budget
+@options.output(FORMATS)
 def command(
     query: str,
     sources: tuple[str, ...],
