@@ -1,7 +1,8 @@
-"""`dotr convert SOURCE… -o PATH`: streams from one format to another, Parquet among them.
+"""`dotr convert`, `dotr map` and `dotr times`: sources in another format, as rows of tables, and as times.
 
-Place:   reads as every verb reads, in time order; writes one file through io/conversion.py, an
-         archive in parts through io/decode/parquet.py.
+Place:   reads as every verb reads and runs no rules; `convert` writes one file through io/conversion.py, an
+         archive in parts through io/decode/parquet.py; mappings are proposed by io/tables/; when things
+         happened is what io/time_survey.py finds.
 Method:  the parts of an archive are stretches of time of bounded size, which is what tasks read in parallel.
 Why not: folders named by date, which Spark would take for a column: days differ in size, and every row group
          knows the times in it anyway.
@@ -10,22 +11,42 @@ Why not: folders named by date, which Spark would take for a column: days differ
 from __future__ import annotations
 
 import json
+import re
 import sys
+from collections import Counter
+from collections.abc import Generator, Iterator
+from functools import partial
 from pathlib import PurePath
+from typing import Any
 
 import click
 
 from dotr import __version__
 from dotr.batch.locations import is_remote, plain_path
 from dotr.cli import options, show
-from dotr.cli.options import SourceOptions, file_name, outputs_apart
-from dotr.cli.show import Progress
+from dotr.cli.options import SourceOptions, file_name, outputs_apart, size, zone
+from dotr.cli.show import Progress, counted, time_as_json
+from dotr.core.parts import Part, all_triples
 from dotr.errors import UsageError
-from dotr.events import Clock
-from dotr.io.conversion import TARGETS, Conversion, numbered_part
+from dotr.events import Clock, Message
+from dotr.io.conversion import TARGETS, Conversion, numbered, numbered_part
+from dotr.io.decode.documents import MAX_DOCUMENT, decode, read_bytes
+from dotr.io.error_policy import ErrorPolicy
+from dotr.io.event_formats import turtle
 from dotr.io.files.outputs import FileOutput, StreamOutput, unwritable
 from dotr.io.files.read_so_far import ReadSoFar
+from dotr.io.files.reader import FileReader
 from dotr.io.files.sources import Sources, TimedGraph, resolve
+from dotr.io.likely_times import LikelyTime
+from dotr.io.tables.mapping import FORMATS, parse_mapping
+from dotr.io.tables.proposal import SAMPLE, propose
+from dotr.io.tables.samples import sample
+from dotr.io.term_formatting import TermFormatter
+from dotr.io.time_reading import changes, told
+from dotr.io.time_survey import Disorder, TimeSurvey, survey_times
+from dotr.io.timestamps import UNITS
+from dotr.late import replace
+from dotr.temporal.durations import duration_text
 
 ABOUT = "_dotr_archive.json"
 """Stands in every finished folder."""
@@ -162,3 +183,232 @@ def _to_folder(reader: Sources, output: str, overwrite: bool, progress: Progress
         out.abandon()
         raise
     return count, f"{show.counted(len(archive.files), 'file')} in {output}"
+
+
+_PREFIX = re.compile(r"^\s*@?prefix\s+([\w.-]*):\s*<([^<>\s]*)>", re.IGNORECASE | re.MULTILINE)
+
+
+@click.group(short_help="Mappings: what makes graphs of the rows of a table.")
+def mappings() -> None:
+    """Mappings make graphs of the rows of tables: CSV, TSV, JSON and JSON lines, Parquet, Arrow.
+
+    `new` proposes one for a table, `check` shows what one makes of it; `--map FILE` of run, feed, batch and
+    convert reads tables through it. See dotr help data.
+    """
+
+
+@mappings.command("new", short_help="Propose a mapping for a table.")
+@click.argument("table", metavar="TABLE")
+@click.option(
+    "--time-zone", "zone_", type=zone, metavar="ZONE", default="", help="The zone of its local times."
+)
+def new(table: str, zone_: str) -> None:
+    """Print a mapping for TABLE, from a sample of its rows. Read it before you use it."""
+    found = sample(table, SAMPLE)
+    click.echo(propose(found.columns, found.rows, found.settings, zone_, found.arrays), nl=False)
+
+
+@mappings.command("check", short_help="Show what a mapping makes of the first rows of a table.")
+@click.argument("mapping", metavar="MAPPING")
+@click.argument("table", metavar="TABLE")
+@options.source_value
+@click.option("--rows", type=click.IntRange(0), default=3, help="Rows that are shown (default: 3).")
+@click.option(
+    "--of", "most", type=click.IntRange(1), default=10_000, help="Rows that are read (default: 10000)."
+)
+@click.option(
+    "--time-zone", "zone", type=zone, metavar="ZONE", default="", help="The zone of dateTimes without one."
+)
+@click.option("--time-unit", type=click.Choice(list(UNITS)), default="s", help="What integer times count.")
+@click.option("--max-document", type=size, metavar="SIZE", default=MAX_DOCUMENT, help="As in dotr run.")
+@options.reading
+def check_mapping(mapping: str, table: str, rows: int, most: int, source: SourceOptions) -> int:
+    """Show the first rows of TABLE as graphs, and count what is refused.
+
+    The exit code is 3 when a row is refused, and 1 when there is no row.
+    """
+    text = decode(read_bytes(mapping), mapping)
+    parsed = parse_mapping(text, mapping)
+    if not parsed.fits(table):
+        listed = ", ".join(parsed.files) or f"tables: {', '.join(FORMATS)}"
+        hint = "its line `# files:` or `# format:` says what it is for"
+        raise UsageError.of("D4152", f"`{mapping}` is not for `{table}`", label=listed, hint=hint)
+    read = replace(source.options, mappings=(parsed,))
+    extractor = read.extractor()
+    notation = TermFormatter(dict(_PREFIX.findall(text)))
+    refused: Counter[str] = Counter()
+    graphs = triples = 0
+    items = FileReader(table, read, extractor, ErrorPolicy(fail=False)).items()
+    for item in items:
+        if isinstance(item, TimedGraph):
+            graphs += 1
+            triples += len(all_triples(item.triples))
+            if graphs <= rows:
+                assert extractor.clock is not None
+                click.echo("\n".join(shown(item, extractor.clock, notation)))
+        elif item.error is not None:
+            code = item.error.diagnostics[0].code
+            refused[code] += 1
+            if refused[code] <= 3:
+                show.errors(item.error)
+        if graphs + refused.total() >= most:
+            break
+    if isinstance(items, Generator):
+        items.close()  # of what was read, too, columns are missing
+    show.say_all(list(extractor.columns_missing.values()))
+    counts = "".join(f", {count:,} refused for {code}" for code, count in sorted(refused.items()))
+    show.note(f"{show.counted(graphs, 'row')} as graphs of {show.counted(triples, 'triple')}{counts}")
+    return 3 if refused else 0 if graphs else 1
+
+
+def shown(graph: TimedGraph, clock: Clock, notation: TermFormatter) -> Iterator[str]:
+    """A graph as Turtle below a comment that says where it comes from and when it holds."""
+    yield f"# {graph.place} @ {clock.text(graph.time)}"
+    for name, part in _parts(graph.triples):
+        if name:
+            yield f"# {name}"
+        yield (
+            turtle(tuple(numbered(part)), notation).replace("; ", ";\n    ").replace(". _:", ".\n_:").rstrip()
+            + " ."
+        )
+    yield ""
+
+
+def _parts(part: Part) -> Iterator[tuple[str, list[tuple[str, str, str]]]]:
+    if not isinstance(part, Message):
+        yield "", part
+        return
+    yield from ((name, triples) for name, triples in part._asdict().items() if triples is not None)
+
+
+@click.command(short_help="When things happened: range, order, gaps, and the lateness they need.")
+@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
+@options.report
+@options.source()
+def times(sources: tuple[str, ...], format_: str, source: SourceOptions) -> int:
+    """What the times of SOURCEs are like, where they were found, and what is out of order.
+
+    Where documents have no time it says which of their values could be one. Exit code 1 when a document is
+    refused.
+    """
+    survey = survey_times(resolve(sources, source.options.mappings), source.options)
+    if format_ == "json":
+        click.echo(json.dumps(as_json(survey), ensure_ascii=False))
+    else:
+        click.echo("\n".join(as_text(survey)))
+    return 1 if survey.refused else 0
+
+
+def as_json(survey: TimeSurvey) -> dict[str, Any]:
+    """The survey as a value. Durations are in microseconds, times in the data's form."""
+    refused = [
+        {"code": code, "documents": count, "first": str(survey.first_errors[code])}
+        for code, count in sorted(survey.refused.items())
+    ]
+    likely = [
+        {
+            "property": one.name,
+            "kind": one.kind,
+            "unit": one.unit or None,
+            "values": one.values,
+            "examples": list(one.examples),
+            "reads": one.reads or None,
+            "classes": list(one.classes),
+        }
+        for one in survey.likely
+    ]
+    head: dict[str, Any] = {"files": survey.files, "graphs": survey.graphs, "found": dict(survey.rungs)}
+    head["changed"] = changes(survey.beside)
+    clock = survey.clock
+    if survey.graphs and clock is not None:
+        first, last = survey.range()
+        distinct, most = survey.instants()
+        time = partial(time_as_json, clock=clock)
+        median, gaps = survey.steps()
+        within, across = survey.within(), survey.across()
+        head |= {
+            "kind": "integer" if clock.integer else "dateTime",
+            "first": time(first),
+            "last": time(last),
+            "instants": distinct,
+            "most_at_once": most,
+            "median_step": median,
+            "gaps": [
+                {"length": gap.length, "after": time(gap.after), "until": time(gap.until)} for gap in gaps
+            ],
+            "order": {"within_files": _order(within), "across_files": _order(across)},
+            "lateness": within.most,
+        }
+    return head | {"refused": refused, "likely": likely}
+
+
+def _order(disorder: Disorder) -> dict[str, int]:
+    return {"out_of_order": disorder.graphs, "most": disorder.most, "ninety_nine_percent": disorder.usual}
+
+
+def as_text(survey: TimeSurvey) -> Iterator[str]:
+    """The survey as lines."""
+    yield f"{counted(survey.graphs, 'graph')} in {counted(survey.files, 'file')}"
+    clock = survey.clock
+    if survey.graphs and clock is not None:
+        yield from _times(survey, clock)
+    for code, count in sorted(survey.refused.items()):
+        first = survey.first_errors[code].diagnostics[0]
+        yield f"refused    {counted(count, 'document')} for {code}: {first.message} ({first.place})"
+        if first.hint:
+            yield f"           {first.hint}"
+    for one in survey.likely:
+        yield from _likely(one)
+
+
+def _times(survey: TimeSurvey, clock: Clock) -> Iterator[str]:
+    first, last = survey.range()
+    distinct, most = survey.instants()
+    median, gaps = survey.steps()
+    yield "found in   " + ", ".join(f"{rung} ({count:,})" for rung, count in survey.rungs.items())
+    for changed in told(survey.beside, survey.first):
+        yield f"changed    {changed}"
+    yield f"range      {clock.text(first)} to {clock.text(last)} ({duration_text(last - first)})"
+    shared = f", up to {most:,} graphs at one" if most > 1 else ""
+    yield f"instants   {distinct:,} different{shared}"
+    if distinct > 1:
+        yield f"step       {duration_text(median)} (median)"
+    for gap in gaps:
+        yield f"gap        {duration_text(gap.length)} after {clock.text(gap.after)}"
+    within, across = survey.within(), survey.across()
+    yield f"order      {_ordered(within, survey.graphs)}"
+    if survey.files > 1:
+        yield f"files      {_ordered(across, survey.graphs)} when read in the order of their names"
+    if within.graphs:
+        hint = f"--lateness {_argument(within.most)}"
+        if within.usual < within.most // 2:
+            hint += f" (or {_argument(within.usual)}, and 1 graph in 100 is late)"
+        yield f"suggested  {hint}"
+
+
+def _ordered(disorder: Disorder, graphs: int) -> str:
+    if not disorder.graphs:
+        return "in order"
+    share = f"{disorder.graphs / graphs:.1%}" if disorder.graphs * 1000 >= graphs else "fewer than 0.1%"
+    return f"{disorder.graphs:,} ({share}) out of order, by up to {duration_text(disorder.most)}"
+
+
+def _argument(micros: int) -> str:
+    return duration_text(micros).replace(" ", "")
+
+
+def _likely(one: LikelyTime) -> Iterator[str]:
+    examples = ", ".join(f"`{example}`" for example in one.examples)
+    yield f"could be   {one.name}: {examples}"
+    if one.kind == "epoch" and one.unit == "ns":
+        yield f"           in ns that is {one.reads}: a mapping reads it by epoch(ns)"
+    elif one.kind == "epoch":
+        yield f"           in {one.unit} that is {one.reads}: --time-path {one.name} --time-unit {one.unit}"
+    elif one.kind == "local":
+        yield f"           without a zone: --time-path {one.name} --time-zone Europe/Berlin, if it is that"
+    elif one.kind == "day":
+        day, zone = one.examples[0][:10], one.examples[0][10:] or "Z"
+        yield "           a day, not an instant: choose one and write it as an xsd:dateTime: its beginning"
+        yield f"           {day}T00:00:00{zone}, its end {day}T24:00:00{zone}, or when the graph was known"
+    else:
+        yield f"           --time-path {one.name}"

@@ -64,12 +64,21 @@ VERBS = {
 }
 
 _HOMES = {
-    "close": "kb",
-    **dict.fromkeys(("undeploy", "status"), "deploy"),
-    **dict.fromkeys(("demo", "init", "patterns", "docs", "doctor"), "help"),
-    "state": "explain",
+    "close": "kb:close",
+    "demo": "help:demo",
+    "docs": "help:docs",
+    "doctor": "help:doctor",
+    "fmt": "check:fmt",
+    "init": "help:init",
+    "map": "convert:mappings",
+    "patterns": "help:patterns",
+    "spark": "stream:spark",
+    "state": "explain:state",
+    "status": "deploy:status",
+    "times": "convert:times",
+    "undeploy": "deploy:undeploy",
 }
-"""Verbs that stand in the module of another one, by their own name; the others are `command` of theirs."""
+"""Verbs of modules that are called by another one, as module:command; others are `command` of their own."""
 
 EXIT_CODES: tuple[tuple[type[DotrError], int], ...] = (
     (ProgramError, 3),
@@ -98,8 +107,8 @@ class Verbs(click.Group):
             return None
         gc.disable()  # nothing that a module makes while it loads goes away again
         try:
-            module = import_module(f"dotr.cli.{_HOMES.get(cmd_name, cmd_name)}")
-            command: click.Command = getattr(module, cmd_name if cmd_name in _HOMES else "command")
+            home, _, name = _HOMES.get(cmd_name, f"{cmd_name}:command").partition(":")
+            command: click.Command = getattr(import_module(f"dotr.cli.{home}"), name)
         finally:
             gc.freeze()  # nor later: no collection need look at it
             gc.enable()

@@ -248,14 +248,9 @@ _TIME_READING = (
 )
 
 
-def _time_reading(
-    sub_microsecond: str, ambiguous_time: str, nonexistent_time: str, interval: str
-) -> TimeReading:
-    return TimeReading(sub_microsecond, ambiguous_time, nonexistent_time, interval)
-
-
-reading = passing("reading", _time_reading, *_TIME_READING)
-"""What is done about times that are no instant as they stand."""
+def reading(function: F) -> F:
+    """What is done about times that are no instant as they stand."""
+    return decorated(function, *_TIME_READING)
 
 
 class SourceOptions(Struct, frozen=True):

@@ -1,6 +1,7 @@
-"""`dotr stream RULES --source files DIR …`: Structured Streaming in order, exactly once.
+"""`dotr stream RULES --source files DIR …`: Structured Streaming in order, exactly once; `dotr spark`.
 
-Place:   reads program and background, starts Spark, and lets batch/spark/streams.py work.
+Place:   reads program and background, starts Spark, and lets batch/spark/streams.py work. `dotr spark
+         entry-point` writes what spark-submit needs to run every verb on a cluster.
 """
 
 from __future__ import annotations
@@ -16,11 +17,20 @@ from dotr.batch.spark.sessions import SparkOptions as Session
 from dotr.batch.stream_folder import DISTRIBUTED, FORMATS, StreamOptions, Taken, known_mode, known_notes
 from dotr.batch.stream_modes import AUTO, CHOICES, choose, no_clock
 from dotr.cli import options, show
-from dotr.cli.options import RuleOptions, SourceOptions, SparkOptions, micros, number, written_folder
+from dotr.cli.options import (
+    RuleOptions,
+    SourceOptions,
+    SparkOptions,
+    file_name,
+    micros,
+    number,
+    written_folder,
+)
 from dotr.cli.show import Progress
 from dotr.core.deployment import Deployment
 from dotr.events import Clock
 from dotr.io.files.background_documents import read_background
+from dotr.io.files.outputs import open_output
 from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.graphs import SourceOptions as ReadingOptions
 
@@ -29,6 +39,7 @@ if TYPE_CHECKING:
 
     from dotr.batch.spark.running import Running
     from dotr.batch.spark.stream_sources import StreamSource
+
 
 _RULES = 10
 """Rules whose memory is shown at the end, at most."""
@@ -180,8 +191,8 @@ def _start(
     from dotr.batch.spark.running import BatchTrigger, State  # noqa: PLC0415  # start-up
     from dotr.batch.spark.sessions import start as start_session  # noqa: PLC0415  # start-up
 
-    spark = start_session(asked)
-    found = wanted.open(spark)
+    session = start_session(asked)
+    found = wanted.open(session)
     graphs = events = 0
 
     def on_batch(taken: Taken, state: State) -> None:
@@ -194,7 +205,7 @@ def _start(
             progress.update(graphs, events, at, remembered=_most(state.sizes))
 
     taken, states = wanted.options, streams.states_of(folders[1])
-    cores = parallelism(spark, asked.parallelism)
+    cores = parallelism(session, asked.parallelism)
     choice = choose(wanted.mode, known_mode(states), deployment, taken, cores)
     clock: Clock | None = None
     if choice.mode == DISTRIBUTED:
@@ -207,7 +218,7 @@ def _start(
             found.frame, found.read, deployment, *folders, taken, BatchTrigger(*trigger), on_batch
         )
     else:
-        distributed.quiet(spark)
+        distributed.quiet(session)
         query = distributed.start(
             found.parsed(clock), deployment, *folders, taken, BatchTrigger(*trigger), on_batch, cores
         )
@@ -249,3 +260,46 @@ def _summary(totals: Taken) -> str:
     if totals.refused:
         parts.append(f"{show.counted(totals.refused, 'document')} refused")
     return "; ".join(parts)
+
+
+ENTRY_POINT = '''\
+"""dotr under spark-submit: the arguments are those of `dotr`.
+
+    spark-submit --master yarn dotr-submit.py batch fire.dotr --log hdfs:///log --out hdfs:///fires
+"""
+
+import sys
+
+try:
+    from dotr.cli.main import run
+except ImportError:
+    sys.exit(f"the driver's Python, {sys.executable}, has no dotr: install it, or send an environment along")
+
+code = run()
+if code:
+    sys.exit(code)
+'''
+
+
+@click.group(short_help="What spark-submit needs to run dotr.")
+def spark() -> None:
+    """What Spark's own commands need to run dotr."""
+
+
+@spark.command("entry-point", short_help="Write the file that spark-submit starts.")
+@click.option(
+    "-o",
+    "--output",
+    type=file_name,
+    metavar="FILE",
+    default="dotr-submit.py",
+    help="The file to write (default: dotr-submit.py; `-`: standard output).",
+)
+@click.option("--overwrite", is_flag=True, help="Replace a file that exists.")
+def entry_point(output: str, overwrite: bool) -> None:
+    """Write a Python file that spark-submit starts: spark-submit … dotr-submit.py VERB …"""
+    file = open_output(output, overwrite)
+    file.write(ENTRY_POINT)
+    file.finish()
+    output = "dotr-submit.py" if output == "-" else output
+    show.note(f"{output}: spark-submit … {output} batch RULES LOG… --out DIR")

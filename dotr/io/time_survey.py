@@ -1,6 +1,6 @@
 """What the times of some sources are like: range, order, gaps, and what stands where a time could be.
 
-Place:   asked by cli/times.py; reads through files/reader.py as every run does, and keeps going on errors.
+Place:   asked by cli/convert.py; reads through files/reader.py as every run does, and keeps going on errors.
 Method:  times are collected in the order in which documents stand, file by file. The disorder of a graph is
          how far it lies behind the greatest time before it: the least `--lateness` that loses nothing is the
          greatest disorder. Documents without a time are looked through for values that could be one.

@@ -21,7 +21,7 @@ from dotr.batch.spark.sessions import SparkOptions, settings_for
 from dotr.batch.time_slices import Even, Uneven
 from dotr.cli.main import run
 from dotr.cli.options import chosen_engine
-from dotr.cli.spark import command
+from dotr.cli.stream import spark as command
 from dotr.errors import DataError, Diagnostic, EngineError, UsageError
 from dotr.temporal.partitions import Partitioning
 

@@ -1,6 +1,6 @@
 """The first rows of a table, whatever it is written in: what `dotr map new` looks at.
 
-Place:   under cli/map.py; reads without a mapping.
+Place:   under cli/convert.py; reads without a mapping.
 Bad input: D2407 not a table · D2403 nothing in it.
 """
 
