@@ -20,6 +20,7 @@ from pathlib import PurePath
 from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from dotr import __version__
 from dotr.batch.locations import is_remote, plain_path
@@ -45,7 +46,6 @@ from dotr.io.term_formatting import TermFormatter
 from dotr.io.time_reading import changes, told
 from dotr.io.time_survey import Disorder, TimeSurvey, survey_times
 from dotr.io.timestamps import UNITS
-from dotr.late import replace
 from dotr.temporal.durations import duration_text
 
 ABOUT = "_dotr_archive.json"

@@ -19,7 +19,7 @@ import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import click
 from msgspec import Struct
@@ -73,21 +73,6 @@ class Asked(Struct, frozen=True):
     everything: bool
     reads_on: bool
     verify: bool = False
-
-
-class Subject(Protocol):
-    """What is explained. `files`: of the background, in which its triples are looked for."""
-
-    @property
-    def program(self) -> Program: ...
-    @property
-    def files(self) -> Sequence[str]: ...
-    @property
-    def programs(self) -> Sequence[Program]:
-        """All that hold at some time."""
-
-    def run(self, asked: Asked) -> History:
-        """Run as far as the question needs."""
 
 
 class Replacing(Struct, frozen=True):
@@ -202,6 +187,12 @@ class DeploymentSubject:
             reader = Sources([os.path.relpath(file) for file in files], self.source.options, dead.refusals())
             history.run(reader, lambda: reader.clock)
         return history
+
+
+Subject: TypeAlias = NamedSources | DeploymentSubject
+"""What is explained: `run` goes as far as a question needs; `files` are those of the background, `programs`
+all that hold at some time.
+"""
 
 
 def _messages(rows: Sequence[KeptRow], history: History) -> Iterator[Graph]:

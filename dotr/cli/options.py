@@ -11,10 +11,10 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 from msgspec import Struct
@@ -29,6 +29,7 @@ from dotr.io.local_time import TimeError, zone_of
 from dotr.io.output_formats import EVENT_FORMATS, NEVER_PACKED, format_of_name, packing_of, refused
 from dotr.io.time_reading import AMBIGUOUS, FINER, INTERVAL, NONEXISTENT, TimeReading
 from dotr.io.timestamps import UNITS, parse_text
+from dotr.lang.grammar.base import WELL_KNOWN, nearest
 from dotr.regex import regex
 from dotr.temporal.durations import duration
 
@@ -44,8 +45,7 @@ if TYPE_CHECKING:
     from dotr.ir import Program
     from dotr.rdf.terms import Triple
 
-F = TypeVar("F", bound=Callable[..., Any])
-Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
+Decorator: TypeAlias = Callable[[Any], Any]
 
 # -- values of options
 
@@ -129,8 +129,6 @@ def zone(value: str) -> str:
 
 def class_or_property(value: str) -> str:
     """The term of an absolute IRI, or of a name with a prefix that everybody knows."""
-    from dotr.lang.grammar.base import WELL_KNOWN  # noqa: PLC0415  # start-up
-
     prefix, _, local = value.partition(":")
     if prefix in WELL_KNOWN and not local.startswith("//"):
         return f"<{WELL_KNOWN[prefix]}{local}>"
@@ -184,27 +182,33 @@ def defaulted(name: str) -> bool:
 # -- groups
 
 
-def passing(name: str, make: Callable[..., Any], *options: Callable[[F], F]) -> Callable[[F], F]:
+def passing(name: str, make: Callable[..., Any], *options: Decorator) -> Decorator:
     """Add options. Of those, and of others below, that `make` has parameters or fields for, what it makes is
     passed as one parameter.
     """
 
-    def decorate(function: F) -> F:
+    def decorate(function: Any) -> Any:
         @wraps(function)
         def with_value(**given: Any) -> Any:
             own = {key: given.pop(key) for key in make.__annotations__ if key in given}
             return function(**{name: make(**own)}, **given)
 
-        return decorated(cast(F, with_value), *options)
+        return decorated(with_value, *options)
 
     return decorate
 
 
-def decorated(function: F, *options: Callable[[F], F]) -> F:
+def decorated(function: Any, *options: Decorator) -> Any:
     """A function with options, the first of which stands first in its help."""
     for option in reversed(options):
         function = option(function)
     return function
+
+
+def choice(name: str, words: Iterable[str], what: str, default: str = "refuse") -> Decorator:
+    """An option that takes one of some words; its help says which is the default."""
+    kind, text = click.Choice(list(words)), f"{what} (default: {default})."
+    return click.option(name, type=kind, default=default, help=text)
 
 
 # -- sources
@@ -215,40 +219,30 @@ finer = click.option(
     default="cut",
     help="What happens to digits of a time beyond the microsecond (default: cut, and counted).",
 )
-interval = click.option(
-    "--interval",
-    type=click.Choice(list(INTERVAL)),
-    default="refuse",
-    help="Which end of a time written `begin/end` is taken (default: refuse).",
-)
-rdf12 = click.option(
+interval = choice("--interval", INTERVAL, "Which end of a time written `begin/end` is taken")
+rdf12 = choice(
     "--rdf12",
-    type=click.Choice(list(RDF12)),
-    default="refuse",
-    help="Documents with triple terms or annotations of RDF 1.2: refuse, or read the plain triples in them"
-    " (default: refuse).",
+    RDF12,
+    "Documents with triple terms or annotations of RDF 1.2: refuse, or read the plain triples in them",
 )
 _TIME_READING = (
-    click.option(
+    choice(
         "--ambiguous-time",
-        type=click.Choice(list(AMBIGUOUS)),
-        default="refuse",
-        help="What a local time that came twice is, as clocks went back: the earlier or later instant, or"
-        " what the order of the rows says (default: refuse).",
+        AMBIGUOUS,
+        "What a local time that came twice is, as clocks went back: the earlier or later instant, or what the"
+        " order of the rows says",
     ),
-    click.option(
+    choice(
         "--nonexistent-time",
-        type=click.Choice(list(NONEXISTENT)),
-        default="refuse",
-        help="What a local time that never came is, as clocks went forward: the instant at which they did"
-        " (default: refuse).",
+        NONEXISTENT,
+        "What a local time that never came is, as clocks went forward: the instant at which they did",
     ),
     finer,
     interval,
 )
 
 
-def reading(function: F) -> F:
+def reading(function: Any) -> Any:
     """What is done about times that are no instant as they stand."""
     return decorated(function, *_TIME_READING)
 
@@ -337,9 +331,7 @@ def _source(
     return SourceOptions(options, on_error, lateness, late, max_jump)
 
 
-time_unit = click.option(
-    "--time-unit", type=click.Choice(list(UNITS)), default="s", help="What integer times count (default: s)."
-)
+time_unit = choice("--time-unit", UNITS, "What integer times count", "s")
 base = click.option(
     "--base", type=iri, metavar="IRI", default=STREAM_BASE, help="Resolve relative IRIs against this."
 )
@@ -414,7 +406,7 @@ jobs = click.option(
 )
 
 
-def source(late: str = "", jumps: bool = False) -> Callable[[F], F]:
+def source(late: str = "", jumps: bool = False) -> Decorator:
     """How sources are read, as one argument `source`; with `--lateness --late`, where `late` is its default,
     and with `--max-jump`.
     """
@@ -437,7 +429,7 @@ def source(late: str = "", jumps: bool = False) -> Callable[[F], F]:
     return passing("source", _source, *_SOURCE, *(disorder if late else ()), *([jump] if jumps else ()))
 
 
-source_value: Decorator = passing("source", _source)
+source_value = passing("source", _source)
 """The same value of options that a verb adds itself."""
 
 
@@ -539,7 +531,7 @@ background = click.option(
 more_rules = click.option(
     "--rules", "more_rules", multiple=True, metavar="FILE", help="More rules, beside those named."
 )
-rules_value: Decorator = passing("rules", RuleOptions)
+rules_value = passing("rules", RuleOptions)
 """The value of options that a verb adds itself."""
 
 rules = passing(
@@ -553,11 +545,8 @@ rules = passing(
 )
 """`--background --rules --verify`, and what of a RuleOptions stands below."""
 
-materialize = click.option(
-    "--materialize",
-    type=click.Choice(["needed", "all"]),
-    default="needed",
-    help="Derive what queries can reach, or everything (default: needed).",
+materialize = choice(
+    "--materialize", ("needed", "all"), "Derive what queries can reach, or everything", "needed"
 )
 budget = click.option(
     "--budget",
@@ -584,7 +573,7 @@ deployment = click.option(
 )
 
 
-def events(function: F) -> F:
+def events(function: Any) -> Any:
     """`--only --except`."""
     return decorated(
         function,
@@ -617,8 +606,6 @@ def events_wanted(program: Program, only_: Sequence[str], except_: Sequence[str]
 
 def _names(program: Program, values: Sequence[str], option: str) -> set[str]:
     """The names of an option's values, each of a public rule."""
-    from dotr.lang.grammar.base import nearest  # noqa: PLC0415  # start-up
-
     names = [name.strip() for value in values for name in value.split(",") if name.strip()]
     public = {rule.name: rule.private for rule in program.rules}
     for name in names:
@@ -673,7 +660,7 @@ state = click.option(
 )
 
 
-def output(formats: tuple[str, ...] = EVENT_FORMATS) -> Callable[[F], F]:
+def output(formats: tuple[str, ...] = EVENT_FORMATS) -> Decorator:
     """`--format -o --overwrite --quiet`, with others of an OutputOptions below, as one argument `output`."""
     return passing(
         "output",
@@ -697,11 +684,11 @@ def output(formats: tuple[str, ...] = EVENT_FORMATS) -> Callable[[F], F]:
     )
 
 
-output_value: Decorator = passing("output", OutputOptions)
+output_value = passing("output", OutputOptions)
 """The same value of options that a verb adds itself."""
 
 
-def written(*formats: str) -> Callable[[F], F]:
+def written(*formats: str) -> Decorator:
     """`--format -o --overwrite` of a verb that writes one document, by default in the first format."""
     kind = click.Choice(formats)
     format_ = click.option(
@@ -710,7 +697,7 @@ def written(*formats: str) -> Callable[[F], F]:
     return passing("output", OutputOptions, format_, here, replacing)
 
 
-def summary(function: F) -> F:
+def summary(function: Any) -> Any:
     """`--summary --verbose`."""
     return decorated(
         function,
@@ -860,14 +847,7 @@ def refuse_without_spark(asked: Session) -> None:
 
 
 def _given(asked: Session) -> dict[str, object]:
-    return {
-        "--master": asked.master,
-        "--conf": asked.conf,
-        "--packages": asked.packages,
-        "--py-files": asked.py_files,
-        "--archives": asked.archives,
-        "--parallelism": asked.parallelism,
-    }
+    return {f"--{name.replace('_', '-')}": getattr(asked, name) for name in SparkOptions.__annotations__}
 
 
 def _listed(values: Sequence[str]) -> tuple[str, ...]:
