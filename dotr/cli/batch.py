@@ -47,7 +47,6 @@ from dotr.io.files.first_rows import columns_missing
 from dotr.io.files.reader import FileReader
 from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.output_formats import format_of_name, refused
-from dotr.io.time_reading import changes, unchanged
 from dotr.survey.sample import FIRST_GRAPHS, Sample
 from dotr.survey.silent_rules import why_silent
 from dotr.temporal.partitions import By, describe
@@ -326,8 +325,7 @@ def _summary_as_json(request: Request, report: Report, seconds: float) -> str:
         "refused": len(report.letters),
         "dropped": report.dropped,
         "times": dict(sorted(report.rungs.items())),
-        **({"beside": found} if (found := unchanged(report.beside)) else {}),
-        "changed": changes(report.beside),
+        **show.beside_as_json(report.beside),
         "queries": report.facts(program),
         "seconds": round(seconds, 3),
     }
@@ -358,20 +356,8 @@ def _about(request: Request, runner: Runner, begun: datetime, seconds: float) ->
 
 
 def _summary(report: Report, seconds: float) -> str:
-    total = sum(report.events.values())
-    instants = show.counted(report.instants, "instant")
-    parts = [
-        f"{show.counted(report.graphs, 'graph')} at {instants}",
-        show.counted(total, "event") + (f" ({show.by_name(report.events)})" if total else ""),
-    ]
-    if report.rungs:
-        parts.append("time from " + ", ".join(sorted(report.rungs)))
-    parts += show.beside(report.beside)
-    if report.letters:
-        parts.append(f"{show.counted(len(report.letters), 'document')} refused")
-    if report.left_out:
-        parts.append(show.left_out(report.left_out))
-    if report.dropped:
-        parts.append(f"{show.counted(report.dropped, 'match', 'matches')} without a valid graph")
+    found = show.came(report.graphs, report.instants, report.events)
+    found += show.beside(report.beside, times=sorted(report.rungs))
+    found += show.losses(refused=len(report.letters), too_much=report.left_out, dropped=report.dropped)
     rate = report.graphs / max(seconds, 1e-6)
-    return "; ".join(parts) + f"; {seconds:.1f} s, {rate:,.0f} graphs/s"
+    return "; ".join([*found, f"{seconds:.1f} s, {rate:,.0f} graphs/s"])

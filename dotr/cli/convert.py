@@ -97,11 +97,8 @@ def command(
     show.say_all(list(reader.extractor.columns_missing.values()))
     if not quiet:
         parts = [f"{show.counted(count, 'graph')} to {what}"]
-        if reader.extractor.rungs:
-            parts.append("time from " + ", ".join(reader.extractor.rungs))
-        parts += show.beside(reader.extractor.beside, reader.extractor.first)
-        if reader.refusals.count:
-            parts.append(f"{show.counted(reader.refusals.count, 'document')} refused")
+        parts += show.beside(reader.extractor.beside, reader.extractor.first, reader.extractor.rungs)
+        parts += show.losses(refused=reader.refusals.count)
         show.note("; ".join(parts) + f"; {progress.seconds:.1f} s")
 
 

@@ -49,7 +49,6 @@ from dotr.io.files.rule_texts import read_rules_text
 from dotr.io.graphs import SourceOptions as ReadingOptions
 from dotr.io.message_parts import message_of
 from dotr.io.output_formats import EVENT_FORMATS
-from dotr.io.time_reading import changes, unchanged
 from dotr.ir import Program
 from dotr.lang import load_program
 from dotr.rdf.terms import Triple
@@ -394,16 +393,9 @@ def summary(feed: Feed, seconds: float, changed: Mapping[str, str]) -> str:
     """One line: what this feed brought."""
     totals = feed.totals
     parts = [show.counted(totals.graphs, "graph"), show.counted(totals.events, "event")]
-    if feed.rungs:
-        parts.append("time from " + ", ".join(feed.rungs))
-    parts += show.beside(feed.beside)
+    parts += show.beside(feed.beside, times=feed.rungs)
     parts += [f"`{file}` {what} since it was fed: read again" for file, what in changed.items()]
-    if totals.late:
-        parts.append(f"{totals.late:,} late")
-    if totals.refused:
-        parts.append(f"{show.counted(totals.refused, 'document')} refused")
-    if totals.left_out:
-        parts.append(show.left_out(totals.left_out))
+    parts += show.losses(totals.late, totals.refused, too_much=totals.left_out)
     watermark, clock = feed.pipeline.watermark, feed.pipeline.clock
     if watermark is not None and clock is not None:
         parts.append(f"closed up to {clock.text(watermark)}")
@@ -435,8 +427,7 @@ def summary_as_json(feed: Feed, seconds: float) -> str:
         "late_by_an_end": totals.late_by_an_end,
         "refused": totals.refused,
         "times": dict(feed.rungs),
-        **({"beside": found} if (found := unchanged(feed.beside)) else {}),
-        "changed": changes(feed.beside),
+        **show.beside_as_json(feed.beside),
         "watermark": time_as_json(feed.pipeline.watermark, clock),
         "commits": totals.commits,
         "first": time_as_json(counters.first, clock),

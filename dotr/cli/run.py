@@ -30,7 +30,6 @@ from dotr.io.files.sources import Mark, Sources, TimedGraph, live, resolve
 from dotr.io.graphs import GraphRun
 from dotr.io.lineage import Lineage, with_places
 from dotr.io.output_formats import EVENT_FORMATS
-from dotr.io.time_reading import changes, unchanged
 from dotr.ir import Program
 from dotr.rdf.terms import Triple
 from dotr.survey.sample import FIRST_GRAPHS, Sample
@@ -230,8 +229,7 @@ class Replay:
             "refused": sources.refusals.count,
             "dropped": counters.dropped,
             "times": dict(sources.extractor.rungs),
-            **({"beside": found} if (found := unchanged(sources.extractor.beside)) else {}),
-            "changed": changes(sources.extractor.beside),
+            **show.beside_as_json(sources.extractor.beside),
             "queries": counters.streams,
             "seconds": round(seconds, 3),
         }
@@ -343,27 +341,15 @@ class Replay:
 
     def summary(self, seconds: float) -> str:
         """One line: what came in, what went out, how times were found, what was left out."""
-        counters, sources = self.pipeline.counters, self.sources
-        total = sum(counters.events.values())
-        parts = [
-            f"{show.counted(counters.graphs, 'graph')} at {show.counted(counters.instants, 'instant')}",
-            show.counted(total, "event") + (f" ({show.by_name(counters.events)})" if total else ""),
-        ]
-        if sources.extractor.rungs:
-            parts.append("time from " + ", ".join(sources.extractor.rungs))
-        parts += show.beside(sources.extractor.beside, sources.extractor.first)
-        if counters.late:
-            parts.append(f"{counters.late:,} late")
-        if sources.refusals.count:
-            parts.append(f"{show.counted(sources.refusals.count, 'document')} refused")
-        if counters.useless_deletes:
-            useless = show.counted(counters.useless_deletes, "deletion")
-            parts.append(f"{useless} of what was not stated")
-        if counters.overlooked:
-            overlooked = show.counted(counters.overlooked, "instant")
-            parts.append(f"{overlooked} in error without a message")
-        if counters.left_out:
-            parts.append(show.left_out(counters.left_out))
-        if counters.dropped:
-            parts.append(f"{show.counted(counters.dropped, 'match', 'matches')} without a valid graph")
-        return "; ".join(parts) + f"; {seconds:.1f} s"
+        counters, extractor = self.pipeline.counters, self.sources.extractor
+        lost = show.losses(
+            counters.late,
+            self.sources.refusals.count,
+            counters.useless_deletes,
+            counters.overlooked,
+            counters.left_out,
+            counters.dropped,
+        )
+        found = show.came(counters.graphs, counters.instants, counters.events)
+        found += show.beside(extractor.beside, extractor.first, extractor.rungs)
+        return "; ".join([*found, *lost, f"{seconds:.1f} s"])

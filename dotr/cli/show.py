@@ -14,7 +14,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from textwrap import wrap
 from types import MappingProxyType
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from msgspec import Struct, field
 
 from dotr.errors import Diagnostic, DotrError, Severity
-from dotr.io.time_reading import told
+from dotr.io.time_reading import changes, told, unchanged
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -148,11 +148,21 @@ def by_name(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in counts.items() if count)
 
 
-def beside(found: Mapping[str, int], first: Mapping[str, str] = MappingProxyType({})) -> list[str]:
-    """What was read and is in no graph, and what reading changed, as parts of a summary; none where there was
-    nothing. `first`: where a change was made first.
+def came(graphs: int, instants: int, events: Mapping[str, int]) -> list[str]:
+    """What came in and went out, as parts of a summary."""
+    total = sum(events.values())
+    found = counted(total, "event") + (f" ({by_name(events)})" if total else "")
+    return [f"{counted(graphs, 'graph')} at {counted(instants, 'instant')}", found]
+
+
+def beside(
+    found: Mapping[str, int], first: Mapping[str, str] = MappingProxyType({}), times: Iterable[str] = ()
+) -> list[str]:
+    """How times were found, what is in no graph, and what reading changed, as parts of a summary;
+    none where there was nothing. `first`: where a change was made first.
     """
-    parts = []
+    places = ", ".join(times)
+    parts = [f"time from {places}"] if places else []
     if found.get("all"):
         shared = f", {found['shared']:,} of them shared (--with-shared)" if found.get("shared") else ""
         parts.append(f"{counted(found['all'], 'subject')} of dumps in no graph{shared}")
@@ -161,6 +171,32 @@ def beside(found: Mapping[str, int], first: Mapping[str, str] = MappingProxyType
         said = counted(found["said"], "triple")
         parts.append(f"{said} about graphs, in a default graph, left out ({by_name(named)})")
     return [*parts, *told(found, first)]
+
+
+def beside_as_json(found: Mapping[str, int]) -> dict[str, Any]:
+    """What was read and is in no graph, if there is any, and what reading changed."""
+    others = unchanged(found)
+    return {**({"beside": others} if others else {}), "changed": changes(found)}
+
+
+def losses(
+    late: int = 0,
+    refused: int = 0,
+    useless: int = 0,
+    overlooked: int = 0,
+    too_much: Mapping[str, int] = MappingProxyType({}),
+    dropped: int = 0,
+) -> list[str]:
+    """What was left out, as parts of a summary; none of what did not occur."""
+    parts = (
+        (late, f"{late:,} late"),
+        (refused, f"{counted(refused, 'document')} refused"),
+        (useless, f"{counted(useless, 'deletion')} of what was not stated"),
+        (overlooked, f"{counted(overlooked, 'instant')} in error without a message"),
+        (too_much, left_out(too_much)),
+        (dropped, f"{counted(dropped, 'match', 'matches')} without a valid graph"),
+    )
+    return [text for count, text in parts if count]
 
 
 def left_out(counts: Mapping[str, int]) -> str:

@@ -255,11 +255,7 @@ def _most(sizes: Mapping[str, int], rules: int = _RULES_SHOWN) -> str:
 
 def _summary(totals: Taken) -> str:
     parts = [show.counted(totals.graphs, "graph"), show.counted(totals.events, "event")]
-    if totals.late:
-        parts.append(f"{totals.late:,} late")
-    if totals.refused:
-        parts.append(f"{show.counted(totals.refused, 'document')} refused")
-    return "; ".join(parts)
+    return "; ".join([*parts, *show.losses(totals.late, totals.refused)])
 
 
 ENTRY_POINT = '''\
