@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import click
 
@@ -16,6 +17,7 @@ from dotr.cli import options, show
 from dotr.cli.options import DeadLetters, OutputOptions, RuleOptions, SourceOptions, given_time, parsing
 from dotr.cli.show import Progress, funnels, summary_line, time_as_json
 from dotr.collecting import rarely
+from dotr.core.deployment import Deployment
 from dotr.core.parts import Part
 from dotr.core.pipeline import Pipeline
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError
@@ -89,24 +91,10 @@ def command(
         source.delayed(output.overwrite) as delayed,
         parsing(jobs, source.options.base) as workers,
     ):
-        replay: Replay = Replay(
-            Sources(sources, source.options, dead.refusals(), workers=workers),
-            make(
-                deployment,
-                lateness=source.lateness,
-                on_late=lambda time, graph: replay.late(time, graph),
-                on_refused=lambda time, graphs, error: replay.refused(time, graphs, error),
-                on_overworked=lambda _rule, error: replay.overworked(error),
-                on_finding=lambda finding: replay.found(finding),
-                verify=rules.verify,
-                max_jump=source.max_jump,
-                on_state=None if enriched is None else enriched.write,
-            ),
-            delayed,
-            output,
-            os.path.basename(path),
-            enriched,
-        )
+        reader = Sources(sources, source.options, dead.refusals(), workers=workers)
+        replay: Replay = Replay(reader, delayed, output, os.path.basename(path), enriched)
+        on_state = None if enriched is None else enriched.write
+        replay.prepare(deployment, source, rules, make, on_overworked=replay.overworked, on_state=on_state)
         for at, later in then:
             when, clock = given_time(at, source.options.unit, None, "--then")
             again = rules.wanted(rules.load(later, texts), whole=True)
@@ -150,11 +138,11 @@ class Replay:
     """
 
     sources: Sources
-    pipeline: Pipeline
     delayed: DeadLetters
     output: OutputOptions
     title: str
     states: StateFile | None = None
+    pipeline: Pipeline = field(init=False)
     lineage: Lineage = field(init=False)
     _graph: TimedGraph | None = field(default=None, init=False)
     _progress: Progress = field(default_factory=lambda: Progress(False), init=False)
@@ -163,6 +151,26 @@ class Replay:
 
     def __post_init__(self) -> None:
         self.lineage = Lineage(lambda: self.pipeline.settled)
+
+    def prepare(
+        self,
+        deployment: Deployment,
+        source: SourceOptions,
+        rules: RuleOptions,
+        make: Callable[..., Pipeline] = Pipeline,
+        **more: Any,
+    ) -> None:
+        """Make the pipeline; called once, before the others."""
+        self.pipeline = make(
+            deployment,
+            lateness=source.lateness,
+            on_late=self.late,
+            on_refused=self.refused,
+            on_finding=self.found,
+            verify=rules.verify,
+            max_jump=source.max_jump,
+            **more,
+        )
 
     def replace(self, time: Time, clock: Clock, program: Program, background: Sequence[Triple]) -> None:
         """From a time on another program holds; how times are written is settled then."""
@@ -313,7 +321,7 @@ class Replay:
         self.sources.refusals.set_aside(self.lineage.letters(time, graphs, error, clock))
         self.lineage.settle(time)
 
-    def overworked(self, error: ProgramError) -> None:
+    def overworked(self, _rule: str, error: ProgramError) -> None:
         """The policy for a fact that takes a rule too much work."""
         if self.sources.refusals.fail:
             raise error

@@ -14,7 +14,6 @@ from dotr.cli.options import OutputOptions, RuleOptions, SourceOptions
 from dotr.cli.query import json_row, query_text
 from dotr.cli.run import Replay
 from dotr.core.lasting_model import LastingModel
-from dotr.core.pipeline import Pipeline
 from dotr.core.watching import SignedAnswer, signed, watched, watching
 from dotr.errors import ProgramError
 from dotr.events import Clock, Composite
@@ -79,21 +78,8 @@ def command(
     triples = source.background_files(program, documents)
     write = _writer(format_, select, prefixes)
     with source.letters(output.overwrite) as dead, source.delayed(output.overwrite) as delayed:
-        replay = Replay(
-            Sources(sources, source.options, dead.refusals()),
-            Pipeline(
-                rules.deployment(program, triples),
-                lateness=source.lateness,
-                on_late=lambda time, graph: replay.late(time, graph),
-                on_refused=lambda time, graphs, error: replay.refused(time, graphs, error),
-                on_finding=lambda finding: replay.found(finding),
-                verify=rules.verify,
-                max_jump=source.max_jump,
-            ),
-            delayed,
-            output,
-            title="",
-        )
+        replay = Replay(Sources(sources, source.options, dead.refusals()), delayed, output, title="")
+        replay.prepare(rules.deployment(program, triples), source, rules)
         out = output.open(packed=True)
         if initial:
             out.write(write(_initial(program, triples, select.ask, rules.budget), None))
