@@ -53,7 +53,7 @@ from dotr.temporal.partitions import By, describe
 from dotr.tesla.digest import rule_digests
 
 
-@click.command(short_help="Run rules over a historical log, in parallel.")
+@click.command()
 @click.argument("path", metavar="RULES")
 @click.option(
     "--log",

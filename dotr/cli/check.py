@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from dotr.io.files.sources import Sources
 
 
-@click.command(short_help="All diagnostics of rule files.")
+@click.command()
 @click.argument("rules", metavar="RULES...", nargs=-1)
 @click.option(
     "--format", "format_", type=click.Choice(["text", "json"]), default="text", help="Default: text."
@@ -198,7 +198,7 @@ def as_json(diagnostic: Diagnostic) -> dict[str, object]:
     }
 
 
-@click.command(short_help="Canonical text of rule files.")
+@click.command()
 @click.argument("rules", metavar="RULES...", nargs=-1, required=True)
 @click.option(
     "--check", "only_check", is_flag=True, help="Change nothing; exit with 1 if a file would change."

@@ -28,7 +28,7 @@ from dotr.testing.comparison_reasons import reasons
 from dotr.testing.comparison_reports import as_json, html, text
 
 
-@click.command(short_help="What two versions of rules find in one log.")
+@click.command()
 @click.argument("arguments", metavar="OLD NEW LOG...", nargs=-1, required=True)
 @click.option(
     "--param",

@@ -52,7 +52,7 @@ ABOUT = "_dotr_archive.json"
 """Stands in every finished folder."""
 
 
-@click.command(short_help="Convert streams between formats.")
+@click.command()
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
 @click.option(
     "-o",
@@ -185,7 +185,7 @@ def _to_folder(reader: Sources, output: str, overwrite: bool, progress: Progress
 _PREFIX = re.compile(r"^\s*@?prefix\s+([\w.-]*):\s*<([^<>\s]*)>", re.IGNORECASE | re.MULTILINE)
 
 
-@click.group(short_help="Mappings: what makes graphs of the rows of a table.")
+@click.group()
 def mappings() -> None:
     """Mappings make graphs of the rows of tables: CSV, TSV, JSON and JSON lines, Parquet, Arrow.
 
@@ -278,7 +278,7 @@ def _parts(part: Part) -> Iterator[tuple[str, list[tuple[str, str, str]]]]:
     yield from ((name, triples) for name, triples in part._asdict().items() if triples is not None)
 
 
-@click.command(short_help="When things happened: range, order, gaps, and the lateness they need.")
+@click.command()
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
 @options.report
 @options.source()

@@ -45,7 +45,7 @@ from dotr.tesla.references import rule_reaches
 _SIGNS = {RuleChange.ADDED: "+", RuleChange.SAME: "=", RuleChange.CHANGED: "~", RuleChange.REMOVED: "-"}
 
 
-@click.command(short_help="Check rules and register them in a deployment directory.")
+@click.command()
 @click.argument("rules", metavar="RULES...", nargs=-1, required=True)
 @options.deployment
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
@@ -163,7 +163,7 @@ def _line(difference: DeploymentChange, width: int, dry_run: bool) -> str:
     return f"{_SIGNS[difference.change]} {difference.rule.ljust(width)}  {what}"
 
 
-@click.command(short_help="Take a rule out of a deployment.")
+@click.command()
 @click.argument("name", metavar="[NAME]", required=False)
 @click.option("--planned", is_flag=True, help="Withdraw the planned change, instead of a rule.")
 @options.deployment
@@ -185,7 +185,7 @@ def undeploy(name: str | None, planned: bool, folder: str) -> None:
     show.note(f"{name} is taken out; {show.counted(len(left.rules), 'rule')} left in {folder}")
 
 
-@click.command(short_help="What is deployed: watermark, state, counts.")
+@click.command()
 @options.deployment
 @options.report
 @click.option("-v", "--verbose", is_flag=True, help="Show how far every rule came, not only silent ones.")

@@ -223,7 +223,7 @@ def _is_as_fed(file: str, row: FilePosition) -> bool:
     return True
 
 
-@click.command(short_help="Why an event happened, or a rule did not fire.")
+@click.command()
 @click.argument("path", metavar="[RULES]", required=False)
 @click.argument("sources", metavar="[SOURCE...]", nargs=-1)
 @click.option("--dir", "folder", metavar="FOLDER", help="A deployment (without RULES: .dotr).")
@@ -460,7 +460,7 @@ STATED, DERIVED = "<urn:dotr:stated>", "<urn:dotr:derived>"
 ENDED, BEGUN = "<urn:dotr:ended>", "<urn:dotr:begun>"
 
 
-@click.command(short_help="What holds at one time, as RDF.")
+@click.command()
 @click.argument("path", metavar="RULES")
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
 @click.option("--at", metavar="TIME", required=True, help="Which instant of the SOURCEs.")

@@ -72,7 +72,7 @@ _PATIENCE = 2.0
 """Seconds that a feed which is stopped has for the instant it is at."""
 
 
-@click.command(short_help="Push sources into a deployment; resumes where it stopped, exactly once.")
+@click.command()
 @click.argument("sources", metavar="[SOURCE...]", nargs=-1)
 @options.deployment
 @click.option(

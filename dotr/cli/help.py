@@ -51,7 +51,7 @@ def _title(page: Path) -> str:
     return first.lstrip("# ")
 
 
-@click.command(short_help="The manual, offline.")
+@click.command()
 @click.argument("topic", required=False)
 def command(topic: str | None) -> None:
     """Print a page of the manual; without TOPIC, the list of pages."""
@@ -79,7 +79,7 @@ def command(topic: str | None) -> None:
 _HOME = Path(__file__).resolve().parents[1] / "docs"
 
 
-@click.command(short_help="The manual as a site.")
+@click.command()
 @click.option(
     "-o", "--output", type=written_folder, default="dotr-site", metavar="DIR", help="Default: dotr-site."
 )
@@ -202,7 +202,7 @@ class Finding(Struct, frozen=True):
     needed: bool = False
 
 
-@click.command(short_help="What works on this machine, and how to fix the rest.")
+@click.command()
 @options.report
 def doctor(format_: str) -> int:
     """Look at Python, libraries, Java, Spark, memory and disk."""
@@ -322,21 +322,14 @@ def templates() -> list[str]:
     return sorted(folder.name for folder in TEMPLATES.iterdir() if (folder / "rules.dotr").is_file())
 
 
-@click.command(short_help="A folder to begin with.")
+@click.command()
 @click.argument("name", metavar="NAME", type=file_name)
 @click.option(
     "--from", "template", type=click.Choice(templates()), default="building", help="Default: building."
 )
 def init(name: str, template: str) -> None:
     """Make the folder NAME: rules, background, twenty graphs, tests, and a README with five commands."""
-    if Path(name).exists():
-        raise RefusedError.of("D5001", f"`{name}` exists", hint="name a folder that does not exist yet")
-    try:
-        shutil.copytree(TEMPLATES / template, name, ignore=shutil.ignore_patterns("__pycache__"))
-    except OSError as error:
-        raise EngineError.of(
-            "D4201", f"cannot write {name}: {error.strerror}", hint="name another folder"
-        ) from None
+    _copied(TEMPLATES / template, name)
     click.echo(f"{name}/ is ready. Try:\n", err=True)
     click.echo(f"  cd {name}\n  dotr run rules.dotr events.jsonl\n\nand then what README.md says.", err=True)
 
@@ -344,7 +337,7 @@ def init(name: str, template: str) -> None:
 _ENDING = ".dotr"
 
 
-@click.group(invoke_without_command=True, short_help="The pattern libraries that come with dotr.")
+@click.group(invoke_without_command=True)
 @click.pass_context
 def patterns(context: click.Context) -> None:
     """List the pattern libraries: what each reports, and how it is brought in."""
@@ -394,7 +387,7 @@ _EXAMPLE = "examples/building"
 _RULES, _STREAM = "building.dotr", "morning.ttl"
 
 
-@click.command(short_help="A building on fire: runs offline in seconds.")
+@click.command()
 @click.option(
     "--copy", "folder", type=file_name, metavar="FOLDER", help="Copy the demo's files into a new folder."
 )
@@ -417,8 +410,9 @@ def demo(folder: str | None) -> None:
     click.echo(_next(where, copied=folder is not None), err=True)
 
 
-def _copied(place: Path, folder: Path) -> Path:
-    if folder.exists():
+def _copied(place: Path, folder: Path | str) -> Path:
+    """A folder of the package as a new one. Raises RefusedError D5001, EngineError D4201."""
+    if Path(folder).exists():
         raise RefusedError.of("D5001", f"`{folder}` exists", hint="name a folder that does not exist yet")
     try:
         shutil.copytree(place, folder, ignore=shutil.ignore_patterns("__pycache__"))
@@ -426,7 +420,7 @@ def _copied(place: Path, folder: Path) -> Path:
         raise EngineError.of(
             "D4201", f"cannot write {folder}: {error.strerror}", hint="name another folder"
         ) from None
-    return folder
+    return Path(folder)
 
 
 def _shown(path: Path) -> str:

@@ -109,7 +109,7 @@ def prefixes_of(path: str) -> list[tuple[str, str]]:
     return _PREFIX.findall(decode(read_bytes(path, MAX_DOCUMENT), path))
 
 
-@click.group(short_help="A knowledge base at a prompt: insert, delete, query, why, rules, watch.")
+@click.group()
 def command() -> None:
     """Knowledge that lasts, without streams: dotr.KnowledgeBase, at a prompt."""
 
@@ -153,7 +153,7 @@ _OXIGRAPH = {
 _CHUNK = 10_000
 
 
-@click.command(short_help="Everything that follows from RDF and rules, as RDF.")
+@click.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True)
 @options.output_value
 @click.option("--only-derived", is_flag=True, help="Leave out what the files state.")

@@ -352,7 +352,7 @@ _SHOWN = 200
 """Diagnostics of a document that are published; nobody reads more."""
 
 
-@click.command(short_help="A language server for editors.")
+@click.command()
 def command() -> None:
     """Serve an editor: diagnostics, hover, definitions, completion, formatting.
 

@@ -453,7 +453,7 @@ _SHOWN = 12
 """Lines of a long list that the text format shows."""
 
 
-@click.command(short_help="What will run: queries, joins, horizons, state bounds.")
+@click.command()
 @click.argument("rules", metavar="RULES...", nargs=-1, required=True)
 @click.option(
     "--format",

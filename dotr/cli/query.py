@@ -45,7 +45,7 @@ from dotr.sparql.interpreter import asks_time
 FORMATS = ("text", "jsonl", "csv", "parquet")
 
 
-@click.command(short_help="SPARQL over the enriched state at one time, or over the background.")
+@click.command()
 @click.argument("path", metavar="RULES")
 @click.argument("rest", metavar="[SOURCE...] QUERY", nargs=-1)
 @click.option("--query", "named", metavar="NAME", help="Instead of QUERY: a QUERY of the rules, by its name.")

@@ -37,7 +37,7 @@ from dotr.rdf.terms import Triple
 from dotr.survey.sample import FIRST_GRAPHS, Sample
 
 
-@click.command(short_help="Replay sources through rules and print composite events.")
+@click.command()
 @click.argument("path", metavar="RULES")
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
 @options.rules

@@ -50,7 +50,7 @@ _RULES_SHOWN = 3
 _PLACES = {"files": ("DIR",), "kafka": ("SERVERS", "TOPIC"), "rate": ()}
 
 
-@click.command(short_help="Detect events in a stream of Spark, in order and exactly once.")
+@click.command()
 @click.argument("path", metavar="RULES")
 @options.rules_value
 @options.source_value
@@ -277,7 +277,7 @@ if code:
 '''
 
 
-@click.group(short_help="What spark-submit needs to run dotr.")
+@click.group()
 def spark() -> None:
     """What Spark's own commands need to run dotr."""
 

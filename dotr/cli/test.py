@@ -33,7 +33,7 @@ Stamp: TypeAlias = tuple[int, int] | None
 """(when a file was last written, in nanoseconds; its size); None: it is not there."""
 
 
-@click.command(short_help="Run tests of rules.")
+@click.command()
 @click.argument("files", metavar="FILE...", nargs=-1)
 @click.option("--coverage", is_flag=True, help="List the parts of rules that no test made true, or false.")
 @click.option("--junit", "junit_", type=file_name, metavar="FILE", help="Write the results as JUnit XML.")

@@ -31,7 +31,7 @@ FORMATS = ("text", "jsonl")
 _HOLDS = "--hold.dotr"
 
 
-@click.command(short_help="How the answers of a query change, as they begin and end.")
+@click.command()
 @click.argument("query", metavar="QUERY.rq")
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
 @options.rules_value
