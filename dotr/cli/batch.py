@@ -27,17 +27,7 @@ from dotr.batch.output_parts import FORMATS, Folder, OutputFolder
 from dotr.batch.runs import Report, Request, Runner, run_file, warnings
 from dotr.batch.spark.sessions import SparkOptions as Session
 from dotr.cli import options, show
-from dotr.cli.options import (
-    OutputOptions,
-    RuleOptions,
-    SourceOptions,
-    SparkOptions,
-    chosen_engine,
-    micros,
-    outputs_apart,
-    refuse_without_spark,
-    written_folder,
-)
+from dotr.cli.options import OutputOptions, RuleOptions, SourceOptions, SparkOptions
 from dotr.cli.run import refuse_without_jelly
 from dotr.cli.show import Progress, funnel_lines, print_funnels, summary_line, time_as_json
 from dotr.errors import DataError, Diagnostic, UsageError
@@ -65,7 +55,7 @@ from dotr.tesla.digest import rule_digests
 @click.argument("more_logs", metavar="[LOG...]", nargs=-1)
 @click.option(
     "--out",
-    type=written_folder,
+    type=options.written_folder,
     metavar="DIR",
     required=True,
     help="The folder to write, or its URI; must not exist.",
@@ -78,16 +68,11 @@ from dotr.tesla.digest import rule_digests
 )
 @options.output_value
 @options.spark
-@click.option(
-    "--by",
-    type=click.Choice([b.value for b in By]),
-    default="auto",
-    help="Prefer to divide detection by key or by time (default: auto).",
-)
+@options.choice("--by", (b.value for b in By), "Prefer to divide detection by key or by time", "auto")
 @click.option(
     "--slice",
     "slice_",
-    type=micros,
+    type=options.micros,
     metavar="DUR",
     help="Length of a slice of time, at least a 16th of what rules look back (default: chosen).",
 )
@@ -140,14 +125,14 @@ def command(
         raise click.BadParameter("a folder is written there, and `-`, standard output, is none")
     given_states = None if output.states is None else plain_path(output.states.rstrip("/"))
     outputs = [plain_path(out), *([given_states] if given_states is not None else [])]
-    outputs_apart(_here(outputs), [source.on_error], _here([*texts.read_files, *documents, *places]))
+    options.outputs_apart(_here(outputs), [source.on_error], _here([*texts.read_files, *documents, *places]))
     show.say_all(program.warnings)
     triples = source.background(program, documents)
     deployment = rules.deployment(program, triples, everything=output.states is not None)
     plan = deployment.partitioning(By(by))
     session = spark.session()
     if engine == "auto":
-        engine, why = chosen_engine(session, [*places, plain_path(out)])
+        engine, why = options.chosen_engine(session, [*places, plain_path(out)])
         if not output.quiet:
             show.note(f"engine {engine}: {why}")
     with closing(_runner(engine, session, [*places, plain_path(out)])) as runner:
@@ -185,7 +170,7 @@ def _here(places: Sequence[str]) -> list[str]:
 
 def _runner(engine: str, spark: Session, places: Sequence[str]) -> Runner:
     if engine == "local":
-        refuse_without_spark(spark)
+        options.refuse_without_spark(spark)
         for place in filter(is_remote, places):
             raise UsageError.of(
                 "D4127",

@@ -19,17 +19,7 @@ import click
 from msgspec.structs import replace
 
 from dotr.cli import options, show
-from dotr.cli.options import (
-    OutputOptions,
-    RuleOptions,
-    SourceOptions,
-    chosen_format,
-    defaulted,
-    file_name,
-    given_time,
-    micros,
-    outputs_apart,
-)
+from dotr.cli.options import OutputOptions, RuleOptions, SourceOptions
 from dotr.cli.process import POLITE
 from dotr.cli.run import refuse_without_jelly
 from dotr.cli.show import Progress, funnels, summary_line, time_as_json
@@ -90,14 +80,16 @@ _PATIENCE = 2.0
 )
 @click.option(
     "--idle-advance",
-    type=micros,
+    type=options.micros,
     metavar="DURATION",
     help="Advance time by itself after a silence of this length.",
 )
 @click.option(
     "--commit-graphs", type=click.IntRange(1), default=10_000, help="Commit after this many graphs."
 )
-@click.option("--commit-every", type=micros, metavar="DURATION", default="1s", help="Commit after this time.")
+@click.option(
+    "--commit-every", type=options.micros, metavar="DURATION", default="1s", help="Commit after this time."
+)
 @options.output_value
 @options.rules
 @options.materialize
@@ -113,7 +105,7 @@ _PATIENCE = 2.0
     "-o",
     "--output",
     "outputs",
-    type=file_name,
+    type=options.file_name,
     metavar="FILE",
     multiple=True,
     help="Write to a file (`-`: standard output); may be repeated; text to .gz and .zst compressed.",
@@ -160,7 +152,7 @@ def command(
             refuse_without_jelly()  # before all else
     own = [os.path.join(folder, name) for name in (DATABASE, LOCK)]
     inputs = [*own, *sources, *files, *rules.background, *rules.more_rules]
-    outputs_apart(outputs, source.policies, inputs, appearing=True)
+    options.outputs_apart(outputs, source.policies, inputs, appearing=True)
     feed: Feed
     with ExitStack() as stack:
         journal = stack.enter_context(Journal(folder))
@@ -176,7 +168,7 @@ def command(
         with journal.reading():
             stored = Clock(*state["clock"]) if state is not None and state["clock"] is not None else None
         unit = source.options.unit
-        if stored is not None and stored.integer and defaulted("time_unit"):
+        if stored is not None and stored.integer and options.defaulted("time_unit"):
             unit = stored.unit
         refuse_other_unit(stored, unit, folder)
         read = replace(source.options, unit=unit)
@@ -249,7 +241,7 @@ def command(
         with _stoppable(feed):
             try:
                 if at is not None:
-                    when, clock = given_time(at, unit, stored)
+                    when, clock = options.given_time(at, unit, stored)
                     part = given_message(insert, delete, read)
                     feed.give(when, part, clock, " ".join(files), keep_open)
                 elif follow:
@@ -314,7 +306,7 @@ def _with_rules(journal: Journal, more: Sequence[str]) -> Program:
 
 
 def _format(path: str, output: OutputOptions) -> str:
-    return chosen_format(output.format_, None if path == "-" else path, EVENT_FORMATS, "dotr feed")
+    return options.chosen_format(output.format_, None if path == "-" else path, EVENT_FORMATS, "dotr feed")
 
 
 def _sinks(journal: Journal, program: Program, outputs: Sequence[str], output: OutputOptions) -> list[Sink]:

@@ -17,15 +17,7 @@ from dotr.batch.spark.sessions import SparkOptions as Session
 from dotr.batch.stream_folder import DISTRIBUTED, FORMATS, StreamOptions, Taken, known_mode, known_notes
 from dotr.batch.stream_modes import AUTO, CHOICES, choose, no_clock
 from dotr.cli import options, show
-from dotr.cli.options import (
-    RuleOptions,
-    SourceOptions,
-    SparkOptions,
-    file_name,
-    micros,
-    number,
-    written_folder,
-)
+from dotr.cli.options import RuleOptions, SourceOptions, SparkOptions
 from dotr.cli.show import Progress
 from dotr.core.deployment import Deployment
 from dotr.events import Clock
@@ -64,14 +56,14 @@ _PLACES = {"files": ("DIR",), "kafka": ("SERVERS", "TOPIC"), "rate": ()}
 @click.argument("places", metavar="[DIR | SERVERS TOPIC]", nargs=-1)
 @click.option(
     "--checkpoint",
-    type=written_folder,
+    type=options.written_folder,
     metavar="DIR",
     required=True,
     help="Where the stream keeps its state.",
 )
 @click.option(
     "--out",
-    type=written_folder,
+    type=options.written_folder,
     metavar="DIR|kafka:SERVERS/TOPIC",
     required=True,
     help="The folder of the events, or a topic that they go to.",
@@ -83,24 +75,31 @@ _PLACES = {"files": ("DIR",), "kafka": ("SERVERS", "TOPIC"), "rate": ()}
     help="In order in one engine, or distributed: by part on all workers (default: auto, with the reason).",
 )
 @click.option("--once", is_flag=True, help="Process the available input, close the last instant, and end.")
-@click.option("--every", type=micros, metavar="DUR", help="Interval between batches (default: none).")
+@click.option("--every", type=options.micros, metavar="DUR", help="Interval between batches (default: none).")
 @click.option(
-    "--most", type=number, metavar="N", help="Most files, records or (rate) graphs a second of a batch."
+    "--most",
+    type=options.number,
+    metavar="N",
+    help="Most files, records or (rate) graphs a second of a batch.",
 )
 @click.option(
-    "--lateness", type=micros, metavar="DURATION", default=0, help="How far out of order the stream may be."
+    "--lateness",
+    type=options.micros,
+    metavar="DURATION",
+    default=0,
+    help="How far out of order the stream may be.",
 )
-@click.option(
+@options.choice(
     "--late",
-    type=click.Choice(["drop", "keep", "fail"]),
-    default="drop",
-    help="What happens to a graph for a closed instant; keep: in OUT/_late (default: drop).",
+    ("drop", "keep", "fail"),
+    "What happens to a graph for a closed instant; keep: in OUT/_late",
+    "drop",
 )
-@click.option(
+@options.choice(
     "--on-error",
-    type=click.Choice(["fail", "skip", "keep"]),
-    default="fail",
-    help="What happens to documents and instants in error; keep: in OUT/_letters (default: fail).",
+    ("fail", "skip", "keep"),
+    "What happens to documents and instants in error; keep: in OUT/_letters",
+    "fail",
 )
 @click.option(
     "--format", "format_", type=click.Choice(FORMATS), default="jsonl", help="How to write (default: jsonl)."
@@ -286,7 +285,7 @@ def spark() -> None:
 @click.option(
     "-o",
     "--output",
-    type=file_name,
+    type=options.file_name,
     metavar="FILE",
     default="dotr-submit.py",
     help="The file to write (default: dotr-submit.py; `-`: standard output).",
