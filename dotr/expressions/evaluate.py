@@ -39,7 +39,6 @@ __all__ = [
     "compile_condition",
     "compile_expression",
     "is_time",
-    "threshold_of",
 ]
 
 
@@ -91,21 +90,6 @@ def check_call(function: str, arguments: int) -> str | None:
         wanted = f"{least}" if least == most else f"{least} or more" if most is None else f"{least} to {most}"
         return f"`{function}` takes {wanted} argument{'' if wanted == '1' else 's'}, not {arguments}"
     return None
-
-
-def threshold_of(condition: Expression) -> tuple[str, Var, Term] | None:
-    """(comparison, variable, number) if a condition compares a variable with a number, else None."""
-    match condition:
-        case Call("=" | "<" | ">" | "<=" | ">=" as operator, (Var() as variable, Const(term))) if _is_number(
-            term
-        ):
-            return operator, variable, term
-        case Call("=" | "<" | ">" | "<=" | ">=" as operator, (Const(term), Var() as variable)) if _is_number(
-            term
-        ):
-            return MIRRORED[operator], variable, term
-        case _:
-            return None
 
 
 def compile_expression(

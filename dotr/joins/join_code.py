@@ -20,8 +20,6 @@ from msgspec.structs import replace
 
 from dotr.budget import Meter
 from dotr.codegen import Names, make, row_of
-from dotr.expressions.closures import passing, promoted
-from dotr.expressions.evaluate import threshold_of
 from dotr.ir import Node, Var
 from dotr.joins.access import Access
 from dotr.joins.body import Assign, BodyPattern, Check, RowFilter, item_variables
@@ -31,7 +29,6 @@ from dotr.joins.graph_relations import Relation
 from dotr.joins.planner import AntiJoin, JoinPlan, Probe, Step
 from dotr.joins.store import TripleIndex
 from dotr.joins.variables import expression_variables, nodes_variables
-from dotr.rdf.values import values
 
 _DEEPEST = 15  # nested loops in one function
 
@@ -335,21 +332,9 @@ class CodeBlock:
         return True
 
     def _condition(self, step: RowFilter) -> str:
-        """Source of a filter; comparisons like `term < number` without a call: most are such."""
         names = list(dict.fromkeys(item_variables(step)))
-        compared = threshold_of(step.condition)
-        if compared is None:
-            test = positional_condition(step.condition, names, self.store.moment)
-            return f"{self.names.bind(test, 'G')}({self._arguments(names)})"
-        operator, variable, number = compared
-        value, bind = self.local(), self.names.bind
-        constant, kinds = promoted(number)
-        order = "==" if operator == "=" else operator
-        found = f"({value} := {bind(values, 'VALUES')}[{self._env[variable.name]}])"
-        return (
-            f"({value} {order} {bind(constant, 'C')} if {found}.__class__ in {bind(kinds, 'KINDS')} "
-            f"else {bind(passing(operator, number), 'P')}({value}))"
-        )
+        test = positional_condition(step.condition, names, self.store.moment)
+        return f"{self.names.bind(test, 'G')}({self._arguments(names)})"
 
     def _assign(self, step: Assign) -> None:
         names = expression_variables(step.expression)
