@@ -21,7 +21,6 @@ from dotr.cli import options
 from dotr.cli.options import SourceOptions, number
 from dotr.cli.show import note, painted
 from dotr.errors import DataError, Diagnostic, Diagnostics, DotrError, ProgramError, Severity, UsageError
-from dotr.io.files.outputs import unwritable
 from dotr.io.files.rule_texts import read_rules_text, read_standard_input
 from dotr.io.files.whole_files import write_whole
 from dotr.ir import Program
@@ -242,9 +241,4 @@ def _read(path: str) -> str:
 
 def _replace(path: str, text: str) -> None:
     """Put a text in place of a file, at once: nobody ever sees half of it."""
-    target = Path(path).resolve()
-    try:
-        mode = target.stat().st_mode & 0o777
-    except OSError as error:
-        raise unwritable(path, error) from None
-    write_whole(target, [text.encode()], mode)
+    write_whole(Path(path).resolve(), [text.encode()])

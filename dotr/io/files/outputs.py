@@ -148,6 +148,7 @@ class FileOutput(StreamOutput):
             os.fsync(self._file.fileno())
             self._file.close()
             if self._overwrite:
+                keep_mode(self.path, self.part)
                 os.replace(self.part, self.path)
             else:
                 _rename_new(self.part, self.path)
@@ -164,6 +165,16 @@ class FileOutput(StreamOutput):
         self._file.close()
         with suppress(OSError):
             os.unlink(self.part)
+
+
+def keep_mode(path: str | os.PathLike[str], new: str | os.PathLike[str]) -> None:
+    """Give the file `new` the permissions of the one that it is to replace, if there is one."""
+    try:
+        mode = os.stat(path).st_mode & 0o777
+    except FileNotFoundError:
+        return
+    if os.stat(new).st_mode & 0o777 != mode:
+        os.chmod(new, mode)
 
 
 def _rename_new(part: Path, path: Path) -> None:

@@ -15,15 +15,15 @@ from contextlib import suppress
 from secrets import token_hex
 from typing import Any
 
-from dotr.io.files.outputs import is_device, unwritable
+from dotr.io.files.outputs import is_device, keep_mode, unwritable
 
 ENDING = ".new"
 """How a file is called while it is written, after random digits."""
 
 
-def write_whole(path: str | os.PathLike[str], parts: Iterable[Any], mode: int | None = None) -> None:
-    """Write bytes to a file, which replaces one that is there. `mode`: its
-    permissions; None: what the process gives to new files.
+def write_whole(path: str | os.PathLike[str], parts: Iterable[Any]) -> None:
+    """Write bytes to a file, which replaces one that is there and has its permissions; a new one has what the
+    process gives to new files.
 
     Raises EngineError D4201 where the disk does not take it, or the path is a folder, a pipe or a device.
     """
@@ -33,14 +33,13 @@ def write_whole(path: str | os.PathLike[str], parts: Iterable[Any], mode: int | 
     beside = ""
     try:
         name = os.path.join(os.path.dirname(path), f".dotr-{token_hex(8)}{ENDING}")
-        file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0))
+        file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
         beside = name
         with open(file, "wb") as output:
             output.writelines(parts)
             output.flush()
             os.fsync(output.fileno())
-        if mode is not None:
-            os.chmod(beside, mode)
+        keep_mode(path, beside)
         os.replace(beside, path)
         beside = ""
     except OSError as error:
