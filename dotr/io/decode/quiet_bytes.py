@@ -16,6 +16,7 @@ from dotr.errors import DataError
 from dotr.regex import regex
 
 _LEAST = 16 << 20
+_QUIET = "bytes of blank lines and comments"
 _BLANK_LINES = regex(rb"(?:\s++|\#[^\n]*+)*+\Z")
 _BLANK_TEXT = regex(rb"(?:[\s{}]++|\#[^\n]*+)*+\Z")
 _DECLARED = regex(
@@ -40,7 +41,7 @@ def is_quiet(lines: bytes) -> bool:
 def says_nothing(
     place: str,
     limit: int,
-    what: str = "bytes of blank lines and comments",
+    what: str = _QUIET,
     hint: str = "take them out, or raise --max-document",
 ) -> DataError:
     """A source that goes on without a statement, a row or a message; `limit` of what there were."""
@@ -63,6 +64,7 @@ class QuietBytes:
     def __init__(self, name: str, limit: int, comments: str = "#") -> None:
         self._name, self._limit = name, quiet_limit(limit)
         self._said = {"#": self._lines, "<!--": self._xml, "{}": self._json}[comments]
+        self._what = "bytes of empty brackets" if comments == "{}" else _QUIET
         self._count = 0
         self._open = False
         """Whether a comment goes on from one part to the next."""
@@ -72,7 +74,7 @@ class QuietBytes:
         """The next part, given back. Raises DataError D2023."""
         self._count = self._count + len(part) if self._said(part) else 0
         if self._count > self._limit:
-            raise says_nothing(self._name, self._limit)
+            raise says_nothing(self._name, self._limit, self._what)
         return part
 
     def _lines(self, part: bytes) -> bool:

@@ -17,6 +17,8 @@ from functools import partial
 from itertools import chain, count, islice, repeat
 from typing import Any, Protocol
 
+from msgspec.structs import replace
+
 from dotr.core.parts import Part, all_triples
 from dotr.errors import DataError
 from dotr.events import Time
@@ -57,6 +59,28 @@ class CountingFile(Protocol):
 
 
 @dataclass(slots=True)
+class RefusedRows:
+    """Owns the count of rows of the table `name` that are refused one after the other, where a few bytes are
+    any number of rows. `limit`: bytes of a document.
+    """
+
+    name: str
+    limit: int
+    _count: int = field(default=0, init=False)
+
+    def begin(self) -> None:
+        """Rows come that are not of the same bytes."""
+        self._count = 0
+
+    def count(self, item: Item | Undecided) -> None:
+        """The next row. Raises DataError D2023."""
+        self._count = self._count + 1 if type(item) is Mark else 0
+        most = self.limit >> 12
+        if self._count > most:
+            raise says_nothing(self.name, most, "rows that are refused")
+
+
+@dataclass(slots=True)
 class TableReader:
     """Owns the reading of one table as graphs and marks. `name`: the table as messages call it."""
 
@@ -67,6 +91,8 @@ class TableReader:
     refusals: ErrorPolicy
     bookmark: Bookmark
     _last: Time | None = field(default=None, init=False)
+    _head: bytes = field(default=b"", init=False)
+    """The first lines of a table that has a header."""
     _carried: str = field(default="", init=False)
     _names: Sequence[str] = field(default=(), init=False)
     """The columns of the rows."""
@@ -100,8 +126,11 @@ class TableReader:
         compiled = self._compiled(columns) if columns else None
         for rows in self._rows(source, tap):
             if compiled is None and rows:
-                columns = self._header(rows[0])
-                compiled = self._compiled(columns)
+                try:
+                    columns = self._header(rows[0])
+                    compiled = self._compiled(columns)
+                except DataError as error:
+                    raise _perhaps_json(error, self._head) from None
                 left[0] = rows.pop(0).end
             if compiled is not None:
                 width = len(columns)
@@ -143,6 +172,7 @@ class TableReader:
         for block in blocks:
             if first:
                 _refuse_wide(block, self.name)
+                self._head = block
             first = False
             if self.options.growing and not block.endswith(b"\n"):
                 return
@@ -193,16 +223,20 @@ class TableReader:
         columns = list(cells_used(self.mapping))
         number = skip = self.bookmark.end if self.bookmark.how == "graph" else 0
         ends = count(1)
+        bound = RefusedRows(self.name, self.options.max_document)
         compiled = self._compiled(columns)
         found = JsonRows(columns, self.mapping.rows, self.mapping.name)
         try:
             for lines in self._texts(tap, form):
-                made = chain.from_iterable(map(self._placed_rows, lines, repeat(found), repeat(form)))
+                made = chain.from_iterable(
+                    map(self._placed_rows, lines, repeat(found), repeat(form), repeat(bound))
+                )
                 rows = (row._replace(end=end) for row, end in zip(made, ends, strict=False))
                 for item in self._together((row for row in rows if row.end > skip), "graph", compiled):
                     yield item
                     number = item.end
                     tap.settled() if type(item) is not Mark else tap.refused()
+                    bound.count(item)
         finally:
             self._note_missing(found)
         yield Mark(self._last, self.name, "graph", number, size=tap.count)
@@ -218,8 +252,9 @@ class TableReader:
                 return
             yield lines
 
-    def _placed_rows(self, line: Line, found: JsonRows, form: str) -> Iterator[TableRow]:
+    def _placed_rows(self, line: Line, found: JsonRows, form: str, bound: RefusedRows) -> Iterator[TableRow]:
         """Rows with their lines; of a document with their numbers in it."""
+        bound.begin()
         whole = form == "json"
         rows = self._json_rows(line.content, found, "document" if whole else "line")
         for number, row in enumerate(rows, 1):
@@ -248,8 +283,7 @@ class TableReader:
         from dotr.io.tables.arrow_rows import columns_of, rows  # noqa: PLC0415  # start-up: Arrow takes 0.3 s
 
         skip = self.bookmark.end if self.bookmark.how == "graph" else 0
-        number = refused = 0
-        most = self.options.max_document >> 12
+        bound = RefusedRows(self.name, self.options.max_document)
         self._compiled(columns_of(schema))  # says what is not there
         used = list(cells_used(self.mapping))
         compiled = self._compiled(used)
@@ -259,9 +293,7 @@ class TableReader:
         for item in self._together(left, "graph", compiled):
             yield item
             number = item.end
-            refused = 0 if type(item) is not Mark else refused + 1
-            if refused > most:  # a few bytes of Parquet can be any number of rows
-                raise says_nothing(self.name, most, "rows that are refused")
+            bound.count(item)
         yield Mark(self._last, self.name, "graph", number, size=self._size())
 
     def _size(self) -> int:
@@ -388,6 +420,19 @@ def _raise_of_mapping(error: DataError) -> None:
     """What is wrong with a mapping is wrong with every table: no policy for documents passes over it."""
     if error.diagnostics[0].code == "D2401":
         raise error
+
+
+def _perhaps_json(error: DataError, head: bytes) -> DataError:
+    """What is wrong with the header of a table, of which JSON has none."""
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if text[:1] not in (b"{", b"["):
+        return error
+    try:
+        lines = isinstance(value_of(text.split(b"\n", 1)[0].decode()), dict)
+    except (CellError, UnicodeDecodeError):
+        lines = False
+    hint = f"it begins like JSON, and is read as CSV: # format: {'jsonl' if lines else 'json'} in the mapping"
+    return DataError([replace(one, hint=hint) for one in error.diagnostics])
 
 
 def _as_json(cells: Row | CellError) -> bytes:
