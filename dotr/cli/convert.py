@@ -202,7 +202,7 @@ def mappings() -> None:
 def new(table: str, zone_: str) -> None:
     """Print a mapping for TABLE, from a sample of its rows. Read it before you use it."""
     found = sample(table, SAMPLE)
-    click.echo(propose(found.columns, found.rows, found.settings, zone_, found.arrays), nl=False)
+    click.echo(propose(found.columns, found.rows, found.settings, zone_, found.arrays, found.way), nl=False)
 
 
 @mappings.command("check", short_help="Show what a mapping makes of the first rows of a table.")

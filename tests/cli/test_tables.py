@@ -334,12 +334,12 @@ def test_the_hint_about_an_array_says_where_its_rows_are(dotr: Dotr) -> None:
     Path("t.json").write_text('{"records": [{"t": 1, "v": [5, 6]}, {"t": 2, "v": [7]}]}')
     Path("t.map").write_text("# time: t\n# rows: $.records[*]\n<urn:o> <urn:v> {v} .\n")
     ran = dotr("convert", "t.json", "--map", "t.map", "-o", "o.jsonl")
-    assert (ran.code, "# rows: $.records[*].v[*]" in ran.err) == (3, True)
+    assert (ran.code, "{v.0}" in ran.err, "# rows" in ran.err) == (3, True, False)
     template = "<urn:o> <urn:v> {$.records[*].v[*]} ."
     Path("t.map").write_text(f"# time: $.records[*].t\n# rows: $.records[*].v[*]\n{template}\n")
     assert dotr("convert", "t.json", "--map", "t.map", "-o", "o.jsonl").code == 0
     assert len(Path("o.jsonl").read_text().splitlines()) == 3
-    Path("a.json").write_text('[{"t": 1, "v": [5, 6]}]')
+    Path("a.json").write_text('[{"t": 1, "v": [{"w": 5}]}]')
     Path("t.map").write_text("# time: t\n<urn:o> <urn:v> {v} .\n")
     assert "# rows: $[*].v[*]" in dotr("convert", "a.json", "--map", "t.map", "-o", "x.jsonl").err
     assert "dotr map new a.json" in dotr("run", "hot.dotr", "a.json").err
@@ -404,3 +404,31 @@ def test_a_format_of_time_with_a_part_twice_is_a_wrong_mapping(dotr: Dotr) -> No
         Path("r.map").write_text(MAPPING.replace("%d/%m/%Y %H:%M", form))
         ran = dotr("run", "hot.dotr", "r.csv", "--map", "r.map", "--on-error", "skip")
         assert (ran.code, "D2401" in ran.err) == (3, True), ran.err
+
+
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [('{"t": 1, "v": 2}\n{"t": 3}\n', "jsonl"), ('[{"t": 1, "v": 2}]', "json"), ('{\n"t": 1}', "json")],
+)
+def test_json_that_is_read_as_csv_is_named(dotr: Dotr, text: str, form: str) -> None:
+    Path("t.map").write_text("# time: t\n<urn:o> <urn:v> {v} .\n")
+    Path("a.csv").write_text(text)
+    ran = dotr("convert", "a.csv", "--map", "t.map", "-o", "x.jsonl")
+    assert (ran.code, f"# format: {form} in the mapping" in ran.err) == (3, True), ran.err
+    Path("t.map").write_text(f"# time: t\n# format: {form}\n# files: a.csv\n<urn:o> <urn:v> {{v}} .\n")
+    assert dotr("convert", "a.csv", "--map", "t.map", "-o", "x.jsonl").code == 0
+
+
+@pytest.mark.parametrize("rows", ["", "# rows: $[*]\n"])
+@pytest.mark.parametrize("name", ["a.json", "a.json.gz", "a.jsonl"])
+def test_refused_rows_of_one_document_of_json_are_bounded(dotr: Dotr, name: str, rows: str) -> None:
+    if name == "a.jsonl" and not rows:
+        return
+    Path("t.map").write_text(f"# time: t\n{rows}<urn:o> <urn:v> {{v}} .\n")
+    content = b"[" + b"{}," * 3_000 + b'{"t": 1, "v": 2}]\n'
+    Path(name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    given = ("convert", name, "--map", "t.map", "--on-error", "skip", "--overwrite", "-o", "x.jsonl")
+    ran = dotr(*given, "--max-document", "4m")
+    assert "1,026 documents refused" in ran.err
+    assert "0 graphs" in ran.err
+    assert "1 graph " in dotr(*given).err

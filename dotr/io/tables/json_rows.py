@@ -48,16 +48,25 @@ def object_of(text: str) -> dict[str, Any]:
     """The object that a line is. Raises CellError."""
     value = value_of(text)
     if not isinstance(value, dict):
-        raise _no_object("line")
+        raise _no_object("line", value)
     return value
 
 
-def _no_object(what: str) -> CellError:
-    hint = 'write {"time": 12, "temperature": 21.5}; # rows: $[*] takes the elements of an array as rows'
+def _no_object(what: str, value: Any, way: str = "$") -> CellError:
+    """`way`: to the value, as `# rows:` has it."""
+    hint = 'write an object, such as {"time": 12, "temperature": 21.5}'
+    while isinstance(value, list) and value:
+        way, value = f"{way}[*]", next((one for one in value if isinstance(one, dict | list)), value[0])
+        if isinstance(value, dict):
+            hint = f"# rows: {way} takes the elements of the array as rows"
+    if "[*]" in way and not isinstance(value, dict | list):
+        hint = f"elements that are plain values cannot be rows with columns; with # rows: {way} "
+        hint += f"one is the cell {{{way}}}"
     return CellError(f"this {what} is not an object", hint, "D2408")
 
 
-def _text(value: Any, column: str, rows: str = "$") -> str | None:
+def _text(value: Any, column: str, rows: str = "$", row: Any = None) -> str | None:
+    """`rows`: the way to the rows; `row`: the one that the value is of. Raises CellError."""
     if isinstance(value, str):
         return value
     if value is None or isinstance(value, bool):
@@ -66,12 +75,46 @@ def _text(value: Any, column: str, rows: str = "$") -> str | None:
         return None
     if isinstance(value, list):
         path = column if column.startswith("$") else f"{rows}.{column}"
-        kind, hint = "an array", f"name one of it: {{{column}.0}}; or make rows of it: # rows: {path}[*]"
+        kind, hint = "an array", _name_one(value, column, row)
+        if hint and any(isinstance(one, dict) for one in value):
+            hint += f"; or make rows of it: # rows: {path}[*]"
     else:
-        kind, hint = "an object", "name what is in it: {a.b}"
+        kind, hint = "an object", _name_one(value, column, row)
     error = CellError(f"`{column}` is {kind}: {_shown(value)}", hint, "D2408")
     error.column = column
     raise error
+
+
+def _name_one(value: Any, column: str, row: Any) -> str:
+    """How to name one of what is in an array or object, as a hint; "" where no path leads there."""
+    if isinstance(row, dict) and column in row and walk(row, steps_of(column)) is not value:
+        return ""  # a key that looks like a path
+    found = cell_in(value)
+    return (
+        f"name one of {'it' if isinstance(value, list) else 'its values'}: {{{column}{found}}}"
+        if found
+        else ""
+    )
+
+
+def cell_in(value: Any) -> str:
+    """The path from an array or object to a plain value in it; "" where there is none that can be written."""
+    for step in _steps_in(value):
+        inner = walk(value, steps_of(f"$.{step}")[1:])
+        if inner is ABSENT:
+            continue
+        if not isinstance(inner, dict | list):
+            return f".{step}"
+        if found := cell_in(inner):
+            return f".{step}{found}"
+    return ""
+
+
+def _steps_in(value: Any) -> list[str]:
+    """The next steps that can be written into an array, of which all are tried up to some, or an object."""
+    if isinstance(value, list):
+        return [str(n) for n in range(min(len(value), 1))]
+    return [key for key in value if steps_of(f"$.{key}") == ("$", key)][:_SAMPLED]
 
 
 def _shown(value: Any) -> str:
@@ -130,12 +173,12 @@ class JsonRows:
             if isinstance(value, dict):
                 yield self._row((value,))
             else:
-                yield _no_object(what)
+                yield _no_object(what, value)
             return
         try:
             for around in _expanded(value, way, (value,), "$"):
                 if self._named and not isinstance(around[-1], dict):
-                    yield _no_object("row")
+                    yield _no_object("row", around[-1], self._way)
                 else:
                     yield self._row(around)
         except CellError as error:
@@ -155,7 +198,9 @@ class JsonRows:
         if self._unseen:
             self._look(values, row)
         try:
-            return [_text(value, name, self._way) for value, name in zip(values, self._columns, strict=True)]
+            return [
+                _text(value, name, self._way, row) for value, name in zip(values, self._columns, strict=True)
+            ]
         except CellError as error:
             return error
 
@@ -218,7 +263,7 @@ def _expanded(
 def _written(steps: Sequence[Step]) -> str:
     """A path as `# rows:` has it."""
     return "$" + "".join(
-        "[*]" if step == EVERY else f"[{step[0]}={step[1]}]" if isinstance(step, tuple) else f".{step}"
+        "[*]" if step == EVERY else f"[{step[0]}={_word(step[1])}]" if isinstance(step, tuple) else f".{step}"
         for step in steps
     )
 
@@ -237,7 +282,8 @@ def _array_paths(values: Iterable[Any], path: str = "$", depth: int = 0) -> list
     found: dict[str, None] = {}
     for value in values:
         if isinstance(value, list):
-            found[f"{path}[*]"] = None
+            if not value or any(isinstance(one, dict) for one in value):
+                found[f"{path}[*]"] = None
             found.update(dict.fromkeys(_array_paths(value[:_SAMPLED], f"{path}[*]", depth + 1)))
         elif isinstance(value, dict) and depth < DEEPEST:
             for key, inner in value.items():
@@ -272,9 +318,12 @@ def _of_pairs(values: list[Any], name: str) -> Iterator[str]:
         said = next((k for k in ("key", "name") if isinstance(one, dict) and isinstance(one.get(k), str)), "")
         if not said or "value" not in one:
             return
-        word = one[said]
-        word = json.dumps(word, ensure_ascii=False) if _is_quoted(word) else word
-        yield from columns_of([{"value": one["value"]}], f"{name}[{said}={word}].")
+        yield from columns_of([{"value": one["value"]}], f"{name}[{said}={_word(one[said])}].")
+
+
+def _word(word: str) -> str:
+    """A value as it stands behind `=`."""
+    return json.dumps(word, ensure_ascii=False) if _is_quoted(word) else word
 
 
 def _is_quoted(word: str) -> bool:
@@ -282,13 +331,16 @@ def _is_quoted(word: str) -> bool:
     return not word or any(char in word for char in '[]"=\\') or word != word.strip()
 
 
-def arrays_of(rows: Iterable[Any], prefix: str = "") -> list[str]:
-    """The arrays that `columns_of` leaves out."""
-    found: dict[str, None] = {}
+def arrays_of(rows: Iterable[Any], prefix: str = "") -> dict[str, tuple[str, bool]]:
+    """The arrays that `columns_of` leaves out, each with the path from it to a value (`cell_in`), and whether
+    its elements are objects.
+    """
+    found: dict[str, tuple[str, bool]] = {}
     for row in rows:
         for key, value in row.items():
             if isinstance(value, dict) and prefix.count(".") < DEEPEST:
-                found.update(dict.fromkeys(arrays_of([value], f"{prefix}{key}.")))
+                found.update(arrays_of([value], f"{prefix}{key}."))
             elif isinstance(value, list) and value and not named(value):
-                found[f"{prefix}{key}"] = None
-    return list(found)
+                cell = cell_in(value) if steps_of(f"$.{key}") == ("$", key) else ""
+                found.setdefault(f"{prefix}{key}", (cell, all(isinstance(one, dict) for one in value)))
+    return found

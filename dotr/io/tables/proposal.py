@@ -69,6 +69,8 @@ class ProposedColumn(Struct, frozen=True):
     time: str = ""
     note: str = ""
     number: str = ""
+    interval: bool = False
+    """Whether its times are `begin/end`."""
 
 
 def describe(
@@ -81,6 +83,8 @@ def describe(
         return ProposedColumn(name, "empty", 0)
     if (found := _time(name, texts, zone)) is not None:
         return ProposedColumn(name, "time", distinct, *found)
+    if (found := _intervals(name, texts, zone)) is not None:
+        return ProposedColumn(name, "time", distinct, *found, interval=True)
     kinds: tuple[str, ...] = ("integer", "decimal", "double", "boolean", "date")
     kind = next((kind for kind in kinds if _all(kind, texts)), "text")
     if kind == "text" and all(map(_COMMA.fullmatch, texts)) and any(map(_FINE_COMMA.match, texts)):
@@ -127,6 +131,21 @@ def _time(name: str, texts: Sequence[str], zone: str) -> tuple[str, str] | None:
     return f'datetime("{fits[0]}"{named})', "; ".join(notes)
 
 
+def _intervals(name: str, texts: Sequence[str], zone: str) -> tuple[str, str] | None:
+    """As `_time`, for intervals of two dateTimes."""
+    if not all(text.count("/") == 1 for text in texts):
+        return None
+    likely = likely_time(name, [end for text in texts for end in text.split("/")])
+    if likely is None or likely.kind not in ("dateTime", "local"):
+        return None
+    local = likely.kind == "local"
+    note = "its times are intervals: --interval begin, or --interval end, says which end is the time"
+    return (
+        f'datetime("iso", "{zone}")' if local and zone else 'datetime("iso")',
+        f"{note}; {_NO_ZONE}" if local and not zone else note,
+    )
+
+
 _NO_ZONE: Final = 'its times have no zone: name it by --time-zone, or as in datetime("…", "Europe/Berlin")'
 
 
@@ -156,10 +175,11 @@ def propose(
     rows: Sequence[Sequence[str | None]],
     settings: Mapping[str, str] | None = None,
     zone: str = "",
-    arrays: Sequence[str] = (),
+    arrays: Mapping[str, tuple[str, bool]] | None = None,
+    way: str = "$",
 ) -> str:
     """The text of a mapping for a table. `settings` stand at its head as they are; `arrays` are named as left
-    out.
+    out: each has the path from it to a value, and says whether it is one of objects. `way`: to the rows.
     """
     missing = missing_words(rows)
     found = [
@@ -167,14 +187,21 @@ def propose(
         for number, name in enumerate(columns)
         if name
     ]
-    left_out = []
-    if arrays:
-        first = arrays[0]
-        left_out = [
-            f"# Left out, arrays: {', '.join(arrays)}",
-            f"# One of an array is a cell, {{{first}.0}}; each is a row with # rows: $.{first}[*]",
-        ]
+    left_out = _left_out(arrays, way) if arrays else ()
     return "\n".join([*_head(found, dict(settings or {}), missing), "", *left_out, *_body(found)]) + "\n"
+
+
+def _left_out(arrays: Mapping[str, tuple[str, bool]], way: str) -> Iterator[str]:
+    """What there is to know about arrays, each kind by its first."""
+    yield f"# Left out, arrays: {', '.join(arrays)}"
+    plain = next((name + cell for name, (cell, objects) in arrays.items() if cell and not objects), "")
+    if plain:
+        yield f"# One of an array is a cell, {{{plain}}}"
+    first = next((name for name, (cell, objects) in arrays.items() if cell and objects), "")
+    if first:
+        cell = f"{first}{arrays[first][0]}"
+        rows = f"{way}.{first}[*]"
+        yield f"# A field of an object in an array is a cell, {{{cell}}}; each is a row with # rows: {rows}"
 
 
 def _head(found: Sequence[ProposedColumn], settings: dict[str, str], missing: Sequence[str]) -> Iterator[str]:
@@ -198,6 +225,7 @@ def _head(found: Sequence[ProposedColumn], settings: dict[str, str], missing: Se
 
 def _time_column(found: Sequence[ProposedColumn]) -> ProposedColumn | None:
     times = [column for column in found if column.kind == "time"]
+    times = [column for column in times if not column.interval] or times
     return next((column for column in times if _TIMELY.search(column.name)), times[0] if times else None)
 
 
@@ -244,9 +272,9 @@ def _sensor(columns: Sequence[ProposedColumn]) -> ProposedColumn | None:
 
 
 def _value(column: ProposedColumn) -> str:
-    if column.kind == "time":
+    if column.kind == "time" and not column.interval:
         return f"{{{column.name}|{column.time}}}" if column.time else f"{{{column.name}}}^^xsd:dateTime"
-    if column.kind == "text":
+    if column.kind in ("text", "time"):
         return f"{{{column.name}}}"
     filters = f"|{column.number}" if column.number else ""
     return f"{{{column.name}{filters}}}^^xsd:{column.kind}"

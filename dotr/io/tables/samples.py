@@ -6,11 +6,11 @@ Bad input: D2407 not a table · D2403 nothing in it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from dotr.errors import DataError
 from dotr.io.decode.documents import decode, open_document, read_bytes, read_some
@@ -19,6 +19,7 @@ from dotr.io.tables.arrow_files import open_columns
 from dotr.io.tables.cells import CellError
 from dotr.io.tables.compiled_mapping import cell_error
 from dotr.io.tables.csv_rows import CsvRows, Dialect, TableRow
+from dotr.io.tables.json_paths import steps_of
 from dotr.io.tables.json_rows import DEEPEST, arrays_of, cell_of, columns_of, named, object_of, value_of
 from dotr.io.tables.names import table_format
 
@@ -35,8 +36,10 @@ class TableSample(Struct, frozen=True):
     columns: list[str]
     rows: list[list[str | None]]
     settings: dict[str, str]
-    arrays: tuple[str, ...] = ()
-    """Arrays of JSON of which no cell is made."""
+    arrays: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
+    """Arrays of JSON of which no cell is made: see `arrays_of`."""
+    way: str = "$"
+    """The way to the rows, as `# rows:` has it."""
 
 
 def sample(path: str, most: int) -> TableSample:
@@ -89,11 +92,12 @@ def _of_document(path: str, most: int) -> TableSample:
     except CellError as error:
         raise cell_error(error, path) from None
     settings = {}
+    way = "$[*]"
     if isinstance(value, dict):
         way, value = max(_lists([value], "$"), key=lambda found: len(found[1]), default=("", [value]))
         settings = {"rows": way} if way else {}
     objects = [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-    return _of_objects(objects[:most], settings)
+    return _of_objects(objects[:most], settings, way or "$")
 
 
 def _lists(values: Sequence[dict[str, Any]], way: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
@@ -102,6 +106,8 @@ def _lists(values: Sequence[dict[str, Any]], way: str) -> Iterator[tuple[str, li
     objects: dict[str, list[dict[str, Any]]] = {}
     for value in values:
         for key, inner in value.items():
+            if steps_of(f"$.{key}") != ("$", key):
+                continue  # no path leads there
             if isinstance(inner, dict):
                 objects.setdefault(key, []).append(inner)
             elif isinstance(inner, list) and all(isinstance(one, dict) for one in inner) and not named(inner):
@@ -115,7 +121,7 @@ def _lists(values: Sequence[dict[str, Any]], way: str) -> Iterator[tuple[str, li
             yield from _lists(elements, f"{way}.{key}[*]")
 
 
-def _of_objects(objects: Sequence[dict[str, Any]], settings: dict[str, str]) -> TableSample:
+def _of_objects(objects: Sequence[dict[str, Any]], settings: dict[str, str], way: str = "$") -> TableSample:
     columns = columns_of(objects)
     rows: list[list[str | None]] = []
     for one in objects:
@@ -123,7 +129,7 @@ def _of_objects(objects: Sequence[dict[str, Any]], settings: dict[str, str]) -> 
             rows.append([cell_of(one, column) for column in columns])
         except CellError:
             continue
-    return TableSample(columns, rows, settings, tuple(arrays_of(objects)))
+    return TableSample(columns, rows, settings, arrays_of(objects), way)
 
 
 def _json_lines(path: str, head: bytes) -> Iterator[str]:

@@ -40,6 +40,31 @@ def test_what_is_not_one_value_is_refused(line: str, column: str) -> None:
     assert error.code == "D2408"
 
 
+@pytest.mark.parametrize(
+    ("text", "column", "way", "what", "hint"),
+    [
+        ('{"v": [1]}', "v", None, "line", "name one of it: {v.0}"),
+        ('{"v": [[1]]}', "v", None, "line", "name one of it: {v.0.0}"),
+        ('{"v": [{"a": {"b": 1}}]}', "v", None, "line", "{v.0.a.b}; or make rows of it: # rows: $.v[*]"),
+        ('[{"v": [{"a": 1}]}]', "v", None, "document", "{v.0.a}; or make rows of it: # rows: $[*].v[*]"),
+        ('{"a.b": [1]}', "a.b", None, "line", ""),
+        ('{"v": {"a": {"b.c": 1, "d": 2}}}', "v", None, "line", "name one of its values: {v.a.d}"),
+        ('[{"v": 1}]', "v", None, "line", "# rows: $[*] takes the elements of the array as rows"),
+        ('{"r": [{"v": 1}]}', "v", "$.r", "line", "# rows: $.r[*] takes the elements of the array as rows"),
+        ('{"r": [1]}', "v", "$.r[*]", "line", "elements that are plain values cannot be rows with columns"),
+        ("[1]", "v", None, "document", "elements that are plain values cannot be rows with columns"),
+        ("1", "v", None, "document", "write an object, such as"),
+    ],
+)
+def test_a_hint_about_what_is_no_cell_or_row_can_be_followed(
+    text: str, column: str, way: str | None, what: str, hint: str
+) -> None:
+    [error] = rows(text, [column], way, what)
+    assert isinstance(error, CellError)
+    assert error.hint.startswith(hint) or (hint and error.hint.endswith(hint))
+    assert ("# rows: " in error.hint) == ("# rows: " in hint or "plain values" in hint)
+
+
 def test_what_is_no_json_is_refused() -> None:
     for text in ("{", "[" * 100_000, ""):
         with pytest.raises(CellError) as raised:
@@ -160,7 +185,7 @@ def test_columns_are_named_so_that_they_find_their_cells_and_other_arrays_are_le
     found = columns_of([value])
     assert found == ["t", "at.lat", "attributes[key=user.id].value.s", 'attributes[key="a]\\""].value']
     assert [walk(value, steps_of(column)) for column in found] == [1, 2, "u", 5]
-    assert arrays_of([value]) == ["tags", "at.more"]
+    assert list(arrays_of([value])) == ["tags", "at.more"]
 
 
 VALUES = st.recursive(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,8 +10,11 @@ import pytest
 from dotr.io.tables.cells import CellError
 from dotr.io.tables.compiled_mapping import compile_mapping
 from dotr.io.tables.date_formats import DateFormat
+from dotr.io.tables.json_rows import arrays_of
 from dotr.io.tables.mapping import parse_mapping
 from dotr.io.tables.proposal import ProposedColumn, describe, missing_words, propose
+from dotr.io.tables.samples import sample
+from dotr.io.time_reading import TimeReading
 
 
 @pytest.mark.parametrize(
@@ -136,10 +140,42 @@ def test_marks_of_missing_values_are_found(mark: str) -> None:
 
 
 def test_arrays_that_are_left_out_are_named_with_what_to_write() -> None:
-    text = propose(["ts"], [["2026-01-01T00:00:00Z"]], arrays=("tags", "at.more"))
-    assert "# Left out, arrays: tags, at.more\n" in text
-    assert "{tags.0}" in text
-    assert "# rows: $.tags[*]" in text
+    arrays = arrays_of([{"tags": ["a"], "at": {"more": [{"of": {"v": [1]}}]}, "a.b": [1]}])
+    text = propose(["ts"], [["2026-01-01T00:00:00Z"]], arrays=arrays)
+    assert "# Left out, arrays: tags, at.more, a.b\n" in text
+    assert "is a cell, {tags.0}\n" in text
+    assert "{at.more.0.of.v.0}" in text
+    assert text.count("# rows: ") == 1
+    assert "# rows: $.at.more[*]\n" in text
+    parse_mapping(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ('[{"t": "2026-01-01T00:00:00Z", "m": [{"v": 1}]}]', "# rows: $[*].m[*]\n"),
+        ('{"records": [{"t": "2026-01-01T00:00:00Z", "m": [{"v": 1}]}]}', "# rows: $.records[*].m[*]\n"),
+    ],
+)
+def test_rows_of_arrays_in_rows_begin_with_the_way_to_these(tmp_path: Path, text: str, hint: str) -> None:
+    (tmp_path / "a.json").write_text(text)
+    found = sample(str(tmp_path / "a.json"), 10)
+    assert hint in propose(found.columns, found.rows, found.settings, "", found.arrays, found.way)
+
+
+def test_a_column_of_intervals_is_a_time_and_says_what_reading_it_takes() -> None:
+    cells = [["2026-01-01T00:00:00Z/2026-01-01T00:05:00Z", "1"]]
+    text = propose(["when", "v"], cells)
+    assert '# time: when|datetime("iso")\n' in text
+    assert "--interval begin" in text
+    mapping = compile_mapping(
+        parse_mapping(text), ["when", "v"], 1, "", "t.csv", TimeReading(interval="begin")
+    )
+    assert mapping.instants([cells[0][0]]) == [(1_767_225_600_000_000, False)]
+    cells[0].append("2026-01-01T00:06:00Z")
+    text = propose(["when", "v", "seen"], cells)
+    assert "# time: seen\n" in text
+    assert ":when {when} ;" in text
 
 
 def test_keys_of_lists_of_pairs_are_properties() -> None:
