@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, TypeGuard
 
+import pyoxigraph as ox
 from msgspec import Struct
 
 from dotr.datalog.closing import Closed, load_background, saved_lists
@@ -26,6 +27,7 @@ from dotr.ir import DatalogRule
 from dotr.joins.graph_relations import Relation
 from dotr.rdf.checked_blocks import sized
 from dotr.rdf.terms import Term, Triple
+from dotr.regex import regex
 
 _NAME = b"dotr knowledge base "
 _WHOLE, _MAPPED = b"1", b"2"
@@ -67,6 +69,10 @@ class OpenedBase(Struct, frozen=True):
             return load_background(rules, self.data, None, self.start, self.end, self.marks)
         except NOT_WRITTEN:
             raise self.data.damaged() from None
+        except EngineError as error:
+            if error.diagnostics[0].code == "D5101":  # its parts do not know the file
+                raise self.data.damaged() from None
+            raise
 
 
 def write(path: str, saved: Saved) -> None:
@@ -121,6 +127,7 @@ def read(path: str) -> OpenedBase:
             b"" if number == _CLOSED else data[first:last] for number, (first, last) in enumerate(places)
         ]
         header = json.loads(texts[0])
+        json.dumps(header, ensure_ascii=False).encode()  # UnicodeEncodeError: half a character
         if not _is_header(header):
             raise damaged
         labels = texts[3].decode()
@@ -145,6 +152,9 @@ def _is_header(found: object) -> TypeGuard[dict[str, Any]]:
     until = found.get("until")
     return (
         all(isinstance(value, str) for value in (*strings.values(), *_values(found.get("prefixes"))))
+        and _is_iri(strings["base"])
+        and all(map(_FITS_BRACKETS.fullmatch, found["prefixes"].values()))
+        and all(map(_PREFIX.fullmatch, found["prefixes"]))
         and all(type(value) is int and value >= 0 for value in numbers)
         and all(type(found.get(key)) is bool for key in ("datatypes", "strict", "exact"))
         and found.get("integer", 0) in (None, True, False)
@@ -156,6 +166,20 @@ def _is_header(found: object) -> TypeGuard[dict[str, Any]]:
             for row in until
         )
     )
+
+
+_FITS_BRACKETS = regex(r"[^\x00-\x20<>\"{}|^`\\]*")
+"""An IRI as it stands in Turtle, be it relative."""
+_PREFIX = regex(r"[^\s:<>]*")
+
+
+def _is_iri(text: str) -> bool:
+    """Whether a text can be the base of others."""
+    try:
+        ox.NamedNode(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _values(found: object) -> list[object]:

@@ -150,6 +150,10 @@ NONSENSE = {
     "a clock of words": changed("integer", "yes"),
     "now is a word": changed("now", "soon"),
     "no calls": changed("calls", None),
+    "a base of half a character": changed("base", "urn:dotr\ud800stream"),
+    "a base that is none": changed("base", "no iri"),
+    "prefixes that are none": changed("prefixes", {"a": "http://example.org/> ."}),
+    "a prefix of two words": changed("prefixes", {"a b": "http://example.org/"}),
 }
 
 
@@ -162,6 +166,18 @@ def test_nonsense_that_has_its_hash_is_refused(saved: Path, what: str) -> None:
     saved.write_bytes(file_of(whole, parts))
     with pytest.raises(EngineError, match=r"D5103|D5101"):
         answers(saved)
+
+
+def test_damage_within_the_index_is_reported_with_the_file(saved: Path) -> None:
+    whole = saved.read_bytes()
+    parts = parts_of(whole)
+    for at in (*range(20), *range(len(parts[1]) - 3, len(parts[1]))):
+        changed = [*parts]
+        changed[1] = parts[1][:at] + bytes([parts[1][at] ^ 4]) + parts[1][at + 1 :]
+        saved.write_bytes(file_of(whole, changed))
+        with pytest.raises(EngineError, match="D5103") as raised:
+            answers(saved)
+        assert raised.value.diagnostics[0].place == str(saved)
 
 
 def test_a_part_of_less_than_nothing_does_not_go_round(tmp_path: Path) -> None:
