@@ -137,6 +137,11 @@ def class_or_property(value: str) -> str:
     return f"<{iri(value)}>"
 
 
+def property_iri(value: str) -> str:
+    """An absolute IRI, also by a prefix that everybody knows."""
+    return class_or_property(value)[1:-1]
+
+
 def context(value: str) -> tuple[str, str]:
     """The IRI of a context of JSON-LD, and the text of the file that is named for it."""
     name, equals, path = value.rpartition("=")
@@ -337,7 +342,9 @@ base = click.option(
 )
 _SOURCE = (
     base,
-    click.option("--time-path", type=iri, metavar="IRI", help="The property that holds the time of a graph."),
+    click.option(
+        "--time-path", type=property_iri, metavar="IRI", help="The property that holds the time of a graph."
+    ),
     time_unit,
     click.option(
         "--time-zone",

@@ -32,6 +32,7 @@ from dotr.io.files.sources import Mark, Sources, TimedGraph, live, resolve
 from dotr.io.graphs import GraphRun
 from dotr.io.lineage import Lineage, with_places
 from dotr.io.output_formats import EVENT_FORMATS
+from dotr.io.time_reading import late_by_choice
 from dotr.ir import Program
 from dotr.rdf.terms import Triple
 from dotr.survey.sample import FIRST_GRAPHS, Sample
@@ -343,7 +344,8 @@ class Replay:
                 f"this graph is for {clock.text(time)}, an instant that is already closed",
                 place=self._graph.place,
                 notes=("the stream is not in time order",),
-                hint="allow for disorder with --lateness, or drop such graphs with --late drop",
+                hint="allow for disorder with --lateness, or drop such graphs with --late drop"
+                + late_by_choice(self.sources.extractor.beside),
             )
         self.delayed.keep(lambda: late_line(time, graph, clock))
 

@@ -106,7 +106,12 @@ _PLACES = {"files": ("DIR",), "kafka": ("SERVERS", "TOPIC"), "rate": ()}
 )
 @options.background
 @options.more_rules
-@click.option("--time-path", metavar="IRI", help="The property that holds the time of a graph.")
+@click.option(
+    "--time-path",
+    type=options.property_iri,
+    metavar="IRI",
+    help="The property that holds the time of a graph.",
+)
 @options.time_unit
 @options.finer
 @options.interval

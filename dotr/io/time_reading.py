@@ -68,6 +68,18 @@ def time_reading(
     return TimeReading(sub_microsecond, ambiguous_time, nonexistent_time, interval)
 
 
+def late_by_choice(counts: Mapping[str, int]) -> str:
+    """What else a hint about a graph that is late says, by what was changed: an hour that came twice, read as
+    one of both, goes back.
+    """
+    if not (counts.get("earlier") or counts.get("later")):
+        return ""
+    return (
+        "; times of a repeated hour were read as earlier or later: --ambiguous-time infer (in a mapping "
+        "# ambiguous: infer) takes the order of the rows"
+    )
+
+
 def changes(counts: Mapping[str, int]) -> dict[str, int]:
     """How often which change was made, as JSON summaries have it."""
     return {note: counts[note] for note in CHANGES if note in counts}

@@ -86,6 +86,12 @@ _DATETIME = regex(
     r"(?P<zone>Z|[+-][0-9]{2}[:-]?[0-9]{2})?"
 )
 _INTERVAL = regex(rf"{_MOMENT}/{_MOMENT}")
+_LIKE_AN_INTERVAL = regex(rf"(?:{_MOMENT}|P[0-9A-Z.]+|\.\.)/(?:{_MOMENT}|P[0-9A-Z.]+|\.\.|[0-9T:.Z+-]*)")
+"""Intervals of ISO 8601 in all its forms."""
+_READ_INTERVALS = (
+    "write begin/end, both as dateTimes, such as 2026-01-01T08:00:00Z/2026-01-01T08:05:00Z; of these "
+    "--interval begin|end takes one"
+)
 _LIKE_A_TIME = regex(r'"(?:[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:|[0-9]{10}(?:[0-9]{3}){0,2}")')
 _DATE_ALONE = regex(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _ZONE = regex(r"(?:Z|[+-][0-9]{2}:[0-9]{2})?")
@@ -127,6 +133,8 @@ def parse_datetime(
     if found is None:
         if _INTERVAL.fullmatch(text):
             return _of_interval(text, local, reading, notes)
+        if _LIKE_AN_INTERVAL.fullmatch(text):
+            raise TimeError("D2105", f"`{text}` is an interval that is not read", _READ_INTERVALS)
         if _DATE_ALONE.fullmatch(text[:10]) and _ZONE.fullmatch(text[10:]):
             raise _a_day(text)
         raise TimeError("D2105", f"`{text}` is not a timestamp", "write 2026-01-01T08:00:12Z, or an integer")
@@ -310,7 +318,9 @@ def parse_term(
     if own and (named or (reading.interval != "refuse" and _INTERVAL.fullmatch(lexical))):
         return parse_text(lexical, unit, local, reading, notes)
     hint = "a time is an xsd:dateTime with a zone, or an xsd:integer"
-    if own and _INTERVAL.fullmatch(lexical):
+    if own and _LIKE_AN_INTERVAL.fullmatch(lexical) and not _INTERVAL.fullmatch(lexical):
+        hint = _READ_INTERVALS
+    elif own and _INTERVAL.fullmatch(lexical):
         hint = "say which of its ends is the time: --interval begin, or --interval end"
     elif own and (_DATETIME.fullmatch(lexical) or _INTEGER.fullmatch(lexical)):
         hint += "; a string, or a datatype of one's own, is one where --time-path names its property"

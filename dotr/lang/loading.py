@@ -182,7 +182,10 @@ class Loader:
             if path.startswith(SHIPPED):
                 hint = "dotr ships <dotr:patterns/…> and <dotr:rules/…>: see their README"
         except (OSError, ValueError) as error:
-            message, label, hint = f"`{path}` cannot be read", str(error), ""
+            reason = (error.strerror if isinstance(error, OSError) else "") or str(error)
+            whole = reason.startswith("is ")  # a pipe
+            message, label, hint = f"`{path}` cannot be read", "" if whole else reason, ""
+            message = f"`{path}` {reason}" if whole else message
         self._found.found.append(
             Diagnostic("D1000", message, span, label, (), hint, place="" if span is not None else path)
         )

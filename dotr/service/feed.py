@@ -26,6 +26,7 @@ from dotr.io.event_formats import late_line
 from dotr.io.graph_source import GraphSource
 from dotr.io.graphs import Item, Mark, TimedGraph
 from dotr.io.lineage import Lineage, with_places
+from dotr.io.time_reading import late_by_choice
 from dotr.ir import Program
 from dotr.rdf.terms import Triple
 from dotr.service.appending_files import AppendingFile
@@ -278,7 +279,8 @@ class Feed:
                 notes=(_ENDED,) if by_an_end else (),
                 hint=_KEEP_OPEN
                 if by_an_end
-                else "allow for disorder with --lateness, or drop such graphs with --late drop",
+                else "allow for disorder with --lateness, or drop such graphs with --late drop"
+                + late_by_choice(self.beside),
             )
         if self.delayed is not None:
             self.delayed.write(late_line(time, graph, clock) + "\n")

@@ -92,3 +92,45 @@ def test_map_check_takes_them(folder: Path, capsys: pytest.CaptureFixture[str]) 
     text, _ = out(capsys, "map", "check", "t.map", "t.csv", *GIVEN)
     assert "2026-10-25T00:30:00Z" in text
     assert "2026-10-25T01:00:00Z" in text
+
+
+def test_a_graph_that_is_late_by_the_choice_of_an_hour_names_the_other_choice(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    times = ["01:59:00", "02:30:00", "02:50:00", "02:10:00", "03:00:00"]
+    lines = [f'{{"time": "2026-10-25T{time}", "graph": "<urn:a> <urn:v> 1 ."}}' for time in times]
+    (folder / "in.jsonl").write_text("\n".join(lines) + "\n")
+    zone = ("--time-zone", "Europe/Berlin", "--ambiguous-time")
+    _, said = out(capsys, "run", "r.dotr", "in.jsonl", *zone, "earlier", code=3)
+    assert "D2301" in said
+    assert "--ambiguous-time infer" in said
+    out(capsys, "run", "r.dotr", "in.jsonl", *zone, "infer")
+    (folder / "in.jsonl").write_text("\n".join(reversed(lines[:2])) + "\n")
+    _, said = out(capsys, "run", "r.dotr", "in.jsonl", "--time-zone", "UTC", code=3)
+    assert "infer" not in said
+
+
+def test_a_property_of_the_time_has_a_prefix_that_everybody_knows(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "a.nt").write_text(
+        '<urn:a> <https://uri.etsi.org/ngsi-ld/observedAt> "2026-01-01T00:00:00Z" .\n'
+    )
+    out(capsys, "convert", "a.nt", "--time-path", "ngsi-ld:observedAt", "-q", "-o", "x.jsonl")
+    assert json.loads((folder / "x.jsonl").read_text())["time"] == "2026-01-01T00:00:00Z"
+    _, said = out(capsys, "convert", "a.nt", "--time-path", "nobody:knows", "-o", "y.jsonl", code=2)
+    assert "is not a prefix that dotr knows" in said
+
+
+@pytest.mark.parametrize(
+    "text", ["2026-01-01T00:00:00Z/PT5M", "2026-01-01T00:00:00Z/..", "../2026-01-01T00:00:00Z"]
+)
+def test_an_interval_of_another_form_says_which_one_is_read(
+    folder: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    (folder / "in.jsonl").write_text(f'{{"time": "{text}", "graph": ""}}\n')
+    _, said = out(capsys, "convert", "in.jsonl", "--interval", "begin", "-o", "x.jsonl", code=3)
+    assert "write begin/end, both as dateTimes" in said
+    (folder / "a.nt").write_text(f'<urn:a> <http://www.w3.org/ns/sosa/resultTime> "{text}" .\n')
+    _, said = out(capsys, "convert", "a.nt", "--interval", "begin", "-o", "x.jsonl", code=3)
+    assert "write begin/end, both as dateTimes" in said

@@ -43,6 +43,8 @@ def test_what_a_program_names_is_no_pipe(pipe: str, rules: str, code: str) -> No
     command = [sys.executable, "-m", "dotr", "run", "a.dotr", "s.jsonl"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (done.returncode, f"[{code}" in done.stderr) == (3, True), done.stderr
+    assert "Errno" not in done.stderr
+    assert code != "D1000" or "`pipe.dotr` is a pipe; a file is needed" in done.stderr
 
 
 def test_what_a_shell_makes_of_a_process_is_read(pipe: str) -> None:

@@ -52,7 +52,7 @@ def read_rules_text(path: str) -> str:
     """
     file = shipped(path.removeprefix(SCHEME)) if path.startswith(SCHEME) else path
     if is_named_pipe(path):
-        raise OSError(22, "is a pipe, and a file is needed", str(path))
+        raise OSError(22, "is a pipe; a file is needed", str(path))
     with open(file, "rb") as reader:
         content = reader.read(_LARGEST + 1)
     if len(content) > _LARGEST:
