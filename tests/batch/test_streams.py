@@ -25,7 +25,7 @@ from dotr.errors import DataError, UsageError
 from dotr.io.files.sources import SourceOptions
 from dotr.lang import parse_program
 from tests.batch.test_micro_batches import RULES, SECOND, found, graphs, in_one_go
-from tests.cli.test_progress import on_a_terminal, plain
+from tests.cli.test_show import on_a_terminal, plain
 
 pytestmark = pytest.mark.spark
 

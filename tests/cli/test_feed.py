@@ -14,6 +14,10 @@ from pathlib import Path
 import pytest
 from freezegun import freeze_time
 
+from dotr.cli.feed import given_message
+from dotr.errors import DataError
+from dotr.events import Message
+from dotr.io.graphs import SourceOptions
 from dotr.service.checkpoint_policy import CheckpointPolicy, Idle
 from tests.cli.conftest import HOT, SMOKE, Dotr
 from tests.service.deployments import HOLDING, LASTING, deploy, feed
@@ -374,3 +378,18 @@ def test_a_fed_file_that_is_another_now_is_named_before_what_came_late(
     if keep:
         assert ran.err.index("since it was fed") < ran.err.index(f"{len(now)} late")
     assert "since it was fed" not in dotr("feed", "in.jsonl").err, "once"
+
+
+def test_a_message_is_made_of_one_file_or_two(tmp_path: Path) -> None:
+    options = SourceOptions(base="urn:x/", max_document=10_000)
+    one, two, log = (str(tmp_path / name) for name in ("a.ttl", "b.nt", "c.jsonl"))
+    Path(one).write_text("<urn:a> <urn:p> <b> .", encoding="utf-8")
+    Path(two).write_text("<urn:a> <urn:p> <urn:c> .", encoding="utf-8")
+    Path(log).write_text("", encoding="utf-8")
+    added, gone = [("<urn:a>", "<urn:p>", "<urn:x/b>")], [("<urn:a>", "<urn:p>", "<urn:c>")]
+    assert given_message(one, None, options) == Message(None, added, None)
+    assert given_message(one, two, options) == Message(None, added, gone)
+    for wrong, code in ((log, "D2010"), (str(tmp_path / "a.xyz"), "D2008")):
+        with pytest.raises(DataError) as raised:
+            given_message(wrong, None, options)
+        assert raised.value.diagnostics[0].code == code

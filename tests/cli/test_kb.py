@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from dotr.cli import main
-from dotr.cli.kb import Shell, command
+from dotr.cli.kb import KnowledgeOptions, Shell, command, is_rules, made_of, prefixes_of
 from dotr.knowledge_base import KnowledgeBase
 
 BUILDING = """PREFIX : <http://e/>
@@ -175,3 +175,21 @@ def test_what_cannot_be_closed_says_why(
     assert "D4127" in capsys.readouterr().err
     assert main.run(["close", files[0], "-o", files[0]]) != 0
     assert Path(files[0]).read_text(encoding="utf-8") == BUILDING
+
+
+def test_files_of_a_knowledge_base_are_rules_or_rdf_and_bring_their_prefixes(tmp_path: Path) -> None:
+    data, rules = tmp_path / "a.ttl", tmp_path / "r.dlog"
+    schema = "e:C <http://www.w3.org/2000/01/rdf-schema#subClassOf> e:D . e:a a e:C ."
+    data.write_text(f"@prefix e: <urn:e#> .\nPREFIX f: <urn:f#>\n{schema}")
+    rules.write_text("[?x, <urn:p>, ?x] :- [?x, a, <urn:e#C>] .")
+    assert [is_rules(name) for name in ("a.dlog", "a.dotr", "a.ttl", "dlog")] == [True, True, False, False]
+    assert prefixes_of(str(data)) == [("e", "urn:e#"), ("f", "urn:f#")]
+    assert prefixes_of(str(rules)) == []
+    member = ("<urn:e#a>", "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>", "<urn:e#D>")
+    closed = made_of([str(data)], KnowledgeOptions(base="urn:x"))
+    assert member in closed
+    assert closed.prefixes["e"] == "urn:e#"
+    own = made_of([str(data), str(rules)], KnowledgeOptions(base="urn:x"))
+    assert member not in own
+    assert ("<urn:e#a>", "<urn:p>", "<urn:e#a>") in own
+    assert member in made_of([str(data), str(rules)], KnowledgeOptions("rdfs", base="urn:x"))

@@ -1,4 +1,4 @@
-"""What values of options mean, and which are refused."""
+"""What values of options and given times mean, and which are refused."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from typing import Any
 import click
 import pytest
 
-from dotr.cli.options import class_or_property, file_name, iri, micros, number, policy, size, zone
+from dotr.cli.options import class_or_property, file_name, given_time, iri, micros, number, policy, size, zone
 from dotr.errors import UsageError
+from dotr.events import Clock
 from dotr.io.output_formats import EVENT_FORMATS, format_of_name
+
+SECOND = 1_000_000
 
 
 @pytest.mark.parametrize(
@@ -50,3 +53,20 @@ def test_the_name_of_an_output_determines_its_format() -> None:
     for name, what in (("x.ttl", "turtle"), ("x.xlsx", "a spreadsheet"), ("x.jsonl.gz", "compressed")):
         with pytest.raises(UsageError, match=f"dotr run does not write `{name}`, by its name {what}"):
             format_of_name(name, EVENT_FORMATS, "dotr run")
+
+
+def test_a_given_time_is_written_as_it_is_given() -> None:
+    assert given_time("12", SECOND, None) == (12 * SECOND, Clock(True))
+    assert given_time("12", 1_000, None) == (12_000, Clock(True, 1_000))
+    when, clock = given_time("1970-01-01T00:00:05Z", SECOND, Clock(True))
+    assert (when, clock.integer) == (5 * SECOND, False)
+    with pytest.raises(UsageError) as raised:
+        given_time("soon", SECOND, None, "--until")
+    assert (raised.value.diagnostics[0].code, "--until" in str(raised.value)) == ("D4111", True)
+
+
+def test_now_is_cut_to_the_unit_of_integer_times() -> None:
+    when, clock = given_time("now", SECOND, Clock(True))
+    assert clock == Clock(True)
+    assert when % SECOND == 0
+    assert given_time("now", SECOND, None)[1].integer is False

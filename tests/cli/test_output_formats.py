@@ -9,6 +9,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from dotr.cli.explain import refuse_format
+from dotr.errors import UsageError
 from dotr.io.decode.documents import read_bytes
 from tests.cli.conftest import HOT, SMOKE, Dotr
 
@@ -229,3 +231,9 @@ def test_a_csv_file_whose_header_would_change_is_not_continued(two: Dotr) -> Non
     assert ran.code == 5
     assert "error[D5212]: the head of `x.csv` is not that of these rules" in ran.err
     assert Path("x.csv").read_text() == after
+
+
+def test_only_json_lines_have_a_place_for_a_proof() -> None:
+    refuse_format("jsonl")
+    with pytest.raises(UsageError):
+        refuse_format("turtle")

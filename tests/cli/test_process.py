@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from dotr.cli.process import cannot_be_written
 
 DOTR = f"{sys.executable} -m dotr"
 VERBS = (
@@ -89,3 +92,10 @@ def test_findings_are_utf_8_in_every_locale() -> None:
         ran = shell(f"{DOTR} check *.dotr", **environment)
         assert ran.returncode == 1
         assert "é".encode() in ran.stdout
+
+
+def test_an_output_that_is_full_and_a_file_that_is_not_there() -> None:
+    assert cannot_be_written(OSError(errno.ENOSPC, "full"))
+    assert not cannot_be_written(OSError(errno.ENOSPC, "full", "a.txt"))
+    assert not cannot_be_written(OSError(errno.ENOENT, "none"))
+    assert not cannot_be_written(ValueError())
