@@ -292,6 +292,7 @@ class _LocalRun(Struct):
                 report.rungs[rung] = report.rungs.get(rung, 0) + count
             for what, count in read.counts.beside.items():
                 report.beside[what] = report.beside.get(what, 0) + count
+            report.changed = {**read.counts.changed, **report.changed}
             sample += read.sample
             if read.first is not None and read.last is not None:
                 report.first = read.first if report.first is None else min(report.first, read.first)

@@ -100,6 +100,8 @@ class ReadCounts(Struct):
     letters: list[str] = field(default_factory=list)
     rungs: dict[str, int] = field(default_factory=dict)
     beside: dict[str, int] = field(default_factory=dict)
+    changed: dict[str, str] = field(default_factory=dict)
+    """Where reading changed something first, as the extractor of times knows it."""
 
 
 def open_log(paths: Sequence[str], options: SourceOptions, fail: bool = True) -> LogListing:
@@ -270,6 +272,7 @@ class Reading:
             yield row
         self.counts.rungs = dict(self.extractor.rungs)
         self.counts.beside = dict(self.extractor.beside)
+        self.counts.changed = dict(self.extractor.first)
 
     def _archive(self, piece: Piece, content: bytes | None) -> Iterator[tuple[Time, str]]:
         try:

@@ -90,6 +90,8 @@ class Report(Struct):
     rungs: dict[str, int] = field(default_factory=dict)
     beside: dict[str, int] = field(default_factory=dict)
     """Subjects of dumps in no graph, as the extractor of times counts them."""
+    changed: dict[str, str] = field(default_factory=dict)
+    """Where reading changed something first, in the order of tasks; empty where they have none."""
     files: list[str] = field(default_factory=list)
     parts: int = 0
     seconds: dict[str, float] = field(default_factory=dict)

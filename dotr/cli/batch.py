@@ -342,7 +342,7 @@ def _about(request: Request, runner: Runner, begun: datetime, seconds: float) ->
 
 def _summary(report: Report, seconds: float) -> str:
     found = show.came(report.graphs, report.instants, report.events)
-    found += show.beside(report.beside, times=sorted(report.rungs))
+    found += show.beside(report.beside, report.changed, times=sorted(report.rungs))
     found += show.losses(refused=len(report.letters), too_much=report.left_out, dropped=report.dropped)
     rate = report.graphs / max(seconds, 1e-6)
     return "; ".join([*found, f"{seconds:.1f} s, {rate:,.0f} graphs/s"])

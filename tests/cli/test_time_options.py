@@ -83,7 +83,7 @@ def test_a_batch_takes_them(folder: Path) -> None:
     assert ran.returncode == 0, ran.stderr
     events = "".join(file.read_text() for file in sorted((folder / "out").glob("*.jsonl")))
     assert sorted(json.loads(line)["time"] for line in events.splitlines()) == FOUND
-    assert "1 time cut to the microsecond" in ran.stderr
+    assert "1 time cut to the microsecond, the first at in.jsonl:1" in ran.stderr
 
 
 def test_map_check_takes_them(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
