@@ -294,15 +294,5 @@ def shown(report: dict[str, Any]) -> str:
 
 def duration(micros: int) -> str:
     """A duration as a human says it: `5 min`, `1.5 s`."""
-    if not micros:
-        return "0 s"
-    for length, name in (
-        (86_400_000_000, "d"),
-        (3_600_000_000, "h"),
-        (60_000_000, "min"),
-        (1_000_000, "s"),
-        (1000, "ms"),
-    ):
-        if micros >= length and micros % length == 0:
-            return f"{micros // length} {name}"
-    return f"{micros / 1_000_000:g} s" if micros >= 1_000_000 else f"{micros} us"
+    text = duration_text(micros)
+    return f"{micros / 1_000_000:g} s" if text.endswith(" us") and micros >= 1_000_000 else text

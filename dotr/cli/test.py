@@ -20,6 +20,7 @@ from dotr.cli.options import file_name
 from dotr.errors import DataError, DotrError, UsageError
 from dotr.io.files.outputs import open_output
 from dotr.io.files.rule_texts import read_rules_text
+from dotr.io.timestamps import UNITS
 from dotr.source import Source, Span
 from dotr.testing.case_runs import Bench, CaseOutcome
 from dotr.testing.recording import recorded
@@ -49,7 +50,7 @@ Stamp: TypeAlias = tuple[int, int] | None
 @click.option(
     "--map", "mapping", type=file_name, metavar="FILE", help="With --record of tables: their mapping."
 )
-@click.option("--time-unit", type=click.Choice(["s", "ms", "us"]), default="s", help="With --record.")
+@click.option("--time-unit", type=click.Choice(list(UNITS)), default="s", help="With --record.")
 def command(
     files: tuple[str, ...],
     coverage: bool,
@@ -101,8 +102,7 @@ def _all_refused(refused: Mapping[str, DotrError]) -> DotrError:
 def _recorded(rules: Sequence[str], sources: Sequence[str], mapping: str | None, unit: str) -> str:
     source = Source("<record>", "rules: …")
     span = Span(source, 0, 1)
-    units = {"s": 1_000_000, "ms": 1_000, "us": 1}
-    suite = Suite(source, tuple(Scalar(path, span) for path in rules), unit=units[unit])
+    suite = Suite(source, tuple(Scalar(path, span) for path in rules), unit=UNITS[unit])
     return recorded(rules, sources, mapping, unit, suite, f"recorded from {', '.join(sources)}")
 
 
