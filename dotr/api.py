@@ -17,25 +17,23 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from dotr.budget import BUDGET
-from dotr.core.counters import Counters
 from dotr.core.deployment import Deployment, Settings
-from dotr.core.drive import AHEAD, drive
-from dotr.core.emit import Emission
-from dotr.core.open_instants import LateGraph, RefusedInstant
-from dotr.core.pipeline import TOGETHER, Pipeline
+from dotr.core.instants import LateGraph, RefusedInstant
+from dotr.core.pipeline import AHEAD, TOGETHER, Counters, Pipeline, drive
+from dotr.detect.state import Restored
+from dotr.emit.events import Emission
 from dotr.errors import NOT_WRITTEN, DataError, DotrError, EngineError, UsageError
 from dotr.events import Clock, Composite, Time
 from dotr.io.decode.documents import Format
-from dotr.io.decode.parsing import parse_triples
-from dotr.io.files.background_documents import BackgroundFiles, read_background
-from dotr.io.files.frames import FrameSource
-from dotr.io.files.rule_texts import read_rules_text
-from dotr.io.files.sources import SourceOptions, Sources, live, resolve
+from dotr.io.decode.rdf import parse_triples
 from dotr.io.message_parts import message_of
-from dotr.io.python_answers import asked
-from dotr.io.python_arguments import (
+from dotr.io.python_events import NO_EVENTS, Event, Events, Plan, engine_table, frame_of, keeps
+from dotr.io.python_values import (
     EngineErrors,
+    GraphLike,
+    PairReader,
     absolute_iri,
+    asked,
     checked_budget,
     duration,
     fits,
@@ -43,20 +41,19 @@ from dotr.io.python_arguments import (
     not_a_pair,
     parse_choices,
     time_of,
+    triples_of,
     turtle_of,
 )
-from dotr.io.python_events import NO_EVENTS, Event, Events, frame_of, keeps
-from dotr.io.python_graphs import GraphLike, triples_of
-from dotr.io.python_plan import Plan, engine_table
-from dotr.io.python_runs import PairReader
+from dotr.io.rules_and_background import BackgroundFiles, read_background, read_rules_text
+from dotr.io.show import read_term
+from dotr.io.sources import SourceOptions, Sources, live, resolve
 from dotr.io.tables.mapping import read_mapping
-from dotr.io.term_reading import read_term
+from dotr.io.tables.rows import FrameSource
+from dotr.io.time import UNITS
 from dotr.io.time_reading import Notes, time_reading
-from dotr.io.timestamps import UNITS
-from dotr.ir import Program
 from dotr.lang import load_program
+from dotr.program import Program
 from dotr.rdf.terms import Triple
-from dotr.tesla.state import Restored
 
 if TYPE_CHECKING:
     import rdflib
@@ -317,7 +314,7 @@ class Engine:
         if time is None:
             stated = self.pipeline.lasting() or self.pipeline.deployment.background
         else:
-            from dotr.explain.instants import KeptInstants  # noqa: PLC0415  # start-up: few engines explain
+            from dotr.explain.record import KeptInstants  # noqa: PLC0415  # start-up: few engines explain
 
             stated, _ = KeptInstants(keeps(self.explaining).record).state(time)
         whole = Deployment(program, stated, Settings(materialize_all=True)).enrich

@@ -1,6 +1,6 @@
 """Work and its limits: units that are charged, and what is raised when none are left.
 
-Place:   below rdf/; every loop over rows charges here: joins/, datalog/, sparql/, tesla/. The opener of the
+Place:   below rdf/; every loop over rows charges here: joins/, enrich/, extract/, detect/. The opener of the
          meter knows the query or rule and reports it.
 Method:  one unit per row of a loop, ten per evaluated expression. A loop adds its length once, on entry, and
          never counts row by row: that would cost a third of a join. Generated code subtracts from `left[0]`

@@ -1,7 +1,7 @@
 """Functions generated as Python source: names, lines, and the one place where they are compiled.
 
-Place:   every code generator uses it: joins/, datalog/, lars/, tesla/, core/templates.py, and io/tables/ for
-         mappings.
+Place:   every code generator uses it: joins/, enrich/, windows/, detect/, emit/templates.py, and io/tables/
+         for mappings.
 Method:  the source text holds only names that this package chose and small numbers; what a user wrote (terms,
          durations, conditions) enters through the namespace. Equal texts are compiled once, so that rules and
          plans of one shape share their code.
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from dotr.budget import CHUNK
-from dotr.rdf.background import has
+from dotr.rdf.index import has
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -121,7 +121,7 @@ def in_order(found: Sequence[RawMatch]) -> list[tuple[int, RawMatch]]:
 
 
 class Template(Protocol):
-    """What a rule makes of its matches; core/emit.py creates one per rule."""
+    """What a rule makes of its matches; emit/events.py creates one per rule."""
 
     @property
     def rule(self) -> str:

@@ -4,7 +4,7 @@
     spark = dotr.spark.session()
     events = dotr.spark.detect(log, rules="fire.dotr")
 
-Place:   above api.py, below cli/. partitioning.py, partition_keys.py and time_slices.py are pure and cheap to
+Place:   above api.py, below cli/. partitioning.py, partitioning.py and time_cuts.py are pure and cheap to
          import; Arrow and Spark are imported in the functions that need them, since `dotr plan` needs
          neither.
 """
@@ -21,17 +21,17 @@ from dotr.budget import BUDGET
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from dotr.batch.spark.running import Running
+    from dotr.batch.spark.stream import Running
 
 __all__ = ["detect", "graphs", "materialize", "register", "session", "stream", "write"]
 
 
 def session(master: str | None = None, **conf: str) -> SparkSession:
-    """The running Spark session, or a new one with the settings dotr needs; see sessions.py.
+    """The running Spark session, or a new one with the settings dotr needs; see session.py.
 
     Raises EngineError D4301 without Java, D4302 when Spark does not start.
     """
-    from dotr.batch.spark.sessions import session as start  # noqa: PLC0415  # start-up
+    from dotr.batch.spark.session import session as start  # noqa: PLC0415  # start-up
 
     return start(master, **conf)
 
@@ -90,10 +90,10 @@ def detect(
     parallelism: int | None = None,
     persist: bool = False,
 ) -> DataFrame | tuple[DataFrame, DataFrame]:
-    """The composite events of a log: (time, rule, id, bindings, match, graph), unordered; see dataframe.py.
+    """The composite events of a log: (time, rule, id, bindings, match, graph), unordered; see frames.py.
     With `on_error="keep"`, two frames: the events, and the dead letters, (time, letter).
     """
-    from dotr.batch.spark.dataframe import detect as run  # noqa: PLC0415  # start-up
+    from dotr.batch.spark.frames import detect as run  # noqa: PLC0415  # start-up
 
     found = run(
         log,
@@ -176,7 +176,7 @@ def graphs(
     with `on_error="skip"` it is skipped, with "keep" there are two frames: the log, and the dead letters,
     (letter). Raises DataError D2401, D2402, UsageError D4123.
     """
-    from dotr.batch.spark.mapped_frames import graphs as run  # noqa: PLC0415  # start-up
+    from dotr.batch.spark.frames import graphs as run  # noqa: PLC0415  # start-up
 
     log, letters = run(
         frame,
@@ -205,7 +205,7 @@ def materialize(
 ) -> DataFrame:
     """The closure of a table of triples (subject, predicate, object) under rules that do not join data with
     data, such as `ENTAILMENT rdfs`, each triple once; see materialising.py. With `passes`, rules may join
-    data at a node: at most that many more passes run, until nothing is new; see node_passes.py.
+    data at a node: at most that many more passes run, until nothing is new; see materialising.py.
     """
     from dotr.batch.spark.materialising import materialize as run  # noqa: PLC0415  # start-up
 
@@ -234,9 +234,9 @@ def stream(
     parallelism: int | None = None,
 ) -> Running:
     """Start a query over a streaming frame: events exactly once, in files named by micro-batch in `out`, in
-    order or detected by part on all workers (`mode`); see stream_frames.py.
+    order or detected by part on all workers (`mode`); see stream_sources.py.
     """
-    from dotr.batch.spark.stream_frames import stream as run  # noqa: PLC0415  # start-up
+    from dotr.batch.spark.stream_sources import stream as run  # noqa: PLC0415  # start-up
 
     return run(
         log,
@@ -271,15 +271,15 @@ def write(
     """Write a frame of graphs (time, graph, and id where graphs have names) as an RDF log, `form` "nquads" or
     "jsonl"; returns whether anything was written. `mode`: "error", "ignore", "append" or "overwrite".
     """
-    from dotr.batch.spark.writing import write as run  # noqa: PLC0415  # start-up
+    from dotr.batch.spark.frames import write as run  # noqa: PLC0415  # start-up
 
     return run(frame, path, mode, form, time_unit)
 
 
 def register(spark: SparkSession) -> None:
-    """Register `spark.read.format("dotr")` and `frame.write.format("dotr")`; see data_source.py."""
-    from dotr.batch.spark.data_source import LogSource  # noqa: PLC0415  # start-up
-    from dotr.batch.spark.failures import install  # noqa: PLC0415  # start-up
+    """Register `spark.read.format("dotr")` and `frame.write.format("dotr")`; see frames.py."""
+    from dotr.batch.spark.frames import LogSource  # noqa: PLC0415  # start-up
+    from dotr.batch.spark.session import install  # noqa: PLC0415  # start-up
 
     install()
     spark.dataSource.register(LogSource)

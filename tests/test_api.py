@@ -11,7 +11,7 @@ import rdflib
 import dotr
 from dotr.core.pipeline import Pipeline
 from dotr.events import Clock
-from dotr.io.decode.plain_tokens import PlainTokens
+from dotr.io.decode.plain import PlainTokens
 
 RULES = """
 PREFIX : <ex:>

@@ -31,16 +31,17 @@ from msgspec.structs import replace
 
 import dotr
 from dotr.cli.main import group
-from dotr.core import query_units
-from dotr.datalog import maintenance, materialiser
-from dotr.datalog.closing import Closed, close_background
-from dotr.ir import Select
+from dotr.core import extract
+from dotr.enrich import maintenance, materialiser
+from dotr.enrich.closing import Closed, close_background
+from dotr.extract import compiled as standing
+from dotr.extract.algebra import Refused
 from dotr.lang.printer import format_text
-from dotr.rdf import background, mapped_columns
-from dotr.rdf.background import Background
+from dotr.program import Select
+from dotr.rdf import index
+from dotr.rdf import mapped as mapped_columns
+from dotr.rdf.index import Background
 from dotr.source import Source
-from dotr.sparql import standing
-from dotr.sparql.translate import Refused
 
 GOLDEN = Path(__file__).parent / "golden"
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -237,7 +238,7 @@ def interpreted(case: Case) -> Outcome:
         raise Refused("the interpreter is wanted")
 
     with (
-        mock.patch.object(query_units, "translate", refuse),
+        mock.patch.object(extract, "translate", refuse),
         mock.patch.object(standing, "translate", refuse),
     ):
         return pushed(case, case.engine())
@@ -251,7 +252,7 @@ def mapped(case: Case) -> Outcome:
         return replace(closed, index=Background.load(closed.index.save()))
 
     with (
-        mock.patch.object(background, "LARGE", 0),
+        mock.patch.object(index, "LARGE", 0),
         mock.patch.object(mapped_columns, "REMEMBERED", 2),
         mock.patch.object(mapped_columns, "_SPREAD", 2),
         mock.patch.object(materialiser, "close_background", close),

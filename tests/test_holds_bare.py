@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dotr
+from dotr.detect.detector import TeslaDetector
+from dotr.detect.timeline import Timeline
 from dotr.errors import DotrError
-from dotr.tesla.detector import TeslaDetector
-from dotr.tesla.timeline import Timeline
 
 FEWER = settings(max_examples=max(30, settings().max_examples // 3), deadline=None)
 

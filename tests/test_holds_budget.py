@@ -12,15 +12,14 @@ from hypothesis import strategies as st
 
 import dotr
 from dotr.batch.local import LocalRunner
-from dotr.batch.log_splits import open_log
+from dotr.batch.log import open_log
 from dotr.batch.runs import Request
 from dotr.cli.main import run
 from dotr.core.deployment import Deployment, Settings
 from dotr.errors import DotrError
-from dotr.io.files.background_documents import read_background
-from dotr.io.files.rule_texts import read_rules_text
-from dotr.io.files.sources import SourceOptions
-from dotr.io.timestamps import UNITS
+from dotr.io.rules_and_background import read_background, read_rules_text
+from dotr.io.sources import SourceOptions
+from dotr.io.time import UNITS
 from dotr.lang import load_program
 from tests.batch.test_holds_by_key import programs as keyed
 from tests.batch.test_local import Serial, output, quiet

@@ -15,13 +15,12 @@ from random import Random
 import pytest
 
 from dotr.core.deployment import Deployment
-from dotr.core.fact_batch import FactBatch, Facts, Known
-from dotr.core.instant import Graphs, Instants
-from dotr.core.parts import Instant
+from dotr.core.instant import FactBatch, Facts, Graphs, Instants, Known
+from dotr.core.messages import Instant
 from dotr.core.pipeline import TOGETHER, Pipeline
 from dotr.errors import DotrError
 from dotr.events import Clock, Composite, Time
-from dotr.io.files.rule_texts import read_rules_text
+from dotr.io.rules_and_background import read_rules_text
 from dotr.lang import load_program
 from dotr.rdf.terms import Triple, integer
 

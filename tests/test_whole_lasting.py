@@ -12,9 +12,9 @@ import pytest
 
 import dotr
 from dotr.events import Clock
-from dotr.io.files.rule_texts import read_rules_text
-from dotr.ir import Program
+from dotr.io.rules_and_background import read_rules_text
 from dotr.lang import load_program
+from dotr.program import Program
 from tests.whole_lasting import HOLDS, Lasting, lastings
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"

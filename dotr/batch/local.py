@@ -1,11 +1,15 @@
 """`--engine local`: the batch in processes of this machine, without Spark and without Java.
 
-Place:   beside spark/cluster.py, which does the same on Spark; both call extracting.py and detecting.py.
+Place:   beside spark/cluster.py, which does the same on Spark; both run the functions of work.py.
 Method:  three rounds over files in a scratch folder: read the log and send graphs to buckets by time, so that
          those of one instant meet; extract bucket by bucket and send facts to tasks by part; detect task by
-         task. Every round sorts its input, so order in the log does not matter. Memory: one bucket, or one
-         task's facts. Parquet whose statistics show that no two tasks share a time (archive_times.py) skips
-         the first round: it is extracted from its row groups.
+         task. Every round sorts its input, so order in the log does not matter. Parquet whose statistics show
+         that no two tasks share a time (archives.py) skips the first round: it is extracted from its row
+         groups.
+         A process asks the system to be ended when its parent ends (Linux), or waits for that in a thread
+         (elsewhere); without either, a task would continue and write into the folder of a new run. The parent
+         handles Ctrl-C: it ends the processes at once, whatever they are doing.
+Cost:    memory for one bucket, or for one task's facts.
 Why not: extract where the graphs are read: two files can have graphs of one instant.
 """
 
@@ -13,52 +17,118 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import sys
 import tempfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, as_completed
 from functools import partial
-from multiprocessing import get_context
+from gc import set_threshold
+from multiprocessing import get_context, parent_process
+from threading import Thread
 from time import monotonic
 from typing import Any, TypeVar
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from dotr.batch.archive_instants import times_of, whole_instants
-from dotr.batch.archive_slices import ArchiveSlice, slice_events, sliced
-from dotr.batch.archive_times import known_times, share_times
-from dotr.batch.arrow_batches import FACTS, extract, fact_rows, instants
-from dotr.batch.child_processes import begin, end
-from dotr.batch.extracting import Instant
-from dotr.batch.fact_bundles import bundled
-from dotr.batch.fact_rows import COUNTED, FINDING, INSTANTS, REFUSED, FactRow, Layout, marks
-from dotr.batch.findings_as_json import first_of_each
-from dotr.batch.job import Shipped, into_folder, make_job, ship
-from dotr.batch.line_splits import file_size
-from dotr.batch.local_lasting import run_slices
-from dotr.batch.log_splits import (
+from dotr.batch.archives import (
+    ArchiveSlice,
+    known_times,
+    share_times,
+    slice_events,
+    sliced,
+    times_of,
+    whole_instants,
+)
+from dotr.batch.facts import COUNTED, FINDING, INSTANTS, REFUSED, FactRow, Layout, bundled, marks
+from dotr.batch.lasting import run_slices
+from dotr.batch.log import (
     ARCHIVE_RUNG,
+    GRAPHS,
+    Files,
     LogListing,
     ReadCounts,
     Split,
+    file_size,
     is_archive,
+    load,
     packed,
     read_split,
     spread,
 )
-from dotr.batch.output_parts import Written, write_detected
-from dotr.batch.runs import PARTS, OnProgress, Report, Request, add_counts, lay_out, run_again
-from dotr.batch.scratch import GRAPHS, Files, load
-from dotr.batch.skew import skewed
-from dotr.batch.time_gaps import MANY_GAPS, Cutoff, Gap, Span, Spans, cutoff, gaps, spans_for
-from dotr.core.ahead import Ahead
-from dotr.core.time_units import check_units
+from dotr.batch.runs import (
+    PARTS,
+    OnProgress,
+    Report,
+    Request,
+    Written,
+    add_counts,
+    lay_out,
+    run_again,
+    write_detected,
+)
+from dotr.batch.time_cuts import MANY_GAPS, Cutoff, Gap, Span, Spans, cutoff, gaps, spans_for
+from dotr.batch.work import (
+    FACTS,
+    Instant,
+    Shipped,
+    extract,
+    fact_rows,
+    first_of_each,
+    instants,
+    into_folder,
+    make_job,
+    ship,
+    skewed,
+)
+from dotr.collecting import RARELY
+from dotr.core.instants import Ahead, check_units
 from dotr.errors import EngineError, UnsupportedError
 from dotr.events import Time
-from dotr.io.decode.compression import is_packed
+from dotr.io.decode.documents import is_packed
 from dotr.io.decode.parquet import SUFFIX
-from dotr.io.enriched_graphs import StatePart
-from dotr.io.files.outputs import unwritable
+from dotr.io.outputs import unwritable
+from dotr.io.sinks import StatePart
+
+_PR_SET_PDEATHSIG = 1
+
+
+def begin() -> None:
+    """What a process of the pool does first."""
+    set_threshold(*RARELY)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = parent_process()
+    if parent is None or _ended_by_the_system():
+        if parent is not None and os.getppid() != parent.pid:  # it ended before we asked
+            os._exit(1)
+        return
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    Thread(target=wait, daemon=True).start()
+
+
+def _ended_by_the_system() -> bool:
+    """Whether the system promises to end this process with its parent."""
+    if sys.platform != "linux":
+        return False
+    from ctypes import CDLL  # noqa: PLC0415  # of these processes alone
+
+    try:
+        return bool(CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0) == 0)
+    except (OSError, AttributeError):
+        return False
+
+
+def end(pool: Executor) -> None:
+    """End a pool and its processes, whatever they are doing."""
+    for process in list((getattr(pool, "_processes", None) or {}).values()):  # threads have none
+        process.kill()
+    pool.shutdown(wait=True, cancel_futures=True)
+
 
 BUCKET = 64 * 1024 * 1024
 """Approximate bytes of graphs that one task extracts."""

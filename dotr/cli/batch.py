@@ -20,27 +20,25 @@ import click
 from msgspec.structs import replace
 
 from dotr import __version__
-from dotr.batch.extracting import Treatment
-from dotr.batch.locations import is_remote, plain_path
-from dotr.batch.log_splits import LogListing, open_log
-from dotr.batch.output_parts import FORMATS, Folder, OutputFolder
-from dotr.batch.runs import Report, Request, Runner, run_file, warnings
-from dotr.batch.spark.sessions import SparkOptions as Session
+from dotr.batch.log import LogListing, is_remote, open_log, plain_path
+from dotr.batch.runs import FORMATS, Folder, OutputFolder, Report, Request, Runner, run_file, warnings
+from dotr.batch.spark.session import SparkOptions as Session
+from dotr.batch.work import Treatment
 from dotr.cli import options, show
 from dotr.cli.options import OutputOptions, RuleOptions, SourceOptions, SparkOptions
 from dotr.cli.run import refuse_without_jelly
 from dotr.cli.show import Progress, funnel_lines, print_funnels, summary_line, time_as_json
+from dotr.detect.digest import rule_digests
+from dotr.detect.partitioning import By, describe
 from dotr.errors import DataError, Diagnostic, UsageError
 from dotr.events import Clock
-from dotr.io.error_policy import ErrorPolicy
-from dotr.io.files.first_rows import columns_missing
-from dotr.io.files.reader import FileReader
-from dotr.io.files.rule_texts import RuleTexts
-from dotr.io.output_formats import format_of_name, refused
+from dotr.io.errors import ErrorPolicy
+from dotr.io.outputs import format_of_name, refused
+from dotr.io.reader import FileReader
+from dotr.io.rules_and_background import RuleTexts
+from dotr.io.time_survey import columns_missing
+from dotr.survey.report import why_silent
 from dotr.survey.sample import FIRST_GRAPHS, Sample
-from dotr.survey.silent_rules import why_silent
-from dotr.temporal.partitions import By, describe
-from dotr.tesla.digest import rule_digests
 
 
 @click.command()
@@ -189,8 +187,7 @@ def _folder(runner: Runner, out: str, format_: str, overwrite: bool) -> Folder:
     """The folder of the output, here or where only Spark can reach it."""
     if not is_remote(out):
         return OutputFolder(out, overwrite)
-    from dotr.batch.spark.cluster import SparkRunner  # noqa: PLC0415  # start-up
-    from dotr.batch.spark.remote_output import RemoteFolder  # noqa: PLC0415  # start-up
+    from dotr.batch.spark.cluster import RemoteFolder, SparkRunner  # noqa: PLC0415  # start-up
 
     assert isinstance(runner, SparkRunner)
     return RemoteFolder(runner.session(), out, format_, overwrite)
@@ -211,7 +208,7 @@ def listed_log(runner: Runner, places: Sequence[str], source: SourceOptions) -> 
     if not remote:
         return log
     from dotr.batch.spark.cluster import SparkRunner  # noqa: PLC0415  # start-up
-    from dotr.batch.spark.remote_logs import open_remote  # noqa: PLC0415  # start-up
+    from dotr.batch.spark.read import open_remote  # noqa: PLC0415  # start-up
 
     assert isinstance(runner, SparkRunner)
     return open_remote(runner.session(), remote, log)

@@ -21,19 +21,19 @@ from dotr.cli import options
 from dotr.cli.options import SourceOptions, number
 from dotr.cli.show import note, painted
 from dotr.errors import DataError, Diagnostic, Diagnostics, DotrError, ProgramError, Severity, UsageError
-from dotr.io.files.rule_texts import read_rules_text, read_standard_input
-from dotr.io.files.whole_files import write_whole
-from dotr.ir import Program
+from dotr.io.outputs import write_whole
+from dotr.io.rules_and_background import read_rules_text, read_standard_input
 from dotr.lang import check_program
-from dotr.lang.checks.vocabulary import Vocabulary, add_heads, check_vocabulary
+from dotr.lang.checks.lasting import Vocabulary, add_heads, check_vocabulary
 from dotr.lang.explain import PAGES, explain, similar
 from dotr.lang.printer import format_text
+from dotr.program import Program
 from dotr.rdf.terms import Triple
 from dotr.source import Source
 from dotr.survey.sample import GRAPHS, Sample
 
 if TYPE_CHECKING:
-    from dotr.io.files.sources import Sources
+    from dotr.io.sources import Sources
 
 
 @click.command()
@@ -80,8 +80,8 @@ def command(
         raise click.UsageError("name one or more rule files, or --explain CODE")
     program, found = check_program(rules, read_rules_text)
     if program is not None and (program.background or sample):
-        from dotr.io.error_policy import ErrorPolicy  # noqa: PLC0415  # start-up
-        from dotr.io.files.sources import Sources  # noqa: PLC0415  # start-up
+        from dotr.io.errors import ErrorPolicy  # noqa: PLC0415  # start-up
+        from dotr.io.sources import Sources  # noqa: PLC0415  # start-up
 
         reader = Sources(sample, source.options, ErrorPolicy(source.fails)) if sample else None
         found = without_followers([*found, *_data_checks(program, reader, graphs)])
@@ -113,8 +113,8 @@ def _summary(found: Sequence[Diagnostic], files: int) -> str:
 
 def _data_checks(program: Program, reader: Sources | None, graphs: int) -> list[Diagnostic]:
     """What background and sample say about the program."""
-    from dotr.io.files.background_documents import read_background  # noqa: PLC0415  # start-up: many programs have none
-    from dotr.survey.missing_terms import check_terms  # noqa: PLC0415  # start-up
+    from dotr.io.rules_and_background import read_background  # noqa: PLC0415  # start-up: many programs have none
+    from dotr.survey.queries import check_terms  # noqa: PLC0415  # start-up
 
     found = Diagnostics()
     vocabulary = Vocabulary()
@@ -160,9 +160,8 @@ def _look_at_sample(
     found: Diagnostics,
 ) -> None:
     """Run the program over the first graphs of the sources."""
-    from dotr.core.parts import all_triples  # noqa: PLC0415  # start-up
-    from dotr.survey.report import survey  # noqa: PLC0415  # start-up
-    from dotr.survey.sample_times import check_times  # noqa: PLC0415  # start-up
+    from dotr.core.messages import all_triples  # noqa: PLC0415  # start-up
+    from dotr.survey.report import check_times, survey  # noqa: PLC0415  # start-up
 
     sample = Sample(limit=graphs)
     for graph in reader:

@@ -19,13 +19,20 @@ from dotr.cli.options import OutputOptions, SourceOptions, SparkOptions
 from dotr.core.deployment import Deployment
 from dotr.errors import UsageError
 from dotr.events import Clock
-from dotr.io.files.rule_texts import read_rules_text
-from dotr.io.files.sources import Sources
+from dotr.io.rules_and_background import read_rules_text
+from dotr.io.sources import Sources
 from dotr.lang import load_program
-from dotr.testing.batch_comparison import compared_batches
-from dotr.testing.comparing import Comparing, Difference, RunComparison, Version
-from dotr.testing.comparison_reasons import reasons
-from dotr.testing.comparison_reports import as_json, html, text
+from dotr.testing.compare import (
+    Comparing,
+    Difference,
+    RunComparison,
+    Version,
+    as_json,
+    compared_batches,
+    html,
+    reasons,
+    text,
+)
 
 
 @click.command()
@@ -175,10 +182,10 @@ def _by_spark(
     versions: Sequence[Version], sources: Sequence[str], source: SourceOptions, master: str | None
 ) -> RunComparison:
     """A batch for each version, in one session."""
-    from dotr.batch.extracting import Treatment  # noqa: PLC0415  # start-up
-    from dotr.batch.locations import plain_path  # noqa: PLC0415  # start-up
+    from dotr.batch.log import plain_path  # noqa: PLC0415  # start-up
     from dotr.batch.runs import Request  # noqa: PLC0415  # start-up
     from dotr.batch.spark.cluster import SparkRunner  # noqa: PLC0415  # start-up
+    from dotr.batch.work import Treatment  # noqa: PLC0415  # start-up
     from dotr.cli.batch import listed_log  # noqa: PLC0415  # start-up
 
     outputs: list[list[str]] = []

@@ -23,30 +23,27 @@ import click
 from msgspec.structs import replace
 
 from dotr import __version__
-from dotr.batch.locations import is_remote, plain_path
+from dotr.batch.log import is_remote, plain_path
 from dotr.cli import options, show
 from dotr.cli.options import SourceOptions, file_name, outputs_apart, size, zone
 from dotr.cli.show import Progress, counted, time_as_json
-from dotr.core.parts import Part, all_triples
+from dotr.core.messages import Part, all_triples
 from dotr.errors import UsageError
 from dotr.events import Clock, Message
 from dotr.io.conversion import TARGETS, Conversion, numbered, numbered_part
 from dotr.io.decode.documents import MAX_DOCUMENT, decode, read_bytes
-from dotr.io.error_policy import ErrorPolicy
-from dotr.io.event_formats import turtle
-from dotr.io.files.outputs import FileOutput, StreamOutput, unwritable
-from dotr.io.files.read_so_far import ReadSoFar
-from dotr.io.files.reader import FileReader
-from dotr.io.files.sources import Sources, TimedGraph, resolve
-from dotr.io.likely_times import LikelyTime
+from dotr.io.errors import ErrorPolicy
+from dotr.io.events import TermFormatter, turtle
+from dotr.io.graphs import ReadSoFar
+from dotr.io.outputs import FileOutput, StreamOutput, unwritable
+from dotr.io.reader import FileReader
+from dotr.io.sources import Sources, TimedGraph, resolve
 from dotr.io.tables.mapping import FORMATS, parse_mapping
-from dotr.io.tables.proposal import SAMPLE, propose
-from dotr.io.tables.samples import sample
-from dotr.io.term_formatting import TermFormatter
+from dotr.io.tables.proposal import SAMPLE, propose, sample
+from dotr.io.time import UNITS
 from dotr.io.time_reading import changes, told
-from dotr.io.time_survey import Disorder, TimeSurvey, survey_times
-from dotr.io.timestamps import UNITS
-from dotr.temporal.durations import duration_text
+from dotr.io.time_survey import Disorder, LikelyTime, TimeSurvey, survey_times
+from dotr.program.names import duration_text
 
 ABOUT = "_dotr_archive.json"
 """Stands in every finished folder."""
@@ -151,7 +148,7 @@ def _report(progress: Progress, count: int, time: str, behind: ReadSoFar | None,
 
 def _to_folder(reader: Sources, output: str, overwrite: bool, progress: Progress) -> tuple[int, str]:
     """As `_to_file`, and what it made."""
-    from dotr.batch.output_parts import OutputFolder  # noqa: PLC0415  # start-up
+    from dotr.batch.runs import OutputFolder  # noqa: PLC0415  # start-up
     from dotr.io.decode.parquet import ArchiveParts  # noqa: PLC0415  # start-up: Arrow takes a third of a second
 
     out = OutputFolder(output, overwrite, ABOUT, "dotr convert")

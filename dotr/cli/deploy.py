@@ -15,16 +15,18 @@ import click
 from dotr.cli import options, show
 from dotr.cli.options import given_time, micros, size
 from dotr.cli.show import Progress, funnel_as_json, funnel_lines, left_out, time_as_json
-from dotr.core.replacing import refuse_closed
-from dotr.core.time_units import check_units
+from dotr.core.instants import check_units
+from dotr.core.pipeline import refuse_closed
+from dotr.detect.analysis import ENDLESS, rule_reaches
 from dotr.errors import DataError, UsageError
 from dotr.events import Clock
 from dotr.explain.record import reach_of
 from dotr.io.decode.documents import MAX_DOCUMENT
-from dotr.io.text_tables import aligned
-from dotr.io.timestamps import UNITS
-from dotr.ir import Program
-from dotr.service.deployment_directory import (
+from dotr.io.show import aligned
+from dotr.io.time import UNITS
+from dotr.program import Program
+from dotr.program.names import duration_text
+from dotr.service.deployment import (
     DeploymentChange,
     Proposal,
     RuleChange,
@@ -34,13 +36,9 @@ from dotr.service.deployment_directory import (
     propose,
     refuse_planned,
 )
-from dotr.service.deployment_directory import undeploy as take_out
-from dotr.service.event_parts import PART_FORMATS
-from dotr.service.journal import Journal
-from dotr.service.records import Deployed
-from dotr.temporal.durations import duration_text
-from dotr.temporal.silences import ENDLESS
-from dotr.tesla.references import rule_reaches
+from dotr.service.deployment import undeploy as take_out
+from dotr.service.journal import Deployed, Journal
+from dotr.service.outputs import PART_FORMATS
 
 _SIGNS = {RuleChange.ADDED: "+", RuleChange.SAME: "=", RuleChange.CHANGED: "~", RuleChange.REMOVED: "-"}
 

@@ -28,36 +28,29 @@ from msgspec.structs import replace
 from dotr.cli import options, show
 from dotr.cli.options import OutputOptions, RuleOptions, SourceOptions, defaulted, given_time, instant_of
 from dotr.core.deployment import Deployment
-from dotr.core.parts import part_of
+from dotr.core.messages import part_of
 from dotr.core.pipeline import Pipeline
 from dotr.errors import DataError, UsageError
 from dotr.events import Clock, Composite, Time
-from dotr.explain.explanation import Explaining
+from dotr.explain.explanation import Explaining, provenance
 from dotr.explain.formats import PlainProofs, html, mermaid
-from dotr.explain.history import History
-from dotr.explain.instants import KeptInstants
 from dotr.explain.matches import Explainer
 from dotr.explain.proofs import Blocked, Missing, NoTrigger, TripleProof, Unopened, WhyNot
-from dotr.explain.provenance import provenance
-from dotr.explain.record import Graph, KeptEvent, Record, RecordedPipeline
+from dotr.explain.record import Graph, History, KeptEvent, KeptInstants, Record, RecordedPipeline
 from dotr.explain.solutions import Text
-from dotr.explain.text import LEVELS, Places, Renderer
-from dotr.explain.tree import drawn, pruned
+from dotr.explain.text import LEVELS, Places, Renderer, drawn, pruned
 from dotr.explain.verify import EVERYTHING, checker_of, refuse_wrong
-from dotr.io.event_formats import format_jsonl
-from dotr.io.files.file_positions import FilePosition, is_as_fed
-from dotr.io.files.file_source import FILES
-from dotr.io.files.rule_texts import RuleTexts
-from dotr.io.files.sources import Sources, resolve
+from dotr.extract.printing import Writer
+from dotr.io.events import TermFormatter, format_jsonl
+from dotr.io.feeds import FILES, FilePosition, is_as_fed
 from dotr.io.places import places_of
-from dotr.io.term_formatting import TermFormatter
-from dotr.io.term_reading import read_term, read_triple
-from dotr.ir import Program
+from dotr.io.rules_and_background import RuleTexts
+from dotr.io.show import read_term, read_triple
+from dotr.io.sources import Sources, resolve
+from dotr.program import Program
 from dotr.rdf.terms import Term, Triple
-from dotr.service.deployment_directory import deployed_background, deployed_program
-from dotr.service.journal import Journal
-from dotr.service.kept_tables import KeptRow
-from dotr.sparql.printing import Writer
+from dotr.service.deployment import deployed_background, deployed_program
+from dotr.service.journal import Journal, KeptRow
 
 FOREVER = 2**62
 """As long as no time is: nothing is late where a feed has said what was."""

@@ -24,36 +24,28 @@ from dotr.cli.process import POLITE
 from dotr.cli.run import refuse_without_jelly
 from dotr.cli.show import Progress, funnels, summary_line, time_as_json
 from dotr.collecting import uncollected
-from dotr.core.parts import Part
+from dotr.core.messages import Part
 from dotr.core.pipeline import Pipeline
 from dotr.errors import DataError, Diagnostic, UsageError
 from dotr.events import Clock
 from dotr.io.decode.documents import Format, decode, format_of, read_bytes, unknown_format
-from dotr.io.decode.ntriples import split_triples
-from dotr.io.decode.parsing import parse_triples
-from dotr.io.event_formats import formatter
-from dotr.io.files.event_sinks import JellySink, TextSink
-from dotr.io.files.file_source import FileSource
-from dotr.io.files.outputs import Output, StreamOutput, is_device, open_output
-from dotr.io.files.rule_texts import read_rules_text
+from dotr.io.decode.rdf import parse_triples, split_triples
+from dotr.io.events import formatter
+from dotr.io.feeds import FileSource
 from dotr.io.graphs import SourceOptions as ReadingOptions
 from dotr.io.message_parts import message_of
-from dotr.io.output_formats import EVENT_FORMATS
-from dotr.ir import Program
+from dotr.io.outputs import EVENT_FORMATS, Output, StreamOutput, is_device, open_output
+from dotr.io.rules_and_background import read_rules_text
+from dotr.io.sinks import JellySink, TextSink
 from dotr.lang import load_program
+from dotr.program import Program
 from dotr.rdf.terms import Triple
-from dotr.service.appending_files import AppendingFile
-from dotr.service.checkpoint_policy import CheckpointPolicy, Idle
-from dotr.service.deployment_directory import deployed_program
-from dotr.service.event_parts import PART_FORMATS, EventParts
-from dotr.service.feed import Feed, refuse_other_unit
-from dotr.service.journal import DATABASE, LOCK, Journal
-from dotr.service.keeping import Keeping
-from dotr.service.records import planned
-from dotr.service.resuming import Added, resumed
-from dotr.service.sink import FileSink, Sink, StreamSink
+from dotr.service.deployment import Added, deployed_program, resumed
+from dotr.service.feed import CheckpointPolicy, Feed, Idle, Keeping, refuse_other_unit
+from dotr.service.journal import DATABASE, LOCK, Journal, planned
+from dotr.service.outputs import PART_FORMATS, AppendingFile, EventParts, FileSink, Sink, StreamSink
+from dotr.survey.report import why_silent
 from dotr.survey.sample import FIRST_GRAPHS, Sample
-from dotr.survey.silent_rules import why_silent
 
 _LOOK = 0.25
 """Seconds between two looks at what is followed."""
@@ -338,7 +330,7 @@ def _stream_sink(name: str, program: Program, output: Output) -> StreamSink:
         head, write = formatter(name, program.prefixes, program.rules)
         output.write(head)
         return StreamSink(TextSink(write, output))
-    from dotr.io.jelly_frames import JellyFrames  # noqa: PLC0415  # an extra
+    from dotr.io.decode.jelly import JellyFrames  # noqa: PLC0415  # an extra
 
     frames = JellyFrames()
     output.write_bytes(frames.frame(""))  # the stream's options stand at its head, as those of a text do

@@ -28,13 +28,13 @@ import click
 from msgspec import Struct, to_builtins
 
 from dotr import __version__
-from dotr.batch.spark.java import find_java
+from dotr.batch.spark.session import find_java
 from dotr.cli import options
 from dotr.cli.options import file_name, written_folder
 from dotr.errors import EngineError, RefusedError, UsageError
-from dotr.io.files.rule_texts import KINDS, read_rules_text, shipped
+from dotr.io.rules_and_background import KINDS, read_rules_text, shipped
 from dotr.lang.explain import PAGES
-from dotr.lang.grammar.base import nearest
+from dotr.lang.grammar.cursor import nearest
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _LANGUAGES = _PACKAGE / "lang" / "language.md"

@@ -26,20 +26,20 @@ from dotr.cli.process import Terminated
 from dotr.cli.query import table
 from dotr.cli.show import counted, note
 from dotr.errors import DotrError, UsageError
-from dotr.io.decode.compression import plain_name
 from dotr.io.decode.documents import (
     MAX_DOCUMENT,
     STREAM_BASE,
     Format,
     decode,
     format_of,
+    plain_name,
     read_bytes,
     unknown_format,
 )
-from dotr.io.files.rule_texts import read_standard_input
-from dotr.io.term_formatting import TermFormatter
+from dotr.io.events import TermFormatter
+from dotr.io.rules_and_background import read_standard_input
 from dotr.knowledge_base import Change, KnowledgeBase, Watch
-from dotr.lang.grammar.base import nearest
+from dotr.lang.grammar.cursor import nearest
 from dotr.rdf.terms import Triple, to_oxigraph
 
 _PREFIX = re.compile(r"^[ \t]*@?prefix[ \t]+([\w.-]*):[ \t]*<([^<>\s]*)>", re.IGNORECASE | re.MULTILINE)

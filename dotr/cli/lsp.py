@@ -31,13 +31,13 @@ from dotr.cli.process import POLITE, STOPPED
 from dotr.cli.show import note
 from dotr.core.deployment import Deployment
 from dotr.errors import DataError, Diagnostic, Diagnostics, DotrError, EngineError, Severity
-from dotr.io.files.rule_texts import SCHEME, read_rules_text, shipped
-from dotr.ir import Program
+from dotr.io.rules_and_background import SCHEME, read_rules_text, shipped
 from dotr.lang import check_program
 from dotr.lang.editor.textmate import VOCABULARY
-from dotr.lang.grammar.tokens import Token, tokenize
+from dotr.lang.grammar.cursor import Token, tokenize
 from dotr.lang.loading import Reader
 from dotr.lang.printer import format_text
+from dotr.program import Program
 from dotr.source import Source, Span
 
 if TYPE_CHECKING:

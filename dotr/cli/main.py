@@ -29,7 +29,7 @@ from dotr.errors import (
     UnsupportedError,
     UsageError,
 )
-from dotr.io.files.outputs import unwritable
+from dotr.io.outputs import unwritable
 
 VERBS = {
     "demo": "A building on fire: runs offline in seconds.",

@@ -23,26 +23,32 @@ from dotr.budget import BUDGET
 from dotr.errors import UsageError
 from dotr.events import Clock, Time
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE, decode, read_bytes
-from dotr.io.decode.parse_choices import RDF12, ParseChoices
-from dotr.io.files.outputs import Output, is_device, open_output
-from dotr.io.local_time import TimeError, zone_of
-from dotr.io.output_formats import EVENT_FORMATS, NEVER_PACKED, format_of_name, packing_of, refused
+from dotr.io.decode.rdf import RDF12, ParseChoices
+from dotr.io.outputs import (
+    EVENT_FORMATS,
+    NEVER_PACKED,
+    Output,
+    format_of_name,
+    is_device,
+    open_output,
+    packing_of,
+    refused,
+)
+from dotr.io.time import UNITS, TimeError, parse_text, zone_of
 from dotr.io.time_reading import AMBIGUOUS, FINER, INTERVAL, NONEXISTENT, TimeReading
-from dotr.io.timestamps import UNITS, parse_text
-from dotr.lang.grammar.base import WELL_KNOWN, nearest
+from dotr.lang.grammar.cursor import WELL_KNOWN, nearest
+from dotr.program.names import duration
 from dotr.regex import regex
-from dotr.temporal.durations import duration
 
 if TYPE_CHECKING:
-    from dotr.batch.spark.sessions import SparkOptions as Session
+    from dotr.batch.spark.session import SparkOptions as Session
     from dotr.core.deployment import Deployment
-    from dotr.io.error_policy import ErrorPolicy
-    from dotr.io.files.background_documents import BackgroundFiles
-    from dotr.io.files.parse_workers import ParseWorkers
-    from dotr.io.files.rule_texts import RuleTexts
+    from dotr.io.errors import ErrorPolicy
     from dotr.io.graphs import SourceOptions as ReadingOptions
+    from dotr.io.parse_workers import ParseWorkers
+    from dotr.io.rules_and_background import BackgroundFiles, RuleTexts
     from dotr.io.tables.mapping import TableMapping
-    from dotr.ir import Program
+    from dotr.program import Program
     from dotr.rdf.terms import Triple
 
 Decorator: TypeAlias = Callable[[Any], Any]
@@ -281,7 +287,7 @@ class SourceOptions(Struct, frozen=True):
 
     def background(self, program: Program, documents: Sequence[str]) -> list[Triple]:
         """The triples of documents, read as the sources are. Raises DataError."""
-        from dotr.io.files.background_documents import read_background  # noqa: PLC0415  # start-up
+        from dotr.io.rules_and_background import read_background  # noqa: PLC0415  # start-up
 
         read = self.options
         return read_background(
@@ -290,7 +296,7 @@ class SourceOptions(Struct, frozen=True):
 
     def background_files(self, program: Program, documents: Sequence[str]) -> BackgroundFiles:
         """The same, which can be read again."""
-        from dotr.io.files.background_documents import BackgroundFiles  # noqa: PLC0415  # start-up
+        from dotr.io.rules_and_background import BackgroundFiles  # noqa: PLC0415  # start-up
 
         read = self.options
         return BackgroundFiles(
@@ -467,7 +473,7 @@ class DeadLetters(Struct):
 
     def refusals(self) -> ErrorPolicy:
         """The policy as the sources want it."""
-        from dotr.io.error_policy import ErrorPolicy  # noqa: PLC0415  # start-up
+        from dotr.io.errors import ErrorPolicy  # noqa: PLC0415  # start-up
 
         return ErrorPolicy(self.fails, self.write if self._file is not None else None)
 
@@ -483,7 +489,7 @@ def parsing(jobs: int, base: str | None) -> Iterator[ParseWorkers | None]:
     if jobs == 1:
         yield None
         return
-    from dotr.io.files.parse_workers import ParseWorkers  # noqa: PLC0415  # start-up: most runs need one process
+    from dotr.io.parse_workers import ParseWorkers  # noqa: PLC0415  # start-up: most runs need one process
 
     with ParseWorkers(jobs - 1, base) as workers:
         yield workers
@@ -517,7 +523,7 @@ class RuleOptions(Struct, frozen=True):
         """The program for the events that are wanted; `whole`: with rules that they do not need, too."""
         if not self.only_ and not self.except_:
             return program
-        from dotr.ir.private_rules import needed  # noqa: PLC0415  # start-up
+        from dotr.program.program import needed  # noqa: PLC0415  # start-up
 
         program = events_wanted(program, self.only_, self.except_)
         return program if whole else needed(program)
@@ -603,7 +609,7 @@ def events(function: Any) -> Any:
 
 def events_wanted(program: Program, only_: Sequence[str], except_: Sequence[str]) -> Program:
     """The program with all rules private whose events are not wanted. Raises UsageError D4150."""
-    from dotr.ir.private_rules import only  # noqa: PLC0415  # start-up
+    from dotr.program.program import only  # noqa: PLC0415  # start-up
 
     public = [rule.name for rule in program.rules if not rule.private]
     chosen = _names(program, only_, "--only")
@@ -753,7 +759,7 @@ def outputs_apart(
     Without `outputs` data go to standard output, which is `-`, too. Raises UsageError D4113, RefusedError
     D5002.
     """
-    from dotr.io.files.overlap import refuse_overlap  # noqa: PLC0415  # start-up
+    from dotr.io.sinks import refuse_overlap  # noqa: PLC0415  # start-up
 
     letters = [policy.removeprefix("file=") for policy in policies if policy.startswith("file=")]
     written = [*(outputs or ["-"]), *letters]
@@ -782,7 +788,7 @@ class SparkOptions(Struct, frozen=True):
 
     def session(self) -> Session:
         """The options of a session. Raises UsageError D4128 for a setting that Spark does not have."""
-        from dotr.batch.spark.sessions import SparkOptions as Session  # noqa: PLC0415  # start-up
+        from dotr.batch.spark.session import SparkOptions as Session  # noqa: PLC0415  # start-up
 
         settings: dict[str, str] = {}
         for given in self.conf:
@@ -828,8 +834,8 @@ def chosen_engine(
     """(engine, why): Spark where only it can do the work, or where it was set up for more than this machine;
     else local processes, which need no JVM and take less time on the same cores.
     """
-    from dotr.batch.locations import is_remote  # noqa: PLC0415  # start-up
-    from dotr.batch.spark.configured import configured, is_submitted  # noqa: PLC0415  # start-up
+    from dotr.batch.log import is_remote  # noqa: PLC0415  # start-up
+    from dotr.batch.spark.session import configured, is_submitted  # noqa: PLC0415  # start-up
 
     remote = next(filter(is_remote, places), None)
     if remote is not None:

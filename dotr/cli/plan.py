@@ -4,7 +4,8 @@ Place:   puts together what the parts of one deployment say of themselves, as pl
          as text, JSON, Graphviz or Mermaid.
 Method:  the deployment is compiled as `dotr run` compiles it, over the real background: the plans shown are
          those that would run. LARS heads look back by the sum of windows and offsets along a path of heads
-         (dotr/lars/reach.py); without bound where a head reads itself through a window, or facts are counted.
+         (dotr/windows/building.py); without bound where a head reads itself through a window, or facts are
+         counted.
 """
 
 from __future__ import annotations
@@ -18,30 +19,26 @@ from typing import Any, assert_never
 
 import click
 
-from dotr import ir
+from dotr import program as ir
 from dotr.cli import options
 from dotr.cli.show import visible
 from dotr.core.deployment import Deployment, Settings
-from dotr.io.files.background_documents import read_background
-from dotr.io.files.rule_texts import read_rules_text
-from dotr.io.python_plan import kept
-from dotr.ir import Every, LarsProgram, Program
-from dotr.ir.lars import FactWindow, Modality, TimeWindow, WindowAggregate, WindowAtom
-from dotr.joins.body import BodyPattern
-from dotr.joins.graph_relations import ALL, Relation, class_relation, is_class
+from dotr.detect.analysis import equality, evaluation_order, parts
+from dotr.detect.partitioning import describe
+from dotr.detect.plan import RulePlan
+from dotr.detect.plan_step import ColumnSpec
+from dotr.extract.algebra import relations_of
+from dotr.extract.printing import Writer
+from dotr.io.python_events import kept
+from dotr.io.rules_and_background import read_background, read_rules_text
+from dotr.joins.plan import ALL, BodyPattern, Relation, class_relation, is_class
 from dotr.lang import load_program
-from dotr.lang.lars_printer import lars_rule_text
-from dotr.lang.printer import datalog_rule_text
-from dotr.lars.reach import depths, horizon
+from dotr.lang.printer import datalog_rule_text, lars_rule_text
+from dotr.program import Every, LarsProgram, Program
+from dotr.program.names import duration_text
+from dotr.program.program import FactWindow, Modality, TimeWindow, WindowAggregate, WindowAtom
 from dotr.rdf.terms import RDF_TYPE, Term
-from dotr.sparql.printing import Writer
-from dotr.sparql.queried_relations import relations_of
-from dotr.temporal.durations import duration_text
-from dotr.temporal.partitions import describe
-from dotr.tesla.column_spec import ColumnSpec
-from dotr.tesla.conditions import equality, parts
-from dotr.tesla.plan import RulePlan
-from dotr.tesla.references import evaluation_order
+from dotr.windows.building import depths, horizon
 
 EVERY_GRAPH = "over held triples it has all its answers at every graph: ISTREAM has each once"
 

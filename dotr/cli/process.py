@@ -23,7 +23,7 @@ from types import FrameType
 from typing import TextIO
 
 from dotr.cli import show
-from dotr.io.files.outputs import unwritable
+from dotr.io.outputs import unwritable
 
 _UNWRITABLE = frozenset((errno.ENOSPC, errno.EBADF, errno.EFBIG, errno.EIO, errno.EDQUOT))
 

@@ -18,29 +18,27 @@ from dotr.cli import options
 from dotr.cli.options import OutputOptions, RuleOptions, SourceOptions, instant_of
 from dotr.cli.show import counted, note
 from dotr.cli.show import width as terminal_width
-from dotr.core.asking import answer as answer_of
-from dotr.core.asking import graph_of, makes_a_graph
-from dotr.core.jumps import Jumps
+from dotr.core.funnel import answer as answer_of
+from dotr.core.funnel import graph_of, makes_a_graph
+from dotr.core.hold import Jumps
 from dotr.core.lasting_instants import LastingInstants
-from dotr.core.parts import Part, labelled
-from dotr.datalog.owl_lists import rules_over
+from dotr.core.messages import Part, labelled
+from dotr.enrich.owl import rules_over
 from dotr.errors import DataError, DotrError, EngineError, UsageError
 from dotr.events import Clock, Message, Time, Values
+from dotr.extract.interpreter import asks_time
 from dotr.io.decode.documents import format_of, unreadable
-from dotr.io.error_policy import ErrorPolicy
-from dotr.io.event_formats import csv_solutions
-from dotr.io.files.outputs import FileOutput, unwritable
-from dotr.io.files.rule_texts import RuleTexts, read_rules_text, read_standard_input
-from dotr.io.files.sources import Sources
-from dotr.io.output_formats import GRAPH_FORMATS, refused
-from dotr.io.term_formatting import TermFormatter, json_terms
-from dotr.io.text_tables import aligned
-from dotr.ir import Program, Select
+from dotr.io.errors import ErrorPolicy
+from dotr.io.events import TermFormatter, csv_solutions, json_terms
+from dotr.io.outputs import GRAPH_FORMATS, FileOutput, refused, unwritable
+from dotr.io.rules_and_background import RuleTexts, read_rules_text, read_standard_input
+from dotr.io.show import aligned
+from dotr.io.sources import Sources
 from dotr.lang import load_program, parse_query
-from dotr.lang.grammar.base import nearest
+from dotr.lang.grammar.cursor import nearest
+from dotr.program import Program, Select
 from dotr.rdf.terms import Triple
 from dotr.reference.enrich import LiteralEnricher
-from dotr.sparql.interpreter import asks_time
 
 FORMATS = ("text", "jsonl", "csv", "parquet")
 
@@ -142,7 +140,7 @@ def command(
 
 
 def _to_parquet(output: str, overwrite: bool, variables: Sequence[str], rows: Sequence[Values]) -> None:
-    from dotr.io.event_table import write_solutions  # noqa: PLC0415  # start-up: Arrow takes 0.3 s
+    from dotr.io.decode.parquet import write_solutions  # noqa: PLC0415  # start-up: Arrow takes 0.3 s
 
     out = FileOutput(output, overwrite)
     try:

@@ -18,22 +18,19 @@ from dotr.cli.options import DeadLetters, OutputOptions, RuleOptions, SourceOpti
 from dotr.cli.show import Progress, funnels, summary_line, time_as_json
 from dotr.collecting import rarely
 from dotr.core.deployment import Deployment
-from dotr.core.parts import Part
+from dotr.core.messages import Part
 from dotr.core.pipeline import Pipeline
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError
 from dotr.events import Clock, Time
-from dotr.io.enriched_graphs import StateFile, refuse_name
-from dotr.io.event_formats import Formatter, formatter, late_line
-from dotr.io.files.event_sinks import EventSink, JellySink, ParquetSink, TextSink
-from dotr.io.files.outputs import FileOutput
-from dotr.io.files.read_so_far import ReadSoFar
-from dotr.io.files.rule_texts import RuleTexts
-from dotr.io.files.sources import Mark, Sources, TimedGraph, live, resolve
-from dotr.io.graphs import GraphRun
-from dotr.io.lineage import Lineage, with_places
-from dotr.io.output_formats import EVENT_FORMATS
+from dotr.io.errors import Lineage, with_places
+from dotr.io.events import Formatter, formatter, late_line
+from dotr.io.graphs import GraphRun, ReadSoFar
+from dotr.io.outputs import EVENT_FORMATS, FileOutput
+from dotr.io.rules_and_background import RuleTexts
+from dotr.io.sinks import EventSink, JellySink, ParquetSink, StateFile, TextSink, refuse_name
+from dotr.io.sources import Mark, Sources, TimedGraph, live, resolve
 from dotr.io.time_reading import late_by_choice
-from dotr.ir import Program
+from dotr.program import Program
 from dotr.rdf.terms import Triple
 from dotr.survey.sample import FIRST_GRAPHS, Sample
 
@@ -105,7 +102,7 @@ def command(
 
 def refuse_without_jelly() -> None:
     """Raise UsageError D2413 where Jelly cannot be written."""
-    from dotr.io.jelly_frames import JellyFrames  # noqa: PLC0415  # an extra
+    from dotr.io.decode.jelly import JellyFrames  # noqa: PLC0415  # an extra
 
     JellyFrames()
 
@@ -118,7 +115,7 @@ def open_sink(
         assert output.output is not None, "chosen_format asks for a file"
         return ParquetSink(FileOutput(output.output, output.overwrite))
     if format_ == "jelly":
-        from dotr.io.jelly_frames import JellyFrames  # noqa: PLC0415  # an extra
+        from dotr.io.decode.jelly import JellyFrames  # noqa: PLC0415  # an extra
 
         frames = JellyFrames()  # before anything is opened
         return JellySink(output.open(), frames)
@@ -220,7 +217,7 @@ class Replay:
             return
         why: list[Diagnostic] = []
         if not all(events.get(r.name) for r in program.rules if not r.private):
-            from dotr.survey.silent_rules import why_silent  # noqa: PLC0415  # start-up: most runs have events
+            from dotr.survey.report import why_silent  # noqa: PLC0415  # start-up: most runs have events
 
             self._sample.clock = pipeline.clock
             why = why_silent(pipeline.deployment, events, self._sample)

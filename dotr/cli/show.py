@@ -30,11 +30,10 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from dotr.batch.runs import Report
-    from dotr.core.counters import Counters
     from dotr.core.funnel import Funnel
-    from dotr.core.pipeline import Pipeline
+    from dotr.core.pipeline import Counters, Pipeline
     from dotr.events import Clock, Time
-    from dotr.ir import Program, Rule
+    from dotr.program import Program, Rule
 
 
 _COLOURS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "36"}
@@ -369,7 +368,7 @@ def funnels(title: str, pipeline: Pipeline, why: Sequence[Diagnostic], every: bo
 
 def _lacking(rule: Rule, streams: Mapping[str, int], why: Sequence[Diagnostic]) -> list[str]:
     """What there is to say of a rule without an event, and of the queries that it needs facts of."""
-    from dotr.ir import Position  # noqa: PLC0415  # likewise
+    from dotr.program import Position  # noqa: PLC0415  # likewise
 
     needed = [rule.trigger] if isinstance(rule.trigger, Position) else []
     needed += [choice.position for choice in rule.chosen]

@@ -1,6 +1,6 @@
 """`dotr stream RULES --source files DIR …`: Structured Streaming in order, exactly once; `dotr spark`.
 
-Place:   reads program and background, starts Spark, and lets batch/spark/streams.py work. `dotr spark
+Place:   reads program and background, starts Spark, and lets batch/spark/stream.py work. `dotr spark
          entry-point` writes what spark-submit needs to run every verb on a cluster.
 """
 
@@ -13,23 +13,32 @@ from typing import TYPE_CHECKING
 import click
 from msgspec import Struct
 
-from dotr.batch.spark.sessions import SparkOptions as Session
-from dotr.batch.stream_folder import DISTRIBUTED, FORMATS, StreamOptions, Taken, known_mode, known_notes
-from dotr.batch.stream_modes import AUTO, CHOICES, choose, no_clock
+from dotr.batch.spark.session import SparkOptions as Session
+from dotr.batch.stream import (
+    AUTO,
+    CHOICES,
+    DISTRIBUTED,
+    FORMATS,
+    StreamOptions,
+    Taken,
+    choose,
+    known_mode,
+    known_notes,
+    no_clock,
+)
 from dotr.cli import options, show
 from dotr.cli.options import RuleOptions, SourceOptions, SparkOptions
 from dotr.cli.show import Progress
 from dotr.core.deployment import Deployment
 from dotr.events import Clock
-from dotr.io.files.background_documents import read_background
-from dotr.io.files.outputs import open_output
-from dotr.io.files.rule_texts import RuleTexts
 from dotr.io.graphs import SourceOptions as ReadingOptions
+from dotr.io.outputs import open_output
+from dotr.io.rules_and_background import RuleTexts, read_background
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from dotr.batch.spark.running import Running
+    from dotr.batch.spark.stream import Running
     from dotr.batch.spark.stream_sources import StreamSource
 
 
@@ -190,10 +199,11 @@ def _start(
     trigger: tuple[bool, float | None],
     progress: Progress,
 ) -> Running:
-    from dotr.batch.spark import distributed, streams  # noqa: PLC0415  # start-up
-    from dotr.batch.spark.placing import parallelism  # noqa: PLC0415  # start-up
-    from dotr.batch.spark.running import BatchTrigger, State  # noqa: PLC0415  # start-up
-    from dotr.batch.spark.sessions import start as start_session  # noqa: PLC0415  # start-up
+    from dotr.batch.spark import distributed  # noqa: PLC0415  # start-up
+    from dotr.batch.spark import stream as streams  # noqa: PLC0415  # start-up
+    from dotr.batch.spark.frame_stages import parallelism  # noqa: PLC0415  # start-up
+    from dotr.batch.spark.session import start as start_session  # noqa: PLC0415  # start-up
+    from dotr.batch.spark.stream import BatchTrigger, State  # noqa: PLC0415  # start-up
 
     session = start_session(asked)
     found = wanted.open(session)

@@ -18,15 +18,13 @@ import click
 from dotr.cli import show
 from dotr.cli.options import file_name
 from dotr.errors import DataError, DotrError, UsageError
-from dotr.io.files.outputs import open_output
-from dotr.io.files.rule_texts import read_rules_text
-from dotr.io.timestamps import UNITS
+from dotr.io.outputs import open_output
+from dotr.io.rules_and_background import read_rules_text
+from dotr.io.time import UNITS
 from dotr.source import Source, Span
-from dotr.testing.case_runs import Bench, CaseOutcome
-from dotr.testing.recording import recorded
+from dotr.testing.cases import Bench, CaseOutcome, recorded
 from dotr.testing.reports import SuiteReport, coverage_text, failure_text, junit, run_suite
-from dotr.testing.suite_reader import read_suite
-from dotr.testing.suites import Scalar, Suite
+from dotr.testing.suite import Scalar, Suite, read_suite
 
 ENDINGS = (".test.yaml", ".test.yml")
 _PAUSE = 0.5

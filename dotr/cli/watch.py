@@ -1,6 +1,6 @@
 """`dotr watch QUERY.rq SOURCE…`: the answers of one query over what lasts, as they begin and end.
 
-Place:   a run of the program that core/watching.py makes; what its two rules report is written as answers.
+Place:   a run of the program that core/hold.py makes; what its two rules report is written as answers.
 """
 
 from __future__ import annotations
@@ -13,19 +13,17 @@ from dotr.cli import options
 from dotr.cli.options import OutputOptions, RuleOptions, SourceOptions
 from dotr.cli.query import json_row, query_text
 from dotr.cli.run import Replay
-from dotr.core.lasting_model import LastingModel
-from dotr.core.watching import SignedAnswer, signed, watched, watching
+from dotr.core.hold import LastingModel, SignedAnswer, signed, watched, watching
 from dotr.errors import ProgramError
 from dotr.events import Clock, Composite
-from dotr.io.files.background_documents import BackgroundFiles
-from dotr.io.files.event_sinks import TextSink
-from dotr.io.files.rule_texts import RuleTexts
-from dotr.io.files.sources import Sources
-from dotr.io.term_formatting import TermFormatter
-from dotr.ir import Program, Select
+from dotr.io.events import TermFormatter
+from dotr.io.rules_and_background import BackgroundFiles, RuleTexts
+from dotr.io.sinks import TextSink
+from dotr.io.sources import Sources
 from dotr.lang import load_program, parse_query_and_prefixes
 from dotr.lang.checks.lasting import asks_now
-from dotr.rdf.order import values_key
+from dotr.program import Program, Select
+from dotr.rdf.values import values_key
 
 FORMATS = ("text", "jsonl")
 _HOLDS = "--hold.dotr"

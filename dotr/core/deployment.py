@@ -5,47 +5,79 @@ Place:   made once, from a checked program and the triples that hold at every in
          state of a run.
 Method:  the background is closed and indexed, the queries are planned, and detection gets what extraction
          shares: a deployment's detector fits its extraction. Parts are made on demand: a batch's driver needs
-         no queries, a plan no oracle.
+         no queries, a plan no oracle. The detector (step 3: facts of this and earlier instants become matches
+         of the rules) sees facts only, never a triple: DOTR paper, sec. 3, TESLA; every case is spelled out
+         in language.md, sec. 3.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dotr.budget import BUDGET, UNLIMITED
+from dotr.budget import BUDGET, UNLIMITED, Allowance
 from dotr.collecting import uncollected
-from dotr.core.ahead import Ahead, ahead
-from dotr.core.detect import open_detector
-from dotr.core.emit import Emitter
-from dotr.core.enrich import enricher, reopened
 from dotr.core.funnel import FactCounts
-from dotr.core.instant import Instants
-from dotr.datalog.closing import Closed
-from dotr.datalog.materialiser import Materialiser
+from dotr.core.instant import Instants, enricher, reopened
+from dotr.core.instants import Ahead, ahead
+from dotr.detect.analysis import RuleReach, Silence, rule_reaches, silence
+from dotr.detect.detector import TeslaDetector
+from dotr.detect.digest import rule_digests
+from dotr.detect.partitioning import By, Partitioning, plan_batch
+from dotr.detect.plan import RulePlan
+from dotr.detect.thresholds import Filtered, sizes
+from dotr.detect.timeline import opened
+from dotr.emit.events import Emitter
+from dotr.enrich.closing import Closed
+from dotr.enrich.materialiser import Materialiser
 from dotr.events import Clock, Time
-from dotr.ir import Every, Program
-from dotr.rdf.checked_blocks import Content
-from dotr.rdf.terms import Triple
-from dotr.temporal.partitions import By, Partitioning
-from dotr.temporal.refusals import RefusedTrigger, fail
-from dotr.temporal.silences import Silence
-from dotr.tesla.detector import TeslaDetector
-from dotr.tesla.digest import rule_digests
-from dotr.tesla.partitioning import plan_batch
-from dotr.tesla.plan import RulePlan
-from dotr.tesla.references import RuleReach, rule_reaches
-from dotr.tesla.silence import silence
-from dotr.tesla.thresholds import sizes
+from dotr.program import Every, Program
+from dotr.program.names import RefusedTrigger, fail
+from dotr.rdf.mapped import Content
+from dotr.rdf.terms import Term, Triple
 
 if TYPE_CHECKING:
-    from dotr.core.jumps import Jumps
+    from dotr.core.hold import Jumps
     from dotr.reference.oracle import Oracle
     from dotr.reference.tesla import LiteralTesla
+
+
+def open_detector(
+    program: Program,
+    clock: Clock,
+    same: Mapping[str, str],
+    filtered: Mapping[str, tuple[str, str, Term]],
+    budget: int,
+    on_refused: RefusedTrigger,
+    holding: tuple[int, int, int],
+) -> TeslaDetector:
+    """A detector of `program`, with the engine of its LARS rules if it has any.
+
+    `same`: stream → the one whose facts it has; `filtered`: stream → its base, operator and constant;
+    `budget`: units of work of a rule at one trigger fact, `on_refused` gets the facts that take more;
+    `holding`: (units of work of what holds at one point, the number of parts of keys that share them, units
+    of what holds at all points).
+    """
+    timeline = None
+    if program.lars.rules:
+        from dotr.windows.engine import LarsEngine  # noqa: PLC0415  # start-up: most programs have no such rules
+
+        units, parts, in_all = holding
+        engine = partial(LarsEngine, budget=units, parts=parts, in_all=in_all)
+        timeline = opened(program, clock, engine, allowance=Allowance(units // parts))
+    return TeslaDetector(
+        program,
+        clock,
+        budget=budget,
+        on_refused=on_refused,
+        same=same,
+        filtered={stream: Filtered(*filter_) for stream, filter_ in filtered.items()},
+        timeline=timeline,
+    )
 
 
 class Settings(Struct, frozen=True):
@@ -195,7 +227,7 @@ class Deployment:
 
     def jumps(self, program: Program, clock: Clock, *, states: bool = False) -> Jumps:
         """The instants of what lasts, from now on, by `program`. `states`: each reports what holds."""
-        from dotr.core.jumps import Jumps  # noqa: PLC0415  # start-up: in most programs nothing lasts
+        from dotr.core.hold import Jumps  # noqa: PLC0415  # start-up: in most programs nothing lasts
 
         everything, budget = self.settings.materialize_all, self.settings.budget
         return Jumps(

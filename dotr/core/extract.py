@@ -1,37 +1,316 @@
 """All queries of a deployment over one store: the facts of an instant.
 
 Place:   the pipeline's second step, between `instant` and `forget` of the first.
-Method:  queries of one shape are one unit (sparql/shapes.py, units.py). Units register with the relations
-         that can change their answers; an instant calls only those of the relations it touched, and the units
-         with answers from the background, whose facts occur at every instant that a rule sees.
-Why not: evaluating every query at every instant: a graph would cost the number of rules.
+Method:  queries of one shape share one executable unit (extract/sharing.py), of the fastest kind that the
+         query and the background allow (extract/units.py). Units register with the relations that can change
+         their answers; an instant calls only those of the relations it touched, and the units with answers
+         from the background, whose facts occur at every instant that a rule sees. A unit's meter has the
+         limit of deployment while it is made, since the background alone is queried then, and afterwards that
+         of an instant.
+         The canonical way, when instant.py abandons this work because it takes too long: units run in turn
+         over another store, in which the instant's triples were entered in order, each with its own meter. A
+         shape within the budget for all its members is within it for each: alone a member finds fewer rows.
+         Past it, members run one by one, and the first that exceeds the budget by itself ends the instant. So
+         refusal does not depend on which queries share, on the order of graphs, or on how far an earlier
+         attempt got.
+         Answers from the background alone are maintained while the background changes
+         (enrich/maintenance.py): a unit with such answers also evaluates its query over the overlay of every
+         change; the signed delta is added to its standing answers on commit and subtracted on undo.
+         Interpreted queries are evaluated again.
+Why not: evaluate every query at every instant: a graph would cost the number of rules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from dotr.budget import BUDGET, SLACK, Exhausted
+from dotr.budget import BUDGET, CHANGED, OVERLONG, SLACK, UNLIMITED, Exhausted, Meter, Overlong, at_deployment
 from dotr.codegen import source_of
-from dotr.core.following import Following, Moves
-from dotr.core.query_units import SharedQuery, UnitMaker, shared_queries
-from dotr.core.spending import Spending
+from dotr.core.messages import Spending
+from dotr.errors import ProgramError
 from dotr.events import Fact, Time
-from dotr.ir import Select
-from dotr.joins.describe import Shorten, describe
-from dotr.joins.graph_relations import ALL, Relation
-from dotr.joins.join_code import compile_plan
+from dotr.extract.algebra import (
+    BasicGraphPattern,
+    Refused,
+    Translated,
+    branches_of,
+    pattern_names,
+    patterns_of,
+    read_by,
+    relations_of,
+    translate,
+)
+from dotr.extract.compiled import Builder, CompiledQuery
+from dotr.extract.full import Explosion
+from dotr.extract.interpreter import InterpretedQuery
+from dotr.extract.leaves import NO_LIMIT, Leaf
+from dotr.extract.operators import Change
+from dotr.extract.sharing import Comparison, Distribution, Shape, Shares, shape_of
+from dotr.extract.units import (
+    Entry,
+    IncrementalView,
+    Interpreted,
+    MonotoneDelta,
+    QueryUnit,
+    UnitReader,
+    entry,
+)
+from dotr.joins.code import compile_plan
+from dotr.joins.plan import ALL, Check, Relation, Shorten, describe
 from dotr.joins.store import TripleIndex
+from dotr.program import Select
 from dotr.rdf.terms import Term
-from dotr.sparql.algebra import patterns_of
-from dotr.sparql.distribution import Distribution, Shares
-from dotr.sparql.entries import Entry, entry
-from dotr.sparql.full import Explosion
-from dotr.sparql.queried_relations import read_by, relations_of
-from dotr.sparql.translate import Refused, translate
-from dotr.sparql.units import Interpreted, MonotoneDelta, QueryUnit, UnitReader
+
+Members = Mapping[tuple[Term, ...], Sequence[str]]
+
+MANY_ANSWERS = "D4130"
+MUCH_WORK = "D4132"
+
+
+class SharedQuery(Struct, frozen=True):
+    """What is evaluated for the queries of one shape. `members`: compared constants → streams."""
+
+    select: Select
+    members: Members
+    comparisons: tuple[Comparison, ...]
+    width: int
+
+    @property
+    def name(self) -> str:
+        """The name of its first stream."""
+        return next(stream for streams in self.members.values() for stream in streams)
+
+    def distribution(self, shares: Shares | None = None) -> Distribution:
+        """How rows are distributed to streams."""
+        return Distribution(
+            self.members,
+            self.comparisons,
+            self.select.variables,
+            self.width,
+            distinct=self.select.distinct,
+            shares=shares,
+        )
+
+    def apart(self, queries: Mapping[str, Select]) -> Iterator[SharedQuery]:
+        """Its members one by one, as if each ran alone."""
+        for streams in self.members.values():
+            yield _alone(queries, streams)
+
+
+def shared_queries(queries: Mapping[str, Select]) -> list[SharedQuery]:
+    """Queries by shape; a query that shares with none keeps its comparisons."""
+    shapes: dict[Shape, dict[tuple[Term, ...], list[str]]] = {}
+    for name, select in queries.items():
+        shape, constants = shape_of(select)
+        shapes.setdefault(shape, {}).setdefault(constants, []).append(name)
+    return [
+        SharedQuery(shape.query, members, shape.comparisons, shape.width)
+        if len(members) > 1
+        else _alone(queries, next(iter(members.values())))
+        for shape, members in shapes.items()
+    ]
+
+
+def _alone(queries: Mapping[str, Select], streams: Sequence[str]) -> SharedQuery:
+    select = queries[streams[0]]
+    return SharedQuery(select, {(): tuple(streams)}, (), len(select.variables))
+
+
+class UnitMaker:
+    """Owns what the units of one store share. Used before the first instant, or between two steps.
+
+    `limit`: more answers of one query at one instant are an explosion. `budget`: units of work of one query
+    over the background alone (see `at_deployment`), `run_budget` at an instant; `moment` names the instant in
+    progress if no caller opens the meters.
+    """
+
+    def __init__(
+        self,
+        store: TripleIndex,
+        limit: int,
+        budget: int,
+        run_budget: int,
+        moment: Callable[[], object] | None = None,
+    ) -> None:
+        self.store = store
+        self._limit = limit
+        self._budget = at_deployment(budget, len(store.background))
+        self._run_budget = run_budget
+        self._moment = moment
+
+    def unit(self, shared: SharedQuery, distribution: Distribution) -> QueryUnit:
+        """Raises Exhausted for the background."""
+        meter = Meter(self._budget, self._moment)
+        meter.open()
+        made = self._made(shared, distribution, meter)
+        meter.source = made
+        meter.open(self._run_budget)
+        return made
+
+    def _made(self, shared: SharedQuery, distribution: Distribution, meter: Meter) -> QueryUnit:
+        try:
+            translated = translate(shared.select)
+        except Refused as refusal:
+            relations = sorted(relations_of(shared.select))
+            query = InterpretedQuery(shared.select, self.store, meter, self._limit)
+            return Interpreted(
+                shared.name,
+                shared.select,
+                distribution,
+                meter,
+                query,
+                relations,
+                str(refusal),
+                self._budget,
+            )
+        return self._compiled(shared, distribution, meter, translated)
+
+    def _compiled(
+        self, shared: SharedQuery, distribution: Distribution, meter: Meter, translated: Translated
+    ) -> QueryUnit:
+        name, select = shared.name, shared.select
+        branches = branches_of(translated.core)
+        if branches is not None and not translated.late and not translated.order:
+            leaves = [
+                Leaf(
+                    branch,
+                    self.store,
+                    _checks(distribution, branch),
+                    columns=translated.outputs,
+                    limit=self._limit,
+                    meter=meter,
+                )
+                for branch in branches
+            ]
+            if all(leaf.additive and leaf.statically_empty for leaf in leaves):
+                return MonotoneDelta(name, select, distribution, meter, leaves, self._limit)
+        builder = Builder(self.store, self._limit, lambda branch: _checks(distribution, branch), meter)
+        query = CompiledQuery(translated, builder)
+        return IncrementalView(name, select, distribution, meter, query, builder.leaves)
+
+    def follower(self, unit: IncrementalView, kept: TripleIndex) -> CompiledQuery:
+        """The unit's query over the overlay of the kept background, where its standing answers change. Its
+        meter has the limit of deployment, and the caller opens it.
+        """
+        distribution = unit.distribution
+        meter = Meter(self._budget, source=unit)
+        builder = Builder(kept, checks=lambda branch: _checks(distribution, branch), meter=meter)
+        return CompiledQuery(unit.query.translated, builder)
+
+    def many_answers(self, unit: QueryUnit | None, time: Time) -> ProgramError:
+        """D4130."""
+        name, span = ("", None) if unit is None else (unit.name, unit.select.span)
+        return ProgramError.of(
+            MANY_ANSWERS,
+            f"query `{name}` has more than {self._limit} answers at {self.store.moment.clock.text(time)}",
+            span,
+            notes=("patterns without a common variable multiply their answers",),
+            hint="join the patterns, filter, or aggregate",
+        )
+
+    def much_work(self, exhausted: Exhausted, unit: QueryUnit, time: Time) -> ProgramError:
+        """D4132 at an instant."""
+        where = f"at {self.store.moment.clock.text(time)}"
+        return much_work_of(exhausted, unit.name, unit.select, unit.meter.limit, where)
+
+    def much_background(self, exhausted: Exhausted, shared: SharedQuery) -> ProgramError:
+        """D4132 at deployment."""
+        return much_work_of(exhausted, shared.name, shared.select, self._budget, "over the background alone")
+
+
+def much_work_of(exhausted: Exhausted, name: str, select: Select, budget: int, where: str) -> ProgramError:
+    """D4132: a query takes more than a budget. D4133: it makes a text or number that is too long."""
+    if isinstance(exhausted, Overlong):
+        return ProgramError.of(
+            OVERLONG,
+            f"query `{name}` makes {exhausted.made} {where}",
+            select.span,
+            notes=exhausted.notes(),
+            hint=exhausted.hint,
+        )
+    return ProgramError.of(
+        MUCH_WORK,
+        f"query `{name}` takes more than {budget} units of work {where}",
+        select.span,
+        notes=exhausted.notes(),
+        hint="join patterns through shared variables, filter earlier, or raise --budget",
+    )
+
+
+def _checks(distribution: Distribution, branch: BasicGraphPattern) -> list[Check]:
+    """A guard for the join: whether any member wants this value."""
+    index = distribution.index
+    if index is None or distribution.first.variable not in pattern_names(branch.patterns):
+        return []
+    first = distribution.first
+    return [Check(index.any, (first.variable,), f"some {first.operator} constant", index.members)]
+
+
+class Moves(Struct, frozen=True):
+    """Units whose standing answers change: by how much, or (`asked`) to be evaluated again."""
+
+    changes: tuple[tuple[IncrementalView, Sequence[Change]], ...] = ()
+    asked: tuple[Interpreted, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.changes or self.asked)
+
+    def __neg__(self) -> Moves:
+        back = ((unit, [(row, -n) for row, n in changes]) for unit, changes in self.changes)
+        return Moves(tuple(back), self.asked)
+
+
+NO_MOVES = Moves()
+
+
+class Following:
+    """Owns the queries over the kept background, by the relations that wake them."""
+
+    def __init__(self, units: Iterable[QueryUnit], maker: UnitMaker, kept: TripleIndex) -> None:
+        self._kept = kept
+        self._views: dict[Relation, list[tuple[IncrementalView, CompiledQuery]]] = {}
+        self._fallbacks: dict[Relation, list[Interpreted]] = {}
+        for unit in units:
+            if isinstance(unit, IncrementalView) and any(map(kept.changing, unit.relations)):
+                query = maker.follower(unit, kept)
+                for relation in {source for watched in query.watched for source in watched.sources}:
+                    self._views.setdefault(relation, []).append((unit, query))
+            elif isinstance(unit, Interpreted):
+                for relation in unit.relations:
+                    self._fallbacks.setdefault(relation, []).append(unit)
+
+    def reads(self, relation: Relation) -> bool:
+        """Whether a query must be asked while a change of the relation is open."""
+        return relation in self._views or relation in self._fallbacks
+
+    def moves(self, spending: Spending, limit: int) -> Moves:
+        """The effect of the open change; `limit`: units of each query. Raises Exhausted from a unit."""
+        if not (self._views or self._fallbacks):
+            return NO_MOVES
+        touched = [changes.relation for changes in self._kept.overlay.touched]
+        woken = {id(query): (unit, query) for r in touched for unit, query in self._views.get(r, ())}
+        found = []
+        for unit, query in woken.values():
+            query.meter.open(spending.limit(limit))
+            try:
+                changes = query.changes()
+                query.meter.charge(len(changes), "answers that change", CHANGED)
+            finally:
+                spending.spend_of(query.meter)
+            query.forget()
+            if changes:
+                found.append((unit, changes))
+        asked = dict.fromkeys(unit for r in touched for unit in self._fallbacks.get(r, ()))
+        return Moves(tuple(found), tuple(asked))
+
+    def settle(self, moves: Moves) -> None:
+        for unit, changes in moves.changes:
+            unit.settle(changes)
+        for fallback in moves.asked:
+            fallback.settle()
+
 
 ANSWER_LIMIT = 1_000_000
 """More answers of one query at one instant are an explosion."""
@@ -69,11 +348,11 @@ class Extractor:
     Raises ProgramError D4132 for a query that takes too much work over the background. `limit`: answers of
     one query at one instant beyond which ProgramError D4130 is raised (not counted for a single pattern,
     which has no more than the graph has triples). `budget`: units of work of one query; past a part of it
-    (budget.py), or `patience`, ProgramError D4132 is raised, and query_by_query.py decides. With `shares`,
+    (budget.py), or `patience`, ProgramError D4132 is raised, and extract.py decides. With `shares`,
     streams of one shape that differ in a comparison have their facts under one name, each with the compared
     value: `filtered` has the name, operator and constant of each; and streams of equal queries have them
     under one of their names: see `same`. `filtered` takes precedence. `kept`: the background changes through
-    the overlay of this store (datalog/maintenance.py).
+    the overlay of this store (enrich/maintenance.py).
     """
 
     def __init__(
@@ -239,3 +518,95 @@ class Extractor:
         """Report the query that ends the instant."""
         for unit in self.units:
             unit.rest()
+
+
+class _Reading:
+    """Owns a unit, and which of its readers read which relation."""
+
+    def __init__(self, unit: QueryUnit) -> None:
+        self.unit = unit
+        self._readers: dict[Relation, list[UnitReader]] = {}
+        for relation, reader in unit.readers([]):
+            self._readers.setdefault(relation, []).append(reader)
+
+    def facts(self, touched: Sequence[Relation], time: Time) -> dict[str, list[Fact]]:
+        """Raises Exhausted, Explosion."""
+        unit = self.unit
+        found: dict[str, list[Fact]] = {}
+        unit.meter.open()
+        try:
+            for relation in touched:
+                for reader in self._readers.get(relation, ()):
+                    reader.run()
+            if unit.always or unit.woken:
+                unit.facts(time, found)
+        finally:
+            unit.rest()
+        return found
+
+
+class _Apart(Struct, frozen=True):
+    """Readings of the members of a shape, each alone, and of all together without limit."""
+
+    members: list[_Reading]
+    whole: _Reading
+
+
+class CanonicalExtractor:
+    """Owns units over the canonical store: of shapes, and of members that ran alone.
+
+    `shapes`: what the quick extractor evaluates, and for whom.
+    """
+
+    def __init__(
+        self,
+        queries: Mapping[str, Select],
+        shapes: Sequence[tuple[SharedQuery, Distribution]],
+        store: TripleIndex,
+        limit: int,
+        budget: int,
+    ) -> None:
+        self._queries = queries
+        self._store = store
+        self._maker = UnitMaker(store, limit, budget, budget)
+        self._unlimited = UnitMaker(store, NO_LIMIT, UNLIMITED, UNLIMITED)
+        self._shapes = shapes
+        self._readings = [_Reading(self._maker.unit(*shape)) for shape in shapes]
+        self._parted: dict[int, _Apart] = {}
+
+    def facts(self, time: Time) -> dict[str, list[Fact]]:
+        """Like `Extractor.facts`. Its ProgramError D4130 and D4132 are final."""
+        self._store.moment.time = time
+        touched = [changes.relation for changes in self._store.overlay.touched]
+        result: dict[str, list[Fact]] = {}
+        for number, reading in enumerate(self._readings):
+            try:
+                result |= reading.facts(touched, time)
+            except (Exhausted, Explosion) as refusal:
+                if len(self._shapes[number][0].members) == 1:
+                    raise self._refused(reading.unit, refusal, time) from None
+                result |= self._apart(number, touched, time)
+        return result
+
+    def _apart(self, number: int, touched: Sequence[Relation], time: Time) -> dict[str, list[Fact]]:
+        """Evaluate a shape, with each member's limits as if it ran alone."""
+        if number not in self._parted:
+            self._parted[number] = self._part(*self._shapes[number])
+        parted = self._parted[number]
+        for reading in parted.members:
+            try:
+                reading.facts(touched, time)
+            except (Exhausted, Explosion) as refusal:
+                raise self._refused(reading.unit, refusal, time) from None
+        return parted.whole.facts(touched, time)
+
+    def _refused(self, unit: QueryUnit, refusal: Exhausted | Explosion, time: Time) -> ProgramError:
+        if isinstance(refusal, Exhausted):
+            return self._maker.much_work(refusal, unit, time)
+        return self._maker.many_answers(unit, time)
+
+    def _part(self, shared: SharedQuery, distribution: Distribution) -> _Apart:
+        members = [self._maker.unit(member, member.distribution()) for member in shared.apart(self._queries)]
+        return _Apart(
+            [_Reading(unit) for unit in members], _Reading(self._unlimited.unit(shared, distribution))
+        )

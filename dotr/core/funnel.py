@@ -1,21 +1,39 @@
-"""The funnel: how far each rule got, from the facts that trigger it to its events.
+"""The funnel of each rule, from its trigger facts to its events; and one question about a state.
 
-Place:   the pipeline counts facts with it, a batch where it extracts; both build funnels from the counts of
-         detection (temporal/stages.py). Summaries, `dotr status` and `engine.counters` show them.
+Place:   the pipeline counts facts for funnels, a batch where it extracts; both build funnels from the counts
+         of detection (program/names.py). Summaries, `dotr status` and `engine.counters` show them. `dotr
+         query` and `Engine.query` ask the question; the state is K(t), fully derived.
 Method:  trigger facts are counted by query at instants with a graph (for ISTREAM and DSTREAM at every
          instant), ticks are computed from the first and the last time, facts of a chained rule are its
          matches.
+         dotr evaluates SELECT and ASK, pyoxigraph CONSTRUCT and DESCRIBE. DESCRIBE gives concise bounded
+         descriptions: the triples of a resource and of its blank nodes.
+Bad input: D1201 an unreadable query · D4178 a CONSTRUCT or DESCRIBE with unsupported clauses.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from dotr.events import Time
+import pyoxigraph as ox
+
+from dotr.budget import BUDGET, Exhausted, Meter, at_deployment
+from dotr.core.extract import much_work_of
+from dotr.errors import EngineError, ProgramError, UsageError
+from dotr.events import Clock, Time, Values
 from dotr.expressions.aggregates import AGGREGATES
-from dotr.ir import Every, Position, Program
-from dotr.temporal.stages import TRIGGER, Passed, added, counts, unreached
+from dotr.extract.algebra import Refused, translate
+from dotr.extract.compiled import Builder, CompiledQuery
+from dotr.extract.full import ForeseenQuery
+from dotr.extract.interpreter import InterpretedQuery
+from dotr.joins.store import TripleIndex
+from dotr.program import Every, Position, Program, Select
+from dotr.program.names import TRIGGER, Passed, added, counts, unreached
+from dotr.rdf.index import Background
+from dotr.rdf.terms import Triple, canonical, literal
+from dotr.reference.enrich import quad
 
 Funnel: TypeAlias = list[tuple[str, int]]
 """(what, how many): the trigger's facts first, then partial matches left after each step of detection."""
@@ -147,3 +165,88 @@ def shown(funnel: Sequence[tuple[str, int]]) -> str:
         if not count:  # later steps are empty, too
             break
     return " → ".join(f"{', '.join(names)} {count:,}" for names, count in steps)
+
+
+_NO_WORDS: Final = re.compile(
+    r'"""(?:.|\n)*?"""|\'\'\'(?:.|\n)*?\'\'\'|"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'|<[^<>"{}|^`\\\s]*>|#[^\n]*'
+)
+_FORM: Final = re.compile(r"(?<![:\w?$])(SELECT|ASK|CONSTRUCT|DESCRIBE)(?![:\w])", re.IGNORECASE)
+_MORE: Final = re.compile(r"(?<![:\w?$])(SERVICE|FROM|NOW|RAND|UUID|STRUUID)(?![:\w])", re.IGNORECASE)
+
+
+def makes_a_graph(text: str) -> bool:
+    """Whether a query is a CONSTRUCT or DESCRIBE."""
+    found = _FORM.search(_NO_WORDS.sub(" ", text))
+    return found is not None and found[1].upper() in ("CONSTRUCT", "DESCRIBE")
+
+
+def graph_of(text: str, name: str, prefixes: Mapping[str, str], state: Iterable[Triple]) -> list[Triple]:
+    """The triples of a CONSTRUCT or DESCRIBE, in order. Raises ProgramError, UsageError."""
+    more = _MORE.search(_NO_WORDS.sub(" ", text))
+    if more is not None:
+        raise UsageError.of(
+            "D4178",
+            f"a CONSTRUCT or DESCRIBE cannot use {more[1].upper()} here",
+            place=name,
+            notes=("it is answered from the state at one time, and always in the same way",),
+            hint="SELECT can use NOW()",
+        )
+    store = ox.Store()
+    store.bulk_extend(map(quad, state))
+    try:
+        found = store.query(text, prefixes=dict(prefixes))
+        assert isinstance(found, ox.QueryTriples)
+        return sorted((str(t.subject), str(t.predicate), canonical(str(t.object))) for t in found)
+    except SyntaxError as error:
+        message = str(error).splitlines()[0][:200]
+        raise ProgramError.of("D1201", f"this query cannot be read: {message}", place=name) from None
+
+
+def answer(
+    select: Select,
+    state: Collection[Triple],
+    moment: tuple[Clock, Time] | None = None,
+    budget: int = BUDGET,
+    verify: bool = False,
+) -> bool | list[Values]:
+    """The answer of a SELECT or ASK: by the plans of a deployment if it has any, else interpreted.
+
+    `moment`: the value of NOW(). `verify` compares with the full engine. Raises ProgramError D4132, D4133
+    past the budget of a deployment, EngineError D4090.
+    """
+    store = TripleIndex(Background(state))
+    if moment is not None:
+        store.moment.clock, store.moment.time = moment
+    limit = at_deployment(budget, len(state))
+    try:
+        rows = _solutions(select, store, Meter(limit))
+    except Exhausted as exhausted:
+        raise much_work_of(exhausted, "of the command", select, limit, "over what holds") from None
+    if verify:
+        _compare(select, state, moment, rows)
+    return bool(rows) if select.ask else rows
+
+
+def _solutions(select: Select, store: TripleIndex, meter: Meter) -> list[Values]:
+    try:
+        translated = translate(select)
+    except Refused:
+        return InterpretedQuery(select, store, meter).solutions()
+    return CompiledQuery(translated, Builder(store, meter=meter)).solutions()
+
+
+def _compare(
+    select: Select, state: Collection[Triple], moment: tuple[Clock, Time] | None, rows: Sequence[Values]
+) -> None:
+    """Raise EngineError D4090 unless the full engine answers the same."""
+    full, store = ForeseenQuery(select), ox.Store()
+    store.bulk_extend(map(quad, state))
+    now = literal("") if moment is None else moment[0].term(moment[1])
+    same = full.ask(store, now) is bool(rows) if select.ask else full.solutions(store, now) == rows
+    if not same:
+        raise EngineError.of(
+            "D4090",
+            "engine and full SPARQL engine answer differently",
+            select.span,
+            hint="this is a bug of dotr: please report query, rules and input",
+        )

@@ -1,16 +1,26 @@
 """One instant: its triples become K(t), and the queries find its facts in it.
 
-Place:   the two steps that see one instant only. The pipeline and the workers of a batch call it; enrich.py
-         and extract.py do the work.
-Method:  first the quick way, within a part of the budget (budget.py): queries share, triples are entered as
-         they came. If that takes too long, it is abandoned for the canonical way: triples in order, only what
-         queries need is derived, every query by itself. Only the canonical way refuses, so that all ways of
-         running refuse the same.
+Place:   the two steps that see one instant only and know no other time. The pipeline and the workers of a
+         batch call them.
+Method:  step 1, enrich: K(t) is the least model over background and instant (DOTR paper, sec. 4, "knowledge
+         inference", without its deletions). The background is closed and indexed once, an instant is an
+         overlay over it that is dropped afterwards (enrich/materialiser.py). The literal reading closes the
+         rules over everything that holds at t, again at each t. Step 2 is extract.py.
+         First comes the quick way, within a part of the budget (budget.py): queries share, triples are
+         entered as they came. If that takes too long, it is abandoned for the canonical way: triples in
+         order, only what queries need is derived, every query by itself. Only the canonical way refuses, so
+         that all ways of running refuse the same.
+         Facts of several instants go to detection in one batch: an instant whose facts trigger no rule only
+         adds to what is remembered. So its facts, which have their own times, wait for the next instant that
+         triggers some, and the detector goes through those alone.
+Why not: every instant by itself, always: most streams have few triggers, and making and reading a dictionary
+         for one fact takes longer than remembering the fact.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from itertools import islice
 from operator import itemgetter
 from typing import TypeAlias
@@ -18,24 +28,144 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from dotr.budget import BUDGET, OVERLONG, SLACK, Exhausted
-from dotr.core.enrich import wanted
-from dotr.core.extract import ANSWER_LIMIT, Extractor
-from dotr.core.fact_batch import FactBatch, Facts, Known
-from dotr.core.findings import Finding, Findings
-from dotr.core.parts import Instant
-from dotr.core.query_by_query import CanonicalExtractor
-from dotr.core.query_units import MANY_ANSWERS, MUCH_WORK
-from dotr.datalog.closing import MANY_FACTS, MUCH_DATALOG, narrowed
-from dotr.datalog.materialiser import Limits, Materialiser
+from dotr.core.extract import ANSWER_LIMIT, MANY_ANSWERS, MUCH_WORK, CanonicalExtractor, Extractor, needed
+from dotr.core.messages import Finding, Findings, Instant
+from dotr.enrich.closing import MANY_FACTS, MUCH_DATALOG, load_background, narrowed, saved_lists
+from dotr.enrich.materialiser import Limits, Materialiser
+from dotr.enrich.owl import rules_over
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError
-from dotr.events import Clock, Time
-from dotr.ir import Entailment, Program
+from dotr.events import Clock, Fact, Message, Time
+from dotr.extract.full import Explosion
+from dotr.extract.sharing import Shares
+from dotr.extract.units import Entry
+from dotr.joins.plan import ALL, Relation
+from dotr.program import Entailment, Program
 from dotr.rdf.blanks import label_stream
-from dotr.rdf.memo import Memo
-from dotr.rdf.terms import Term, Triple
-from dotr.sparql.distribution import Shares
-from dotr.sparql.entries import Entry
-from dotr.sparql.full import Explosion
+from dotr.rdf.mapped import Content
+from dotr.rdf.terms import Memo, Term, Triple
+
+
+def enricher(
+    program: Program, background: Collection[Triple], materialize_all: bool = False, budget: int = BUDGET
+) -> Materialiser:
+    """The program's rules over its background, closed and indexed: `instant` opens K(t), `forget` drops it.
+
+    Unless `materialize_all`, what no query can reach is neither derived nor kept.
+    Raises ProgramError for the rules, DataError D3101 for a background that contradicts its ontology.
+    """
+    relations = wanted(program, materialize_all)
+    rules, limits = rules_over(program, background), Limits(budget=budget)
+    materialiser = Materialiser(rules, background, needed=relations, limits=limits)
+    clashes = materialiser.clashes()
+    if clashes:
+        raise DataError(clashes)
+    return materialiser
+
+
+def reopened(
+    program: Program, saved: Content, materialize_all: bool = False, budget: int = BUDGET
+) -> Materialiser:
+    """The enricher whose `closed.save()` returned these bytes, for the same program: nothing is closed again.
+
+    Raises EngineError D5101 for bytes that are damaged or of another version.
+    """
+    relations = wanted(program, materialize_all)
+    rules = rules_over(program, saved_lists(saved))
+    return Materialiser(
+        rules, (), closed=load_background(rules, saved, relations), limits=Limits(budget=budget)
+    )
+
+
+def wanted(program: Program, materialize_all: bool) -> frozenset[Relation]:
+    """The relations that the program's queries read; with `materialize_all`, all."""
+    relations = needed(program.selects)
+    return relations | {ALL} if materialize_all else relations
+
+
+Facts: TypeAlias = Mapping[str, Sequence[Fact]]
+
+Known: TypeAlias = tuple[Time, Sequence[Triple] | Sequence[Message], Facts, bool]
+"""(time, input, stream → facts, whether a graph came) of an instant; the input is triples, or messages where
+something lasts."""
+
+
+class FactBatch:
+    """Owns the facts of instants until they are detected.
+
+    `waking`: the streams whose facts trigger rules (`Detector.waking`); None: nothing waits. `most`: how many
+    instants it takes, `size`: how many came, `first` and `last`: their times. `known`: those to detect, in
+    order, each with the facts that waited for it. `waiting`: stream → facts of those after the last `known`.
+    """
+
+    __slots__ = ("_ends", "first", "known", "last", "most", "size", "waiting", "waking")
+
+    def __init__(self, waking: Set[str] | None, most: int) -> None:
+        self.waking, self.most = waking, most
+        self.known: list[Known] = []
+        self.size = 0
+        self.first: Time | None = None
+        self.last: Time | None = None
+        self.waiting: defaultdict[str, list[Fact]] = defaultdict(list)
+        self._ends: list[int] = []
+
+    @property
+    def room(self) -> int:
+        """How many more instants it takes."""
+        return self.most - self.size
+
+    @classmethod
+    def of(cls, known: Known) -> FactBatch:
+        """One instant."""
+        batch = cls(None, 1)
+        batch.put(known)
+        return batch
+
+    def put(self, known: Known) -> None:
+        """Take an instant; its facts may wait."""
+        time, came, facts, graph = known
+        self.came(time, time, 1)
+        if self.waking is not None and (self.waiting or self.waking.isdisjoint(facts)):
+            for name, found in facts.items():
+                self.waiting[name] += found
+            if self.waking.isdisjoint(facts):
+                return
+            facts, self.waiting = self.waiting, defaultdict(list)
+        self.known.append((time, came, facts, graph))
+        self._ends.append(self.size)
+
+    def came(self, first: Time, last: Time, many: int) -> None:
+        """Count instants that were added to `known` or `waiting`."""
+        if self.first is None:
+            self.first = first
+        self.last = last
+        self.size += many
+
+    def withdraw(self, time: Time) -> None:
+        """Drop what waits of the instant at `time`, the last one."""
+        for name, facts in list(self.waiting.items()):
+            facts[:] = [fact for fact in facts if fact[0] < time]
+            if not facts:
+                del self.waiting[name]
+
+    def wake(self, time: Time, came: Sequence[Triple], end: int) -> defaultdict[str, list[Fact]]:
+        """All that waits is detected at `time`, of instant number `end`, for which `came` is the input;
+        returns the new, empty `waiting`.
+        """
+        self.known.append((time, came, self.waiting, True))
+        self._ends.append(end)
+        self.waiting = defaultdict(list)
+        return self.waiting
+
+    def close(self) -> None:
+        """What waits is detected at the time of the last instant."""
+        if self.last is not None and self.size > self.instants(0, len(self.known)):
+            self.wake(self.last, (), self.size)
+
+    def instants(self, start: int, end: int) -> int:
+        """How many instants a range of `known` stands for."""
+        ends = self._ends
+        return (ends[end - 1] if end else 0) - (ends[start - 1] if start else 0)
+
 
 Graphs: TypeAlias = Sequence[list[Triple]]
 

@@ -1,6 +1,6 @@
 """Which instants occur where something lasts, and how those in error are handled.
 
-Place:   between core/pipeline.py, which closes instants and detects, and jumps.py, which advances to one.
+Place:   between core/pipeline.py, which closes instants and detects, and hold.py, which advances to one.
 Method:  language.md, "What lasts". Beside the instants of messages: ticks, ends of periods, and changes of
          rules, each once, in order. A refused instant is repeated without its messages; if that is in error,
          too, what is stated advances and the instant has no facts.
@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from msgspec.structs import replace
 
 from dotr.core.instant import REFUSABLE
-from dotr.core.parts import Instant, Part, labelled
+from dotr.core.messages import Instant, Part, labelled
 from dotr.core.periods import Entry
 from dotr.errors import DataError, DotrError, ProgramError
 from dotr.events import Time
-from dotr.ir import Program
+from dotr.program import Program
 from dotr.rdf.terms import Triple
 
 if TYPE_CHECKING:
-    from dotr.core.jumps import Jump, Jumps
+    from dotr.core.hold import Jump, Jumps
     from dotr.reference.oracle import Oracle
 
 OnRefused: TypeAlias = Callable[[Time, Sequence[Part], DotrError], DotrError | None]

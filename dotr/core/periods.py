@@ -1,10 +1,12 @@
-"""Which triples are stated at a time: statements with periods, begun and ended by messages and by time.
+"""Which triples are stated at a time: statements whose periods messages and time begin and end.
 
-Place:   core/pipeline.py passes every message and every end to it; what follows from what is stated is in a
-         Maintenance (maintained.py). Knows terms and times, not rules or queries.
+Place:   pipeline.py passes every message and every end to it; a LastingKnowledge (hold.py) has what follows
+         from the statements. It knows terms and times, not rules or queries. The knowledge base uses Expiry
+         for statements inserted until a time, and deletes those that are due.
 Method:  language.md, "What lasts". A statement holds over `[from, until)` (half open, as periods of SQL:2011)
          and keeps the lifetime it was stated with. Of a triple's statements that end by time alone only the
-         last to end is kept, so at most two are: one that is replaceable, one that is not. Ends wait in a
+         last to end is kept, so at most two are: one that is replaceable, one that is not. In Expiry the last
+         to end stands for all statements of a triple; one without an end is not kept there. Ends wait in a
          heap; entries of deleted statements are skipped when they come up.
 Why not: a list of all statements: the literal reading (reference/lasting.py) keeps one.
 """
@@ -18,7 +20,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from msgspec import Struct, field
 
 from dotr.events import FOREVER, Message, Time
-from dotr.ir import Hold
+from dotr.program import Hold
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
 
 
@@ -335,3 +337,39 @@ def _plain(end: Time) -> int | str | None:
 
 def _time(plain: int | str | None) -> Time:
     return _NONE if plain is None else FOREVER if isinstance(plain, str) else plain
+
+
+class Expiry:
+    """Owns the ends. `until`: the triples all of whose statements end → when the last one does."""
+
+    def __init__(self, until: dict[Triple, Time] | None = None) -> None:
+        self.until = {} if until is None else until
+        self._heap = [(end, triple) for triple, end in self.until.items()]
+        heapify(self._heap)
+
+    def due(self, time: Time) -> list[Triple]:
+        """What no statement holds at `time` any more: periods are half open. Nothing changes."""
+        found: dict[Triple, None] = {}
+        while self._heap and self._heap[0][0] <= time:
+            end, triple = heappop(self._heap)
+            if self.until.get(triple) == end:
+                found[triple] = None
+        for triple in found:
+            heappush(self._heap, (self.until[triple], triple))
+        return list(found)
+
+    def end(self, triples: Iterable[Triple]) -> None:
+        """Every statement of these triples has ended."""
+        for triple in triples:
+            self.until.pop(triple, None)
+
+    def begin(self, triples: Iterable[Triple], until: Time | None) -> None:
+        """These triples, which have no other statement without an end, are stated until then; None: until
+        they are deleted.
+        """
+        for triple in triples:
+            if until is None:
+                self.until.pop(triple, None)
+            elif until > self.until.get(triple, -(2**127)):
+                self.until[triple] = until
+                heappush(self._heap, (until, triple))

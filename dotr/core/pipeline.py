@@ -5,43 +5,245 @@ Place:   the core that every runner drives: api.py in process, the deployment's 
 Method:  DOTR (Margara, Cugola, Collavini, Dell'Aglio 2018), fig. 3. Enrich and extract see one instant only;
          detect sees many instants, but facts only. An instant is closed by a later timestamp (with a lateness
          d: more than d later), `advance`, or the end of input.
+           drive            takes graphs several dozen at a time, then runs the instants they closed
+           Counters, Tally  what a run counts, for its summary line and `status`; and the counts of one
+                            program (events by rule, facts by query), a new one when rules are replaced
+           LeftOut          trigger facts that take a rule too much work (D4010), also of a batch. The
+                            detector continues without the matches of such a fact, and nothing is consumed.
+                            After the instant the error is raised, and ends the run, or the fact is counted
+                            under its rule and the first of every rule is reported.
+           refuse_closed    new rules may hold from a time that is not closed (a run, `dotr deploy --from`)
+           refuse_version   which snapshots this version reads
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from msgspec import to_builtins
+from msgspec import Struct, field, to_builtins
 from msgspec.structs import replace
+from msgspec.structs import replace as replace_fields
 
-from dotr.core.ahead import Ahead, ahead, ticks_of
-from dotr.core.counters import Counters
 from dotr.core.deployment import Deployment
-from dotr.core.emit import Emission, Emitter
-from dotr.core.fact_batch import FactBatch, Facts, Known
-from dotr.core.findings import Finding, Findings
-from dotr.core.funnel import FactCounts
-from dotr.core.instant import REFUSABLE, OnState
+from dotr.core.funnel import FactCounts, Funnel, funnels, joined
+from dotr.core.instant import REFUSABLE, FactBatch, Facts, Known, OnState
+from dotr.core.instants import Ahead, LateGraph, OpenInstants, RefusedInstant, ahead, check_units, ticks_of
 from dotr.core.lasting_instants import LastingInstants, is_refusable
-from dotr.core.open_instants import LateGraph, OpenInstants, RefusedInstant
-from dotr.core.overwork import LeftOut, Overworked
-from dotr.core.parts import Instant, Part
+from dotr.core.messages import Finding, Findings, Instant, Part
 from dotr.core.periods import Entry
-from dotr.core.replacing import refuse_closed
-from dotr.core.snapshots import VERSION, refuse_version
-from dotr.core.tally import Tally
-from dotr.core.time_units import check_units
-from dotr.errors import DataError, DotrError, ProgramError
-from dotr.events import Clock, Composite, RawMatch, Time
-from dotr.ir import Program
+from dotr.detect.detector import TeslaDetector
+from dotr.detect.state import Restored
+from dotr.emit.events import Emission, Emitter
+from dotr.errors import DataError, DotrError, EngineError, ProgramError, Severity, UsageError
+from dotr.events import Clock, Composite, Fact, RawMatch, Time
+from dotr.program import Program
+from dotr.program.names import Passed
+from dotr.program.rules import Rule
 from dotr.rdf.terms import Triple
-from dotr.temporal.stages import Passed
-from dotr.tesla.detector import TeslaDetector
-from dotr.tesla.state import Restored
 
 if TYPE_CHECKING:
-    from dotr.core.jumps import Jump
+    from dotr.core.hold import Jump
+
+VERSION = 2
+"""The version of snapshots. Version 1, in which nothing lasts, is read; others are refused."""
+
+
+def refuse_version(state: Mapping[str, Any]) -> None:
+    """Raise EngineError D5101 for a snapshot of another version."""
+    if state.get("version") not in (1, VERSION):
+        raise EngineError.of(
+            "D5101",
+            f"this snapshot has version {state.get('version')!r}",
+            notes=(f"this dotr reads version {VERSION}",),
+            hint="restore it with the dotr that wrote it, or start again",
+        )
+
+
+def refuse_closed(time: Time, watermark: Time | None, clock: Clock) -> None:
+    """Raise UsageError D4161 for a time up to `watermark`, naming the first possible one."""
+    if watermark is None or time > watermark:
+        return
+    first = watermark + 1
+    if clock.integer:
+        first = -(-first // clock.unit) * clock.unit
+    raise UsageError.of(
+        "D4161",
+        f"{clock.text(time)} is closed: what happened until then stays as it was",
+        notes=(f"the first time that is not closed is {clock.text(first)}",),
+        hint=f"let the new program hold from {clock.text(first)} on",
+    )
+
+
+class Counters(Struct):
+    """What was processed. `graphs`: all messages, with a graph or without; `instants`: those with a message;
+    `ticks`: those without one that a rule was evaluated at. `useless_deletes`: deletions of triples that were
+    not stated. `overlooked`: instants in error without a message. `left_out`: rule → trigger facts that took
+    too much work.
+    """
+
+    graphs: int = 0
+    instants: int = 0
+    ticks: int = 0
+    facts: int = 0
+    late: int = 0
+    dropped: int = 0
+    useless_deletes: int = 0
+    overlooked: int = 0
+    events: dict[str, int] = field(default_factory=dict)
+    left_out: dict[str, int] = field(default_factory=dict)
+    first: Time | None = None
+    last: Time | None = None
+    streams: dict[str, int] = field(default_factory=dict)
+    funnel: dict[str, Funnel] = field(default_factory=dict)
+
+
+_RUNS: Final = 1_000  # sets of rules that fired together, before they are counted per rule
+_NONE: Final[Mapping[str, int]] = MappingProxyType({})
+
+
+class Tally:
+    """Owns the counts. `counts`: earlier counts, and all new ones except events and facts; `gone`: events of
+    rules no longer in the program.
+
+    `every`: the distinct durations of EVERY. `fired`: rules that fired together → events not yet counted per
+    rule, see `settle`.
+    """
+
+    def __init__(
+        self, program: Program, counts: Counters | None = None, gone: Mapping[str, int] = _NONE
+    ) -> None:
+        self.counts = counts or Counters()
+        self.facts = FactCounts()
+        self.fired: defaultdict[tuple[int, ...], int] = defaultdict(int)
+        self._program, self._gone = program, dict(gone)
+        self.every = ticks_of(program)
+        self._events = [self.counts.events.get(rule.name, 0) for rule in program.rules]
+
+    def begin(self, first: Time | None) -> None:
+        """Note the first of the instants that are detected next, if there are any."""
+        self.settle()
+        if self.counts.first is None:
+            self.counts.first = first
+
+    def instants(
+        self, batch: FactBatch, start: int, end: int, lasting: bool, heard: Time | None
+    ) -> Time | None:
+        """Count the detected instants of a range; returns the last with a message, `heard` if there was none.
+        `lasting`: whether there may be instants without message and tick.
+        """
+        counts, every, lars = self.counts, self.every, self._program.lars.rules
+        if not (every or lars or lasting):
+            counts.instants += batch.instants(start, end)
+            return batch.known[end - 1][0] if end > start else heard
+        for time, came, _, graph in batch.known[start:end]:
+            if graph or came:
+                heard = time
+                counts.instants += 1
+            elif not lars or any(time % duration == 0 for duration in every):
+                counts.ticks += 1
+        return heard
+
+    def events(self, matches: Sequence[RawMatch]) -> None:
+        """Count the events of one instant."""
+        fired = self.fired
+        for match in matches:
+            fired[match[0]] += 1
+
+    def settle(self, most: int = _RUNS) -> None:
+        """Count per rule what fired, if that was more than `most` sets of rules."""
+        if len(self.fired) <= most:
+            return
+        for rules, count in self.fired.items():
+            for rule in rules:
+                self._events[rule] += count
+        self.fired.clear()
+
+    def total(self) -> int:
+        """The number of events."""
+        self.settle(0)
+        return sum(self._events) + sum(self._gone.values())
+
+    def counters(self, passed: Mapping[str, Passed] | None, settled: Time | None) -> Counters:
+        """All counts as a value. `passed`: the counts of detection, None before the first; `settled`:
+        everything up to here has run.
+        """
+        self.settle(0)
+        program, before = self._program, self.counts
+        counted = zip(program.rules, self._events, strict=True)
+        events = {**self._gone, **{r.name: count for r, count in counted if count or not r.private}}
+        now = self.facts.streams(program.queries)
+        funnel: dict[str, Funnel] = before.funnel
+        if passed is not None:
+            found = funnels(program, now, passed, before.first, settled)
+            funnel = joined(program, before.funnel, found, events)
+        return replace_fields(
+            before,
+            facts=before.facts + self.facts.total,
+            events=events,
+            streams={name: count + before.streams.get(name, 0) for name, count in now.items()},
+            funnel=funnel,
+        )
+
+
+Overworked: TypeAlias = Callable[[str, ProgramError], None]
+"""(name of a rule, D4010). What it raises ends the run after the instant."""
+
+_KEPT = "its graphs were taken and are not dead letters: fed again, they would give other rules' events twice"
+
+
+class LeftOut:
+    """Owns the facts left out at the instant in progress, and their number by rule.
+
+    Without `on_overwork` the error is raised; with it, `say` is called with the first of every rule.
+    """
+
+    def __init__(self, on_overwork: Overworked | None = None, say: Finding | None = None) -> None:
+        self._on_overwork = on_overwork
+        self._findings = None if say is None else Findings(say)
+        self._errors: list[ProgramError] = []
+        self.facts: list[tuple[int, Fact]] = []
+        """(number of a rule, trigger fact), at this instant."""
+        self.counts: dict[str, int] = {}
+
+    def take(self, rule: int, fact: Fact, error: ProgramError) -> None:
+        """Record that the detector leaves a fact out; see `RefusedTrigger`."""
+        self.facts.append((rule, fact))
+        self._errors.append(error)
+
+    def settle(self, time: Time, rules: Sequence[Rule], clock: Clock) -> DotrError | None:
+        """End the instant; returns what to raise after it, if anything."""
+        failed: DotrError | None = None
+        for (rule, _), error in zip(self.facts, self._errors, strict=True):
+            name = rules[rule].name
+            self.counts[name] = self.counts.get(name, 0) + 1
+            try:
+                self._report(name, error, time, clock)
+            except DotrError as raised:
+                failed = failed or raised
+        self.forget()
+        return failed
+
+    def forget(self) -> None:
+        """Drop what was left out at this instant: another caller reports it."""
+        self.facts.clear()
+        self._errors.clear()
+
+    def _report(self, name: str, error: ProgramError, time: Time, clock: Clock) -> None:
+        if self._on_overwork is None:
+            raise error
+        self._on_overwork(name, error)
+        if self._findings is not None:
+            found = error.diagnostics[0]
+            notes = (
+                *found.notes,
+                "it has no match of this rule; the summary counts such facts",
+                _KEPT,
+            )
+            self._findings.found([replace_fields(found, severity=Severity.WARNING, notes=notes)], time, clock)
+
 
 Observer = Callable[[Time, Sequence[RawMatch]], None]
 FactsAt = Callable[[Time, Facts, bool], Facts]
@@ -176,7 +378,7 @@ class Pipeline:
         return self._tally.total()
 
     def passed(self) -> dict[str, Passed]:
-        """Rule → how far its trigger facts got, since this detector was made (temporal/stages.py)."""
+        """Rule → how far its trigger facts got, since this detector was made (program/names.py)."""
         return {} if self._detect is None else dict(self._detect.passed())
 
     def push(self, time: Time, triples: Iterable[Triple]) -> Sequence[Composite]:
@@ -316,7 +518,7 @@ class Pipeline:
 
     @property
     def spent_at_most(self) -> int:
-        """The most that maintaining what lasts took of what the whole run may spend (spending.py)."""
+        """The most that maintaining what lasts took of what the whole run may spend (messages.py)."""
         return 0 if self._lasting is None else self._lasting.spent_at_most
 
     def snapshot(self, stated: bool = True) -> dict[str, Any]:
@@ -510,3 +712,29 @@ class Pipeline:
         if end > start:
             self._open.last, lasting = batch.known[end - 1][0], self._lasting is not None
             self._heard = self._tally.instants(batch, start, end, lasting, self._heard)
+
+
+AHEAD: Final = 64
+"""How many graphs are taken before they are run, unless they cannot wait."""
+
+
+def drive(pipeline: Pipeline, taking: Iterator[int], ahead: int = AHEAD) -> Iterator[Emission]:
+    """Yields the emission of each instant that closes. `taking` has the pipeline take graphs, and yields how
+    many at each step.
+
+    An error of `taking` is raised after the emissions of what was closed before it; an instant's error at its
+    place. After leaving early, the pipeline's next call returns the rest.
+    """
+    waiting, running = 0, False
+    try:
+        for taken in taking:
+            waiting += taken
+            if waiting >= ahead:
+                waiting, running = 0, True
+                yield from pipeline.drain()
+                running = False
+    except DotrError:
+        if not running:
+            yield from pipeline.drain()
+        raise
+    yield from pipeline.drain()

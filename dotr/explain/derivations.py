@@ -1,24 +1,40 @@
-"""The smallest proof of a triple at an instant.
+"""The smallest proof of a triple at an instant, with the schema that its rules rest on.
 
-Place:   asked by solutions.py for the triples that a query matched, and by `dotr explain --triple`.
-Method:  backwards from the triple through the heads of the rules as they run, over the engine's own store, to
-         triples that are stated: the cone of all derivations. In it Knuth's generalisation of Dijkstra's
-         algorithm (1977) finds the derivation tree with the fewest steps, so that no triple is in its own
-         proof; among equal ones the first in the order of rules and premises. The search has a budget of
-         derivations, and a larger one where these hold no proof; past it the best that was found stands.
-Why not: the engine's order of derivation: it has none across strata that were closed at deployment.
+Method:  the search goes backwards from the triple through the heads of the rules as they run, over the
+         engine's own store, to stated triples: this is the cone of all derivations. In it Knuth's
+         generalisation of Dijkstra's algorithm (1977) finds the derivation tree with the fewest steps, so
+         that no triple occurs in its own proof; ties are broken by the order of rules and premises. The
+         search has a budget of derivations; when it is used up, the best proof found so far stands.
+         Rules with variable predicates or classes were instantiated over the schema, and OWL's axioms over
+         lists were written out as rules (enrich/owl.py). `SchemaPremises` does both again and records from
+         which triples, and the rule's name in an ontology profile; these triples are premises of the proof,
+         stated ones preferred. Schema that follows from schema is proved from schema alone; schema that needs
+         facts, from the whole background.
+Why not: the engine's order of derivation: there is none across strata that were closed at deployment.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 
 from msgspec import Struct
 
-from dotr import ir
-from dotr.datalog.clauses import Clause, Head
-from dotr.datalog.schema import INVERSE_OF
+from dotr import program
+from dotr.enrich.closing import Closed, closing_program
+from dotr.enrich.materialiser import Materialiser
+from dotr.enrich.owl import (
+    INVERSE_OF,
+    TripleSet,
+    instances_of,
+    instantiable,
+    is_list_triple,
+    list_axioms,
+    list_rules,
+    schema_triples,
+)
+from dotr.enrich.rules import Clause, Head
 from dotr.explain.proofs import (
     Attempt,
     Derived,
@@ -32,13 +48,26 @@ from dotr.explain.proofs import (
     parts_of,
 )
 from dotr.expressions.evaluate import compile_condition, compile_expression
-from dotr.joins.body import AbsentPattern, BodyPattern, View, bound_by, triple_pattern
-from dotr.joins.graph_relations import ALL, Relation, holding, is_aggregate, is_anonymous, is_class
+from dotr.joins.plan import (
+    ALL,
+    AbsentPattern,
+    BodyPattern,
+    JoinPlan,
+    Relation,
+    View,
+    bound_by,
+    holding,
+    is_aggregate,
+    is_anonymous,
+    is_class,
+    plan,
+    triple_pattern,
+)
 from dotr.joins.plan_interpreter import walk
-from dotr.joins.planner import JoinPlan, plan
 from dotr.joins.store import TripleIndex
-from dotr.rdf.order import values_key
+from dotr.program import Atom, DatalogRule
 from dotr.rdf.terms import RDF_TYPE, Term, Triple, is_iri
+from dotr.rdf.values import values_key
 
 SHOWN = 10
 """Solutions that an AGGREGATE counted, of which the triples are given."""
@@ -68,7 +97,7 @@ class Derivations:
         store: TripleIndex,
         clauses: Sequence[Clause],
         leaf: Callable[[Triple], TripleProof | None],
-        origin: Callable[[ir.DatalogRule], Origin] = lambda rule: Origin(),
+        origin: Callable[[program.DatalogRule], Origin] = lambda rule: Origin(),
         inverse_of: Callable[[Term], Term | None] | None = None,
     ) -> None:
         self.store = store
@@ -201,7 +230,7 @@ class Derivations:
         names = tuple(sorted(given))
         if (number, names) not in self._plans:
             outputs = tuple(sorted(bound_by(clause.items)))
-            nodes: list[ir.Node] = [ir.Var(name) for name in outputs]
+            nodes: list[program.Node] = [program.Var(name) for name in outputs]
             self._plans[number, names] = plan(clause.items, nodes, self.store, given=names), outputs
         made, outputs = self._plans[number, names]
         for row in walk(made, self.store, [given[name] for name in names]):
@@ -215,16 +244,16 @@ class Derivations:
             yield _ProofEdge(triple, clause, tuple(sorted(bindings.items())), premises + schema)
 
     def _derived(self, edge: _ProofEdge, premises: tuple[TripleProof, ...]) -> Derived:
-        atoms = [atom for atom in edge.clause.rule.body if isinstance(atom, ir.AggregateAtom)]
+        atoms = [atom for atom in edge.clause.rule.body if isinstance(atom, program.AggregateAtom)]
         totals = tuple(self._totalled(atom, dict(edge.bindings)) for atom in atoms)
         rule = edge.clause.rule
         name = self._origin(rule).name
         inverses = self._inverses(rule)
         return Derived(edge.head, rule, edge.bindings, premises, _absences(edge), totals, name, inverses)
 
-    def _inverses(self, rule: ir.DatalogRule) -> Inverses:
+    def _inverses(self, rule: program.DatalogRule) -> Inverses:
         """What the anonymous properties of a rule are the inverses of, down to a property with a name."""
-        atoms = [item for item in (*rule.heads, *rule.body) if isinstance(item, ir.Atom)]
+        atoms = [item for item in (*rule.heads, *rule.body) if isinstance(item, program.Atom)]
         todo = [a.predicate for a in atoms if isinstance(a.predicate, str) and is_anonymous(a.predicate)]
         found: dict[Term, Term] = {}
         for one in todo:
@@ -239,21 +268,21 @@ class Derivations:
         backward = [row[0] for row in self.store.find(INVERSE_OF, (None, property_), View.NEW)]
         return plainest(forward, backward)
 
-    def _totalled(self, atom: ir.AggregateAtom, given: dict[str, Term]) -> Totalled:
+    def _totalled(self, atom: program.AggregateAtom, given: dict[str, Term]) -> Totalled:
         """The solutions that an AGGREGATE counted, over strata that are below."""
         rows = self._solutions(atom, {name: given[name] for name in (v.name for v in atom.group)})
-        atoms = [item for item in atom.body if isinstance(item, ir.Atom)]
+        atoms = [item for item in atom.body if isinstance(item, program.Atom)]
         shown = [tuple(self.proof(_instance(item, row)) for item in atoms) for row in rows[:SHOWN]]
         return Totalled(atom, len(rows), tuple(shown))
 
-    def _solutions(self, atom: ir.AggregateAtom, group: dict[str, Term]) -> list[dict[str, Term]]:
+    def _solutions(self, atom: program.AggregateAtom, group: dict[str, Term]) -> list[dict[str, Term]]:
         """The solutions of its body for one group, in canonical order."""
         items = [
-            triple_pattern(i.subject, i.predicate, i.object) for i in atom.body if isinstance(i, ir.Atom)
+            triple_pattern(i.subject, i.predicate, i.object) for i in atom.body if isinstance(i, program.Atom)
         ]
         names = tuple(dict.fromkeys(name for item in items for name in item.variables))
         given = tuple(sorted(name for name in names if name in group))
-        made = plan(items, [ir.Var(name) for name in names], self.store, given=given, as_set=True)
+        made = plan(items, [program.Var(name) for name in names], self.store, given=given, as_set=True)
         found: dict[tuple[Term, ...], dict[str, Term]] = {}
         for values in walk(made, self.store, [group[name] for name in given]):
             row = self._bound(atom, dict(zip(names, values, strict=True)))
@@ -261,9 +290,9 @@ class Derivations:
                 found[tuple(row[name] for name in sorted(row))] = row
         return [found[key] for key in sorted(found, key=values_key)]
 
-    def _bound(self, atom: ir.AggregateAtom, row: dict[str, Term]) -> dict[str, Term] | None:
+    def _bound(self, atom: program.AggregateAtom, row: dict[str, Term]) -> dict[str, Term] | None:
         """A match of the atoms with what BIND gives; None where a FILTER, a BIND or a NOT lets it go."""
-        binds = [item for item in atom.body if isinstance(item, ir.BindAtom)]
+        binds = [item for item in atom.body if isinstance(item, program.BindAtom)]
         for _ in range(len(binds)):  # one may use another that is written later
             for bind in binds:
                 value = compile_expression(bind.expression, _leaf, clock=self.store.moment.clock)(row)
@@ -272,10 +301,10 @@ class Derivations:
         if any(bind.variable.name not in row for bind in binds):
             return None
         for item in atom.body:
-            if isinstance(item, ir.FilterAtom):
+            if isinstance(item, program.FilterAtom):
                 if not compile_condition(item.condition, _leaf, clock=self.store.moment.clock)(row):
                     return None
-            elif isinstance(item, ir.NotAtom):
+            elif isinstance(item, program.NotAtom):
                 nodes = (_bound(n, row) for n in (item.atom.subject, item.atom.predicate, item.atom.object))
                 if walk(plan([triple_pattern(*nodes)], [], self.store, as_set=True), self.store, []):
                     return None
@@ -283,7 +312,7 @@ class Derivations:
 
     def why_absent(self, triple: Triple) -> Missing:
         """The rules that could give a triple that does not hold, and the first premise that each lacks."""
-        attempts: dict[tuple[ir.DatalogRule, tuple[ir.Node, ...]], None] = {}
+        attempts: dict[tuple[program.DatalogRule, tuple[program.Node, ...]], None] = {}
         for relation in holding(triple):
             for number, head in self._heads.get(relation, ()):
                 given = _unified(head.pattern.columns, _row(relation, triple))
@@ -292,7 +321,7 @@ class Derivations:
                     attempts[clause.rule, self._lacking(clause, given)] = None
         return Missing(triple, tuple(Attempt(r, lacks, self._inverses(r)) for r, lacks in attempts))
 
-    def _lacking(self, clause: Clause, given: dict[str, Term]) -> tuple[ir.Node, ...]:
+    def _lacking(self, clause: Clause, given: dict[str, Term]) -> tuple[program.Node, ...]:
         """The first pattern of a body that has no solution beside those before it, filters left aside."""
         patterns = [item for item in clause.items if isinstance(item, BodyPattern)]
         names = tuple(sorted(given))
@@ -324,19 +353,23 @@ def _uses(proof: TripleProof, triple: Triple) -> bool:
     return False
 
 
-def _leaf(node: ir.Var | ir.Attribute | ir.TimeOf) -> Callable[[Mapping[str, Term]], Term | None]:
-    assert isinstance(node, ir.Var), "Datalog has variables only"
+def _leaf(
+    node: program.Var | program.Attribute | program.TimeOf,
+) -> Callable[[Mapping[str, Term]], Term | None]:
+    assert isinstance(node, program.Var), "Datalog has variables only"
     name = node.name
     return lambda env: env.get(name)
 
 
-def _instance(atom: ir.Atom, row: Mapping[str, Term]) -> Triple:
-    terms = [row[n.name] if isinstance(n, ir.Var) else n for n in (atom.subject, atom.predicate, atom.object)]
+def _instance(atom: program.Atom, row: Mapping[str, Term]) -> Triple:
+    terms = [
+        row[n.name] if isinstance(n, program.Var) else n for n in (atom.subject, atom.predicate, atom.object)
+    ]
     return terms[0], terms[1], terms[2]
 
 
-def _bound(node: ir.Node, given: dict[str, Term]) -> ir.Node:
-    return given.get(node.name, node) if isinstance(node, ir.Var) else node
+def _bound(node: program.Node, given: dict[str, Term]) -> program.Node:
+    return given.get(node.name, node) if isinstance(node, program.Var) else node
 
 
 def _row(relation: Relation, triple: Triple) -> tuple[Term, ...]:
@@ -348,7 +381,7 @@ def _row(relation: Relation, triple: Triple) -> tuple[Term, ...]:
 
 
 def _triple(item: BodyPattern, bindings: dict[str, Term]) -> Triple:
-    terms = [bindings[node.name] if isinstance(node, ir.Var) else node for node in item.columns]
+    terms = [bindings[node.name] if isinstance(node, program.Var) else node for node in item.columns]
     if item.relation == ALL:
         return terms[0], terms[1], terms[2]
     if is_class(item.relation):
@@ -356,11 +389,11 @@ def _triple(item: BodyPattern, bindings: dict[str, Term]) -> Triple:
     return terms[0], item.relation, terms[1]
 
 
-def _unified(columns: tuple[ir.Node, ...], row: tuple[Term, ...]) -> dict[str, Term] | None:
+def _unified(columns: tuple[program.Node, ...], row: tuple[Term, ...]) -> dict[str, Term] | None:
     """The values of a head's variables that make it this row."""
     values: dict[str, Term] = {}
     for node, term in zip(columns, row, strict=True):
-        if isinstance(node, ir.Var):
+        if isinstance(node, program.Var):
             if values.setdefault(node.name, term) != term:
                 return None
         elif node != term:
@@ -372,16 +405,127 @@ def _absences(edge: _ProofEdge) -> tuple[tuple[Term | None, ...], ...]:
     """What NOT looked for, as patterns."""
     bindings = dict(edge.bindings)
     return tuple(
-        tuple(bindings.get(node.name) if isinstance(node, ir.Var) else node for node in _nodes(item.pattern))
+        tuple(
+            bindings.get(node.name) if isinstance(node, program.Var) else node
+            for node in _nodes(item.pattern)
+        )
         for item in edge.clause.items
         if isinstance(item, AbsentPattern)
     )
 
 
-def _nodes(pattern: BodyPattern) -> tuple[ir.Node, ...]:
+def _nodes(pattern: BodyPattern) -> tuple[program.Node, ...]:
     """A pattern's nodes as subject, predicate, object."""
     if pattern.relation == ALL:
         return pattern.columns
     if is_class(pattern.relation):
         return pattern.columns[0], RDF_TYPE, pattern.relation[2:]
     return pattern.columns[0], pattern.relation, pattern.columns[1]
+
+
+PROFILES = "dotr:rules/"
+"""How the names of shipped rule files begin."""
+
+
+class SchemaPremises:
+    """Owns the origins of the rules that run over one background. `rules`: as written; `lists`: whether
+    axioms over lists are rules; `closed`: the background, closed.
+    """
+
+    def __init__(
+        self,
+        rules: Sequence[DatalogRule],
+        background: Collection[Triple],
+        closed: Closed,
+        lists: bool,
+    ) -> None:
+        self._rules, self._background, self._lists = rules, background, lists
+        self._closed = closed
+        self._schema, self._firm = closed.instantiated.schema, closed.instantiated.firm
+        self._written = set(rules)
+        self._origins: dict[tuple[object, Atom], Origin] | None = None
+        self._alone: Materialiser | None = None
+
+    def of(self, rule: DatalogRule) -> Origin:
+        """The origin of a rule as it runs."""
+        if rule in self._written:
+            return Origin(profile_name(rule))
+        if self._origins is None:
+            self._origins = self._found()
+        found = (self._origins.get((rule.body, head)) for head in rule.heads)
+        return next((one for one in found if one is not None), Origin(profile_name(rule)))
+
+    def inverse_of(self, property_: Term) -> Term | None:
+        """What an anonymous property is the inverse of."""
+        pairs = [(s, o) for s, p, o in self._schema if p == INVERSE_OF and property_ in (s, o)]
+        return plainest([o for s, o in pairs if s == property_], [s for s, o in pairs if o == property_])
+
+    def leaves(self, leaf: Callable[[Triple], TripleProof | None]) -> Callable[[Triple], TripleProof | None]:
+        """Why a triple is stated, or is schema that rules were instantiated over, which nothing keeps at an
+        instant.
+        """
+        made: dict[bool, Derivations] = {}
+
+        def of_schema(triple: Triple) -> TripleProof | None:
+            stated = leaf(triple)
+            if stated is not None or triple not in self._schema:
+                return stated
+            alone = self._over_schema()
+            if triple not in alone.background:
+                return None
+            if True not in made:
+                made[True] = Derivations(alone.store, alone.clauses.all, leaf, self.of)
+            return made[True].proof(triple)
+
+        def found(triple: Triple) -> TripleProof | None:
+            known = of_schema(triple)
+            if known is not None or triple not in self._schema:
+                return known
+            if False not in made:
+                clauses, store = closing_program(self._closed)[1], TripleIndex(self._closed.index)
+                made[False] = Derivations(store, clauses.all, of_schema, self.of)
+            return made[False].proof(triple)
+
+        return found
+
+    def _over_schema(self) -> Materialiser:
+        """The schema closed alone."""
+        if self._alone is None:
+            lists = list_rules(self._background) if self._lists else ()
+            schema = set(schema_triples(self._background))
+            schema.update(filter(is_list_triple, self._background))
+            self._alone = Materialiser((*self._rules, *lists), sorted(schema))
+        return self._alone
+
+    def _found(self) -> dict[tuple[object, Atom], Origin]:
+        found: dict[tuple[object, Atom], Origin] = {}
+        if self._lists:
+            for axiom in list_axioms(self._background):
+                for name, rule in axiom.rules:
+                    _keep(found, rule, Origin(name, axiom.stated))
+        stated = set(schema_triples(self._background))
+        first = sorted(stated & set(self._schema))
+        known = TripleSet([*first, *sorted(set(self._schema) - stated)])
+        for rule in self._rules:
+            if not instantiable(rule):
+                continue
+            name = profile_name(rule)
+            made = instances_of(rule, known, self._firm)
+            for one, premises in sorted(made, key=lambda pair: sum(p not in stated for p in pair[1])):
+                _keep(found, one, Origin(name, premises))
+        return found
+
+
+def profile_name(rule: DatalogRule) -> str:
+    """`cax-sco`, of a rule of a shipped profile that has a name there."""
+    if rule.span is None or not rule.span.source.name.startswith(PROFILES):
+        return ""
+    source = rule.span.source
+    line = source.line(source.position(rule.span.end)[0])
+    found = re.search(r"#\s*([a-z]+-\w+)\s*$", line)
+    return found[1] if found else ""
+
+
+def _keep(found: dict[tuple[object, Atom], Origin], rule: DatalogRule, origin: Origin) -> None:
+    for head in rule.heads:
+        found.setdefault((rule.body, head), origin)

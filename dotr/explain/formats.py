@@ -12,14 +12,10 @@ from typing import Any, assert_never
 
 from dotr.events import Clock, Fact
 from dotr.explain import proofs
-from dotr.explain.clause_text import window_text
-from dotr.explain.held_proofs import Holding
-from dotr.explain.held_text import HeldValues
-from dotr.explain.proofs import Sharing
-from dotr.explain.text import Places
-from dotr.explain.tree import Node
-from dotr.ir import Node as IrNode
-from dotr.ir import Summarise, Var
+from dotr.explain.proofs import Holding, Sharing
+from dotr.explain.text import HeldValues, Node, Places, window_text
+from dotr.program import Node as IrNode
+from dotr.program import Summarise, Var
 
 Plain = dict[str, Any]
 LEVELS = 100

@@ -1,31 +1,337 @@
-"""A match with its choices, and what stopped one that did not come about.
+"""A match with its choices, or what stopped a match that did not come about.
 
-Place:   over history.py (what was there) and solutions.py (why a fact was).
-Method:  the table of language.md, sec. 3, read literally for one trigger fact: for each conjunct the facts in
-         its window, those of them that pass ON, what was taken. What was emitted is given; what was not is
-         followed conjunct by conjunct, and the furthest that any partial match got is the answer.
+Explainer       explanations of matches and of missing matches
+Shown           the facts of a conjunct's stream inside and around its window
+HeldExplainer   why a LARS head holds at a point, or does not
+
+Method:  the table of language.md, sec. 3, is read literally for one trigger fact: for each conjunct the facts
+         in its window, those of them that pass ON, and those that were taken. Emitted matches are given; a
+         match that was not emitted is followed conjunct by conjunct, and the answer is the furthest that any
+         partial match got.
+         A LARS head: the literal reading (reference/lars.py) is run again over the recorded facts, from as
+         far back as anything can influence the point (windows/building.py); each atom remembers the rule that
+         first put it there and what its windows contained. The support of an atom is opened when it is shown,
+         down to the given depth.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import assert_never
 
-from dotr import ir
-from dotr.events import Fact, Time, Values
+from msgspec import Struct, field
+
+from dotr import program as ir
+from dotr.detect.analysis import parts, ticks_seen
+from dotr.events import Clock, Fact, Time, Values
 from dotr.explain import proofs
 from dotr.explain.derivations import Derivations
-from dotr.explain.holding import HeldExplainer
-from dotr.explain.instants import KeptInstants
-from dotr.explain.proofs import parts_of
-from dotr.explain.record import KeptEvent, Record
+from dotr.explain.proofs import (
+    Computed,
+    FactProof,
+    HeldAtom,
+    Holding,
+    LarsFailure,
+    LarsStep,
+    NoneHeld,
+    PlacedAtom,
+    ProvedTotal,
+    Supported,
+    parts_of,
+)
+from dotr.explain.record import KeptEvent, KeptInstants, Record
 from dotr.explain.solutions import Text, alternatives, count, longest_prefix, solution
-from dotr.explain.windows import Shown, bounds, neighbours
+from dotr.program import Between, Conjunct, Rule, Within
 from dotr.rdf.terms import Term
+from dotr.rdf.values import values_key
+from dotr.reference.lars import LiteralLars, Placed, body_order, in_order, unified
+from dotr.reference.lars import Row as LarsRow
 from dotr.reference.operators import LITERAL, Row
 from dotr.reference.tesla import LiteralRule, fact_key
-from dotr.tesla.conditions import parts
-from dotr.tesla.references import ticks_seen
+from dotr.windows.building import horizon
+
+
+class Shown(Struct, frozen=True):
+    """The facts of a conjunct's stream around its window. `inside` are in it; `passing` are candidates.
+    `opened`: False where a head holds over more points than are gone through; nothing is known of it then.
+    """
+
+    inside: tuple[Fact, ...]
+    passing: tuple[Fact, ...]
+    opened: bool = True
+
+    @property
+    def count(self) -> int | None:
+        return len(self.inside) if self.opened else None
+
+
+def bounds(rule: Rule, conjunct: Conjunct, row: Row) -> tuple[Time, Time, Fact | None]:
+    """(first and last time of the window, inclusive, the reference itself where it is not a candidate)."""
+    match conjunct.window:
+        case Within(duration=duration, reference=reference, before=before):
+            end: Time = row[reference][0]
+            stream = next((p.stream for p in rule.positions if p.name == reference), None)
+            same = stream == conjunct.position.stream and not LITERAL[conjunct.operator].counts_reference
+            itself = row[reference] if same and not before else None
+            return end - duration, end - 1 if before else end, itself
+        case Between(start=start, end=end_name):
+            return row[start][0] + 1, row[end_name][0] - 1, None
+        case _:
+            assert_never(conjunct.window)
+
+
+def neighbours(rule: Rule, conjunct: Conjunct, row: Row, facts: Sequence[Fact]) -> list[Fact]:
+    """Those of the facts of a conjunct's stream that the match has not in another position: a fact is no
+    neighbour of its own.
+    """
+    taken = [row[p.name] for p in rule.positions if p.stream == conjunct.position.stream and p.name in row]
+    return [fact for fact in facts if fact not in taken]
+
+
+SHOWN = 3
+"""Supporting atoms of one literal that are opened."""
+
+MOST = 100_000
+"""Points that are gone through for an explanation."""
+
+OpenFact = Callable[[str, Values, Time, Time, int], FactProof | None]
+"""(query or rule, values, after, up to, depth) → the fact with these values in that stretch, proved."""
+FactsOf = Callable[[str, Time, Time], Iterable[Fact]]
+"""(query or rule, from, to) → its facts, both ends included."""
+
+
+class Traced(LiteralLars):
+    """The literal reading, which also remembers why. `facts`: stream → facts as rules see them."""
+
+    def __init__(self, program: ir.LarsProgram, beginning: Time, step: Time, clock: Clock) -> None:
+        super().__init__(program, [layer.rules for layer in program.layers], beginning, step, clock)
+        self.origins: dict[Placed, HeldAtom] = {}
+        self.facts_seen: dict[str, list[Fact]] = {}
+        self._attributes = program.attributes
+
+    def _derive(self, rule: ir.LarsRule) -> Iterator[Placed]:
+        """Of several ways to put an atom the first in canonical order is remembered: rows come from sets."""
+        ways: dict[Placed, list[LarsRow]] = {}
+        for row in self._rows(rule):
+            ways.setdefault(self._placed(rule, row), []).append(row)
+        for placed, rows in ways.items():
+            if placed not in self.origins:
+                first = min(rows, key=lambda row: values_key(tuple(row.values())))
+                self.origins[placed] = self._origin(rule, first, placed)
+        return iter(ways)
+
+    def _origin(self, rule: ir.LarsRule, row: LarsRow, placed: Placed) -> HeldAtom:
+        name, values, point = placed
+        bindings = tuple((name, term) for name, term in row.items() if isinstance(term, str))
+        steps = tuple(self._step_of(literal, row) for literal in rule.body)
+        return HeldAtom(name, self._attributes[name], values, point, rule, self._now, bindings, steps)
+
+    def _step_of(self, literal: ir.LarsLiteral, row: LarsRow) -> LarsStep:
+        match literal:
+            case ir.FilterAtom() | ir.BindAtom():
+                return Computed(literal)
+            case ir.WindowAggregate(atom=atom, window=window, group=group, variable=variable):
+                key = {v.name: row[v.name] for v in group}
+                pairs = [p for _, there in self._window(atom.name, window) for p in unified(atom, there, key)]
+                return ProvedTotal(literal, row[variable.name], len(pairs), self._start(atom.name, window))
+            case ir.WindowAtom(negated=True):
+                return NoneHeld(literal, self._start_of(literal))
+            case ir.WindowAtom():
+                return self._support(literal, row)
+            case _:
+                assert_never(literal)
+
+    def _support(self, literal: ir.WindowAtom, row: LarsRow) -> Supported:
+        atom = literal.atom
+        values = tuple(row[a.name] if isinstance(a, ir.Var) else a for a in atom.arguments)
+        if literal.window is None:
+            return Supported(literal, (PlacedAtom(atom.name, values, self._now),), 1, None)
+        points = [point for point, there in self._window(atom.name, literal.window) if values in there]
+        if literal.modality is ir.Modality.AT:
+            assert literal.at is not None
+            points = [self._points[row[literal.at]]]
+        chosen = points[::-1]
+        if literal.modality in (None, ir.Modality.SOMETIME):
+            chosen = chosen[:1]
+        shown = tuple(PlacedAtom(atom.name, values, point) for point in chosen[:SHOWN])
+        return Supported(literal, shown, len(points), self._start(atom.name, literal.window))
+
+    def _start(self, name: str, window: ir.LarsWindow) -> Time:
+        shown = self._window(name, window)
+        return shown[0][0] if shown else self._now
+
+    def _start_of(self, literal: ir.WindowAtom) -> Time | None:
+        return None if literal.window is None else self._start(literal.atom.name, literal.window)
+
+    def end(self) -> None:
+        for name in self._watched:
+            held, before = self._at(name, self._now), self._held.get(name, set())
+            for stream, atoms in (
+                (name, held),
+                (f"{ir.RelationToStream.ISTREAM} {name}", held - before),
+                (f"{ir.RelationToStream.DSTREAM} {name}", before - held),
+            ):
+                found: list[Fact] = [(self._now, values, 0, "") for values in in_order(atoms)]
+                self.facts_seen.setdefault(stream, []).extend(found)
+        super().end()
+
+    def failures(self, name: str, values: Values | None) -> tuple[LarsFailure, ...]:
+        """Why no rule gives an atom of a head at the last point; `values` None: any atom."""
+        return tuple(self._failure(rule, values) for rule in self._rules_of(name))
+
+    def _rules_of(self, name: str) -> list[ir.LarsRule]:
+        return [rule for rules in self._strata for rule in rules if rule.head.atom.name == name]
+
+    def _failure(self, rule: ir.LarsRule, values: Values | None) -> LarsFailure:
+        rows: list[LarsRow] = [{}]
+        if values is not None:
+            rows = list(unified(rule.head.atom, [values], {}))
+            if not rows:
+                return LarsFailure(rule, None, self._now)
+        for literal in body_order(rule.body):
+            longer = [more for row in rows for more in self._extend(literal, row)]
+            if not longer:
+                start = self._start_of(literal) if isinstance(literal, ir.WindowAtom) else None
+                return LarsFailure(rule, literal, self._now, start)
+            rows = longer
+        return LarsFailure(rule, None, self._now)
+
+
+class HeldExplainer(Struct):
+    """Owns the traced runs of one record."""
+
+    record: Record
+    program: ir.Program
+    facts_of: FactsOf
+    open_fact: OpenFact
+    _runs: dict[Time, Traced | None] = field(default_factory=dict)
+    _placed_atoms: dict[object, PlacedAtom] = field(default_factory=dict)
+
+    @property
+    def step(self) -> Time:
+        return self.program.lars.step or self.record.clock.unit
+
+    def point(self, time: Time) -> Time:
+        """The first point that is not before a time."""
+        return -(-time // self.step) * self.step
+
+    def facts(self, stream: str, start: Time, end: Time) -> list[Fact] | None:
+        """The facts of a head, or of its changes, in a stretch, both ends included; None where that is more
+        points than are gone through.
+        """
+        first, last = self._first(), end // self.step * self.step
+        if first is None or last < self.point(first):
+            return []
+        run = self._run(last, max(0, end - max(start, first)))
+        if run is None:
+            return None
+        return [fact for fact in run.facts_seen.get(stream, []) if start <= fact[0] <= end]
+
+    def why(self, stream: str, fact: Fact, depth: int) -> Holding:
+        """Why a head, or a stream of its changes, has a fact."""
+        time, values, _, _ = fact
+        word, _, name = stream.rpartition(" ")
+        operator = ir.RelationToStream(word) if word else None
+        run = self._run(time)
+        if run is None:
+            return Holding(operator, None)
+        ended = operator is ir.RelationToStream.DSTREAM
+        origin = run.origins.get((name, values, time - self.step if ended else time))
+        failed = run.failures(name, values) if ended else ()
+        return Holding(operator, None if origin is None else self._opened(origin, run, depth), failed)
+
+    def why_not(self, stream: str, time: Time) -> tuple[LarsFailure, ...]:
+        """Why a head, or a stream of its changes, has no fact at a time."""
+        run = self._run(time // self.step * self.step)
+        return () if run is None else run.failures(stream.rpartition(" ")[2], None)
+
+    def _opened(self, atom: HeldAtom, run: Traced, depth: int) -> HeldAtom:
+        """The atom with what supports it, opened."""
+        steps = tuple(
+            Supported(
+                step.literal,
+                tuple(self._placed(one, run, depth - 1) for one in step.atoms),
+                step.points,
+                step.start,
+            )
+            if isinstance(step, Supported)
+            else step
+            for step in atom.steps
+        )
+        return HeldAtom(
+            atom.name,
+            atom.variables,
+            atom.values,
+            atom.point,
+            atom.rule,
+            atom.considered,
+            atom.bindings,
+            steps,
+        )
+
+    def _placed(self, atom: PlacedAtom, run: Traced, depth: int) -> PlacedAtom:
+        key = id(run), atom.name, atom.values, atom.point, depth
+        if depth > 0 and key not in self._placed_atoms:
+            self._placed_atoms[key] = self._supporting(atom, run, depth)
+        return self._placed_atoms.get(key, atom)
+
+    def _supporting(self, atom: PlacedAtom, run: Traced, depth: int) -> PlacedAtom:
+        """What supports something, opened."""
+        origin = run.origins.get((atom.name, atom.values, atom.point))
+        why: FactProof | HeldAtom | None
+        if origin is not None:
+            why = self._opened(origin, run, depth)
+        else:
+            why = self.open_fact(atom.name, atom.values, atom.point - self.step, atom.point, depth)
+        return PlacedAtom(atom.name, atom.values, atom.point, why)
+
+    def _run(self, until: Time, back: Time = 0) -> Traced | None:
+        """The literal reading up to a point, from so far back that it is right for what lies `back` before
+        it; None where that is too much, or before what was kept.
+        """
+        first = self._first()
+        if first is None or until < self.point(first):
+            return None
+        if until not in self._runs or back:
+            self._runs[until] = self._traced(self.point(first), until, back)
+            self._placed_atoms.clear()  # their keys are of runs that may have gone
+        return self._runs[until]
+
+    def _first(self) -> Time | None:
+        """The first instant that the LARS rules of now saw."""
+        first, begun = self.record.first_instant, self.record.held_begun
+        return first if begun is None or first is None else max(first, begun)
+
+    def _traced(self, first: Time, until: Time, back: Time) -> Traced | None:
+        reach, _ = horizon(self.program.lars)
+        beginning = first
+        if reach is not None:
+            far = until - reach - self.point(back) - self.step
+            beginning = max(first, far // self.step * self.step)
+        if (until - beginning) // self.step > MOST:
+            return None
+        run = Traced(self.program.lars, beginning, self.step, self.record.clock)
+        given = self._given(beginning, until)
+        for point in range(beginning, until + self.step, self.step):
+            run.begin(point)
+            for name, facts in given.get(point, {}).items():
+                run.facts(name, facts)
+            for number in range(len(self.program.lars.layers)):
+                run.evaluate(number)
+            run.end()
+        return run
+
+    def _given(
+        self, beginning: Time, until: Time
+    ) -> Mapping[Time, Mapping[str, Sequence[tuple[Time, Values]]]]:
+        begun = self._first()
+        assert begun is not None, "there is a point"
+        found: dict[Time, dict[str, list[tuple[Time, Values]]]] = {}
+        for name in self.program.lars.reads:
+            for time, values, _, _ in self.facts_of(name, max(beginning - self.step + 1, begun), until):
+                found.setdefault(self.point(time), {}).setdefault(name, []).append((time, values))
+        return found
+
 
 DEPTH = 40
 """How many events are opened inside one another."""

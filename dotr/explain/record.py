@@ -1,39 +1,236 @@
-"""What is kept of a run for explanations: the horizon's graphs, facts of what lasts, composites, statements.
+"""What a run keeps for explanations: the horizon's graphs, lasting facts, composites, statements.
 
-Place:   a RecordedPipeline fills it while it runs; history.py drives one up to an event, `Engine(keep=…)` has
-         one that goes along; instants.py opens any instant that is kept.
+RecordedPipeline   a pipeline that fills a `Record` while it runs
+RunStatements      which statements hold when, what made each and what ends it: the leaves of proofs
+History            a run up to the event or the instant to be explained
+KeptInstants       any recorded instant, opened again, with the reasons of its statements
+
 Method:  composites are given, never computed again: a horizon bounds what a rule remembers, not what has
-         influenced it. Where nothing lasts, facts are extracted again from the graphs, only where an
-         explanation looks; where something does, the facts of each instant are kept as they were found.
+         influenced it. Where nothing lasts, facts are extracted again from the graphs, and only where an
+         explanation needs them; where something lasts, the facts of each instant are kept as they were found.
+         Statements (language.md, "What lasts"): an ended one is remembered as long as an explanation may look
+         back, a holding one as long as it holds. A background triple is looked up, never copied; its deletion
+         is recorded.
+         An instant is opened over the same closed background, as an overlay like in a run. Where something
+         lasts, what background and insertions state at the instant is closed, and what graphs made lasting is
+         opened over it with the instant's own graph; schema among these statements is closed, too.
+Why not: core/periods.py: it keeps what is needed to go on, neither since when a triple holds nor why.
+Cost:    memory: two horizons, while a run goes on past the event to be explained.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from operator import attrgetter
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dotr.core.deployment import Deployment
-from dotr.core.jumps import Jump
-from dotr.core.open_instants import LateGraph, RefusedInstant
-from dotr.core.parts import Part
+from dotr.core.deployment import Deployment, Settings
+from dotr.core.extract import Extractor
+from dotr.core.hold import Jump
+from dotr.core.instant import instant_triples, wanted
+from dotr.core.instants import LateGraph, RefusedInstant
+from dotr.core.messages import Part, labelled
 from dotr.core.pipeline import Pipeline
-from dotr.errors import DotrError
+from dotr.detect.analysis import ENDLESS, Occasion, depths, horizons, occasions_seen
+from dotr.detect.digest import rule_digests, timeline_digest
+from dotr.detect.state import Restored
+from dotr.enrich.materialiser import Materialiser
+from dotr.enrich.owl import rules_over
+from dotr.errors import DataError, DotrError
 from dotr.events import Clock, Fact, Message, RawMatch, Time, in_order
-from dotr.explain.held_statements import RunStatements
-from dotr.explain.proofs import OF_BACKGROUND
-from dotr.ir import Program, Rule
-from dotr.lars.reach import horizon
-from dotr.rdf.terms import Term, Triple
+from dotr.explain.derivations import Derivations, SchemaPremises
+from dotr.explain.proofs import OF_BACKGROUND, Ending, InBackground, InStream, Lasting, Of, TripleProof
+from dotr.program import Entailment, Hold, Program, Rule
+from dotr.program.names import match_hash
+from dotr.rdf.terms import RDF_TYPE, Term, Triple
 from dotr.reference.tesla import fact_key
-from dotr.temporal.identity import match_hash
-from dotr.temporal.silences import ENDLESS
-from dotr.tesla.digest import rule_digests, timeline_digest
-from dotr.tesla.references import depths, horizons
-from dotr.tesla.state import Restored
+from dotr.windows.building import horizon
+
+_FOREVER: Time = 2**127
+_TRIPLE = attrgetter("triple")
+
+
+class LatestStatement(Struct):
+    """A triple that a message made last. `hold`: by which line; None of an insertion. `start` None: earlier
+    than what was kept. `until`: when it ends by time alone. `over`: when something ended it before that, how.
+    """
+
+    triple: Triple
+    start: Time | None
+    until: Time
+    hold: Hold | None
+    place: str = ""
+    over: Time | None = None
+    ending: Ending = Ending.OPEN
+
+    def holds(self, time: Time) -> bool:
+        return (self.start is None or self.start <= time) and time < self.end
+
+    @property
+    def end(self) -> Time:
+        return self.until if self.over is None else self.over
+
+    def proof(self, now: Time) -> Lasting:
+        """The statement as it was known at `now`."""
+        if self.over is not None and self.over <= now:
+            return Lasting(self.triple, self.start, self.over, self.ending, self.hold is None, self.place)
+        until = None if self.until == _FOREVER else self.until
+        ending = Ending.TIME if until is not None else Ending.OPEN
+        if self.hold is not None and self.hold.latest:
+            ending = Ending.NEXT_VALUE
+        return Lasting(self.triple, self.start, until, ending, self.hold is None, self.place)
+
+
+class RunStatements:
+    """Owns the statements of one run."""
+
+    def __init__(self, background: Collection[Triple], holds: Sequence[Hold]) -> None:
+        self._background = background if isinstance(background, frozenset) else frozenset(background)
+        self._deleted: dict[Triple, Time] = {}  # of the background
+        self._made: dict[Triple, list[LatestStatement]] = {}
+        self._latest: dict[tuple[Term, Term], list[LatestStatement]] = {}
+        self._over: deque[tuple[Time, Triple]] = deque()
+        self._ends: dict[Time, list[Triple]] = {}
+        self._aside: set[Triple] = set()  # of which something ended before what is kept
+        self.declare(holds)
+
+    def declare(self, holds: Sequence[Hold]) -> None:
+        """What graphs state from now on lasts as these say."""
+        self._predicates = {hold.predicate: hold for hold in holds if hold.class_ is None}
+        self._classes = {hold.class_: hold for hold in holds if hold.class_ is not None}
+        self._rest = self._predicates.pop(None, None)
+
+    def take(self, time: Time, messages: Sequence[Message], places: Sequence[str] = ()) -> None:
+        """What comes at `time`: deletions, then insertions and graphs. Times never decrease."""
+        named = places if len(places) == len(messages) else [""] * len(messages)
+        for message in messages:
+            for triple in message.delete or ():
+                self.delete(triple, time)
+        values = {triple[:2] for message in messages for triple in message.graph or ()}
+        for value in values & self._latest.keys():
+            for statement in self._latest.pop(value):
+                self._end(statement, time, Ending.REPLACED)
+        for message, place in zip(messages, named, strict=True):
+            for triple in message.insert or ():
+                self.insert(triple, time, place)
+            for triple in message.graph or ():
+                hold = self._hold_of(triple)
+                if hold is not None and hold.duration != 0:
+                    until = _FOREVER if hold.duration is None else time + hold.duration
+                    self._add(LatestStatement(triple, time, until, hold, place))
+
+    def insert(self, triple: Triple, time: Time | None, place: str = "") -> None:
+        self._add(LatestStatement(triple, time, _FOREVER, None, place))
+
+    def delete(self, triple: Triple, time: Time) -> None:
+        """End every statement of a triple that holds."""
+        if triple in self._background and triple not in self._deleted:
+            self._deleted[triple] = time
+        for statement in self._made.get(triple, ()):
+            self._end(statement, time, Ending.DELETED)
+
+    def load(self, saved: Iterable[Sequence[Any]]) -> None:
+        """Take what core/periods.py saved: since when it holds is not known."""
+        for subject, predicate, object_, deleted, inserted, until, latest in saved:
+            triple = subject, predicate, object_
+            if deleted:
+                self._deleted[triple] = -_FOREVER
+            if inserted:
+                self.insert(triple, None)
+            for end, of_latest in ((until, False), (latest, True)):
+                if end is not None:
+                    hold = Hold(predicate, latest=of_latest)
+                    self._add(LatestStatement(triple, None, _FOREVER if end == "" else end, hold))
+
+    def _add(self, statement: LatestStatement) -> None:
+        self._made.setdefault(statement.triple, []).append(statement)
+        if statement.hold is not None and statement.hold.latest:
+            self._latest.setdefault(statement.triple[:2], []).append(statement)
+        if statement.until != _FOREVER:
+            self._ends.setdefault(statement.until, []).append(statement.triple)
+
+    def _end(self, statement: LatestStatement, time: Time, ending: Ending) -> None:
+        if time < statement.end:
+            statement.over, statement.ending = time, ending
+            self._over.append((time, statement.triple))
+
+    def _hold_of(self, triple: Triple) -> Hold | None:
+        _, predicate, object_ = triple
+        if predicate == RDF_TYPE:
+            return self._classes.get(object_, self._rest)
+        return self._predicates.get(predicate, self._rest)
+
+    # -- what holds
+
+    def basic(self, time: Time) -> frozenset[Triple]:
+        """What the background and insertions state at a time: what changes rarely."""
+        gone = {triple for triple, over in self._deleted.items() if over <= time}
+        inserted = {
+            s.triple for made in self._made.values() for s in made if s.hold is None and s.holds(time)
+        }
+        return ((self._background - gone) | inserted) if gone or inserted else self._background
+
+    def held(self, time: Time) -> set[Triple]:
+        """What graphs made last, at a time."""
+        return {
+            s.triple for made in self._made.values() for s in made if s.hold is not None and s.holds(time)
+        }
+
+    def leaf(self, triple: Triple, time: Time, now: Time) -> TripleProof | None:
+        """Why a triple is stated at `time`, as known at `now`; None where it is not. Of several statements
+        the background's, then the one that lasts longest, then the first.
+        """
+        if triple in self._background and time < self._deleted.get(triple, _FOREVER):
+            over = self._deleted.get(triple)
+            return InBackground(triple, over if over is not None and over <= now else None)
+        found = [s for s in self._made.get(triple, ()) if s.holds(time)]
+        return max(found, key=_lasts).proof(now) if found else None
+
+    def moved(self, time: Time, *, ended: bool) -> tuple[Lasting | InBackground, ...]:
+        """The statements that ended, or began, at a time: those of the background, then in the order of their
+        triples.
+        """
+        gone = sorted(triple for triple, over in self._deleted.items() if ended and over == time)
+        made = (s for of_triple in self._made.values() for s in of_triple)
+        found = sorted((s for s in made if (s.end if ended else s.start) == time), key=_TRIPLE)
+        return *(InBackground(triple, time) for triple in gone), *(s.proof(time) for s in found)
+
+    def forget(self, low: Time, start: Time, end: Time) -> None:
+        """Drop what ended before `low` and did not hold between `start` and `end`. Cost: what ended since the
+        last time, and what is kept for `start` and `end`.
+        """
+        while self._over and self._over[0][0] < low:
+            self._aside.add(self._over.popleft()[1])
+        for time in [time for time in self._ends if time < low]:
+            self._aside.update(self._ends.pop(time))
+        still: set[Triple] = set()
+        for triple in self._aside:
+            made = self._made.get(triple, [])
+            old = [s for s in made if s.end < low]
+            pinned = [s for s in old if s.end >= start and (s.start is None or s.start <= end)]
+            kept = [s for s in made if s.end >= low or s in pinned]
+            if kept:
+                self._made[triple] = kept
+            else:
+                self._made.pop(triple, None)
+            if pinned:
+                still.add(triple)
+            of_latest = [s for s in self._latest.get(triple[:2], ()) if s.end >= low]
+            if of_latest:
+                self._latest[triple[:2]] = of_latest
+            else:
+                self._latest.pop(triple[:2], None)
+        self._aside = still
+
+
+def _lasts(statement: LatestStatement) -> tuple[Time, Time]:
+    return statement.end, -(statement.start if statement.start is not None else -_FOREVER)
+
 
 TRIM = 63
 """What is too old is forgotten when so many graphs have come, and one more: a mask."""
@@ -383,3 +580,249 @@ def reach_of(program: Program) -> Time:
 def _reach(horizon: Time | None, rule: Rule) -> Time:
     """How far back an explanation of a rule looks; on a cycle of references, one turn of it."""
     return horizon if horizon is not None else max(depths(rule).values())
+
+
+AHEAD = 63
+"""Graphs are run when so many have been taken, and one more: a mask."""
+
+
+class History(Record):
+    """Owns a run and what of it is kept. `wanted` says which event is explained: the last one it is true of;
+    with `first`, the run ends at the first. `until`: nothing later is looked at. `also`: an instant that is
+    kept, too. `everything`: what no query reaches is kept in the instants, too. `reads_on`: graphs that come
+    too late for the instant `until` are noted.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        background: Collection[Triple],
+        *,
+        wanted: Callable[[KeptEvent], bool] = lambda event: True,
+        first: bool = False,
+        until: Time | None = None,
+        also: Time | None = None,
+        lateness: int = 0,
+        everything: bool = False,
+        reads_on: bool = False,
+    ) -> None:
+        super().__init__(program, background)
+        deployment = Deployment(program, background, Settings(materialize_all=everything))
+        self._run = RecordedPipeline(deployment, self, lateness=lateness, on_overworked=lambda *_: None)
+        self.wanted_event: KeptEvent | None = None
+        self.wanted_program = program
+        """That of the event's time."""
+        self.pinned = None if also is None else (also, also)
+        self._wanted, self._first, self._until = wanted, first, until
+        self._lateness, self._reads_on = lateness, reads_on
+
+    def go_on(self, state: Mapping[str, Any], clock: Clock) -> None:
+        """Go on from a state that a feed kept, instead of from nothing."""
+        self._run.restore(state)
+        if self._run.clock is None:
+            self._run.begin(clock)
+
+    def replace(self, time: Time, clock: Clock, program: Program, background: Collection[Triple]) -> None:
+        """From a time on another program holds. Raises UsageError D4161, ProgramError."""
+        if self._run.clock is None:
+            self._run.begin(clock)
+        self._run.replace(time, program, background)
+
+    def run(self, graphs: Iterable[Arrival], clock: Callable[[], Clock | None]) -> None:
+        """Take graphs up to their end, or to what was asked for."""
+        pipeline, graphs, take = self._run, iter(graphs), self._run.take
+        bound = None if self._until is None else self._until + self._lateness
+        for count, graph in enumerate(graphs, 1):
+            time = graph.time
+            if bound is not None and time > bound:
+                break
+            if pipeline.clock is None:
+                begun = clock()
+                assert begun is not None, "a graph has a time, and so the run has a clock"
+                pipeline.begin(begun)
+            pipeline.place = graph
+            take(time, graph.part)
+            if not count & AHEAD and self._drained():
+                return
+        if self._until is not None and pipeline.clock is not None:
+            pipeline.close_up_to(self._until)
+        pipeline.close_all()
+        self._drained()
+        if self._reads_on:
+            for graph in graphs:
+                if graph.time == self._until:
+                    self.come_too_late(Graph(graph.time, graph.part, graph.place))
+
+    def _drained(self) -> bool:
+        """Run what is closed; whether what was asked for is found."""
+        for _ in self._run.drain():
+            pass
+        return self._first and self.wanted_event is not None
+
+    def found(self, event: KeptEvent) -> None:
+        super().found(event)
+        if not (self._first and self.wanted_event is not None) and self._wanted(event):
+            self.wanted_event, self.wanted_program = event, self.program
+            self.pinned = event.time - self.reach, event.time
+
+
+class _Base(NamedTuple):
+    """A closed store, for a program, over what it was closed. `origins`: of its rules."""
+
+    program: Program
+    basic: frozenset[Triple]
+    materialiser: Materialiser
+    origins: SchemaPremises
+
+
+class KeptInstants:
+    """Owns a store beside the one of the run, and the facts that were extracted again."""
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+        self._base: _Base | None = None
+        self._extract: tuple[_Base, Extractor] | None = None
+        self._facts: dict[Time, Mapping[str, Sequence[Fact]]] = {}
+        self._occasions: tuple[Program, list[frozenset[Occasion]]] | None = None
+
+    def triples(self, time: Time) -> list[Triple]:
+        """What graphs of the stream state at an instant, blank nodes labelled."""
+        record = self._record
+        if (jump := record.jumps.at(time)) is not None:
+            return [triple for message in jump.messages for triple in message.graph or ()]
+        graphs = [graph.part for graph in record.graphs(time)]
+        if record.statements is not None:
+            return [triple for message in labelled(graphs, time) for triple in message.graph or ()]
+        return instant_triples([graph.triples for graph in record.graphs(time)], time) if graphs else []
+
+    @contextmanager
+    def open(self, time: Time, of: Of = Of.INSTANT, now: Time | None = None) -> Iterator[Derivations]:
+        """An instant, to be looked into; ends of statements are given as they were known at `now`."""
+        record = self._record
+        graph = self.triples(time) if of is Of.INSTANT else []
+        moment = time - 1 if of is Of.BEFORE else time
+        background, statements = record.background, record.statements
+        held: frozenset[Triple] = frozenset()
+        if statements is not None:
+            background, held = frozenset(statements.basic(moment)), frozenset(statements.held(moment))
+        program = record.program_at(moment)
+        materialiser = self._opened(program, background, held, graph)
+        materialiser.store.moment.time = time
+        own = frozenset(graph)
+        known = time if now is None else now
+
+        def leaf(triple: Triple) -> TripleProof | None:
+            if triple in own:
+                return InStream(triple, time)
+            if statements is not None:
+                return statements.leaf(triple, moment, known)
+            return InBackground(triple) if triple in background else None
+
+        base = self._base
+        assert base is not None, "an instant is open"
+        with_schema = base.origins.leaves(leaf)
+        try:
+            origins, clauses = base.origins, materialiser.clauses.all
+            yield Derivations(materialiser.store, clauses, with_schema, origins.of, origins.inverse_of)
+        finally:
+            materialiser.forget()
+
+    def _opened(
+        self, program: Program, basic: frozenset[Triple], held: frozenset[Triple], graph: Collection[Triple]
+    ) -> Materialiser:
+        """A store over `basic` in which what is held and a graph are open."""
+        materialiser = self._over(program, basic)
+        overlay = dict.fromkeys([*sorted(held), *graph])
+        try:
+            materialiser.instant(overlay)
+            if not (held and materialiser.findings()):
+                return materialiser
+            materialiser.forget()
+        except DataError as error:
+            if error.diagnostics[0].code != "D2601" or self._record.statements is None:
+                raise
+        materialiser = self._over(program, basic | held)  # it has schema, or the schema of equal individuals
+        materialiser.instant(graph)
+        return materialiser
+
+    def _over(self, program: Program, basic: frozenset[Triple]) -> Materialiser:
+        record, base = self._record, self._base
+        if base is None or base.program is not program or base.basic != basic:
+            made = self._made(program, basic)
+            lists = program.entailment is Entailment.OWL2RL
+            origins = SchemaPremises(program.datalog, basic, made.closed, lists)
+            base = self._base = _Base(program, basic, made, origins)
+        base.materialiser.store.moment.clock = record.clock
+        return base.materialiser
+
+    def _made(self, program: Program, basic: frozenset[Triple]) -> Materialiser:
+        record = self._record
+        pipeline = record.pipeline
+        assert pipeline is not None, "a record is filled by a pipeline"
+        deployment = pipeline.deployment
+        if basic == record.background and deployment.program is program:
+            closed = pipeline.instants.enrich.closed
+            return Materialiser(closed.instantiated.rules, closed=closed)
+        needed = wanted(program, deployment.settings.materialize_all)
+        return Materialiser(rules_over(program, basic), basic, needed=needed)
+
+    def facts(self, time: Time, stream: str) -> Sequence[Fact]:
+        """The facts of a query, or of a stream of changes, at an instant, in canonical order."""
+        if self._record.statements is not None:
+            return (self._record.facts(time) or {}).get(stream, ())
+        if time not in self._facts:
+            record = self._record
+            materialiser = self._opened(record.program, record.background, frozenset(), self.triples(time))
+            try:
+                self._facts[time] = self._extractor().facts(time)
+            finally:
+                materialiser.forget()
+        return self._facts[time].get(stream, ())
+
+    def _extractor(self) -> Extractor:
+        base = self._base
+        assert base is not None, "an instant is open"
+        if self._extract is None or self._extract[0] is not base:
+            self._extract = base, Extractor(self._record.program.queries, base.materialiser.store)
+        return self._extract[1]
+
+    def state(self, time: Time) -> tuple[list[Triple], list[Triple]]:
+        """(what background, messages and stream state, what is derived) at an instant, each sorted."""
+        statements = self._record.statements
+        stated: Collection[Triple] = self._record.background
+        if statements is not None:
+            stated = statements.basic(time) | statements.held(time)
+        with self.open(time):
+            assert self._base is not None, "an instant is open"
+            holds = set(self._base.materialiser.state())
+        stated = {*stated, *self.triples(time)}
+        return sorted(stated), sorted(holds - stated)
+
+    def between(
+        self, rule: int, stream: str, start: Time, end: Time, ticks: Iterable[Time] = ()
+    ) -> list[Fact]:
+        """The facts of a stream at the instants of `[start, end]` that a rule sees; `ticks`: those without a
+        graph.
+        """
+        record = self._record
+        if record.statements is not None:
+            times = [t for t in sorted(record.jumps.times()) if start <= t <= end and self._sees(rule, t)]
+        else:
+            times = sorted({t for t in (*record.times(), *ticks) if start <= t <= end})
+        return [fact for time in times for fact in self.facts(time, stream)]
+
+    def _sees(self, rule: int, time: Time) -> bool:
+        """Whether a rule sees an instant of what lasts."""
+        jump, program = self._record.jumps.at(time), self._record.program
+        assert jump is not None, "it is kept"
+        if self._occasions is None or self._occasions[0] is not program:
+            self._occasions = program, occasions_seen(program)
+        return jump.graph or any(
+            bool(jump.facts.get(occasion)) if isinstance(occasion, str) else time % occasion == 0
+            for occasion in self._occasions[1][rule]
+        )
+
+    def forget(self, before: Time) -> None:
+        """Drop facts that were extracted again and are not looked at any more."""
+        for time in [time for time in self._facts if time < before]:
+            del self._facts[time]

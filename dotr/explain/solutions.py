@@ -1,10 +1,13 @@
 """A solution of a query with the triples that its patterns matched.
 
-Place:   asked by matches.py for every fact of a proof, at the instant that is open.
-Method:  the algebra of the query is evaluated again, plainly, with the fact's values put in for the projected
-         variables, each solution bringing along the triples it stands on (Green, Karvounarakis, Tannen 2007:
-         one monomial of the why-provenance). Of several solutions the one with the smallest proofs.
-Why not: through the compiled plans: they keep the projected variables only, and are shared between queries.
+Method:  the algebra of the query is evaluated again, without plans, with the fact's values substituted for
+         the projected variables; each solution carries the triples that it rests on (Green, Karvounarakis,
+         Tannen 2007: one monomial of the why-provenance). Of several solutions the one with the smallest
+         proofs is taken.
+         For a property path that repeats (`*`, `+`, `?`) or is a negated set, the premises are the triples of
+         a shortest walk between its ends, found breadth first (SPARQL 1.1, sec. 9.3: a path of length zero
+         joins a node with itself).
+Why not: the compiled plans: they keep only the projected variables, and queries share them.
 """
 
 from __future__ import annotations
@@ -16,21 +19,100 @@ from typing import TypeAlias, assert_never, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dotr import ir
+from dotr import program
 from dotr.explain.derivations import Derivations
-from dotr.explain.path_walks import nodes, walks
 from dotr.explain.proofs import SolutionProof
 from dotr.expressions.evaluate import compile_condition, compile_expression
-from dotr.joins.body import triple_pattern
+from dotr.extract import algebra
+from dotr.extract.algebra import Refused, Translated, translate
+from dotr.extract.operators import aggregate as total
+from dotr.extract.sharing import attributes
+from dotr.joins.plan import ALL, View, expression_variables, plan, triple_pattern
 from dotr.joins.plan_interpreter import walk
-from dotr.joins.planner import plan
-from dotr.joins.variables import expression_variables
-from dotr.rdf.order import values_key
+from dotr.joins.store import TripleIndex
+from dotr.program import Alternative, Inverse, NegatedSet, Path, Repeat, Var
+from dotr.program import Sequence as SequencePath
 from dotr.rdf.terms import RDF_TYPE, Term, Triple, integer
-from dotr.sparql import algebra
-from dotr.sparql.distribution import attributes
-from dotr.sparql.solution_aggregates import total
-from dotr.sparql.translate import Refused, Translated, translate
+from dotr.rdf.values import values_key
+
+Walks: TypeAlias = dict[Term, tuple[Triple, ...]]
+"""Node → the triples of a shortest walk to it."""
+
+
+def walks(path: Path, start: Term, store: TripleIndex, backwards: bool = False) -> Walks:
+    """The nodes that a path leads to from `start` (`backwards`: from which it leads there)."""
+    match path:
+        case str():
+            return {
+                (s if backwards else o): ((s, path, o),) for s, o in _pairs(path, start, store, backwards)
+            }
+        case Inverse(inner):
+            return walks(inner, start, store, not backwards)
+        case SequencePath(paths):
+            found: Walks = {start: ()}
+            for part in reversed(paths) if backwards else paths:
+                found = _extended(found, part, store, backwards)
+            return found
+        case Alternative(paths):
+            found = {}
+            for part in paths:
+                _keep(found, walks(part, start, store, backwards).items())
+            return found
+        case Repeat(inner, minimum, unbounded):
+            found = {start: ()} if minimum == 0 else {}
+            frontier: Walks = {start: ()}
+            while frontier:
+                reached = _extended(frontier, inner, store, backwards)
+                frontier = {node: walk for node, walk in reached.items() if node not in found}
+                found |= frontier
+                if not unbounded:
+                    break
+            return found
+        case NegatedSet(forward, inverse):
+            found = {}
+            if forward or not inverse:
+                _keep(found, _others(frozenset(forward), start, store, backwards))
+            if inverse:
+                _keep(found, _others(frozenset(inverse), start, store, not backwards))
+            return found
+        case _:
+            assert_never(path)
+
+
+def _extended(found: Walks, path: Path, store: TripleIndex, backwards: bool) -> Walks:
+    longer: Walks = {}
+    for node, taken in found.items():
+        _keep(longer, ((n, (*taken, *more)) for n, more in walks(path, node, store, backwards).items()))
+    return longer
+
+
+def _keep(found: Walks, more: Iterable[tuple[Term, tuple[Triple, ...]]]) -> None:
+    """The shorter walk to each node."""
+    for node, taken in more:
+        if node not in found or len(taken) < len(found[node]):
+            found[node] = taken
+
+
+def _pairs(predicate: Term, start: Term, store: TripleIndex, backwards: bool) -> list[tuple[Term, Term]]:
+    pattern = triple_pattern(Var("s"), predicate, Var("o"))
+    row = [None, start] if backwards else [start, None]
+    return [(s, o) for s, o in store.find(pattern.relation, row, View.NEW)]
+
+
+def _others(
+    excluded: frozenset[Term], start: Term, store: TripleIndex, backwards: bool
+) -> list[tuple[Term, tuple[Triple, ...]]]:
+    """One triple of any predicate but some."""
+    row = [None, None, start] if backwards else [start, None, None]
+    triples = sorted((s, p, o) for s, p, o in store.find(ALL, row, View.NEW) if p not in excluded)
+    return [((s if backwards else o), ((s, p, o),)) for s, p, o in triples]
+
+
+def nodes(store: TripleIndex) -> list[Term]:
+    """Every subject and object that holds now, in order."""
+    rows = store.find(ALL, [None, None, None], View.NEW)
+    return sorted({term for s, _, o in rows for term in (s, o)})
+
 
 MOST = 200
 """Solutions of one fact that are compared."""
@@ -48,14 +130,14 @@ class SolutionRow(Struct, frozen=True):
 
 
 def solution(
-    select: ir.Select, values: Sequence[Term | None], derivations: Derivations, text: Text
+    select: program.Select, values: Sequence[Term | None], derivations: Derivations, text: Text
 ) -> SolutionProof:
     """Why `select` has a solution with these values at the open instant."""
     return replace(alternatives(select, values, derivations, text), others=())
 
 
 def alternatives(
-    select: ir.Select, values: Sequence[Term | None], derivations: Derivations, text: Text
+    select: program.Select, values: Sequence[Term | None], derivations: Derivations, text: Text
 ) -> SolutionProof:
     """As `solution`, with all others that stand on other triples, the smaller ones first."""
     try:
@@ -76,7 +158,7 @@ def alternatives(
 
 
 def count(
-    select: ir.Select, values: Sequence[Term | None], derivations: Derivations, text: Text
+    select: program.Select, values: Sequence[Term | None], derivations: Derivations, text: Text
 ) -> int | None:
     """How many answers have these values at the open instant; None where the query is interpreted, or
     where an order cuts them.
@@ -91,14 +173,14 @@ def count(
 
 
 def _rows(
-    select: ir.Select, values: Sequence[Term | None], derivations: Derivations, text: Text
+    select: program.Select, values: Sequence[Term | None], derivations: Derivations, text: Text
 ) -> Iterator[SolutionRow]:
     """Raises Refused."""
     return _Evaluator(derivations, text).solutions(translate(select), values)
 
 
 def longest_prefix(
-    select: ir.Select, derivations: Derivations, text: Text
+    select: program.Select, derivations: Derivations, text: Text
 ) -> tuple[tuple[str, ...], int, list[Triple], tuple[str, ...], str]:
     """(the patterns of a query, how many of them from the first have a common solution, triples that are
     nearest to the first pattern that fails; where none does, the filters that are not true for the solution
@@ -125,11 +207,11 @@ def longest_prefix(
     return tuple(text.pattern(p) for p in patterns), count, near, failed, bound
 
 
-def _filters(node: algebra.Algebra) -> list[ir.Expression]:
+def _filters(node: algebra.Algebra) -> list[program.Expression]:
     """The filters over the patterns that every solution must match."""
     match node:
         case algebra.BasicGraphPattern(_, steps):
-            return [step.condition for step in steps if isinstance(step, ir.Filter)]
+            return [step.condition for step in steps if isinstance(step, program.Filter)]
         case algebra.FilterOf(inner, condition, patterns):
             return [*_filters(inner), *(() if patterns else (condition,))]
         case algebra.Join(left, right):
@@ -165,20 +247,22 @@ class Text(Struct, frozen=True):
     """How terms and expressions are written."""
 
     term: Callable[[Term], str]
-    expression: Callable[[ir.Expression], str]
-    path: Callable[[ir.Path], str]
+    expression: Callable[[program.Expression], str]
+    path: Callable[[program.Path], str]
 
     def pattern(self, pattern: algebra.Pattern, env: Env | None = None) -> str:
         """A triple pattern; variables that have a value are that value."""
         subject, object_ = (self._node(node, env or {}) for node in (pattern.subject, pattern.object))
         predicate = pattern.predicate
         middle = (
-            self._node(predicate, env or {}) if isinstance(predicate, (str, ir.Var)) else self.path(predicate)
+            self._node(predicate, env or {})
+            if isinstance(predicate, (str, program.Var))
+            else self.path(predicate)
         )
         return f"{subject} {'a' if predicate == RDF_TYPE else middle} {object_}"
 
-    def _node(self, node: ir.Node, env: Env) -> str:
-        if not isinstance(node, ir.Var):
+    def _node(self, node: program.Node, env: Env) -> str:
+        if not isinstance(node, program.Var):
             return self.term(node)
         return self.term(env[node.name]) if node.name in env else f"?{node.name}"
 
@@ -209,7 +293,9 @@ class _Evaluator:
         match node:
             case algebra.BasicGraphPattern(patterns, steps):
                 constants = [
-                    s for s in steps if isinstance(s, ir.Bind) and isinstance(s.expression, ir.Const)
+                    s
+                    for s in steps
+                    if isinstance(s, program.Bind) and isinstance(s.expression, program.Const)
                 ]
                 rest = [s for s in steps if s not in constants]
                 for bound in self._steps(constants, row):
@@ -244,7 +330,7 @@ class _Evaluator:
             case algebra.Extend(inner, variable, expression):
                 for first in self.solve(inner, _without(row, {variable})):
                     yield from self._steps(
-                        [ir.Bind(expression, ir.Var(variable))], _with(first, row, {variable})
+                        [program.Bind(expression, program.Var(variable))], _with(first, row, {variable})
                     )
             case algebra.Aggregation(inner, keys, totals):
                 yield from self._grouped(inner, keys, totals, row)
@@ -253,7 +339,7 @@ class _Evaluator:
 
     def matches(self, patterns: Sequence[algebra.Pattern], row: SolutionRow) -> Iterator[SolutionRow]:
         """The ways in which all patterns match."""
-        paths = [pattern for pattern in patterns if not isinstance(pattern.predicate, (str, ir.Var))]
+        paths = [pattern for pattern in patterns if not isinstance(pattern.predicate, (str, program.Var))]
         for found in self._matched([p for p in patterns if p not in paths], row):
             yield from self._walked(paths, found)
 
@@ -265,7 +351,7 @@ class _Evaluator:
         known = [p for p in paths if _end(p.subject, row.env) or _end(p.object, row.env)]
         pattern = (known or list(paths))[0]
         rest = [p for p in paths if p is not pattern]
-        path = cast("ir.Path", pattern.predicate)
+        path = cast("program.Path", pattern.predicate)
         start, end = _end(pattern.subject, row.env), _end(pattern.object, row.env)
         if start is None and end is not None:
             found = [(n, end, w) for n, w in walks(path, end, self._store, backwards=True).items()]
@@ -284,14 +370,14 @@ class _Evaluator:
         items = [triple_pattern(*_nodes(pattern)) for pattern in patterns]
         names = tuple(dict.fromkeys(n for item in items for n in item.variables))
         given = tuple(sorted(name for name in names if name in row.env))
-        made = plan(items, [ir.Var(name) for name in names], self._store, given=given)
+        made = plan(items, [program.Var(name) for name in names], self._store, given=given)
         for values in walk(made, self._store, [row.env[name] for name in given]):
             env = {**row.env, **dict(zip(names, values, strict=True))}
             triples = tuple(_instance(pattern, env) for pattern in patterns)
             yield replace(row, env=env, triples=(*row.triples, *triples))
 
     def untrue(
-        self, filters: Sequence[ir.Expression], patterns: Sequence[algebra.Pattern]
+        self, filters: Sequence[program.Expression], patterns: Sequence[algebra.Pattern]
     ) -> tuple[str, ...]:
         """The filters that are not true, with the values they saw, for the match for which most are true."""
         best: tuple[int, tuple[str, ...]] | None = None
@@ -301,7 +387,7 @@ class _Evaluator:
                 best = len(wrong), tuple(self._condition(one, row.env) for one in wrong)
         return () if best is None else best[1]
 
-    def _condition(self, condition: ir.Expression, env: Env) -> str:
+    def _condition(self, condition: program.Expression, env: Env) -> str:
         values = self._values(expression_variables(condition), env)
         return f"FILTER({self._text.expression(condition)})" + (f"   {values}" if values else "")
 
@@ -312,29 +398,32 @@ class _Evaluator:
 
     def bound(self, pattern: algebra.Pattern, env: Env) -> str:
         """The values of a pattern's variables that are known."""
-        return self._values((node.name for node in _nodes(pattern) if isinstance(node, ir.Var)), env)
+        return self._values((node.name for node in _nodes(pattern) if isinstance(node, program.Var)), env)
 
     def nearest(self, pattern: algebra.Pattern, env: Env) -> list[Triple]:
         """Triples like a pattern that has no match: all but one of its known nodes agree."""
-        if not isinstance(pattern.predicate, (str, ir.Var)):
+        if not isinstance(pattern.predicate, (str, program.Var)):
             return []
-        known = [env.get(n.name) if isinstance(n, ir.Var) else n for n in _nodes(pattern)]
+        known = [env.get(n.name) if isinstance(n, program.Var) else n for n in _nodes(pattern)]
         found: dict[Triple, None] = {}
         for place in (2, 0):
             if known[place] is None:
                 continue
             free = [
-                ir.Var(f"free{i}") if term is None or i == place else term for i, term in enumerate(known)
+                program.Var(f"free{i}") if term is None or i == place else term
+                for i, term in enumerate(known)
             ]
             like = algebra.Pattern(free[0], free[1], free[2])
             for row in islice(self.matches([like], SolutionRow({})), 3):
                 found[row.triples[0]] = None
         return list(found)[:3]
 
-    def _steps(self, steps: Sequence[ir.Filter | ir.Bind], row: SolutionRow) -> Iterator[SolutionRow]:
+    def _steps(
+        self, steps: Sequence[program.Filter | program.Bind], row: SolutionRow
+    ) -> Iterator[SolutionRow]:
         """Filters that hold and binds that have a value, or the value that is there already."""
         for step in steps:
-            if isinstance(step, ir.Filter):
+            if isinstance(step, program.Filter):
                 if not self._holds(step.condition, row.env):
                     return
                 continue
@@ -352,7 +441,7 @@ class _Evaluator:
     def _exists(
         self,
         row: SolutionRow,
-        condition: ir.Expression,
+        condition: program.Expression,
         patterns: Sequence[tuple[algebra.BasicGraphPattern, ...]],
     ) -> Iterator[SolutionRow]:
         """A FILTER with EXISTS in it, the triples of those that exist brought along."""
@@ -368,7 +457,7 @@ class _Evaluator:
                 absent.append(f"no {self._shown(algebra.UnionOf(branches), row.env)}")
         seen = iter(answers)
 
-        def exists(_: ir.Exists) -> Callable[[Env], bool]:
+        def exists(_: program.Exists) -> Callable[[Env], bool]:
             answer = next(seen)
             return lambda env: answer
 
@@ -381,13 +470,13 @@ class _Evaluator:
     def _grouped(
         self,
         inner: algebra.Algebra,
-        keys: Sequence[tuple[str, ir.Expression]],
-        totals: Sequence[tuple[str, ir.Aggregate]],
+        keys: Sequence[tuple[str, program.Expression]],
+        totals: Sequence[tuple[str, program.Aggregate]],
         row: SolutionRow,
     ) -> Iterator[SolutionRow]:
         """Groups with the rows that were counted, the first ten of them with their triples."""
         made = {name for name, _ in keys} | {name for name, _ in totals}
-        plain = {name for name, expression in keys if expression == ir.Var(name)}
+        plain = {name for name, expression in keys if expression == program.Var(name)}
         start = SolutionRow(
             {name: term for name, term in row.env.items() if name in plain or name not in made}
         )
@@ -422,11 +511,11 @@ class _Evaluator:
     def _shown(self, node: algebra.Algebra, env: Env) -> str:
         return " . ".join(self._text.pattern(pattern, env) for pattern in _first_patterns(node))
 
-    def _holds(self, condition: ir.Expression, env: Env) -> bool:
+    def _holds(self, condition: program.Expression, env: Env) -> bool:
         clock = self._store.moment.clock
         return compile_condition(condition, _leaf, clock=clock, now=self._now)(env)
 
-    def _value(self, expression: ir.Expression, env: Env) -> Term | None:
+    def _value(self, expression: program.Expression, env: Env) -> Term | None:
         clock = self._store.moment.clock
         return compile_expression(expression, _leaf, clock=clock, now=self._now)(env)
 
@@ -434,34 +523,34 @@ class _Evaluator:
         return self._store.moment.now
 
 
-def _total(aggregate: ir.Aggregate, terms: Sequence[Term | None], rows: int) -> Term | None:
+def _total(aggregate: program.Aggregate, terms: Sequence[Term | None], rows: int) -> Term | None:
     if aggregate.argument is None:
         return integer(rows)
     return total(aggregate.function, aggregate.distinct, terms)
 
 
-def _leaf(node: ir.Var | ir.Attribute | ir.TimeOf) -> Callable[[Env], Term | None]:
-    assert isinstance(node, ir.Var), "queries have variables only"
+def _leaf(node: program.Var | program.Attribute | program.TimeOf) -> Callable[[Env], Term | None]:
+    assert isinstance(node, program.Var), "queries have variables only"
     name = node.name
     return lambda env: env.get(name)
 
 
-def _nodes(pattern: algebra.Pattern) -> tuple[ir.Node, ir.Node, ir.Node]:
-    assert isinstance(pattern.predicate, (str, ir.Var)), "a path has been walked"
+def _nodes(pattern: algebra.Pattern) -> tuple[program.Node, program.Node, program.Node]:
+    assert isinstance(pattern.predicate, (str, program.Var)), "a path has been walked"
     return pattern.subject, pattern.predicate, pattern.object
 
 
-def _end(node: ir.Node, env: Env) -> Term | None:
-    return env.get(node.name) if isinstance(node, ir.Var) else node
+def _end(node: program.Node, env: Env) -> Term | None:
+    return env.get(node.name) if isinstance(node, program.Var) else node
 
 
-def _fits(node: ir.Node, term: Term, env: dict[str, Term]) -> bool:
+def _fits(node: program.Node, term: Term, env: dict[str, Term]) -> bool:
     """Whether a node is this term; a variable that was free is bound to it."""
-    return (env.setdefault(node.name, term) if isinstance(node, ir.Var) else node) == term
+    return (env.setdefault(node.name, term) if isinstance(node, program.Var) else node) == term
 
 
 def _instance(pattern: algebra.Pattern, env: Env) -> Triple:
-    subject, predicate, object_ = (env[n.name] if isinstance(n, ir.Var) else n for n in _nodes(pattern))
+    subject, predicate, object_ = (env[n.name] if isinstance(n, program.Var) else n for n in _nodes(pattern))
     return subject, predicate, object_
 
 

@@ -1,36 +1,322 @@
-"""Explanations as text: a tree that fits a hundred columns.
+"""Explanations as text: a tree that fits in a hundred columns.
+
+Renderer       proofs of events, facts and triples
+HeldRenderer   what a LARS head holds, as lines
+HeldValues     what a LARS head holds, as plain values
+Node           a line with the lines below it, and the drawing of such a tree
 
 Place:   what `dotr explain` prints, and `str()` of an explanation in Python.
-Method:  every proof becomes lines with children; a sub-proof that was printed is named "(above)". Rules are
-         printed as they are written, with their place.
+Method:  every proof becomes lines with children; a sub-proof that was already printed is named "(above)".
+         Rules are printed as written, with their place. LARS heads are rendered as lines and as plain values,
+         for formats.py, too; clauses, their windows and their distances in time are worded once, for text and
+         JSON.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TypeAlias, assert_never
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, assert_never
 
-from dotr import ir
-from dotr.datalog.owl_lists import LIST_PREDICATES
-from dotr.datalog.owl_values import VALUE_OF
-from dotr.datalog.schema import INVERSE_OF
-from dotr.events import Clock, Fact, Time
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from dotr import program as ir
+from dotr.enrich.owl import INVERSE_OF, LIST_PREDICATES, VALUE_OF
+from dotr.events import Clock, Fact, Time, Values
 from dotr.explain import proofs
-from dotr.explain.clause_text import (
-    apart_text,
-    counted_text,
-    false_text,
-    outside_text,
-    window_text,
+from dotr.explain import proofs as held_proofs
+from dotr.explain.proofs import FactProof, Holding, Sharing
+from dotr.extract.printing import Writer
+from dotr.lang.printer import datalog_rule_text, lars_literal_text, lars_rule_text
+from dotr.program import (
+    Between,
+    BindAtom,
+    Conjunct,
+    FilterAtom,
+    LarsRule,
+    Modality,
+    RelationToStream,
+    WindowAtom,
+    Within,
 )
-from dotr.explain.held_proofs import Holding
-from dotr.explain.held_text import HeldRenderer
-from dotr.explain.proofs import Sharing
-from dotr.explain.tree import Node
-from dotr.lang.printer import datalog_rule_text
+from dotr.program.names import duration_text
 from dotr.rdf.terms import OWL, RDF, RDF_TYPE, RDFS, XSD, Term, Triple
-from dotr.sparql.printing import Writer
-from dotr.temporal.durations import duration_text
+
+WIDTH = 100
+NARROW = 40
+"""Columns that a line has at least, however deep it stands."""
+
+
+class Node(Struct):
+    """A line with what stands below it. `right` is shown at the right margin where it fits."""
+
+    text: str
+    children: list[Node] = field(default_factory=list)
+    right: str = ""
+
+
+def pruned(node: Node, depth: int) -> Node:
+    """A tree without what lies deeper than `depth` levels below its root."""
+    if not node.children or depth > 0:
+        return replace(node, children=[pruned(child, depth - 1) for child in node.children])
+    return replace(node, children=[], right="; ".join(filter(None, (node.right, "…"))))
+
+
+def drawn(node: Node, width: int = WIDTH) -> str:
+    """A tree as text, each line with its end."""
+    return "".join(f"{line}\n" for line in _lines(node, "", "", width))
+
+
+def _lines(node: Node, first: str, rest: str, width: int) -> Iterator[str]:
+    text = first + node.text
+    width = max(width, len(rest) + NARROW)
+    right = len(text) + 3 + len(node.right) <= width
+    bar = "│" if node.children else " "
+    yield from _wrapped(f"{text}   {node.right}" if right and node.right else text, f"{rest}{bar}    ", width)
+    if node.right and not right:
+        margin = f"{rest}{bar}       "
+        yield from _wrapped(margin + node.right, f"{margin}  ", width)
+    for place, child in enumerate(node.children):
+        last = place == len(node.children) - 1
+        yield from _lines(child, rest + ("└─ " if last else "├─ "), rest + ("   " if last else "│  "), width)
+
+
+def _wrapped(line: str, margin: str, width: int) -> Iterator[str]:
+    """A line broken between words; what is longer than a line stands by itself."""
+    while len(line) > width:
+        cut = line.rfind(" ", len(margin) + 1, width + 1)
+        if cut < 0:
+            cut = line.find(" ", width)
+        if cut < 0:
+            break
+        yield line[:cut].rstrip()
+        line = margin + line[cut + 1 :].lstrip()
+    yield line
+
+
+FactNode = Callable[[str, FactProof], Node]
+FactValue = Callable[[FactProof], dict[str, Any]]
+
+
+class HeldRenderer:
+    """Draws what holds; `fact` draws what came. An atom that was drawn is named "(above)"."""
+
+    def __init__(self, prefixes: Mapping[str, str], clock: Clock, fact: FactNode) -> None:
+        self._prefixes, self._clock, self._fact = prefixes, clock, fact
+        self._writer = Writer(prefixes)
+        self._seen: set[object] = set()
+
+    def holding(self, why: held_proofs.Holding) -> Iterator[Node]:
+        """Why a head has a fact."""
+        if why.atom is None:
+            yield Node("it lies too far behind the beginning of what was kept", right="not opened")
+            return
+        node = self._held(why.atom)
+        if why.operator is RelationToStream.DSTREAM:
+            yield Node("DSTREAM: it held at the point before", right="", children=[node])
+            yield from self.failures(why.failed)
+        elif why.operator is RelationToStream.ISTREAM:
+            yield Node("ISTREAM: it holds, and did not at the point before", children=[node])
+        else:
+            yield node
+
+    def failures(self, failed: Iterable[held_proofs.LarsFailure]) -> Iterator[Node]:
+        """Why no rule gives an atom at a point."""
+        for one in failed:
+            node = Node(self._rule(one.rule), right=str(one.rule.span or ""))
+            if one.literal is None:
+                node.children.append(Node("its head is of other values, or at another point"))
+            else:
+                text = lars_literal_text(one.literal, self._prefixes)
+                node.children.append(Node(f"✗ {text}", right=self._failed(one)))
+            yield node
+
+    def _failed(self, one: held_proofs.LarsFailure) -> str:
+        literal = one.literal
+        when = self._clock.text(one.point)
+        if isinstance(literal, FilterAtom | BindAtom):
+            return "not true" if isinstance(literal, FilterAtom) else "no value"
+        span = f"@ {when}" if one.start is None else f"from {self._clock.text(one.start)} to {when}"
+        if isinstance(literal, WindowAtom) and literal.negated:
+            return f"there is one {span}"
+        if isinstance(literal, WindowAtom) and literal.modality is Modality.ALWAYS:
+            return f"not at every point {span}"
+        if isinstance(literal, WindowAtom) and literal.modality is Modality.AT_LEAST:
+            return f"at too few points {span}"
+        return f"nothing {span}"
+
+    def _rule(self, rule: LarsRule) -> str:
+        return lars_rule_text(rule, self._prefixes)
+
+    def _atom(self, name: str, values: Values, point: Time) -> str:
+        terms = ", ".join("unbound" if term is None else self._writer.term(term) for term in values)
+        return f"{name}({terms})  @ {self._clock.text(point)}"
+
+    def _held(self, atom: held_proofs.HeldAtom) -> Node:
+        node = Node(self._atom(atom.name, atom.values, atom.point))
+        key = atom.name, atom.values, atom.point
+        if key in self._seen:
+            node.right = "(above)"
+            return node
+        self._seen.add(key)
+        place = str(atom.rule.span).rsplit(":", 1)[0] if atom.rule.span is not None else "rule"
+        late = "" if atom.considered == atom.point else f"   read @ {self._clock.text(atom.considered)}"
+        node.right = f"{place}   {self._rule(atom.rule)}{late}"
+        node.children += map(self._step, atom.steps)
+        return node
+
+    def _step(self, step: held_proofs.LarsStep) -> Node:
+        text = lars_literal_text(step.literal, self._prefixes)
+        match step:
+            case held_proofs.Computed(literal):
+                return Node(text, right="true" if isinstance(literal, FilterAtom) else "")
+            case held_proofs.NoneHeld(start=start):
+                since = "" if start is None else f" from {self._clock.text(start)} on"
+                return Node(text, right=f"none{since}")
+            case held_proofs.ProvedTotal(value=value, pairs=pairs, start=start):
+                since = self._clock.text(start)
+                return Node(text, right=f"{self._writer.term(value)}, of {pairs} from {since} on")
+            case held_proofs.Supported(literal, atoms, points, start):
+                right = ""
+                if start is not None:
+                    right = f"at {points} point{'' if points == 1 else 's'} from {self._clock.text(start)} on"
+                node = Node(text, right=right)
+                node.children += map(self._placed, atoms)
+                shown = 1 if literal.modality in (None, Modality.SOMETIME, Modality.AT) else points
+                if shown > len(atoms):
+                    node.children.append(Node(f"… and {shown - len(atoms)} more points"))
+                return node
+            case _:
+                assert_never(step)
+
+    def _placed(self, atom: held_proofs.PlacedAtom) -> Node:
+        match atom.why:
+            case held_proofs.HeldAtom():
+                return self._held(atom.why)
+            case FactProof():
+                return self._fact("", atom.why)
+            case None:
+                return Node(self._atom(atom.name, atom.values, atom.point), right="not opened")
+            case _:
+                assert_never(atom.why)
+
+
+class HeldValues:
+    """What holds as plain values, JSON-able; `fact` says what came."""
+
+    def __init__(self, clock: Clock, fact: FactValue) -> None:
+        self._clock, self._fact = clock, fact
+        self._seen: set[object] = set()
+
+    def holding(self, why: held_proofs.Holding) -> dict[str, Any]:
+        """Why a head has a fact."""
+        found: dict[str, Any] = {"holds": None if why.atom is None else self._held(why.atom)}
+        if why.operator is not None:
+            found["change"] = why.operator.value
+        if why.failed:
+            found["no_more"] = self.failures(why.failed)
+        return found
+
+    def failures(self, failed: Iterable[held_proofs.LarsFailure]) -> list[dict[str, Any]]:
+        """Why no rule gives an atom at a point."""
+        return [
+            {
+                "rule": lars_rule_text(one.rule, {}),
+                "failed": None if one.literal is None else lars_literal_text(one.literal, {}),
+                "time": self._clock.text(one.point),
+                "from": None if one.start is None else self._clock.text(one.start),
+            }
+            for one in failed
+        ]
+
+    def _held(self, atom: held_proofs.HeldAtom) -> dict[str, Any]:
+        own = self._at(atom.name, atom.values, atom.point)
+        key = atom.name, atom.values, atom.point
+        if key in self._seen:
+            return {**own, "above": True}
+        self._seen.add(key)
+        return {
+            **own,
+            "rule": lars_rule_text(atom.rule, {}),
+            "place": "" if atom.rule.span is None else str(atom.rule.span),
+            "read": self._clock.text(atom.considered),
+            "bindings": dict(atom.bindings),
+            "body": [self._step(step) for step in atom.steps],
+        }
+
+    def _at(self, name: str, values: Values, point: Time) -> dict[str, Any]:
+        return {"head": name, "values": list(values), "time": self._clock.text(point)}
+
+    def _step(self, step: held_proofs.LarsStep) -> dict[str, Any]:
+        found: dict[str, Any] = {"literal": lars_literal_text(step.literal, {})}
+        if (
+            isinstance(step, held_proofs.Supported | held_proofs.NoneHeld | held_proofs.ProvedTotal)
+            and step.start is not None
+        ):
+            found["from"] = self._clock.text(step.start)
+        if isinstance(step, held_proofs.Supported):
+            found |= {"points": step.points, "support": [self._placed(atom) for atom in step.atoms]}
+        elif isinstance(step, held_proofs.ProvedTotal):
+            found |= {"value": step.value, "pairs": step.pairs}
+        return found
+
+    def _placed(self, atom: held_proofs.PlacedAtom) -> dict[str, Any]:
+        match atom.why:
+            case held_proofs.HeldAtom():
+                return self._held(atom.why)
+            case FactProof():
+                return self._fact(atom.why)
+            case None:
+                return self._at(atom.name, atom.values, atom.point)
+            case _:
+                assert_never(atom.why)
+
+
+def apart_text(micros: Time) -> str:
+    """`1 min 17 s`: a distance in time, in two units at most."""
+    for unit, below in (
+        (86_400_000_000, 3_600_000_000),
+        (3_600_000_000, 60_000_000),
+        (60_000_000, 1_000_000),
+    ):
+        if micros >= unit:
+            rest = micros % unit // below * below
+            whole = duration_text(micros - micros % unit)
+            return f"{whole} {duration_text(rest)}" if rest else whole
+    return duration_text(micros)
+
+
+def outside_text(conjunct: Conjunct, time: Time, previous: Mapping[str, Time]) -> str:
+    """`outside of the window: 6 min 30 s before Smoke`."""
+    text, window = "outside of the window", conjunct.window
+    if not isinstance(window, Within) or window.reference not in previous:
+        return text
+    apart = previous[window.reference] - time
+    if apart == 0:
+        return f"{text}: with {window.reference}"
+    return f"{text}: {apart_text(abs(apart))} {'before' if apart > 0 else 'after'} {window.reference}"
+
+
+def false_text(parts: Sequence[str]) -> str:
+    """`not true: Hot.?room = Smoke.?room`, or nothing."""
+    return f"not true: {' && '.join(parts)}" if parts else ""
+
+
+def window_text(conjunct: Conjunct) -> str:
+    """`within 5 min from Smoke`."""
+    match conjunct.window:
+        case Within(duration=duration, reference=reference, before=before):
+            return f"within {duration_text(duration)} {'before' if before else 'from'} {reference}"
+        case Between(start=start, end=end):
+            return f"between {start} and {end}"
+        case _:
+            assert_never(conjunct.window)
+
+
+def counted_text(number: int, one: str) -> str:
+    """`1 fact`, `1,200 facts`."""
+    return f"{number:,} {one}{'' if number == 1 else 's'}"
+
 
 LEVELS = 24
 """Derivations that are drawn below one another, unless more are asked for."""

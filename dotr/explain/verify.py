@@ -11,15 +11,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from dotr.core.parts import labelled
+from dotr.core.messages import labelled
 from dotr.errors import EngineError
 from dotr.events import Fact, Message, Time
-from dotr.explain.checker import Checker
-from dotr.explain.instants import KeptInstants
-from dotr.explain.literal_history import LiteralHistory
+from dotr.explain.checker import Checker, LiteralHistory
 from dotr.explain.proofs import EventProof, Missing, TripleProof, WhyNot
-from dotr.explain.record import KeptEvent, Record
-from dotr.ir import Program
+from dotr.explain.record import KeptEvent, KeptInstants, Record
+from dotr.program import Program
 from dotr.rdf.terms import Triple
 from dotr.reference.lasting import LiteralStatements
 

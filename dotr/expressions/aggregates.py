@@ -2,7 +2,7 @@
 
 Place:   TESLA scopes, Datalog AGGREGATE, LARS windows and embedded queries read the table, as do their
          grammars and checks. Aggregates that can be maintained have a faster form in
-         tesla/running_aggregates.py, tesla/ranked_totals.py and lars/totals.py; others are computed there
+         detect/totals.py, detect/totals.py and windows/windows.py; others are computed there
          from their values.
 Method:  language.md, sec. 3: sums are exact (rdf/sums.py), MIN and MAX use the canonical order.
 Why not: SPARQL's own `<` for MIN and MAX: it is not a total order, so the result would depend on arrival.
@@ -15,9 +15,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from dotr.rdf.order import term_key
 from dotr.rdf.sums import ExactSum
 from dotr.rdf.terms import Term, integer
+from dotr.rdf.values import term_key
 
 
 class Aggregator(Struct, frozen=True):

@@ -1,6 +1,6 @@
 """The full engine's answer for a function of constants that is rare or engine-specific.
 
-Place:   below functions.py and value_operators.py; the only module of expressions/ that calls pyoxigraph.
+Place:   below functions.py and operators.py; the only module of expressions/ that calls pyoxigraph.
 Method:  the full engine defines REGEX and REPLACE (language.md, sec. 1), and casts, comparison and arithmetic
          of dates and durations. A fixed query text runs with the arguments in its VALUES; they are written
          from their parts, so that no user text can become query text.
@@ -15,8 +15,7 @@ import re
 
 import pyoxigraph as ox
 
-from dotr.rdf.memo import Memo
-from dotr.rdf.terms import Term, literal, literal_parts
+from dotr.rdf.terms import Memo, Term, literal, literal_parts
 from dotr.regex import regex
 
 _STORE = ox.Store()

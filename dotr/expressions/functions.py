@@ -1,8 +1,12 @@
-"""The functions of SPARQL 1.1 (and DAYS) that are strict: arguments are values, errors propagate.
+"""The strict functions of SPARQL 1.1 (and DAYS) and the casts of XSD.
 
-Place:   one table, `FUNCTIONS`, read by evaluate.py and, for names and numbers of arguments, by lang/.
-Method:  SPARQL 1.1, sec. 17.4.2 to 17.4.6, with the full engine's answers. Frequent functions are implemented
-         here; rare or engine-specific ones (REGEX, REPLACE, odd Unicode) are passed to it (dialect.py).
+Place:   the tables `FUNCTIONS` (by name) and `CASTS` (by the IRI of a datatype), read by evaluate.py and, for
+         names and numbers of arguments, by lang/.
+Method:  SPARQL 1.1, sec. 17.4.2 to 17.4.6 and 17.5, with the full engine's answers; arguments are values,
+         errors propagate. Frequent functions are implemented here; rare or engine-specific ones (REGEX,
+         REPLACE, unusual Unicode) and rare casts are passed to the full engine (dialect.py). A plain string
+         is cast like the literal of that text; numbers to numbers by value; a duration without months to an
+         xsd:decimal of seconds. A string of too many digits raises Overlong.
 """
 
 from __future__ import annotations
@@ -10,6 +14,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from math import isfinite, trunc
+from types import NoneType
 from typing import TypeAlias
 from urllib.parse import quote
 
@@ -18,14 +24,25 @@ from msgspec import Struct
 
 from dotr.budget import TEXT, Overlong
 from dotr.budget import text_of as make_text
-from dotr.expressions import arithmetic, durations
-from dotr.expressions.arithmetic import is_number
+from dotr.expressions import operators
 from dotr.expressions.dialect import ask
-from dotr.expressions.value_operators import value_of
-from dotr.ir import Call, Const, Expression
-from dotr.rdf.canonical import too_long
-from dotr.rdf.terms import RDF, XSD_DECIMAL, XSD_INTEGER, Term, literal, literal_parts
-from dotr.rdf.values import DateTime, Duration, LanguageString, Opaque, Resource, Value, decode, encode
+from dotr.expressions.operators import in_seconds, is_number, to_single, value_of
+from dotr.program import Call, Const, Expression
+from dotr.rdf.terms import RDF, XSD, XSD_DECIMAL, XSD_INTEGER, Term, literal, literal_parts, too_long
+from dotr.rdf.values import (
+    EXACT,
+    DateTime,
+    Duration,
+    LanguageString,
+    Number,
+    Opaque,
+    Resource,
+    Single,
+    Value,
+    decode,
+    encode,
+    to_double,
+)
 from dotr.regex import regex
 
 Function: TypeAlias = Callable[..., Value | None]
@@ -294,7 +311,7 @@ def _part(name: str) -> Function:
             found = _PARTS.match(value.term)
             return convert(found[name]) if found else None
         if isinstance(value, Duration):
-            return durations.part(value, name) if name in _DURATION_PARTS else None
+            return operators.part(value, name) if name in _DURATION_PARTS else None
         return value_of(ask(question, value.term)) if isinstance(value, Opaque) else None
 
     return part
@@ -304,7 +321,7 @@ _DURATION_PARTS = frozenset(("HOURS", "MINUTES", "SECONDS"))
 
 
 def _whole_days(value: Value) -> Value | None:
-    return durations.part(value, "DAYS") if isinstance(value, Duration) else None
+    return operators.part(value, "DAYS") if isinstance(value, Duration) else None
 
 
 def _zone(value: Value) -> Value | None:
@@ -339,12 +356,77 @@ FUNCTIONS: Mapping[str, Signature] = {
     "LANGMATCHES": Signature(2, 2, _language_matches),
     "REGEX": Signature(2, 3, _matches),
     "REPLACE": Signature(3, 4, _replaced),
-    "ABS": Signature(1, 1, arithmetic.absolute),
-    "CEIL": Signature(1, 1, arithmetic.ceiling),
-    "FLOOR": Signature(1, 1, arithmetic.floor),
-    "ROUND": Signature(1, 1, arithmetic.rounded),
+    "ABS": Signature(1, 1, operators.absolute),
+    "CEIL": Signature(1, 1, operators.ceiling),
+    "FLOOR": Signature(1, 1, operators.floor),
+    "ROUND": Signature(1, 1, operators.rounded),
     "DAYS": Signature(1, 1, _whole_days),
     "TIMEZONE": Signature(1, 1, _zone),
     **{n: Signature(1, 1, _part(n)) for n in ("YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS", "TZ")},
     **{n: Signature(1, 1, _hash(n.lower())) for n in ("MD5", "SHA1", "SHA256", "SHA384", "SHA512")},
+}
+
+
+DATA_VALUE: Term = "<urn:dotr:owl:dataValue>"
+"""A function of rules over datatypes: the literal that stands for a literal's value (rdf/values.py); an
+error where nobody knows the value.
+"""
+
+Cast = Callable[[Value], Value | None]
+
+_NUMBERS = {"integer": int, "decimal": Decimal, "double": float, "float": Single, "boolean": bool}
+_EXACT_CASTS = (int, Decimal)
+_ELSEWHERE = ["dateTime", "date", "time", "gYear", "gYearMonth", "gMonth", "gMonthDay", "gDay"]
+_ELSEWHERE += ["duration", "dayTimeDuration", "yearMonthDuration"]
+
+
+def _cast(name: str) -> Cast:
+    datatype, kind = XSD + name, _NUMBERS.get(name, NoneType)
+    question = f"<{datatype}>(?a)"
+
+    def cast(value: Value) -> Value | None:
+        given = type(value)
+        if given is kind:
+            return value
+        if isinstance(value, str) and kind is not NoneType:
+            if kind in _EXACT_CASTS and too_long(value):
+                raise Overlong
+            read = decode(literal(value, datatype))
+            return read if type(read) is kind else None
+        if isinstance(value, (int, Decimal, float)) and given is not bool:
+            quick = _numeric(value, kind)
+            if quick is not None:
+                return quick
+        if given is Duration and kind is Decimal:
+            return in_seconds(value)
+        return None if isinstance(value, Resource) else value_of(ask(question, encode(value)))
+
+    return cast
+
+
+def _numeric(value: Number, kind: type) -> Value | None:
+    """A number as another number or as a boolean; None leaves it to the engine."""
+    if kind is bool:
+        return value != 0 and value == value
+    if kind is float:
+        return to_double(value)
+    if kind is Single:
+        return to_single(value)
+    if kind is Decimal and type(value) is int:
+        return Decimal(value)
+    if kind is int and isinstance(value, Decimal):
+        return int(value)
+    if isinstance(value, float) and isfinite(value):
+        return trunc(value) if kind is int else _cut(value) if kind is Decimal else None
+    return None
+
+
+def _cut(value: float) -> Decimal:
+    """A double as a decimal: a whole number exactly, else cut like by the engine, through `value * 1e18`."""
+    return Decimal(int(value)) if value.is_integer() else EXACT.scaleb(Decimal(int(value * 1e18)), -18)
+
+
+CASTS: Mapping[Term, Cast] = {
+    f"<{XSD}string>": text_of,
+    **{f"<{XSD}{name}>": _cast(name) for name in (*_NUMBERS, *_ELSEWHERE)},
 }

@@ -1,12 +1,13 @@
-"""Numbers by the letter: read from a literal's text, computed as whole numbers, written as text.
+"""Numbers read literally from a literal's text, computed exactly, written as text.
 
-Place:   beside the evaluator, for literal readings: `--verify`, the checker of proofs, tests. The full engine
-         calls it for every operator on numbers (sparql/called_operators.py), since its own integers end at
-         64 bits; rules read literally use it in place of arithmetic.py, casts.py and rdf/sums.py.
+Place:   literal readings: `--verify`, the checker of proofs, tests. The full engine calls these functions for
+         every operator on numbers (extract/called_operators.py), since its own integers end at 64 bits;
+         `literally` gives rules in a literal reading (reference/) these operators instead of the evaluator's.
 Method:  language.md: an integer is an int, a decimal an int of 10⁻¹⁸, both exact; a double or float is a
-         Python float. It shares neither decoding, arithmetic, sums nor order with the engines. What is not
-         about numbers is None, or left to the caller.
-Why not: faster. Whoever doubts the evaluator reads this file against the contract.
+         Python float. Nothing is shared with the engines: no decoding, arithmetic, sums or order. An operator
+         whose arguments are all numbers is computed here, over their text; any other is None here and falls
+         to the caller's operator, in `literally` the evaluator's own.
+Why not: a faster version: this file is what is read against the contract when the evaluator is in doubt.
 """
 
 from __future__ import annotations
@@ -14,17 +15,20 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
+
+from msgspec.structs import replace
 
 from dotr.budget import DIGITS, Overlong
 from dotr.expressions.aggregates import summarise
-from dotr.rdf.canonical import canonical, double_text
-from dotr.rdf.memo import Memo
-from dotr.rdf.order import TermKey, term_key
-from dotr.rdf.terms import XSD, Term, literal_parts
+from dotr.expressions.evaluate import Operators
+from dotr.expressions.functions import Signature
+from dotr.expressions.operators import Truth, effective
+from dotr.rdf.terms import XSD, Memo, Term, canonical, double_text, literal_parts
+from dotr.rdf.values import TermKey, Value, decode, encode, term_key
 
 INTEGER, DECIMAL, FLOAT, DOUBLE = "integer", "decimal", "float", "double"
 _RANKS: Final = {INTEGER: 0, DECIMAL: 1, FLOAT: 2, DOUBLE: 3}
@@ -407,3 +411,49 @@ def operands(function: str, terms: Sequence[Term]) -> list[Number] | None:
             return None
         found.append(number)
     return found
+
+
+_Function = Callable[..., Any]
+
+
+def _literal(name: str, shared: _Function) -> _Function:
+    own = OPERATORS[name]
+
+    def apply(*values: Any) -> Any:
+        numbers = operands(name, [encode(value) for value in values])
+        if numbers is None:
+            return shared(*values)
+        found = own(*numbers)
+        return found if found is None or isinstance(found, bool) else decode(write(found))
+
+    return apply
+
+
+def _all(table: Mapping[str, _Function]) -> dict[str, _Function]:
+    return {name: _literal(name, shared) if name in OPERATORS else shared for name, shared in table.items()}
+
+
+def _signatures(table: Mapping[str, Signature]) -> dict[str, Signature]:
+    return {
+        name: replace(one, apply=_literal(name, one.apply)) if name in OPERATORS else one
+        for name, one in table.items()
+    }
+
+
+@lru_cache(maxsize=4)
+def literally(shared: Operators) -> Operators:
+    """The operators with numbers read literally."""
+    return Operators(
+        arithmetic=_all(shared.arithmetic),
+        comparisons=_all(shared.comparisons),
+        functions=_signatures(shared.functions),
+        casts=_all(shared.casts),
+        effective=_effective,
+    )
+
+
+def _effective(value: Value | None) -> Truth:
+    return None if value is None else _of_numbers(value)
+
+
+_of_numbers: Final[Callable[[Any], Truth]] = _literal(TRUTH, effective)

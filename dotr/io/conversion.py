@@ -17,17 +17,17 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from dotr.core.parts import Part
+from dotr.core.messages import Part
 from dotr.errors import UsageError
 from dotr.events import Clock, Message, Time
-from dotr.io.decode.compression import plain_name
+from dotr.io.decode.documents import plain_name
 from dotr.io.decode.parquet import SUFFIX, ArchiveWriter
-from dotr.io.files.outputs import StreamOutput
 from dotr.io.message_parts import DELETE, DELETION, INSERT, INSERTION
+from dotr.io.outputs import StreamOutput
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, RDF_TYPE, Term, Triple
 
 if TYPE_CHECKING:
-    from dotr.io.jelly_frames import JellyFrames
+    from dotr.io.decode.jelly import JellyFrames
 
 Writer: TypeAlias = Callable[[Time, Part, int], str]
 """(time, what came, its number from 1) → its text."""
@@ -162,7 +162,7 @@ class Conversion:
         self._write: Writer | None = None
         self._frames: JellyFrames | None = None
         if self._suffix == JELLY:
-            from dotr.io.jelly_frames import JellyFrames  # noqa: PLC0415  # an extra
+            from dotr.io.decode.jelly import JellyFrames  # noqa: PLC0415  # an extra
 
             self._frames = JellyFrames()
         self._archive: ArchiveWriter | None = None

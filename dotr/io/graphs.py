@@ -1,30 +1,79 @@
-"""What readers of streams deliver: graphs with their times, marks, and bookmarks to go on from.
+"""What readers of streams deliver: graphs with their times, marks, and bookmarks to resume from.
 
-Place:   between reader.py, sources.py and what consumes them (runs, feeds, conversions, Spark's tasks).
-Method:  a named tuple a graph; every graph and mark is itself the bookmark behind it.
+Place:   between the readers and what consumes their graphs (runs, feeds, conversions, Spark's tasks).
+Method:  one named tuple per graph; every graph and every mark is itself the bookmark of the place after it. A
+         `Tap` is an open file as it is read: counted, bounded, and kept where a graph may be refused.
+         `ReadSoFar` counts the bytes read, for progress bars: a place in an uncompressed text counts as it
+         stands, any other file counts when its end is reached.
+Bad input: D2006 more bytes than a document may have without completing a graph.
 """
 
 from __future__ import annotations
 
+import os
+import stat
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from os.path import splitext
+from typing import IO, TYPE_CHECKING, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from dotr.core.parts import Part
+from dotr.core.messages import Part
 from dotr.errors import DataError
 from dotr.events import Clock, Time
-from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE
-from dotr.io.decode.parse_choices import STRICT, ParseChoices
-from dotr.io.decode.quads import WHOLE
-from dotr.io.tables.names import mapping_for
+from dotr.io.decode.documents import (
+    MAX_DOCUMENT,
+    SNIFF,
+    STREAM_BASE,
+    Format,
+    Readable,
+    is_jelly,
+    plain_name,
+    read_bytes,
+    read_some,
+    too_large,
+    undecided,
+)
+from dotr.io.decode.quads import WHOLE, QuadBlock
+from dotr.io.decode.rdf import STRICT, ParseChoices
+from dotr.io.time import UNITS, TimestampExtractor
 from dotr.io.time_reading import EXACT, TimeReading
-from dotr.io.timestamps import UNITS, TimestampExtractor
 from dotr.rdf.terms import Term
 
 if TYPE_CHECKING:
+    from dotr.io.decode.quads import RawBytes
     from dotr.io.tables.mapping import TableMapping
+
+TABLES = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "json",
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+}
+"""Ending of a name → format of the table."""
+
+
+def table_format(file: str) -> str:
+    """How the name of a file says that its table is written; CSV where it says nothing."""
+    return TABLES.get(splitext(plain_name(file))[1].lower(), "csv")
+
+
+def is_table(file: str) -> bool:
+    """Whether a name says that a file is a table, and no other thing dotr reads."""
+    return TABLES.get(splitext(plain_name(file))[1].lower()) in ("csv", "tsv", "arrow")
+
+
+def mapping_for(file: str, mappings: Iterable[TableMapping]) -> TableMapping | None:
+    """The first mapping that is for a file."""
+    return next((mapping for mapping in mappings if mapping.fits(file)), None)
+
 
 _tuple = tuple.__new__  # of a named tuple's parts: its own `__new__` is a Python function
 
@@ -184,3 +233,176 @@ class SourceOptions(Struct, frozen=True):
         return TimestampExtractor(
             self.time_path, self.unit, self.base, clock, zone=self.zone, reading=self.reading
         )
+
+
+_REFUSED = 1 << 12
+"""Bytes that a refused document, or a message that says nothing, is counted for beside its own."""
+
+
+class Tap:
+    """Owns the count of bytes read from a file, and reads no further than `limit` (0: to the end).
+
+    `read` may give less than asked before the end: what a pipe has now is read now. It raises DataError D2006
+    when more than `fence` bytes came since `settled` was called (0: never).
+    """
+
+    def __init__(self, file: Readable, name: str, count: int = 0, limit: int = 0, fence: int = 0) -> None:
+        self._file = file
+        self._some = getattr(file, "read1", file.read)
+        self.count = count
+        self.tape: RawBytes | None = None
+        self.ended = False
+        self._limit = limit
+        self.fence = fence
+        self.name, self._settled = name, count
+
+    def settled(self) -> None:
+        """A graph came of what was read."""
+        self._settled = self.count
+
+    def refused(self) -> None:
+        """Nothing came of what was read, which costs more than its bytes say."""
+        self._settled -= _REFUSED
+
+    def read(self, size: int = -1) -> bytes:
+        content: bytes = self._some(size) if size > 0 and not self._limit else self._limited(size)
+        self.count += len(content)
+        self.ended = not content
+        if self.fence and self.count - self._settled > self.fence:
+            raise too_large(self.name, self.fence)
+        if self.tape is not None:
+            self.tape.take(content)
+        return content
+
+    def _limited(self, size: int) -> bytes:
+        allowed = self._allowed(size)
+        return self._file.read() if allowed < 0 else self._some(allowed)
+
+    def _allowed(self, size: int) -> int:
+        if not self._limit:
+            return size
+        left = max(0, self._limit - self.count)
+        return left if size < 0 else min(size, left)
+
+
+def first_bytes(tap: Tap, file: str) -> bytes:
+    """The first bytes of a file: enough to see how it is written, a first line at least."""
+    head = b""
+    while len(head) < SNIFF and not is_jelly(head) and undecided(head, file):
+        try:
+            more = tap.read(SNIFF)
+        except (OSError, EOFError):
+            more = read_some(tap, 1, tap.name)  # raises what says what is wrong
+        if not more:
+            break
+        head += more
+    return head
+
+
+class Headed:
+    """Owns the first bytes of a file that were read already, in front of the rest."""
+
+    def __init__(self, head: bytes, file: Tap) -> None:
+        self._head, self._file = head, file
+
+    def read(self, size: int = -1, /) -> bytes:
+        if not self._head:
+            return self._file.read(size)
+        found = self._head if size < 0 else self._head[:size]
+        self._head = self._head[len(found) :]
+        return found
+
+
+class Originals:
+    """Owns what is needed to find the original bytes of a refused graph of a quad document."""
+
+    def __init__(self, tap: Tap, head: bytes, format_: Format, name: str, base: str) -> None:
+        from dotr.io.decode.quads import RawBytes  # noqa: PLC0415  # start-up: most runs refuse nothing
+
+        self._before = tap.count - len(head)
+        self._tape = tap.tape = RawBytes(self._before, WHOLE if format_ is Format.TRIG else 0)
+        self._tape.take(head)
+        self._tap = tap
+        self._pieces: dict[Term, bytes] | None = None
+        self._document = format_, name, base
+
+    def passed(self, block: QuadBlock) -> None:
+        """A block is through."""
+        if not block.whole:
+            self._before = block.end
+            self._tape.passed(block.end)
+
+    def of(self, block: QuadBlock) -> bytes | None:
+        """The bytes of a block, None if they cannot be separated from others, or the document is too long."""
+        if not block.whole:
+            return self._tape.between(self._before, block.end)
+        if self._pieces is None and self._tap.ended:
+            from dotr.io.decode.quads import pieces  # noqa: PLC0415  # start-up: see above
+
+            content = self._tape.everything()
+            self._pieces = {} if content is None else pieces(content, *self._document)
+        return (self._pieces or {}).get(block.name)
+
+
+def original_of(block: QuadBlock, originals: Originals | None) -> bytes:
+    """The bytes of a refused graph as they stand in its document, else the graph as N-Quads."""
+    found = None if originals is None else originals.of(block)
+    return block.text().encode("utf-8", "surrogateescape") if found is None else found
+
+
+def all_of(file: str, content: bytes | None, limit: int) -> bytes:
+    """All of a refused file, as far as one document may go; `content` where it is in memory."""
+    if content is not None:
+        return content
+    try:
+        return read_bytes(file, limit) if os.path.isfile(file) else b""
+    except DataError:
+        return b""
+
+
+def standard_input() -> IO[bytes]:
+    """Standard input without a buffer, whose lock a reading thread would keep at the end of the process."""
+    try:
+        return open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)
+    except (OSError, ValueError):  # something in memory stands in for it
+        return sys.stdin.buffer
+
+
+class ReadSoFar:
+    """Owns the count, `done` of `total` bytes.
+
+    `total` is None where it is not known: a pipe, or one compressed file alone.
+    """
+
+    __slots__ = ("_behind", "_sizes", "done", "total")
+
+    def __init__(self, files: Sequence[str]) -> None:
+        self._sizes: dict[str, int] = {}
+        self._behind: dict[str, int] = {}
+        self.done = 0
+        self.total: int | None = 0
+        for file in files:
+            try:
+                found = os.stat(file)
+            except OSError:
+                found = None
+            if found is None or not stat.S_ISREG(found.st_mode):
+                self.total = None
+                return
+            self._sizes[file] = found.st_size
+        packed = len(files) == 1 and files[0].endswith((".gz", ".bz2", ".zst", ".zip"))
+        self.total = None if packed else sum(self._sizes.values())
+
+    def passed(self, item: Item) -> None:
+        """An item of a source is behind."""
+        size = self._sizes.get(item.file)
+        if size is None:
+            return
+        if item.how == "whole" or (isinstance(item, Mark) and item.error is None):
+            reached = size
+        elif item.how == "byte":
+            reached = min(item.end, size)
+        else:
+            return
+        self.done += reached - self._behind.get(item.file, 0)
+        self._behind[item.file] = reached

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dotr.core.parts import Part
+from dotr.core.messages import Part
 from dotr.errors import DataError
 from dotr.events import Message
 from dotr.rdf.terms import RDF_TYPE, Term, Triple

@@ -12,13 +12,12 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from dotr.core.parts import labelled
+from dotr.core.messages import labelled
 from dotr.errors import DataError
 from dotr.events import Time
 from dotr.explain.record import Record
 from dotr.explain.text import Places
-from dotr.io.decode.compression import is_packed
-from dotr.io.decode.documents import read_bytes
+from dotr.io.decode.documents import is_packed, read_bytes
 from dotr.rdf.terms import RDF_TYPE, Term, Triple, literal_parts
 
 MOST = 64 * 1024 * 1024

@@ -1,32 +1,137 @@
-"""What the times of some sources are like: range, order, gaps, and what stands where a time could be.
+"""Survey the times of sources: range, order, gaps, and the values that could be times.
 
-Place:   asked by cli/convert.py; reads through files/reader.py as every run does, and keeps going on errors.
-Method:  times are collected in the order in which documents stand, file by file. The disorder of a graph is
-         how far it lies behind the greatest time before it: the least `--lateness` that loses nothing is the
-         greatest disorder. Documents without a time are looked through for values that could be one.
-Why not: guess a unit of epochs: a wrong guess is off by a factor of a thousand and nobody notices.
+Place:   called by cli/times.py; reads through io/reader.py as every run does, and continues after errors.
+Method:  times are collected in the order of the documents, file by file. The disorder of a graph is how far
+         it lies behind the greatest time before it; the least `--lateness` that loses nothing is the greatest
+         disorder. In documents without a time, each property or column is searched for likely times: a
+         dateTime, a local dateTime, a day, or an integer that is a present-day epoch in seconds, milli-,
+         micro- or nanoseconds. Each reading is reported; none is applied.
+Why not: guessing the unit of an epoch: a wrong guess is off by a factor of a thousand and nobody notices.
 """
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from itertools import islice, pairwise
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from dotr.core.parts import all_triples
-from dotr.errors import DataError
+from dotr.core.messages import all_triples
+from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Time
-from dotr.io.decode.documents import Format, decode, format_of
-from dotr.io.decode.parsing import parse_runs
-from dotr.io.decode.sniffing import guess
-from dotr.io.error_policy import ErrorPolicy
-from dotr.io.files.reader import FileReader
+from dotr.io.decode.documents import Format, decode, format_of, guess
+from dotr.io.decode.rdf import parse_runs
+from dotr.io.errors import ErrorPolicy
 from dotr.io.graphs import Mark, SourceOptions, TimedGraph
-from dotr.io.likely_times import LikelyTime, likely_times
-from dotr.rdf.terms import Triple
+from dotr.io.reader import FileReader
+from dotr.io.sources import resolve
+from dotr.io.time import UNITS, USUAL_PROPERTIES
+from dotr.rdf.terms import PROV_GENERATED_AT_TIME, RDF_TYPE, Term, Triple, literal_parts
+
+_ZONED = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)")
+_LOCAL = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?")
+_LIKELY_DAY = re.compile(r"\d{4}-\d\d-\d\d(Z|[+-]\d\d:\d\d)?")
+_LIKELY_EPOCH = re.compile(r"[0-9]{9,20}")
+_FROM, _TO = 946_684_800_000_000, 4_102_444_800_000_000
+"""The years 2000 to 2099: epochs of other years are hardly meant."""
+
+_OURS = 2
+"""Values of a property that are kept as examples."""
+
+
+class LikelyTime(Struct, frozen=True):
+    """A property or column whose values could be times. `kind`: dateTime, local, day, or epoch; `unit`: of an
+    epoch; `reads`: what the first example would be.
+    """
+
+    name: str
+    kind: str
+    examples: tuple[str, ...]
+    values: int
+    unit: str = ""
+    reads: str = ""
+    classes: tuple[str, ...] = ()
+    """The classes of what has it, as IRIs, most frequent first."""
+
+
+def kind_of(text: str) -> tuple[str, str] | None:
+    """(kind, unit of an epoch or "") of a text that could be a time; None for any other."""
+    if _ZONED.fullmatch(text):
+        return "dateTime", ""
+    if _LOCAL.fullmatch(text):
+        return "local", ""
+    if _LIKELY_DAY.fullmatch(text):
+        return "day", ""
+    if _LIKELY_EPOCH.fullmatch(text):
+        unit = next((u for u in (*UNITS, "ns") if _FROM <= _micros(text, u) < _TO), "")
+        return ("epoch", unit) if unit else None
+    return None
+
+
+def reads_as(text: str, unit: str) -> str:
+    """An epoch as a dateTime."""
+    return Clock(integer=False).text(_micros(text, unit))
+
+
+def _micros(text: str, unit: str) -> int:
+    """An epoch in microseconds; those of "ns", which only mappings read, rounded down."""
+    return int(text) // 1000 if unit == "ns" else int(text) * UNITS[unit]
+
+
+def likely_times(triples: Iterable[Triple]) -> list[LikelyTime]:
+    """Properties whose values could all be times of one kind, those that are usual first."""
+    rows = list(triples)
+    values: dict[Term, list[str]] = {}
+    subjects: dict[Term, list[Term]] = {}
+    for subject, predicate, value in rows:
+        if value[0] == '"':
+            values.setdefault(predicate, []).append(literal_parts(value)[0])
+            subjects.setdefault(predicate, []).append(subject)
+    classes = _classes(rows)
+    found = [
+        one
+        for predicate, texts in values.items()
+        if (one := likely_time(predicate[1:-1], texts, lambda p=predicate: classes(subjects[p])))  # type: ignore[misc]  # mypy infers no default
+    ]
+    usual = [PROV_GENERATED_AT_TIME[1:-1], *(iri[1:-1] for iri in USUAL_PROPERTIES)]
+    return sorted(found, key=lambda one: (usual.index(one.name) if one.name in usual else 99, one.name))
+
+
+def likely_time(
+    name: str, texts: Sequence[str], classes: Callable[[], tuple[str, ...]] = lambda: ()
+) -> LikelyTime | None:
+    """What a property or column is if all of its values could be times; None otherwise."""
+    kinds = {kind_of(text) for text in texts}
+    if len(kinds) != 1 or (kind := kinds.pop()) is None:
+        return None
+    examples = tuple(dict.fromkeys(texts))[:_OURS]
+    reads = reads_as(examples[0], kind[1]) if kind[1] else ""
+    return LikelyTime(name, kind[0], examples, len(texts), kind[1], reads, classes())
+
+
+def _classes(triples: Iterable[Triple]) -> Callable[[Sequence[Term]], tuple[str, ...]]:
+    kinds: dict[Term, list[Term]] = {}
+    for subject, predicate, value in triples:
+        if predicate == RDF_TYPE and value[0] == "<":
+            kinds.setdefault(subject, []).append(value)
+
+    def of(subjects: Sequence[Term]) -> tuple[str, ...]:
+        counts: Mapping[str, int] = _counts([k[1:-1] for s in subjects for k in kinds.get(s, ())])
+        return tuple(sorted(counts, key=lambda kind: (-counts[kind], kind)))
+
+    return of
+
+
+def _counts(values: Iterable[str]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for value in values:
+        counts[value] = counts.get(value, 0) + 1
+    return counts
+
 
 GAPS = 3
 """So many of the longest gaps are shown."""
@@ -172,3 +277,32 @@ def _disorder(distances: Sequence[int]) -> Disorder:
         return Disorder(0, 0, 0)
     place = max(0, len(late) - 1 - len(distances) // 100)
     return Disorder(len(late), late[-1], late[place])
+
+
+_ROWS = 1000
+_FILES = 20
+"""Files of which the first rows are read, at most."""
+
+
+def columns_missing(places: Iterable[str], options: SourceOptions) -> list[Diagnostic]:
+    """Warnings D2414 about tables of this machine; none about those that cannot be read, which is reported
+    when they are.
+    """
+    extractor = options.extractor()
+    try:
+        files = [file for file in resolve(list(places), options.mappings) if _is_json(file, options)]
+        for file in files[:_FILES]:
+            items = FileReader(file, options, extractor, ErrorPolicy(fail=False)).items()
+            for _ in islice(items, _ROWS):
+                pass
+            if isinstance(items, Generator):
+                items.close()
+    except DataError:
+        return []
+    note = f"by the first {_ROWS} rows of a table"
+    return [replace(one, notes=(*one.notes, note)) for one in extractor.columns_missing.values()]
+
+
+def _is_json(file: str, options: SourceOptions) -> bool:
+    mapping = options.mapping_for(file)
+    return mapping is not None and mapping.format_of(file) in ("json", "jsonl")

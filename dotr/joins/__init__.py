@@ -1,10 +1,10 @@
 """The join kernel: conjunctive triple patterns with filters, planned once, run many times.
 
-Place:   below datalog/ (bodies of rules) and sparql/ (basic graph patterns); above the background index and
+Place:   below enrich/ (bodies of rules) and extract/ (basic graph patterns); above the background index and
          the overlay of rdf/.
 
 How to use it
-    store = materialiser.store                      # background + overlay of the instant (datalog/)
+    store = materialiser.store                      # background + overlay of the instant (enrich/)
     items = [triple_pattern(Var("o"), ROOM, Var("r")), triple_pattern(Var("o"), RDF_TYPE, SMOKE), *filters]
     outputs = [Var("o"), Var("r")]
 
@@ -27,19 +27,15 @@ How to use it
     lists what the instant touched; `readers` is a list for the caller's own use. `store.moment.now` is NOW().
 
 What is where
-    graph_relations.py  names of relations: predicate, class of rdf:type, unions
-    variables.py  variables of expressions and atoms
-    body.py       BodyPattern AbsentPattern RowFilter Assign Check, View
-    planner.py    items in order: JoinPlan
+    plan.py       relations, variables, bodies (BodyPattern AbsentPattern RowFilter Assign Check, View), and
+                  items
+                  in order: JoinPlan; a plan as text
     store.py      background + overlay + tables, generic lookup
     plan_interpreter.py  plan → rows
-    join_code.py       plan → generated function (codegen.py); sinks; Annotation
-    access.py     code for one pattern
-    filters.py    expressions over rows
-    path_relations.py      property paths, over automaton.py and strong_components.py
-    charging.py   what generated code charges for its loops
-    describe.py   plan → text
+    code.py       plan → generated function (codegen.py); sinks; Annotation
+    filters.py    expressions over rows, and what generated code charges for its loops
+    paths.py      property paths: automata and strong components
 
-Not handled here: OPTIONAL, MINUS, UNION, groups (sparql/ builds them over these functions), blank nodes in
+Not handled here: OPTIONAL, MINUS, UNION, groups (extract/ builds them over these functions), blank nodes in
 patterns (variables), and equality by value (joins compare terms, filters compare values).
 """

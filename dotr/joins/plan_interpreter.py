@@ -1,6 +1,6 @@
 """The plain executor: interpret a plan, row by row.
 
-Place:   beside join_code.py, which must yield the same rows; a baseline for generated code.
+Place:   beside code.py, which must yield the same rows; a baseline for generated code.
 Method:  recursion over the steps with the store's generic lookup.
 """
 
@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
-from dotr.ir import Node, Var
-from dotr.joins.body import Assign, BodyPattern, Check, RowFilter
-from dotr.joins.filters import Row, condition_of, value_of
-from dotr.joins.planner import AntiJoin, JoinPlan, Probe, Step
+from dotr.joins.filters import FilterRow as Row
+from dotr.joins.filters import condition_of, value_of
+from dotr.joins.plan import AntiJoin, Assign, BodyPattern, Check, JoinPlan, Probe, RowFilter, Step
 from dotr.joins.store import Columns, TripleIndex
+from dotr.program import Node, Var
 from dotr.rdf.terms import Term
 
 

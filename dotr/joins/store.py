@@ -1,6 +1,6 @@
 """The data of plans: a closed background, the overlay of an instant, and tables of what is no triple.
 
-Place:   one per materialiser; plans are compiled against it (join_code.py) or interpreted
+Place:   one per materialiser; plans are compiled against it (code.py) or interpreted
          (plan_interpreter.py).
 Method:  a relation is found in the background by predicate, for classes through rdf:type, and for the union
          of everything through the index that fits the bound columns.
@@ -11,14 +11,22 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Container, Iterable, Sequence
 
 from dotr.budget import Meter
-from dotr.joins.automaton import Automaton
-from dotr.joins.body import View
 from dotr.joins.filters import Moment
-from dotr.joins.graph_relations import ALL, Relation, is_aggregate, is_apart, is_class, is_path, path_relation
-from dotr.joins.path_relations import PathRelation
-from dotr.joins.planner import AntiJoin, JoinPlan, Probe
-from dotr.rdf.background import Background, Column, many
-from dotr.rdf.overlay import Changes, Overlay
+from dotr.joins.paths import Automaton, PathRelation
+from dotr.joins.plan import (
+    ALL,
+    AntiJoin,
+    JoinPlan,
+    Probe,
+    Relation,
+    View,
+    is_aggregate,
+    is_apart,
+    is_class,
+    is_path,
+    path_relation,
+)
+from dotr.rdf.index import Background, Changes, Column, Overlay, many
 from dotr.rdf.terms import RDF_TYPE, Term
 
 Columns = tuple[Term, ...]

@@ -1,61 +1,563 @@
 """`dotr.KnowledgeBase`: an incremental RDF reasoner for Python.
 
-Place:   the public surface of this room. Reads what callers give (caller_input.py), labels blank nodes
-         (blank_scopes.py), lets one writer or many readers in (locks.py); model.py does the rest.
-Method:  language.md, "What lasts", without streams: everything that follows is materialised and maintained.
-         A transaction reads all it was given before it changes anything, and then does all of it or nothing.
+Place:   the public surface of this room: reads the files, strings, graphs, rules and times that callers give,
+         labels blank nodes, locks, saves, reports changes and watched queries; model.py does the rest.
+Method:  language.md, "What lasts", without streams: everything that follows is materialised and maintained. A
+         transaction reads all its input before it changes anything, and then does all of it or nothing.
+         Blank nodes: a label that the knowledge base made, and gave away in answers, means that node; any
+         other label is local to the call and gets a new label from the content of the call and its number
+         (rdf/blanks.py), so that runs agree. In strings every label is local.
+         Locks: many readers or one writer. A waiting writer goes before readers that come later, so that it
+         is not starved; a thread that is already reading continues. A reader therefore sees the state between
+         two transactions.
+         Saving: the file is closed and indexed, so that opening it derives nothing. It has a line with the
+         version, a hash of the rest, then four parts with their sizes: a header in JSON, the closed index
+         (enrich/closing.py, rdf/index.py), which rows are derived (one bit per row), the labels of blank
+         nodes. It is written beside its target and moved there, so that a reader never finds half a file. The
+         file of a large index is version 2: its hash leaves out the index, which is copied into memory as it
+         is read and has a hash for each of its blocks.
+Bad input: D5103 no saved knowledge base, or a damaged one · D5104 another version.
 """
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from hashlib import blake2b
 from os import PathLike, fspath
-from threading import Lock, RLock
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from threading import Condition, Lock, RLock, local
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+
+import pyoxigraph as ox
+from msgspec import Struct, field
 
 from dotr.budget import BUDGET
-from dotr.datalog.maintenance import Maintained
-from dotr.datalog.materialiser import Limits
-from dotr.errors import NOT_WRITTEN, DotrError, EngineError, UsageError
+from dotr.core.periods import Expiry
+from dotr.enrich.closing import Closed, load_background, saved_lists
+from dotr.enrich.maintenance import Maintained
+from dotr.enrich.materialiser import Limits
+from dotr.errors import NOT_WRITTEN, DataError, DotrError, EngineError, UsageError
 from dotr.events import Clock, Time
+from dotr.extract.operators import Row
 from dotr.io.decode.documents import STREAM_BASE
-from dotr.io.python_graphs import GraphLike, own_term, own_triple, rdflib_term
-from dotr.io.timestamps import UNITS
-from dotr.ir import Entailment
-from dotr.joins.body import View
-from dotr.joins.graph_relations import ALL
-from dotr.knowledge_base import saving
-from dotr.knowledge_base.blank_scopes import Scopes
-from dotr.knowledge_base.caller_input import (
-    Part,
-    Paths,
-    background_parts,
-    entailment_of,
-    part_of,
-    read_text,
-    read_time,
-    rules_of_files,
-    rules_of_text,
-    same_kind,
-)
-from dotr.knowledge_base.changes import Change, Watch, as_user_has
-from dotr.knowledge_base.contradictions import Contradiction
-from dotr.knowledge_base.expiry import Expiry
-from dotr.knowledge_base.locks import ReadWriteLock
-from dotr.knowledge_base.model import Model
-from dotr.knowledge_base.prepared_queries import Answers, PreparedQuery, Query, as_select
-from dotr.knowledge_base.rule_sets import RuleSet
-from dotr.knowledge_base.triple_proofs import Proof
-from dotr.lang import parse_datalog, parse_query
+from dotr.io.decode.rdf import parse_triples
+from dotr.io.message_parts import refuse_blank
+from dotr.io.outputs import write_whole
+from dotr.io.python_values import GraphLike, own_term, own_triple, rdflib_term, triples_of
+from dotr.io.rules_and_background import CopiedFile, read_background, read_rules_text
+from dotr.io.time import UNITS, TimeError, parse_datetime
+from dotr.joins.plan import ALL, Relation, View
+from dotr.knowledge_base.model import Contradiction, Model, Outcome, Proof, RuleSet, form, shipped_rules
+from dotr.knowledge_base.prepared_queries import Answers, PreparedQuery, Query, Solution, as_select, shown
+from dotr.lang import load_program, parse_datalog, parse_query
 from dotr.lang.printer import datalog_rule_text
-from dotr.rdf.order import values_key
+from dotr.program import DatalogRule, Entailment, Select
+from dotr.rdf.blanks import label_stream
+from dotr.rdf.mapped import sized
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
+from dotr.rdf.values import values_key
+from dotr.regex import regex
 
 if TYPE_CHECKING:
     import rdflib
+
+_MOST = 2**63
+
+
+def read_time(at: int | datetime | str, unit: int) -> tuple[Time, Clock]:
+    """A time and how it was written: an int in units of `unit` µs, an aware datetime, or ISO 8601 text.
+
+    Raises UsageError D4104, DataError D2103, D2105, and what the text is refused for.
+    """
+    if isinstance(at, bool) or not isinstance(at, int | datetime | str):
+        raise UsageError.of(
+            "D4104", f"{at!r} is not a time", hint="give an int, an aware datetime or ISO 8601 text"
+        )
+    if isinstance(at, int):
+        time = at * unit
+    elif isinstance(at, datetime):
+        if at.tzinfo is None:
+            raise DataError.of("D2103", f"`{at.isoformat()}` has no time zone", hint="use an aware datetime")
+        time = (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    else:
+        try:
+            time = parse_datetime(at)
+        except TimeError as error:
+            raise DataError.of(error.code, error.message, hint=error.hint) from None
+    if not -_MOST <= time < _MOST:
+        raise DataError.of("D2105", f"`{at}` lies beyond 64 bits of microseconds", hint="check the time_unit")
+    return time, Clock(isinstance(at, int), unit)
+
+
+def same_kind(clock: Clock | None, other: Clock) -> Clock:
+    """The clock of a knowledge base that has times of one kind. Raises DataError D2102."""
+    if clock is not None and clock.integer is not other.integer:
+        kinds = {True: "an integer", False: "a dateTime"}
+        raise DataError.of(
+            "D2102",
+            f"this time is {kinds[other.integer]}, those before it are not",
+            notes=("one knowledge base uses one kind of time",),
+            hint="write all times alike",
+        )
+    return other if clock is None else clock
+
+
+Paths: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
+
+
+class Part(Struct):
+    """Triples of one scope of blank nodes. `is_text`: its labels can mean nobody else's; `is_file`: they are
+    labelled already.
+    """
+
+    triples: list[Triple] = field(default_factory=list)
+    is_text: bool = False
+    is_file: bool = False
+
+
+def background_parts(sources: Iterable[Any], base: str = STREAM_BASE) -> list[Part]:
+    """The parts of what a knowledge base begins with: paths, rdflib graphs, iterables of triples.
+
+    Raises DataError for what cannot be read, UsageError D4105 for what is not a graph.
+    """
+    found = []
+    for source in sources:
+        if isinstance(source, str | PathLike):
+            source = [source]
+        if isinstance(source, list | tuple) and source and all(isinstance(s, str | PathLike) for s in source):
+            found.append(Part(read_background([str(path) for path in source], base), is_file=True))
+        else:
+            found.append(Part(triples_of(source, base)))
+    return found
+
+
+def part_of(given: GraphLike | None, base: str, prefixes: Mapping[str, str]) -> Part:
+    """What is to be inserted or deleted: Turtle text, a Path, or a graph. Raises as `background_parts`."""
+    if given is None:
+        return Part()
+    if isinstance(given, Path):
+        return Part(read_background([str(given)], base), is_text=True, is_file=True)
+    if isinstance(given, str):
+        return Part(read_text(given, base, prefixes), is_text=True)
+    return Part(triples_of(given, base), isinstance(given, bytes))
+
+
+def read_text(text: str, base: str, prefixes: Mapping[str, str]) -> list[Triple]:
+    """The triples of Turtle text, in which these prefixes hold. Raises DataError."""
+    head = "".join(f"PREFIX {name}: <{iri}>\n" for name, iri in prefixes.items())
+    return parse_triples(head + text, base=base, skipped=len(prefixes))
+
+
+class Rules(Struct):
+    """What files of rules say: rules, prefixes, and of .dotr files the prologue."""
+
+    rules: tuple[DatalogRule, ...] = ()
+    prefixes: dict[str, str] = field(default_factory=dict)
+    entailment: Entailment = Entailment.NONE
+    background: tuple[str, ...] = ()
+
+
+def rules_of_files(paths: Paths) -> Rules:
+    """Rules from .dlog files, and from the prologue of .dotr files. Raises ProgramError."""
+    names = [str(paths)] if isinstance(paths, str | PathLike) else [str(path) for path in paths]
+    if not names:
+        return Rules()
+    program = load_program(names, read_rules_text)
+    shipped = set(map(form, shipped_rules(program.entailment.value)))
+    own = tuple(rule for rule in program.datalog if form(rule) not in shipped)
+    return Rules(own, dict(program.prefixes), program.entailment, tuple(program.background))
+
+
+def rules_of_text(
+    text: str | PathLike[str] | None, name: str, prefixes: Mapping[str, str]
+) -> tuple[DatalogRule, ...]:
+    """Datalog text, or the file of a Path. Raises ProgramError."""
+    if text is None:
+        return ()
+    if isinstance(text, PathLike):
+        return rules_of_files(text).rules
+    if not isinstance(text, str):
+        raise UsageError.of(
+            "D4181", f"{text!r} is not a text of rules", hint="give Datalog text, or a pathlib.Path"
+        )
+    return parse_datalog(text, name, prefixes)
+
+
+def entailment_of(name: str) -> Entailment:
+    """Raises UsageError D4182."""
+    try:
+        return Entailment(str(name).lower())
+    except ValueError:
+        known = ", ".join(one.value for one in Entailment)
+        raise UsageError.of("D4182", f"`{name}` is not an entailment", hint=f"write one of {known}") from None
+
+
+class Scopes:
+    """Owns the labels of blank nodes that the knowledge base has, and the number of calls that made some.
+
+    `exact`: labels mean themselves always (a store of rdflib, whose nodes have names).
+    """
+
+    def __init__(self, known: Iterable[Term] = (), calls: int = 0, exact: bool = False) -> None:
+        self.known = set(known)
+        self.calls = calls
+        self.exact = exact
+
+    def note(self, triples: Iterable[Triple]) -> None:
+        """These labels are the knowledge base's own."""
+        for subject, _, object_ in triples:
+            if subject[0] == "_":
+                self.known.add(subject)
+            if object_[0] == "_":
+                self.known.add(object_)
+
+    def labelled(self, triples: Sequence[Triple], is_text: bool) -> list[Triple]:
+        """The triples of one part of one call, blank nodes labelled. `keep` them once they are inserted."""
+        if self.exact or not any(s[0] == "_" or o[0] == "_" for s, _, o in triples):
+            return list(triples)
+        masked = [(self._mask(s, is_text), p, self._mask(o, is_text)) for s, p, o in triples]
+        (found,) = label_stream([masked], self.calls, "call ")
+        return [(_unmask(s), p, _unmask(o)) for s, p, o in found]
+
+    def keep(self, triples: Iterable[Triple]) -> None:
+        """A call has come through: its labels are known, and the next one has another number."""
+        before = len(self.known)
+        if not self.exact:
+            self.note(triples)
+        if len(self.known) > before:
+            self.calls += 1
+
+    def named(self, triples: Sequence[Triple], is_text: bool) -> list[Triple]:
+        """Triples to be deleted. Raises DataError D2202 for blank nodes that are not ours."""
+        if not self.exact:
+            ours = set() if is_text else self.known
+            refuse_blank(
+                [t for t in triples if any(term[0] == "_" and term not in ours for term in (t[0], t[2]))],
+                "delete",
+            )
+        return list(triples)
+
+    def _mask(self, term: Term, is_text: bool) -> Term:
+        return f"<{term}>" if term[0] == "_" and not is_text and term in self.known else term
+
+
+def _unmask(term: Term) -> Term:
+    return term[1:-1] if term[:2] == "<_" else term
+
+
+class ReadWriteLock:
+    """Owns who is inside. A thread that reads may not write until it has left."""
+
+    def __init__(self) -> None:
+        self._changed = Condition(Lock())
+        self._readers = 0
+        self._waiting = 0
+        self._writing = False
+        self._mine = local()
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Be one of the readers. A thread may nest these, and read while it writes."""
+        depth = getattr(self._mine, "depth", 0)
+        if depth == 0 and not self.is_writing:
+            with self._changed:
+                while self._writing or self._waiting:
+                    self._changed.wait()
+                self._readers += 1
+            try:
+                self._mine.depth = 1
+                yield
+            finally:
+                self._mine.depth = 0
+                with self._changed:
+                    self._readers -= 1
+                    if not self._readers:
+                        self._changed.notify_all()
+            return
+        self._mine.depth = depth + 1
+        try:
+            yield
+        finally:
+            self._mine.depth = depth
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Be the only one."""
+        with self._changed:
+            self._waiting += 1
+            while self._writing or self._readers:
+                self._changed.wait()
+            self._waiting -= 1
+            self._writing = True
+        self._mine.writes = True
+        try:
+            yield
+        finally:
+            self._mine.writes = False
+            with self._changed:
+                self._writing = False
+                self._changed.notify_all()
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether this thread is one of the readers."""
+        return getattr(self._mine, "depth", 0) > 0
+
+    @property
+    def is_writing(self) -> bool:
+        """Whether this thread is the writer."""
+        return bool(getattr(self._mine, "writes", False))
+
+
+class Change:
+    """The net change of one transaction: stated and derived triples, each once, in canonical order.
+
+    True if anything changed. `useless_deletes`: deletions of what was not stated; `useless_removals`: rules
+    to be removed that were not there.
+    """
+
+    def __init__(self, outcome: Outcome, useless_removals: int, as_rdflib: bool) -> None:
+        self._outcome = outcome
+        self._as_rdflib = as_rdflib
+        self.useless_deletes = outcome.useless
+        self.useless_removals = useless_removals
+
+    def __bool__(self) -> bool:
+        return bool(self._outcome.net)
+
+    @cached_property
+    def added(self) -> tuple[Any, ...]:
+        """The triples that hold now and did not before."""
+        return self._triples(self._outcome.net.added)
+
+    @cached_property
+    def removed(self) -> tuple[Any, ...]:
+        """The triples that hold no more."""
+        return self._triples(self._outcome.net.removed)
+
+    def _triples(self, triples: Iterable[Triple]) -> tuple[Any, ...]:
+        return tuple(as_user_has(triple, self._as_rdflib) for triple in triples)
+
+    def of(self, watch: Watch) -> list[tuple[Solution, int]]:
+        """How the answers of a watched query changed: (row, +n or −n), in canonical order of rows, of one row
+        what went before what came.
+        """
+        changes = self._outcome.differences.get(watch.select, ())
+        pairs = sorted(
+            ((watch.own(row), n) for row, n in changes), key=lambda pair: (values_key(pair[0]), pair[1])
+        )
+        return [(shown(row, watch.variables, self._as_rdflib), n) for row, n in pairs]
+
+    def __repr__(self) -> str:
+        net = self._outcome.net
+        return f"<change: {len(net.added)} added, {len(net.removed)} removed>"
+
+
+class Watch:
+    """A query whose answers are followed: `change.of(watch)`. Made by `KnowledgeBase.watch`."""
+
+    def __init__(self, owner: KnowledgeBase, select: Select, variables: tuple[str, ...]) -> None:
+        self._owner = owner
+        self.select = select
+        self.variables = variables
+
+    def own(self, row: Row) -> Row:
+        """A row over the query's own variables: of an ASK over none."""
+        return row if self.variables else ()
+
+    @property
+    def answers(self) -> Answers:
+        """All answers of now."""
+        return self._owner.answers_of(self)
+
+    def close(self) -> None:
+        """Follow the query no more."""
+        self._owner.unwatch(self)
+
+
+def as_user_has(triple: Triple, as_rdflib: bool) -> tuple[Any, Any, Any]:
+    """A triple of canonical terms, or of rdflib's."""
+    if not as_rdflib:
+        return triple
+    subject, predicate, object_ = triple
+    return rdflib_term(subject), rdflib_term(predicate), rdflib_term(object_)
+
+
+_NAME = b"dotr knowledge base "
+_WHOLE, _MAPPED = b"1", b"2"
+_DIGEST = 16
+_PARTS, _CLOSED = 4, 1
+"""How many parts there are, and which has the index."""
+
+
+class Saved(Struct, frozen=True):
+    """What a file is to have: `header` is a value that JSON can hold, `closed` the index, `marks` which rows
+    are derived, `labels` the blank nodes that were handed out.
+    """
+
+    header: dict[str, Any]
+    closed: Closed
+    marks: Mapping[Relation, bytes]
+    labels: list[Term]
+
+
+class OpenedBase(Struct, frozen=True):
+    """What a file has; the index lies in `data[start:end]`. The header has the keys and kinds of values that
+    were saved.
+    """
+
+    header: dict[str, Any]
+    data: CopiedFile
+    start: int
+    end: int
+    marks: Mapping[Relation, bytes]
+    labels: list[Term]
+
+    def lists(self) -> tuple[Triple, ...]:
+        """The OWL list axioms of the index."""
+        return saved_lists(self.data, self.start, self.end)
+
+    def closed(self, rules: Sequence[DatalogRule]) -> Closed:
+        """The index, under these rules. Raises EngineError D5103."""
+        try:
+            return load_background(rules, self.data, None, self.start, self.end, self.marks)
+        except NOT_WRITTEN:
+            raise self.data.damaged() from None
+        except EngineError as error:
+            if error.diagnostics[0].code == "D5101":  # its parts do not know the file
+                raise self.data.damaged() from None
+            raise
+
+
+def write(path: str, saved: Saved) -> None:
+    """Write a file. Raises EngineError where the disk does not take it."""
+    sizes = {relation: len(bits) for relation, bits in saved.marks.items()}
+    header = json.dumps({**saved.header, "marks": sizes}, ensure_ascii=False, separators=(",", ":")).encode()
+    parts = [
+        [header],
+        saved.closed.contents(),
+        [b"".join(saved.marks.values())],
+        ["\n".join(saved.labels).encode()],
+    ]
+    version = _MAPPED if saved.closed.index.large else _WHOLE
+    digest = blake2b(digest_size=_DIGEST)
+    chunks: list[Any] = []
+    for number, part in enumerate(parts):
+        size = b"%d\n" % sum(memoryview(piece).nbytes for piece in part)
+        chunks += [size, *part]
+        for piece in (size, *part) if number != _CLOSED or version == _WHOLE else (size,):
+            digest.update(piece)
+    write_whole(path, [_NAME, version, b"\n", digest.digest(), *chunks])
+
+
+def read(path: str) -> OpenedBase:
+    """Open a file. Raises EngineError D5103, D5104, DataError D2003."""
+    damaged = _damaged(path)
+    data = CopiedFile(path, damaged)
+    end = data.find(b"\n", 0, 64)
+    if data[: len(_NAME)] != _NAME or end < 0:
+        raise damaged
+    version = data[len(_NAME) : end]
+    if version not in (_WHOLE, _MAPPED):
+        raise EngineError.of(
+            "D5104",
+            f"`{path}` was saved in another version of the format",
+            place=path,
+            label=version.decode("ascii", "replace"),
+            hint=f"this dotr reads versions up to {int(_MAPPED)}: make the knowledge base again from its "
+            "sources",
+        )
+    start = end + 1 + _DIGEST
+    try:
+        places = sized(data, start, len(data), _PARTS)
+        digest = blake2b(digest_size=_DIGEST)
+        at = start
+        for number, (first, last) in enumerate(places):
+            digest.update(data[at : first if number == _CLOSED and version == _MAPPED else last])
+            at = last
+        if digest.digest() != data[end + 1 : start]:
+            raise damaged
+        texts = [
+            b"" if number == _CLOSED else data[first:last] for number, (first, last) in enumerate(places)
+        ]
+        header = json.loads(texts[0])
+        json.dumps(header, ensure_ascii=False).encode()  # UnicodeEncodeError: half a character
+        if not _is_header(header):
+            raise damaged
+        labels = texts[3].decode()
+    except (ValueError, RecursionError):
+        raise damaged from None
+    marks: dict[Relation, bytes] = {}
+    at = 0
+    for relation, size in header.pop("marks").items():
+        marks[relation] = texts[2][at : at + size]
+        at += size
+    if at != len(texts[2]):
+        raise damaged
+    return OpenedBase(header, data, *places[_CLOSED], marks, labels.split("\n") if labels else [])
+
+
+def _is_header(found: object) -> TypeGuard[dict[str, Any]]:
+    """Whether this is a header with everything in it."""
+    if not isinstance(found, dict):
+        return False
+    strings: dict[str, Any] = {key: found.get(key) for key in ("entailment", "base", "time_unit")}
+    numbers = [found.get("calls"), *_values(found.get("marks"))]
+    until = found.get("until")
+    return (
+        all(isinstance(value, str) for value in (*strings.values(), *_values(found.get("prefixes"))))
+        and _is_iri(strings["base"])
+        and all(map(_FITS_BRACKETS.fullmatch, found["prefixes"].values()))
+        and all(map(_PREFIX.fullmatch, found["prefixes"]))
+        and all(type(value) is int and value >= 0 for value in numbers)
+        and all(type(found.get(key)) is bool for key in ("datatypes", "strict", "exact"))
+        and found.get("integer", 0) in (None, True, False)
+        and type(found.get("now", "")) in (int, type(None))
+        and _are(found.get("rules"), str)
+        and isinstance(until, list)
+        and all(
+            isinstance(row, list) and len(row) == 4 and _are(row[:3], str) and type(row[3]) is int
+            for row in until
+        )
+    )
+
+
+_FITS_BRACKETS = regex(r"[^\x00-\x20<>\"{}|^`\\]*")
+"""An IRI as it stands in Turtle, be it relative."""
+_PREFIX = regex(r"[^\s:<>]*")
+
+
+def _is_iri(text: str) -> bool:
+    """Whether a text can be the base of others."""
+    try:
+        ox.NamedNode(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _values(found: object) -> list[object]:
+    """The values of an object of JSON; None, which nothing may be, for something else."""
+    return list(found.values()) if isinstance(found, dict) else [None]
+
+
+def _are(found: object, kind: type) -> bool:
+    return isinstance(found, list) and all(isinstance(one, kind) for one in found)
+
+
+def _damaged(path: str) -> EngineError:
+    return EngineError.of(
+        "D5103",
+        f"`{path}` is not a saved knowledge base, or a damaged one",
+        place=path,
+        hint="make it again from its sources, and save it again",
+    )
+
 
 _REMEMBERED = 256
 """Queries whose plans are kept by their text."""
@@ -449,8 +951,8 @@ class KnowledgeBase:
                 "exact": self._scopes.exact,
                 "until": [[*triple, end] for triple, end in sorted(self._expiry.until.items())],
             }
-            saved = saving.Saved(header, closed, marks, sorted(self._scopes.known))
-        saving.write(fspath(path), saved)
+            saved = Saved(header, closed, marks, sorted(self._scopes.known))
+        write(fspath(path), saved)
 
     @classmethod
     def open(cls, path: str | PathLike[str], *, terms: str = "rdflib", budget: int = BUDGET) -> KnowledgeBase:
@@ -458,7 +960,7 @@ class KnowledgeBase:
 
         Raises EngineError D5103, D5104 for what is not such a file, damaged, or of another version.
         """
-        saved = saving.read(fspath(path))
+        saved = read(fspath(path))
         header = saved.header
         try:
             own = parse_datalog("\n".join(header["rules"]), fspath(path))

@@ -1,44 +1,186 @@
-"""What a knowledge base holds: statements, rules, what follows, and the answers that stand over it.
+"""The state of a knowledge base: statements, rules, derived rows, and the answers of standing queries.
 
-Place:   under knowledge_base.py, which reads, labels and locks; over datalog/maintenance.py, which derives.
+Place:   under knowledge_base.py, which reads, labels and locks; over enrich/maintenance.py, which derives.
 Method:  a transaction is one change of the maintained index: opened, checked, asked for the differences of
-         standing answers, committed. Where it changes the rules, or schema that rules were instantiated
-         over, the new program goes on from the same index (Volz, Staab, Motik 2003, sec. 4); where it changes
-         about as much as holds, or takes more than it leaves, a new index is made beside the old one and both
+         standing answers, committed. Where it changes the rules, or schema that rules were instantiated over,
+         the new program continues on the same index (Volz, Staab, Motik 2003, sec. 4); where it changes about
+         as much as holds, or removes more than it leaves, a new index is made beside the old one and the two
          are compared.
+         Rules: the knowledge base's own, those of its entailment, and those that OWL lists stand for. A rule
+         is its parsed form up to the names of variables: two that print alike when variables are numbered in
+         order of appearance are one.
+         Contradictions: rows that inconsistency rules find, in relations that belong to no state (enrich/),
+         each with the proof of any triple. dt-not-type (OWL 2 Profiles, table 8) needs no rule: the literal
+         of every triple that is added or removed is checked.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from dotr.datalog.closing import MANY_FACTS, MUCH_DATALOG, under_other_rules
-from dotr.datalog.maintenance import Maintained, NetChange
-from dotr.datalog.materialiser import Limits, clash_found
-from dotr.datalog.owl_lists import LIST_PREDICATES, is_list_triple
-from dotr.datalog.schema import SAME_AS, is_schema
-from dotr.errors import ProgramError
+from dotr.enrich.closing import MANY_FACTS, MUCH_DATALOG, under_other_rules
+from dotr.enrich.maintenance import Maintained, NetChange
+from dotr.enrich.materialiser import Limits, clash_found
+from dotr.enrich.owl import LIST_PREDICATES, SAME_AS, is_list_triple, is_schema, list_rules
+from dotr.errors import DataError, Diagnostic, ProgramError
+from dotr.events import Clock
 from dotr.explain.derivations import Derivations
-from dotr.explain.proofs import InBackground, TripleProof
-from dotr.ir import Entailment, Select
-from dotr.joins.graph_relations import ALL, Relation, relation_of
+from dotr.explain.formats import PlainProofs
+from dotr.explain.proofs import InBackground, Missing, TripleProof
+from dotr.explain.text import Renderer, drawn
+from dotr.extract.compiled import MaintainedQuery, as_it_is, standing_query
+from dotr.extract.operators import Change as RowChange
+from dotr.extract.operators import Row
+from dotr.io.rules_and_background import read_rules_text
+from dotr.joins.plan import ALL, CLASH, Relation, relation_of
 from dotr.joins.store import EVERYTHING, TripleIndex
-from dotr.knowledge_base.contradictions import (
-    NOT_TYPE,
-    Contradiction,
-    ContradictionError,
-    is_ill_typed,
-    rule_name,
-)
-from dotr.knowledge_base.rule_sets import RuleSet
-from dotr.knowledge_base.triple_proofs import Proof
-from dotr.rdf.terms import RDF_TYPE, Triple
-from dotr.sparql.solution_operators import Change as RowChange
-from dotr.sparql.solution_operators import Row
-from dotr.sparql.standing import MaintainedQuery, as_it_is, standing_query
+from dotr.lang import parse_datalog
+from dotr.lang.printer import datalog_rule_text
+from dotr.program import DatalogRule, Entailment, Select
+from dotr.rdf.terms import RDF_TYPE, Memo, Term, Triple
+from dotr.rdf.values import is_well_typed
+
+if TYPE_CHECKING:
+    import rdflib
+
+_TOKEN = re.compile(r'<[^<>\s]*>|"(?:[^"\\]|\\.)*"|[?$](\w+)')
+
+
+class RuleSet(Struct, frozen=True):
+    """`own`: the user's rules, each once. `datatypes`: whether literals are checked as well (dt-*)."""
+
+    own: tuple[DatalogRule, ...] = ()
+    entailment: Entailment = Entailment.NONE
+    datatypes: bool = False
+
+    def over(self, stated: Collection[Triple]) -> tuple[DatalogRule, ...]:
+        """All rules that hold over what is stated. Raises DataError D3102 for a list that is malformed."""
+        found = (*self.own, *shipped_rules(self.entailment.value))
+        if self.entailment is Entailment.OWL2RL:
+            found += list_rules(stated)
+        return found + shipped_rules("owl2rl-datatypes") if self.datatypes else found
+
+    def changed(self, add: Iterable[DatalogRule], remove: Iterable[DatalogRule]) -> tuple[RuleSet, int]:
+        """First `remove`, then `add`; and how many were to be removed that were not there."""
+        add, remove = tuple(add), tuple(remove)
+        if not (add or remove):
+            return self, 0
+        known = {form(rule): rule for rule in self.own}
+        useless = sum(known.pop(key, None) is None for key in dict.fromkeys(map(form, remove)))
+        for rule in add:
+            known.setdefault(form(rule), rule)
+        return replace(self, own=tuple(known.values())), useless
+
+
+def form(rule: DatalogRule) -> str:
+    """What all rules have in common that differ in the names of variables alone."""
+    names: dict[str, str] = {}
+
+    def numbered(token: re.Match[str]) -> str:
+        name = token[1]
+        return token[0] if name is None else names.setdefault(name, f"?{len(names)}")
+
+    return _TOKEN.sub(numbered, datalog_rule_text(rule, {}))
+
+
+@cache
+def shipped_rules(name: str) -> tuple[DatalogRule, ...]:
+    """The rules of a file that dotr ships; `none` has none."""
+    if name == Entailment.NONE.value:
+        return ()
+    path = f"dotr:rules/{name}.dlog"
+    return parse_datalog(read_rules_text(path), path)
+
+
+NOT_TYPE: Term = f"{CLASH}dt-not-type>"
+
+
+class Contradiction(Struct, frozen=True):
+    """What one inconsistency rule found, in canonical terms: `rule` is its name in OWL 2 Profiles.
+
+    `proof`: why, down to what is stated. What is found about one node has it as subject and as object.
+    """
+
+    rule: str
+    subject: Term
+    object: Term
+    proof: Proof
+
+    def __str__(self) -> str:
+        about = self.subject if self.subject == self.object else f"{self.subject} and {self.object}"
+        return f"{self.rule}: {about}\n{self.proof}"
+
+
+class ContradictionError(DataError):
+    """What was to hold contradicts itself. Nothing has changed. `contradictions` has them with proofs."""
+
+    def __init__(
+        self, diagnostics: Sequence[Diagnostic], contradictions: Sequence[Contradiction] = ()
+    ) -> None:
+        super().__init__(diagnostics)
+        self.contradictions = tuple(contradictions)
+
+    def __reduce__(self) -> tuple[type[ContradictionError], tuple[tuple[Diagnostic, ...]]]:
+        return type(self), (self.diagnostics,)
+
+
+def is_ill_typed(triple: Triple) -> bool:
+    """Whether the object is a literal outside of its datatype."""
+    return triple[2][0] == '"' and _ill_typed[triple[2]]
+
+
+def rule_name(clash: Term) -> str:
+    return clash[len(CLASH) : -1]
+
+
+_ill_typed: Memo[Term, bool] = Memo(lambda term: not is_well_typed(term))
+
+
+class Proof:
+    """A proof of a triple that holds: the smallest derivation from what is stated; or, of one that does not,
+    the rules that could give it and the first premise that each lacks. True if the triple holds.
+
+    `str()` is a tree of lines; `found` is the proof itself (explain/proofs.py).
+    """
+
+    def __init__(self, found: TripleProof | Missing, prefixes: Mapping[str, str]) -> None:
+        self.found = found
+        self._prefixes = dict(prefixes)
+
+    def __bool__(self) -> bool:
+        return not isinstance(self.found, Missing)
+
+    @property
+    def triple(self) -> Triple:
+        """What it is about, in canonical terms."""
+        return self.found.triple
+
+    def __str__(self) -> str:
+        return drawn(self._renderer().node(self.found)).rstrip("\n")
+
+    def __repr__(self) -> str:
+        return f"<proof of {' '.join(self.triple)}>" if self else f"<no proof of {' '.join(self.triple)}>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The proof as plain values, which JSON can hold."""
+        return PlainProofs(Clock(), lambda triple, time: "", self._renderer().rule_text).of(self.found)
+
+    def to_rdf(self) -> rdflib.Graph:
+        """The proof in PROV-O."""
+        from dotr.explain.explanation import to_rdf  # noqa: PLC0415  # it imports rdflib
+
+        return to_rdf([self.found], Clock())
+
+    def _renderer(self) -> Renderer:
+        return Renderer(self._prefixes, Clock(), background="stated")
+
 
 _GROWTH = 8
 """Plans are remade when there are so many times the triples that they were made for."""

@@ -15,20 +15,19 @@ from typing import TYPE_CHECKING, Any, overload
 from msgspec.structs import replace
 
 from dotr.budget import Exhausted, Meter, at_deployment
-from dotr.core.query_units import much_work_of
+from dotr.core.extract import much_work_of
 from dotr.errors import UsageError
 from dotr.events import Clock, Time
-from dotr.io.python_graphs import rdflib_term
-from dotr.ir import Const, GroupPattern, Projection, Select, Values, Var
+from dotr.extract.algebra import Refused, translate
+from dotr.extract.compiled import Builder, CompiledQuery
+from dotr.extract.interpreter import InterpretedQuery, asks_time
+from dotr.extract.operators import Row
+from dotr.extract.rewriting import names
+from dotr.io.python_values import rdflib_term
 from dotr.joins.store import TripleIndex
 from dotr.knowledge_base.model import Model
+from dotr.program import Const, GroupPattern, Projection, Select, Values, Var
 from dotr.rdf.terms import TRUE, Term
-from dotr.sparql.bound_variables import names
-from dotr.sparql.compiled_query import CompiledQuery
-from dotr.sparql.interpreter import InterpretedQuery, asks_time
-from dotr.sparql.operator_building import Builder
-from dotr.sparql.solution_operators import Row
-from dotr.sparql.translate import Refused, translate
 
 if TYPE_CHECKING:
     from dotr.knowledge_base.knowledge_base import KnowledgeBase

@@ -2,7 +2,7 @@
 
 Place:   above datalog and sparql, below the four steps. Reads no file: a function `path → text` is passed in.
 Method:  grammar/: dotr.py, dlog.py and lars.py, made of parts that hold one cursor over tokens together
-         (expressions.py, windows.py, …) → loading.py (files, libraries) → checks/resolve.py (names)
+         (expressions.py, windows.py, …) → loading.py (files, libraries) → checks/names.py
          → the checked `ir.Program`.
 """
 
@@ -14,23 +14,20 @@ from typing import Final
 from msgspec.structs import replace
 
 from dotr.collecting import uncollected
-from dotr.datalog.strata import check_rules
+from dotr.enrich.rules import check_rules
 from dotr.errors import Diagnostic, Diagnostics, ProgramError, Severity
-from dotr.ir import DatalogRule, Program, Select
-from dotr.lang.checks.advice import advise
-from dotr.lang.checks.comparisons import check_comparisons
-from dotr.lang.checks.impossible_rules import check_possible
-from dotr.lang.checks.lars_use import check_boxes
-from dotr.lang.checks.repeated_facts import check_repeats
-from dotr.lang.checks.resolve import Resolver
-from dotr.lang.checks.single_choices import check_choices
-from dotr.lang.checks.unrelated_events import check_relations
-from dotr.lang.grammar.base import Cursor, Skip
+from dotr.lang.checks.advice import advise, check_relations
+from dotr.lang.checks.comparisons import check_choices, check_comparisons, check_possible
+from dotr.lang.checks.lars import check_boxes
+from dotr.lang.checks.lasting import check_repeats
+from dotr.lang.checks.names import Resolver
+from dotr.lang.grammar.cursor import Cursor, Skip
 from dotr.lang.grammar.dlog import DatalogParser
 from dotr.lang.grammar.expressions import ExpressionParser, Mode
 from dotr.lang.grammar.sparql import SparqlParser
 from dotr.lang.loading import Loader, Reader
-from dotr.lang.operators.aggregate import check_aggregates
+from dotr.lang.operators import check_aggregates
+from dotr.program import DatalogRule, Program, Select
 from dotr.source import Source, Span
 
 CHECKS: Final = (

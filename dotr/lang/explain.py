@@ -12,7 +12,7 @@ from pathlib import Path
 from textwrap import dedent, fill
 from typing import Final, NamedTuple
 
-from dotr.lang.grammar.base import nearest
+from dotr.lang.grammar.cursor import nearest
 
 GROUPS: Final = (
     *(

@@ -1,6 +1,6 @@
 """From paths to syntax: files read, libraries brought in, parameters given their values.
 
-Place:   between the parsers and resolve.py. Files come through a function that is passed in.
+Place:   between the parsers and names.py. Files come through a function that is passed in.
 Method:  language.md, sec. 2, "pattern libraries". A library is parsed again for every IMPORT with the values
          of that import, so that a parameter is put in as a term by the parser itself, never as text.
 """
@@ -14,12 +14,12 @@ from typing import TypeAlias
 from msgspec import Struct, field
 
 from dotr.errors import Diagnostic, Diagnostics, DotrError, Severity
-from dotr.ir import DatalogRule, Entailment
 from dotr.lang.grammar import syntax
-from dotr.lang.grammar.base import Cursor, nearest
+from dotr.lang.grammar.cursor import Cursor, nearest
 from dotr.lang.grammar.dlog import DatalogParser
 from dotr.lang.grammar.dotr import DotrParser
 from dotr.lang.grammar.lars import LarsFile, LarsParser
+from dotr.program import DatalogRule, Entailment
 from dotr.source import Source, Span
 
 Reader: TypeAlias = Callable[[str], str]

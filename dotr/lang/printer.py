@@ -1,10 +1,15 @@
-"""Canonical text of .dotr and .dlog files (.lars files: lars_printer.py).
+"""Canonical text of .dotr, .dlog and .lars files.
 
-Place:   `dotr fmt`; the inverse of the parsers.
-Method:  the text is parsed with parameters as names, printed clause by clause, and parsed again: only a text
-         that gives the same tree, with the same comments, is returned. IRIs are written in full or with the
-         file's prefixes, which come first; BASE is gone, its IRIs are absolute.
-Why not: text edits that keep the author's layout. One program has one text; diffs show what changed.
+Place:   `dotr fmt`; the inverse of the parsers. `dotr plan`, proofs and digests print LARS rules with it.
+Method:  the file is parsed with parameters as names, printed clause by clause, and parsed again: only a
+         result that gives the same tree, with the same comments, is returned. IRIs are written in full or
+         with the file's prefixes, which come first; BASE is gone, its IRIs are absolute. In .lars files STEP
+         follows the PREFIX lines, then the rules; the modality follows its atom, and SOMETIME, which every
+         window has by default, is left out.
+         Comments: a file is a row of units (a prologue line, a query, a clause, a Datalog rule), each with
+         its place. A comment after a unit on its line belongs to it, one inside a unit or before it is
+         printed above it, the rest at the end. So no comment is ever lost, however the unit is printed.
+Why not: edits that keep the author's layout. One program has one text; diffs show what changed.
 """
 
 from __future__ import annotations
@@ -14,23 +19,221 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, assert_never
 
-from dotr import ir
+from msgspec import Struct, field
+
+from dotr import program as ir
 from dotr.errors import Diagnostics
+from dotr.extract.printing import Writer
 from dotr.lang.grammar import syntax
+from dotr.lang.grammar.cursor import comments
 from dotr.lang.grammar.dlog import DatalogParser
 from dotr.lang.grammar.dotr import DotrParser
-from dotr.lang.grammar.layout import LayoutUnit, attach, render
-from dotr.lang.grammar.tokens import comments
-from dotr.lang.lars_printer import format_lars
+from dotr.lang.grammar.lars import LarsFile, LarsParser
 from dotr.lang.operators import WRITTEN
+from dotr.program.names import duration_text
 from dotr.rdf.terms import RDF_TYPE, Term, escape, is_iri
 from dotr.source import Source
-from dotr.sparql.printing import Writer
-from dotr.temporal.durations import duration_text
+
+
+class LayoutUnit(Struct):
+    """A part of a text. `lines`: how it is printed, none if left out. `gap`: an empty line comes before."""
+
+    start: int
+    end: int
+    lines: list[str]
+    gap: bool = False
+    above: list[str] = field(default_factory=list)
+    behind: list[str] = field(default_factory=list)
+
+
+def attach(source: Source, units: Sequence[LayoutUnit]) -> list[str]:
+    """Give every comment of the text to a unit; return those behind the last one. `units` in source order."""
+    footer: list[str] = []
+    index = 0
+    previous_end = 0
+    for start, end in comments(source):
+        text = source.text[start:end].rstrip()
+        while index < len(units) and units[index].end <= start:
+            index += 1
+        before = units[index - 1] if index else None
+        if before is not None and "\n" not in source.text[before.end : start]:
+            before.behind.append(text)
+        else:
+            following = units[index] if index < len(units) else None
+            goal = following.above if following is not None else footer
+            outside = following is None or start < following.start
+            if outside and goal and goal[-1] and source.text[previous_end:start].count("\n") > 1:
+                goal.append("")
+            goal.append(text)
+            if following is not None and outside and _gap_below(source, end, following.start):
+                goal.append("")
+        previous_end = end
+    return footer
+
+
+def _gap_below(source: Source, end: int, start: int) -> bool:
+    """Whether an empty line, and no other comment, stands between a comment and its unit."""
+    between = source.text[end:start]
+    return "#" not in between and between.count("\n") > 1
+
+
+def render(units: Sequence[LayoutUnit], footer: Sequence[str]) -> str:
+    """The units in the order given, as one text that ends with a newline (unless it is empty)."""
+    out: list[str] = []
+    held: list[str] = []  # comments of units that are left out
+    for unit in units:
+        above = [*held, *unit.above]
+        if not unit.lines:
+            held = [*above, *unit.behind]
+            continue
+        held = []
+        if len(unit.lines) > 1 or unit.lines[0].startswith("#"):
+            above += unit.behind
+            behind = ""
+        else:
+            behind = f"  {'  '.join(unit.behind)}" if unit.behind else ""
+        if unit.gap and out and out[-1]:
+            out.append("")
+        out += above
+        out += [unit.lines[0] + behind, *unit.lines[1:]]
+    rest = [*held, *footer]
+    if rest and out:
+        out.append("")
+    out += rest
+    while out and not out[-1]:
+        out.pop()
+    return "\n".join(out) + "\n" if out else ""
+
 
 WIDTH: Final = 100
 _STEP: Final = "  "
 _EMPTY_LINE: Final = re.compile(r"\n[ \t\r]*\n")
+
+
+def format_lars(source: Source) -> str:
+    """The canonical text of a .lars file. Raises ProgramError with all errors."""
+    found = Diagnostics()
+    file = LarsParser(source, found).file()
+    found.raise_errors()
+    text = _file_text(source, file)
+    again = Diagnostics()
+    copy = LarsParser(Source(source.name, text), again).file()
+    assert not again.errors, f"the canonical text is not a program: {again.errors[0].render()}"
+    assert (copy.rules, copy.steps) == (file.rules, file.steps), "the canonical text is another program"
+    return text
+
+
+def _file_text(source: Source, file: LarsFile) -> str:
+    printer = LarsPrinter(file.prefixes)
+    prefixes: list[LayoutUnit] = []
+    steps: list[LayoutUnit] = []
+    durations = iter(file.steps)
+    for prefix, span in file.prologue:
+        word = source.text[span.start : span.start + 4].upper()
+        if prefix is not None:
+            prefixes.append(LayoutUnit(span.start, span.end, [f"PREFIX {prefix}: <{file.prefixes[prefix]}>"]))
+        elif word == "STEP":
+            line = f"STEP {duration_text(next(durations).micros)}"
+            steps.append(LayoutUnit(span.start, span.end, [line], gap=not steps))
+        else:
+            prefixes.append(LayoutUnit(span.start, span.end, []))
+    rules: list[LayoutUnit] = []
+    end = 0
+    for rule in file.rules:
+        assert rule.span is not None, "parsed rules have places"
+        gap = not rules or _EMPTY_LINE.search(source.text, end, rule.span.start) is not None
+        rules.append(LayoutUnit(rule.span.start, rule.span.end, printer.rule(rule), gap))
+        end = rule.span.end
+    units = [*prefixes, *steps, *rules]
+    footer = attach(source, sorted(units, key=lambda unit: unit.start))
+    return render(units, footer)
+
+
+def lars_rule_text(rule: ir.LarsRule, prefixes: Mapping[str, str]) -> str:
+    """A LARS rule in one line."""
+    return " ".join(line.strip() for line in LarsPrinter(prefixes).rule(rule))
+
+
+def lars_literal_text(literal: ir.LarsLiteral, prefixes: Mapping[str, str]) -> str:
+    """A literal of a LARS rule."""
+    return LarsPrinter(prefixes).literal(literal)
+
+
+class LarsPrinter:
+    """Prints with the prefixes of one file."""
+
+    def __init__(self, prefixes: Mapping[str, str]) -> None:
+        self._writer = Writer(prefixes)
+
+    def rule(self, rule: ir.LarsRule) -> list[str]:
+        head = self._head(rule.head)
+        if not rule.body:
+            return [f"{head} ."]
+        body: Sequence[str] = [self.literal(literal) for literal in rule.body]
+        line = f"{head} :- {', '.join(body)} ."
+        if len(line) <= WIDTH:
+            return [line]
+        return [f"{head} :-", *(f"{_STEP}{literal}," for literal in body[:-1]), f"{_STEP}{body[-1]} ."]
+
+    def _head(self, head: ir.LarsHead) -> str:
+        text = self._atom(head.atom)
+        if head.at is None:
+            return text
+        text += f" AT ?{head.at}"
+        if head.offset:
+            text += f" {'-' if head.offset < 0 else '+'} {duration_text(abs(head.offset))}"
+        return text
+
+    def literal(self, literal: ir.LarsLiteral) -> str:
+        expression = self._writer.expression
+        match literal:
+            case ir.WindowAtom():
+                return f"{'NOT ' if literal.negated else ''}{self._window_atom(literal)}"
+            case ir.FilterAtom(condition):
+                return f"FILTER({expression(condition)})"
+            case ir.BindAtom(value, variable):
+                return f"BIND({expression(value)} AS ?{variable.name})"
+            case ir.WindowAggregate():
+                argument = "*" if literal.argument is None else expression(literal.argument)
+                distinct = "DISTINCT " if literal.distinct else ""
+                over = f"{self._atom(literal.atom)} {self._window(literal.window, literal.atom)}"
+                text = f"{literal.function}({distinct}{argument}) AS ?{literal.variable.name} OVER {over}"
+                group = ", ".join(f"?{variable.name}" for variable in literal.group)
+                if not group:
+                    return text
+                return f"{text} PER {group if len(literal.group) == 1 else f'({group})'}"
+            case _:
+                assert_never(literal)
+
+    def _window_atom(self, literal: ir.WindowAtom) -> str:
+        text = self._atom(literal.atom)
+        if literal.window is None:
+            return text
+        match literal.modality:
+            case ir.Modality.ALWAYS:
+                text += " ALWAYS"
+            case ir.Modality.AT:
+                text += f" AT ?{literal.at}"
+            case ir.Modality.AT_LEAST:
+                text += f" AT LEAST {literal.count}"
+            case ir.Modality.SOMETIME | None:
+                pass
+            case _:
+                assert_never(literal.modality)
+        return f"{text} {self._window(literal.window, literal.atom)}"
+
+    def _window(self, window: ir.LarsWindow, atom: ir.NamedAtom) -> str:
+        match window:
+            case ir.TimeWindow(duration):
+                return f"WITHIN {duration_text(duration)}"
+            case ir.FactWindow(count, streams):
+                of = "" if streams in ((), (atom.name,)) else f" OF ({', '.join(streams)})"
+                return f"WITHIN {count} FACTS{of}"
+            case _:
+                assert_never(window)
+
+    def _atom(self, atom: ir.NamedAtom) -> str:
+        return f"{atom.name}({', '.join(map(self._writer.node, atom.arguments))})"
 
 
 def format_text(source: Source) -> str:

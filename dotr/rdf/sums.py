@@ -18,8 +18,7 @@ from types import NoneType
 from typing import Any
 
 from dotr.budget import Overlong
-from dotr.rdf.memo import Memo
-from dotr.rdf.terms import XSD_DECIMAL, Term
+from dotr.rdf.terms import XSD_DECIMAL, Memo, Term
 from dotr.rdf.values import (
     BEYOND,
     DAY_TIME,

@@ -1,30 +1,51 @@
-"""Values of terms: the meaning of a literal, as a Python value.
+"""Values of terms: the Python value of a literal, the order of terms, and the validity of literals.
 
-Place:   below order.py (comparison), sums.py (totals) and expressions/ (operators); above canonical.py.
+Place:   above terms.py; below sums.py (totals) and expressions/ (operators). MIN, MAX, ORDER BY, the order of
+         facts and the selections LAST and FIRST use the canonical order, in every engine.
 Method:  an xsd:integer is an int, a decimal a Decimal, a double a float, an xsd:float a `Single`, a boolean a
          bool, a plain string a str; every other term is an object that keeps its text. The type of the Python
          value is the type of the RDF value, so operators dispatch on `type(value)`. Integers are exact and of
-         any size up to DIGITS digits; decimals have as many before their point and 18 behind it, where longer
+         any size up to DIGITS digits; decimals have as many before their point and 18 after it, where longer
          ones are cut.
-Why not: rdflib's or pyoxigraph's literal classes: neither decodes decimals and instants exactly.
+         Canonical order: one total order on terms that breaks every tie. A term's key is (class, what orders
+         the class …, text); Python compares int, Decimal and float by exact value, so keys of numbers of
+         mixed types need no conversion (language.md, sec. 1).
+         Validity: whether a literal's text is valid for its datatype, for OWL 2 RL (dt-not-type); to SPARQL
+         an ill-typed literal is a term like any other. XSD 1.1, part 2: patterns and ranges; calendar types
+         are checked by the SPARQL engine, which casts valid strings only; XML is parsed. Also the datatypes
+         of OWL 2 (Structural Specification, sec. 4).
+         Data values: which literals are one value in OWL 2 (Structural Specification, sec. 4, and XML Schema
+         1.1, part 2), for its rules over datatypes (the function DATA_VALUE of expressions/functions.py). A
+         value is written as one literal that stands for it, whatever its datatypes are: an integer for
+         "1.0"^^xsd:decimal, a plain string for "a"^^xsd:token, xsd:dateTime for xsd:dateTimeStamp. Identity,
+         not equality, decides: +0 and -0 are two, NaN is itself, one moment in two time zones is two. The
+         value spaces of double, float and decimal are disjoint, and so are those of other primitive
+         datatypes.
+Why not: rdflib's or pyoxigraph's literal classes: neither decodes decimals and instants exactly. SPARQL's `<`
+         completed by text as the order: it is not an order, 9 < 10 < "5" < 9. SPARQL's `=` for data values:
+         it compares across numeric kinds, and is an error for most datatypes.
 """
 
 from __future__ import annotations
 
+import re
 from array import array
-from collections.abc import Callable
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Mapping
 from decimal import Context, Decimal
-from math import inf
-from typing import Any, TypeAlias
+from math import gcd, inf
+from typing import Any, Final, TypeAlias
 
+import pyoxigraph as ox
 from msgspec import Struct
 
 from dotr.budget import DIGITS
 from dotr.errors import DataError
-from dotr.rdf.canonical import FRACTION, canonical, double_text
-from dotr.rdf.memo import Memo
 from dotr.rdf.terms import (
     FALSE,
+    FRACTION,
+    OWL,
+    RDF,
     TRUE,
     XSD,
     XSD_BOOLEAN,
@@ -34,7 +55,10 @@ from dotr.rdf.terms import (
     XSD_FLOAT,
     XSD_INTEGER,
     XSD_STRING,
+    Memo,
     Term,
+    canonical,
+    double_text,
     literal,
     literal_parts,
 )
@@ -363,4 +387,253 @@ _ENCODERS: dict[type, Callable[[Any], Term]] = {
     DateTime: lambda value: value.term,
     Duration: lambda value: value.term,
     Opaque: lambda value: value.term,
+}
+
+
+TermKey: TypeAlias = tuple[Any, ...]
+
+_UNBOUND: TermKey = (0,)
+
+
+def term_key(term: Term | None) -> TermKey:
+    """The place of a term in the canonical order; None is an unbound value. Compare keys with `<` and `==`.
+
+    Unbound < blank nodes < IRIs by code points < numbers by exact value, NaN last < strings by code points <
+    false < true < dateTimes by instant (no zone = UTC) < durations by where they end < all other literals;
+    remaining ties, and the last class, by N-Triples text. Equal keys mean equal terms. Cost: one table
+    look-up for a known term.
+    """
+    return _UNBOUND if term is None else _keys[term]
+
+
+def values_key(row: tuple[Term | None, ...]) -> tuple[TermKey, ...]:
+    """The key of a row among rows of the same width: by its values from left to right."""
+    keys = _keys
+    return tuple([_UNBOUND if term is None else keys[term] for term in row])
+
+
+def _key(term: Term) -> TermKey:
+    if term[0] == "_":
+        return (1, term)
+    if term[0] != '"':
+        return (2, term[1:-1])
+    value = decode(term)
+    if isinstance(value, bool):
+        return (5, value, term)
+    if isinstance(value, (int, float, Decimal)):
+        return (3, 1, 0, term) if value != value else (3, 0, value, term)
+    if isinstance(value, str):
+        return (4, value, term)
+    if isinstance(value, DateTime):
+        return (6, value.ticks, term)
+    if isinstance(value, Duration):
+        return (7, *value.ends, term)
+    return (8, term)
+
+
+_keys: Memo[Term, TermKey] = Memo(_key)
+
+
+_WELL_TYPED_INTEGER = re.compile(r"[+-]?[0-9]+")
+_RANGES: Final[dict[str, tuple[int | None, int | None]]] = {
+    "integer": (None, None),
+    "nonNegativeInteger": (0, None),
+    "positiveInteger": (1, None),
+    "nonPositiveInteger": (None, 0),
+    "negativeInteger": (None, -1),
+    **{name: (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for name, bits in
+       (("byte", 8), ("short", 16), ("int", 32), ("long", 64))},
+    **{name: (0, 2**bits - 1) for name, bits in
+       (("unsignedByte", 8), ("unsignedShort", 16), ("unsignedInt", 32), ("unsignedLong", 64))},
+}  # fmt: skip
+_NAME = r"[^\W\d][\w.\-·]*"
+_PATTERNS: Final = {
+    "decimal": r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)",
+    "double": r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?INF|NaN",
+    "float": r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?INF|NaN",
+    "boolean": r"true|false|0|1",
+    "hexBinary": r"([0-9A-Fa-f]{2})*",
+    "base64Binary": r"(([A-Za-z0-9+/] ?){4})*(([A-Za-z0-9+/] ?){2}(= ?=|[A-Za-z0-9+/] ?=))?",
+    "normalizedString": r"[^\t\n\r]*",
+    "token": r"([^\t\n\r ]+( [^\t\n\r ]+)*)?",
+    "language": r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*",
+    "Name": rf":?{_NAME}(:[\w.\-·]+)*",
+    "NCName": _NAME,
+    "NMTOKEN": r"[\w.\-:·]+",
+}
+_CALENDAR: Final = (
+    *("dateTime", "date", "time", "gYear", "gYearMonth", "gMonth", "gMonthDay", "gDay"),
+    *("duration", "dayTimeDuration", "yearMonthDuration"),
+)
+_ZONED = re.compile(r".*(Z|[+-][0-9]{2}:[0-9]{2})").fullmatch
+_STORE = ox.Store()
+
+
+def is_well_typed(term: Term) -> bool:
+    """Whether the lexical form of a literal is valid for its datatype; true for unknown datatypes."""
+    lexical, datatype, _ = literal_parts(term)
+    test = _TESTS.get(datatype)
+    return test is None or test(lexical)
+
+
+def xml_fragment(lexical: str) -> str | None:
+    """The canonical form (C14N 2.0) of a piece of XML with its own namespaces; None if it is none."""
+    from xml.etree import ElementTree as Xml  # noqa: PLC0415  # start-up: few literals are XML
+
+    try:
+        found = Xml.canonicalize(f"<_>{lexical}</_>", with_comments=True)
+    except (Xml.ParseError, ValueError):
+        return None
+    return found[len("<_>") : -len("</_>")]
+
+
+def _in_range(least: int | None, most: int | None) -> Callable[[str], bool]:
+    def test(lexical: str) -> bool:
+        if not _WELL_TYPED_INTEGER.fullmatch(lexical):
+            return False
+        if len(lexical) > 40:  # no value of a bounded type has so many digits, except leading zeros
+            sign, digits = ("-" if lexical[0] == "-" else ""), lexical.lstrip("+-").lstrip("0") or "0"
+            lexical = sign + digits[:40]
+        value = int(lexical)
+        return (least is None or value >= least) and (most is None or value <= most)
+
+    return test
+
+
+def _like(pattern: str) -> Callable[[str], bool]:
+    matches = re.compile(pattern).fullmatch
+    return lambda lexical: matches(lexical) is not None
+
+
+def _casts(datatype: str) -> Callable[[str], bool]:
+    def test(lexical: str) -> bool:
+        text = literal(lexical)
+        return bool(_STORE.query(f"ASK {{ BIND(<{datatype}>({text}) AS ?x) FILTER(BOUND(?x)) }}"))
+
+    return test
+
+
+_TESTS: Final[dict[str, Callable[[str], bool]]] = {
+    **{XSD + name: _in_range(*bounds) for name, bounds in _RANGES.items()},
+    **{XSD + name: _like(pattern) for name, pattern in _PATTERNS.items()},
+    **{XSD + name: _casts(XSD + name) for name in _CALENDAR},
+    XSD + "dateTimeStamp": lambda lexical: _ZONED(lexical) is not None and _TESTS[XSD + "dateTime"](lexical),
+    RDF + "langString": lambda lexical: True,
+    RDF + "XMLLiteral": lambda lexical: xml_fragment(lexical) is not None,
+    RDF + "PlainLiteral": _like(r"(?s:.*)@([A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*)?"),
+    OWL + "rational": _like(r"[+-]?[0-9]+/0*[1-9][0-9]*"),
+    OWL + "real": lambda lexical: False,  # it has values, and no text of its own
+}
+
+
+_LONGEST = 4_000
+"""Digits of a rational number's parts; a longer one is nobody's value. (Python converts 4,300.)"""
+
+
+def data_value(term: Term) -> Term | None:
+    """The literal that stands for a literal's value. None for an IRI or a blank node, an ill-typed literal,
+    and one of a datatype that nobody knows: of their values nothing is known. Idempotent.
+    """
+    return data_values[term] if term[0] == '"' else None
+
+
+def _data_value(term: Term) -> Term | None:
+    lexical, datatype, language = literal_parts(term)
+    if language:
+        return canonical(term)
+    read = _VALUE_READERS.get(datatype)
+    return read(lexical, datatype) if read is not None and is_well_typed(term) else None
+
+
+data_values: Memo[Term, Term | None] = Memo(_data_value)
+"""`data_value` for literals, at the cost of a subscription."""
+
+_Reader = Callable[[str, str], Term | None]
+
+
+def _number(lexical: str, datatype: str) -> Term:
+    """A decimal of any size and precision; an integer where it is one."""
+    whole, _, fraction = lexical.lstrip("+-").partition(".")
+    whole, fraction = whole.lstrip("0") or "0", fraction.rstrip("0")
+    text = f"{whole}.{fraction}" if fraction else whole
+    sign = "-" if lexical[0] == "-" and text != "0" else ""
+    return literal(sign + text, XSD_DECIMAL if fraction else XSD_INTEGER)
+
+
+def _rational(lexical: str, datatype: str) -> Term | None:
+    """A quotient: a decimal where it has finitely many digits, and not too many, else in lowest terms."""
+    if len(lexical) > _LONGEST:
+        return None
+    over, under = map(int, lexical.split("/"))
+    common = gcd(over, under)
+    over, under = over // common, under // common
+    rest, places = under, 0
+    for prime in (2, 5):
+        count = 0
+        while rest % prime == 0:
+            rest, count = rest // prime, count + 1
+        places = max(places, count)
+    if rest > 1 or places > _LONGEST - len(lexical):
+        return literal(f"{over}/{under}", datatype)
+    digits = str(abs(over) * 10**places // under).rjust(places + 1, "0")
+    cut = len(digits) - places
+    return _number(f"{'-' if over < 0 else ''}{digits[:cut]}.{digits[cut:]}", XSD_DECIMAL)
+
+
+def _string(lexical: str, datatype: str) -> Term:
+    return literal(lexical)
+
+
+def _plain(lexical: str, datatype: str) -> Term:
+    """rdf:PlainLiteral: `text@language`, or `text@`."""
+    text, _, language = lexical.rpartition("@")
+    return literal(text, language=language)
+
+
+def _by_canonical_form(lexical: str, datatype: str) -> Term:
+    return canonical(literal(lexical, datatype))
+
+
+def _duration_value(lexical: str, datatype: str) -> Term:
+    return canonical(literal(lexical, XSD + "duration"))
+
+
+def _hex(lexical: str, datatype: str) -> Term:
+    return literal(lexical.upper(), datatype)
+
+
+def _base64(lexical: str, datatype: str) -> Term:
+    return literal(b64encode(b64decode(lexical.replace(" ", ""))).decode(), datatype)
+
+
+def _xml(lexical: str, datatype: str) -> Term | None:
+    found = xml_fragment(lexical)
+    return None if found is None else literal(found, datatype)
+
+
+def _itself(lexical: str, datatype: str) -> Term:
+    return literal(lexical, datatype)
+
+
+_INTEGERS: Final = (
+    *("integer", "nonNegativeInteger", "positiveInteger", "nonPositiveInteger", "negativeInteger"),
+    *("byte", "short", "int", "long", "unsignedByte", "unsignedShort", "unsignedInt", "unsignedLong"),
+)
+_STRINGS: Final = ("normalizedString", "token", "language", "Name", "NCName", "NMTOKEN")
+_OF_ONE_FORM: Final = (
+    *("double", "float", "boolean", "dateTime", "dateTimeStamp", "date", "time"),
+    *("gYear", "gYearMonth", "gMonth", "gMonthDay", "gDay"),
+)
+_VALUE_READERS: Final[Mapping[str, _Reader]] = {
+    **{XSD + name: _number for name in (*_INTEGERS, "decimal")},
+    **{XSD + name: _string for name in _STRINGS},
+    **{XSD + name: _by_canonical_form for name in _OF_ONE_FORM},
+    **{XSD + name: _duration_value for name in ("duration", "dayTimeDuration", "yearMonthDuration")},
+    XSD_STRING: _string,
+    XSD + "hexBinary": _hex,
+    XSD + "base64Binary": _base64,
+    XSD + "anyURI": _itself,
+    RDF + "PlainLiteral": _plain,
+    RDF + "XMLLiteral": _xml,
+    OWL + "rational": _rational,
 }

@@ -25,7 +25,7 @@ from rdflib.store import Store as RdflibStore
 from rdflib.term import Literal, Node, URIRef, Variable
 
 from dotr.errors import DataError, EngineError, ProgramError, UsageError
-from dotr.io.python_graphs import own_term, own_triple, rdflib_term
+from dotr.io.python_values import own_term, own_triple, rdflib_term
 from dotr.knowledge_base import KnowledgeBase
 from dotr.rdf.terms import Term, Triple
 

@@ -13,10 +13,10 @@ import pyoxigraph as ox
 
 from dotr.events import Fact, Time
 from dotr.expressions.literal_numbers import row_key
-from dotr.ir import Select
+from dotr.extract.full import ForeseenQuery
+from dotr.extract.sharing import facts_of
+from dotr.program import Select
 from dotr.rdf.terms import Term
-from dotr.sparql.distribution import facts_of
-from dotr.sparql.foreseen import ForeseenQuery
 
 
 class LiteralExtractor:

@@ -1,6 +1,6 @@
 """What holds over windows, literally: M(t) recomputed at every point of the timeline.
 
-Place:   beside dotr/lars/engine.py, for tests and `--verify`. The same interface as LarsEngine.
+Place:   beside dotr/windows/engine.py, for tests and `--verify`. The same interface as LarsEngine.
 Method:  the definition (Beck, Dao-Tran, Eiter 2018, for plain LARS with stratified negation; language.md):
          everything that ever held is kept, and at each point every rule is tried on everything that its
          windows show, stratum by stratum, until nothing is new.
@@ -26,11 +26,9 @@ from typing import Any, assert_never
 from dotr.budget import KEPT, UNLIMITED, Exhausted
 from dotr.events import Clock, Time, Values
 from dotr.expressions.evaluate import compile_condition, compile_expression
-from dotr.expressions.literal_numbers import row_key, summarised
-from dotr.expressions.literal_operators import literally
-from dotr.ir.datalog import BindAtom, FilterAtom
-from dotr.ir.expressions import Attribute, Expression, TimeOf, Var
-from dotr.ir.lars import (
+from dotr.expressions.literal_numbers import literally, row_key, summarised
+from dotr.joins.plan import expression_variables
+from dotr.program.program import (
     FactWindow,
     LarsLiteral,
     LarsProgram,
@@ -42,7 +40,7 @@ from dotr.ir.lars import (
     WindowAggregate,
     WindowAtom,
 )
-from dotr.joins.variables import expression_variables
+from dotr.program.queries import Attribute, BindAtom, Expression, FilterAtom, TimeOf, Var
 from dotr.rdf.terms import Term
 
 Row = dict[str, Term]

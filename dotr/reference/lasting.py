@@ -1,6 +1,6 @@
 """What lasts, literally: a list of statements; M and K closed from nothing; whole answers compared.
 
-Place:   the measure of core/periods.py and core/maintained.py, for tests and `--verify`.
+Place:   the measure of core/periods.py and core/hold.py, for tests and `--verify`.
 Method:  language.md, "What lasts", sentence by sentence. Every statement ever made is in a list, with its
          period; at each instant M(t) and K(t) are closed from nothing over what holds, every query is asked
          of the full SPARQL engine, and ISTREAM and DSTREAM are differences of bags of whole answers. When M
@@ -17,28 +17,29 @@ import pyoxigraph as ox
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dotr.datalog.equality import between_vocabulary, is_vocabulary, vocabulary
-from dotr.datalog.owl_lists import rules_over
-from dotr.datalog.schema import (
+from dotr.enrich.owl import (
     SAME_AS,
+    between_vocabulary,
     instantiate,
     is_schema_class,
     is_schema_predicate,
+    is_vocabulary,
+    rules_over,
     schema_triples,
     stream_schema,
+    vocabulary,
 )
 from dotr.errors import DataError
 from dotr.events import Clock, Fact, Message, Time, Values
 from dotr.expressions.literal_numbers import row_key
-from dotr.ir import DatalogRule, Entailment, Hold, Program, RelationToStream, Select
-from dotr.joins.graph_relations import relation_of
+from dotr.extract.algebra import relations_of
+from dotr.extract.full import ForeseenQuery
+from dotr.extract.sharing import facts_of
+from dotr.joins.plan import relation_of
+from dotr.program import DatalogRule, Entailment, Hold, Program, RelationToStream, Select
 from dotr.rdf.terms import RDF_TYPE, Triple
-from dotr.reference.datalog import LiteralStates, closure, contradictions, in_rdf, plain_closure
-from dotr.reference.enrich import quad
+from dotr.reference.enrich import LiteralStates, closure, contradictions, in_rdf, plain_closure, quad
 from dotr.reference.extract import LiteralExtractor
-from dotr.sparql.distribution import facts_of
-from dotr.sparql.foreseen import ForeseenQuery
-from dotr.sparql.queried_relations import relations_of
 
 FOREVER: Final[Time] = 2**127
 _EVER: Final[Time] = -FOREVER

@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from dotr.events import Fact
 from dotr.expressions.literal_numbers import summarised
-from dotr.ir.expressions import Expression
-from dotr.ir.rules import Absent, Choose, Operator, Summarise
+from dotr.program.queries import Expression
+from dotr.program.rules import Absent, Choose, Operator, Summarise
 from dotr.rdf.terms import Term
 
 Row: TypeAlias = dict[str, Any]

@@ -14,10 +14,10 @@ from itertools import zip_longest
 from typing import Any, NoReturn
 
 from dotr.budget import UNLIMITED
-from dotr.datalog.owl_lists import rules_over
+from dotr.enrich.owl import rules_over
 from dotr.errors import DataError, DotrError, EngineError, ProgramError
 from dotr.events import Clock, Fact, Match, Message, RawMatch, Time, in_order
-from dotr.ir import Program
+from dotr.program import Program
 from dotr.rdf.terms import Triple
 from dotr.reference.enrich import LiteralEnricher
 from dotr.reference.extract import LiteralExtractor

@@ -14,30 +14,20 @@ from operator import itemgetter
 from typing import Any, Final, assert_never
 
 from dotr.budget import UNLIMITED, Allowance, Overlong
+from dotr.detect.analysis import Occasion, evaluation_order, next_tick, occasions_seen
+from dotr.detect.digest import rule_digests
+from dotr.detect.timeline import opened
 from dotr.errors import DataError, EngineError
 from dotr.events import Clock, Fact, Match, Time
 from dotr.expressions.evaluate import compile_condition, compile_expression
-from dotr.expressions.literal_numbers import row_key
-from dotr.expressions.literal_operators import literally
-from dotr.ir.expressions import Attribute, Expression, TimeOf, Var
-from dotr.ir.program import Program
-from dotr.ir.rules import (
-    Between,
-    Conjunct,
-    Every,
-    Fresh,
-    Rule,
-    TemplateNode,
-    TemplateVar,
-    Within,
-)
+from dotr.expressions.literal_numbers import literally, row_key
+from dotr.program.names import match_id
+from dotr.program.program import Program
+from dotr.program.queries import Attribute, Expression, TimeOf, Var
+from dotr.program.rules import Between, Conjunct, Every, Fresh, Rule, TemplateNode, TemplateVar, Within
 from dotr.rdf.terms import Term, is_iri, is_literal
 from dotr.reference.lars import LiteralLars
 from dotr.reference.operators import LITERAL, Row
-from dotr.temporal.identity import match_id
-from dotr.tesla.digest import rule_digests
-from dotr.tesla.references import Occasion, evaluation_order, next_tick, occasions_seen
-from dotr.tesla.timeline import opened
 
 _TIME: Final = itemgetter(0)
 

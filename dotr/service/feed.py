@@ -1,43 +1,235 @@
 """Feed sources into a deployment: graphs in, events out, everything committed together.
 
-Place:   what `dotr feed` runs; drives one Pipeline, reads any source (io/graph_source.py), writes to any sink
-         (sink.py), commits through journal.py.
-Method:  a graph's position, the engine's state behind it and the length of every output are one commit. Bad
-         documents and late graphs go to files that the journal keeps like any other output.
-Why not: a commit per graph: a snapshot of 20 MB takes 0.3 s.
+Place:   what `dotr feed` runs; drives one Pipeline, reads any source (io/feeds.py), writes to any sink
+         (outputs.py), commits through journal.py. Beside io/feeds.py the only code that reads a clock.
+Method:  a graph's position, the engine's state after it and the length of every output are one commit. Bad
+         documents and late graphs go to files that the journal keeps like any other output. The journal also
+         has the position of every source; only the source knows what a position means.
+         Commits: one is due after so many graphs or so much time, and not before twelve times its expected
+         cost has passed, so that snapshots take less than a tenth of the time and a large state is saved less
+         often, not more slowly. The expected cost is that of the last commit, in proportion more where the
+         state has grown since.
+         Keeping: for `dotr explain --dir`, where the deployment asks for it, the messages as they came, and
+         the engine's state before the first of them and after every further quarter of what is kept. A run
+         from such a state over the messages after it repeats the original run.
+Why not: a commit per graph: a snapshot of 20 MB takes 0.3 s. Reading the sources again to explain: they
+         change and disappear. Keeping only the events: what they consumed, and what held, would have to be
+         kept with each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from dotr.collecting import uncollected
-from dotr.core.emit import Emission
-from dotr.core.parts import Part
+from dotr.core.messages import Part, plain
 from dotr.core.pipeline import Pipeline
+from dotr.emit.events import Emission
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError, RefusedError, Severity
 from dotr.events import Clock, Time
-from dotr.io.error_policy import dead_letter
-from dotr.io.event_formats import late_line
-from dotr.io.graph_source import GraphSource
+from dotr.io.errors import Lineage, dead_letter, with_places
+from dotr.io.events import late_line
+from dotr.io.feeds import GraphSource, Position, PositionOf
 from dotr.io.graphs import Item, Mark, TimedGraph
-from dotr.io.lineage import Lineage, with_places
 from dotr.io.time_reading import late_by_choice
-from dotr.ir import Program
+from dotr.program import Program
 from dotr.rdf.terms import Triple
-from dotr.service.appending_files import AppendingFile
-from dotr.service.checkpoint_policy import CheckpointPolicy, Idle
-from dotr.service.journal import Journal
-from dotr.service.keeping import Keeping
-from dotr.service.lasting_tables import PlannedProgram
-from dotr.service.offsets import Offsets
-from dotr.service.records import Commit, OutputLength
-from dotr.service.sink import CommittedOutput, Sink
+from dotr.service.journal import (
+    Commit,
+    Journal,
+    KeptChange,
+    KeptMessage,
+    KeptRow,
+    OutputLength,
+    PlannedProgram,
+)
+from dotr.service.outputs import AppendingFile, CommittedOutput, Sink
 from dotr.survey.sample import Sample
+
+_STRETCHES = 4
+"""Into so many stretches what is kept is parted, about."""
+
+_LOOK = 63
+"""So many messages, and one more, come between two looks at the time: a mask."""
+
+
+@dataclass(slots=True)
+class Keeping:
+    """Owns what came since the last commit. `length`: how long messages are kept, in µs; `begun`: whether the
+    journal has a state to begin with; `since`: the time of the last state that is kept.
+    """
+
+    pipeline: Pipeline
+    length: Time
+    begun: bool = False
+    since: Time | None = None
+    _rows: list[KeptRow] = dataclass_field(default_factory=list)
+    _came: list[tuple[Time, Part, str, bool]] = dataclass_field(default_factory=list)
+    _count: int = 0
+    _replaces: bool = False
+
+    def begin(self) -> None:
+        """A feed begins; its state is the first to be kept where none is."""
+        if not self.begun:
+            self._replaces = True
+            self._keep_state(self.pipeline.settled)
+
+    def came(self, time: Time, part: Part, place: str) -> None:
+        """A message comes, and is not taken yet."""
+        if not self._count & _LOOK:
+            self._look()
+        self._count += 1
+        self._came.append((time, part, place, False))
+
+    def leave_out(self, parts: Sequence[Part]) -> None:
+        """The message that came last is not taken."""
+        if self._came and any(part is self._came[-1][1] for part in parts):
+            self._came[-1] = (*self._came[-1][:3], True)
+
+    def _look(self) -> None:
+        """Begin another stretch where the last one is long enough; forget those that are too old."""
+        settled = self.pipeline.settled
+        if settled is None or (self.since is not None and settled - self.since <= self.length // _STRETCHES):
+            return
+        self._keep_messages(settled)
+        self._keep_state(settled)
+        low = settled - self.length
+        old = [n for n, row in enumerate(self._rows) if row.state is not None and _before(row, low)]
+        if old and old[-1]:
+            del self._rows[: old[-1]]
+            self._replaces = True  # whatever the journal has is older
+
+    def _keep_state(self, settled: Time | None) -> None:
+        self._rows.append(KeptRow(settled, self.pipeline.snapshot()))
+        self.since = settled
+
+    def _keep_messages(self, settled: Time | None) -> None:
+        if self._came:
+            came = [KeptMessage(time, plain(part), place, out) for time, part, place, out in self._came]
+            self._rows.append(KeptRow(settled, None, came))
+            self._came = []
+
+    def changes(self, adopted: bool) -> KeptChange:
+        """What the next commit changes. `adopted`: other rules hold now, and what came before goes."""
+        settled = self.pipeline.settled
+        if adopted:
+            self._rows, self._came, self._replaces = [], [], True
+            self._keep_state(settled)
+        self._keep_messages(settled)
+        return KeptChange(
+            self._replaces, list(self._rows), None if settled is None else settled - self.length
+        )
+
+    def committed(self) -> None:
+        """The changes are in the journal."""
+        self._rows, self._replaces, self.begun = [], False, True
+
+
+def _before(row: KeptRow, low: Time) -> bool:
+    return row.time is not None and row.time < low
+
+
+SHARE = 12
+"""Time between commits, as a multiple of what a commit takes."""
+
+PATIENCE = 60.0
+"""Seconds that growth alone puts a commit off: what a crash may have to be done again."""
+
+
+class CheckpointPolicy(Struct):
+    """Owns the moments of one feed. `graphs` and `seconds` make a commit due, `share` puts it off.
+
+    `size` says how much there is to save, in any unit; it is asked rarely.
+    """
+
+    graphs: int = 10_000
+    seconds: float = 1.0
+    share: float = SHARE
+    size: Callable[[], int] = lambda: 0
+    _count: int = 0
+    _last: float = field(default_factory=lambda: time.monotonic())
+    _cost: float = 0.0
+    _saved: int = 0
+    _wait: float = 0.0
+
+    def due(self, graphs: int = 1) -> bool:
+        """Count graphs; whether it is time to commit. The clock is looked at every 16th graph."""
+        self._count += graphs
+        if self._count & 15 and self._count < self.graphs:
+            return False
+        return self.overdue()
+
+    def touched(self) -> None:
+        """Something changed that is not a graph."""
+        self._count += 1
+
+    def overdue(self) -> bool:
+        """Whether something waits and it is time to commit it."""
+        passed = time.monotonic() - self._last
+        if passed < self._wait or not self._count:
+            return False
+        if self._count < self.graphs and passed < self.seconds:
+            return False
+        if self._cost and self._saved:
+            dearer = self.share * self._cost * max(1.0, self.size() / self._saved)
+            self._wait = max(self.share * self._cost, min(dearer, PATIENCE))
+        return passed >= self._wait
+
+    def expect(self, cost: float) -> None:
+        """A state was loaded in so many seconds: to save it takes about as long."""
+        self._cost, self._saved, self._wait = cost, self.size(), self.share * cost
+
+    def begun(self) -> float:
+        return time.monotonic()
+
+    def done(self, begun: float) -> float:
+        """A commit that began then is done; how long it took."""
+        self._last = time.monotonic()
+        self._cost = self._last - begun
+        self._saved = self.size()
+        self._wait = self.share * self._cost
+        self._count = 0
+        return self._cost
+
+
+class Idle(Struct):
+    """`--idle-advance`: after `patience` (µs) without input, event time goes on by itself, `patience` behind.
+
+    The one place where a clock moves the watermark. `seen` notes input; `reached` says up to where silence
+    has closed time by now.
+    """
+
+    patience: Time
+    _since: float = field(default_factory=lambda: time.time())
+
+    def seen(self) -> None:
+        self._since = time.time()
+
+    def reached(self, latest: Time) -> Time | None:
+        """Everything up to this time is closed by silence, None while there is patience left."""
+        silent = round((time.time() - self._since) * 1_000_000)
+        return None if silent < self.patience else latest + silent - self.patience
+
+
+class Offsets(Struct, frozen=True):
+    """The positions of sources, by the names of source and partition."""
+
+    journal: Journal
+
+    def of(self, source: GraphSource) -> PositionOf:
+        """Partition → its position at the last commit."""
+        return lambda partition: self.journal.position(source.name, partition)
+
+    def changes(self, sources: list[GraphSource]) -> Mapping[tuple[str, str], Position]:
+        """What the next commit records. Raises DataError."""
+        return {(s.name, part): position for s in sources for part, position in s.changes().items()}
+
 
 _NOT_TAKEN = ("D2106", "D2107")
 """What is found wrong with a graph when it comes, not with its instant."""
@@ -85,28 +277,28 @@ class Feed:
     delayed: AppendingFile | None = None
     fail_on_error: bool = True
     fail_on_late: bool = False
-    checkpoints: CheckpointPolicy = field(default_factory=CheckpointPolicy)
+    checkpoints: CheckpointPolicy = dataclass_field(default_factory=CheckpointPolicy)
     idle: Idle | None = None
     stopping: Callable[[], bool] = lambda: False
     progress: Callable[[FeedTotals, str], None] = lambda _totals, _watermark: None
     keeping: Keeping | None = None
     sample: Sample | None = None
     """Takes what comes until it is full."""
-    totals: FeedTotals = field(default_factory=FeedTotals, init=False)
-    rungs: dict[str, int] = field(default_factory=dict, init=False)
-    beside: dict[str, int] = field(default_factory=dict, init=False)
-    columns_missing: dict[str, Diagnostic] = field(default_factory=dict, init=False)
-    lineage: Lineage = field(init=False)
-    saving: bool = field(default=False, init=False)
+    totals: FeedTotals = dataclass_field(default_factory=FeedTotals, init=False)
+    rungs: dict[str, int] = dataclass_field(default_factory=dict, init=False)
+    beside: dict[str, int] = dataclass_field(default_factory=dict, init=False)
+    columns_missing: dict[str, Diagnostic] = dataclass_field(default_factory=dict, init=False)
+    lineage: Lineage = dataclass_field(init=False)
+    saving: bool = dataclass_field(default=False, init=False)
     """Whether a commit is on its way: whoever stops the feed by force waits for it."""
-    _offsets: Offsets = field(init=False)
-    _sources: list[GraphSource] = field(default_factory=list, init=False)
-    _commit: int = field(init=False)
-    _status: dict[str, Any] = field(init=False)
-    _item: Item | None = field(default=None, init=False)
-    _given: list[str] = field(default_factory=list, init=False)
-    _planned: bool = field(default=False, init=False)
-    _ended: tuple[Time, Time] | None = field(default=None, init=False)
+    _offsets: Offsets = dataclass_field(init=False)
+    _sources: list[GraphSource] = dataclass_field(default_factory=list, init=False)
+    _commit: int = dataclass_field(init=False)
+    _status: dict[str, Any] = dataclass_field(init=False)
+    _item: Item | None = dataclass_field(default=None, init=False)
+    _given: list[str] = dataclass_field(default_factory=list, init=False)
+    _planned: bool = dataclass_field(default=False, init=False)
+    _ended: tuple[Time, Time] | None = dataclass_field(default=None, init=False)
     """What the end of an earlier feed closed: after the first time, up to the second."""
 
     def __post_init__(self) -> None:

@@ -1,14 +1,31 @@
 """The journal of a deployment: one SQLite file in which everything that must agree commits together.
 
-Place:   below deployment_directory.py (rules) and feed.py (streams); the only code that speaks SQL.
-Method:  write-ahead log, one transaction a commit: engine snapshot, source positions, output lengths. Output
-         files are synced before the transaction and cut back to the committed length at the next start, so a
-         kill at any point neither loses nor repeats an event. A second process is kept out by an exclusive
-         transaction on a file of its own, which the operating system ends with the process. A commit that
-         follows output is synced itself, so that no power cut rolls it back behind what was written. The rows
-         of a table are those that were committed, or nothing is taken from it (row_sums.py): small tables are
-         compared when the database is opened, others when they are read.
-Why not: files renamed into place: three of them do not change together.
+Place:   below deployment.py (rules) and feed.py (streams); the only code that speaks SQL. Every change to the
+         disk goes through one place, so that tests can let it fail.
+Method:  write-ahead log, one transaction per commit: engine snapshot, source positions, output lengths.
+         Output files are synced before the transaction and cut back to the committed length at the next
+         start, so a kill at any point neither loses nor repeats an event. A second process is kept out by an
+         exclusive transaction on a separate file, which the operating system ends with the process. A commit
+         that follows output is synced itself, so that no power cut rolls it back to before what was written.
+         Older versions of the tables are converted.
+         Row sums: rows that nobody committed, and rows that are missing, are found. The sum of a table is
+         that of the hashes of its rows, so a change costs what it changes: SQLite calls `_changed` for every
+         row that comes or goes, by triggers of this connection alone, and the sums are written with the
+         transaction. Nothing is taken from a table whose rows differ from its sum: small tables are compared
+         when the database is opened, others when they are read, which reads the whole table anyway.
+         Lasting: a statement is one row, so that a commit writes what changed since the last one, however
+         much is held. A message given by `dotr feed --insert` is kept as received, its time included: what
+         the wall clock showed is data from then on. What is deployed from a later time on waits as a whole.
+         Explanations: messages of the last days in the order of the feed, compressed: a state of the engine,
+         then the messages after it, commit by commit. Further states follow at intervals, so that what is too
+         old is dropped in whole stretches and the rest begins with a state; at most LIMIT bytes, whatever was
+         asked for.
+         Closed background: a row, or for a large one a file to be mapped, with its hash in its name. The row
+         also has the file's size and time of writing: a file that has both is unchanged. One that has not
+         (the folder was copied) is read and compared with its name.
+Why not: files renamed into place: three of them do not change together. A hash in each row: a lost row, or
+         one of an older commit, would not be missed. Hashes of the file's pages: Python's SQLite has no
+         access to them.
 Bad state: D5105 rows that were not committed · D5201 no deployment · D5202 damaged · D5203 another version ·
            D5204 in use · D4201 cannot be written.
 """
@@ -19,31 +36,481 @@ import json
 import os
 import sqlite3
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
+from fnmatch import fnmatchcase
+from functools import cache
+from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from dotr.datalog.closing import Closed
-from dotr.errors import NOT_WRITTEN, DataError, EngineError, RefusedError
+from msgspec import Struct, field
+
+from dotr.core.periods import Entry
+from dotr.enrich.closing import Closed
+from dotr.errors import NOT_WRITTEN, DataError, DotrError, EngineError, RefusedError
 from dotr.events import Time
-from dotr.io.graph_source import Position
-from dotr.rdf.checked_blocks import Content
-from dotr.service import closed_files
-from dotr.service.disk import Disk
-from dotr.service.journal_tables import FORMAT, TABLES, UPDATES
-from dotr.service.kept_tables import KeptRow, KeptSummary, read_kept, read_kept_summary, write_kept
-from dotr.service.lasting_tables import (
-    PlannedProgram,
-    read_given,
-    read_plan,
-    read_stated,
-    write_given,
-    write_plan,
-    write_stated,
+from dotr.io.feeds import Position
+from dotr.io.outputs import write_whole
+from dotr.io.rules_and_background import content_name, mapped
+from dotr.rdf.mapped import Content
+from dotr.rdf.terms import Triple
+
+LASTING_TABLES = """
+CREATE TABLE stated (triple TEXT PRIMARY KEY, entry TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE given (id INTEGER PRIMARY KEY, line TEXT NOT NULL);
+CREATE TABLE planned (id INTEGER PRIMARY KEY CHECK (id = 1), time INTEGER NOT NULL, content TEXT NOT NULL,
+                      triples BLOB NOT NULL);
+"""
+
+Execute: TypeAlias = Callable[[str, Sequence[Any]], object]
+"""Runs a statement with its values."""
+
+Query: TypeAlias = Callable[[str], list[tuple[Any, ...]]]
+"""The rows of a SELECT. Whole tables are read by `SELECT *`, so that their sums can be compared."""
+
+
+class PlannedProgram(NamedTuple):
+    """What is deployed from a time on. `clock`: (whether times are integers, their unit), for `time`;
+    `content`: files, texts, removed rules and the hash of the background; `background`: its triples as
+    N-Triples.
+    """
+
+    time: Time
+    clock: tuple[bool, int]
+    content: Mapping[str, Any]
+    background: str
+
+
+def write_stated(execute: Execute, changed: Mapping[Triple, Entry | None]) -> None:
+    """Take over how statements changed since the last commit."""
+    for triple, entry in changed.items():
+        key = " ".join(triple)
+        if entry is None:
+            execute("DELETE FROM stated WHERE triple = ?", (key,))
+        else:
+            execute("INSERT OR REPLACE INTO stated VALUES (?, ?)", (key, json.dumps(entry)))
+
+
+def read_stated(query: Query) -> list[list[Any]]:
+    """Every statement, as `Periods.load` takes them."""
+    found = []
+    for key, entry in query("SELECT * FROM stated"):
+        subject, predicate, object_ = key.split(" ", 2)
+        found.append([subject, predicate, object_, *json.loads(entry)])
+    return found
+
+
+def write_given(execute: Execute, lines: Sequence[str]) -> None:
+    """Keep messages that a command gave."""
+    for line in lines:
+        execute("INSERT INTO given (line) VALUES (?)", (line,))
+
+
+def read_given(query: Query) -> list[str]:
+    """The messages that commands gave, in order, as JSON lines."""
+    return [line for _, line in query("SELECT * FROM given ORDER BY id")]
+
+
+def write_plan(execute: Execute, plan: PlannedProgram | None) -> None:
+    """Keep a plan instead of the one before; None takes it away."""
+    execute("DELETE FROM planned", ())
+    if plan is not None:
+        content = json.dumps({"clock": plan.clock, **plan.content})
+        packed = zlib.compress(plan.background.encode(), 1)
+        execute("INSERT INTO planned VALUES (1, ?, ?, ?)", (plan.time, content, packed))
+
+
+def read_plan(query: Query) -> PlannedProgram | None:
+    """What is deployed from a time on that has not come yet."""
+    for _, time, content, packed in query("SELECT * FROM planned"):
+        known = json.loads(content)
+        integer, unit = known.pop("clock")
+        return PlannedProgram(time, (integer, unit), known, zlib.decompress(packed).decode())
+    return None
+
+
+KEPT_TABLES = """
+CREATE TABLE kept (id INTEGER PRIMARY KEY, state INTEGER NOT NULL, time INTEGER, graphs INTEGER NOT NULL,
+                   content BLOB NOT NULL);
+"""
+
+LIMIT = 1 << 30
+"""Bytes, about, beyond which the oldest stretch goes."""
+
+
+class KeptMessage(NamedTuple):
+    """One message: `part` as `core.parts.plain` has it. `left_out`: it came too late, or too far ahead."""
+
+    time: Time
+    part: Any
+    place: str
+    left_out: bool = False
+
+
+class KeptRow(NamedTuple):
+    """A state of the engine that holds up to `time`, or messages up to it."""
+
+    time: Time | None
+    state: dict[str, Any] | None = None
+    messages: Sequence[KeptMessage] = ()
+
+
+class KeptSummary(NamedTuple):
+    """What is kept: messages, bytes, and from which time on all of them; None: from the beginning."""
+
+    graphs: int
+    bytes: int
+    since: Time | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptChange:
+    """What one commit changes: `replaces`: what was kept goes. Then rows, and what is no more needed for
+    times from `low` on goes.
+    """
+
+    replaces: bool = False
+    rows: Sequence[KeptRow] = dataclass_field(default_factory=tuple)
+    low: Time | None = None
+
+
+def write_kept(execute: Execute, query: Query, change: KeptChange, limit: int = LIMIT) -> None:
+    """Take over what a commit changes."""
+    if change.replaces:
+        execute("DELETE FROM kept", ())
+    for row in change.rows:
+        content = row.state if row.state is not None else row.messages
+        text = json.dumps(content, separators=(",", ":"), ensure_ascii=False)
+        values = (int(row.state is not None), row.time, len(row.messages), zlib.compress(text.encode(), 1))
+        execute("INSERT INTO kept (state, time, graphs, content) VALUES (?, ?, ?, ?)", values)
+    states = query("SELECT id, time FROM kept WHERE state ORDER BY id")
+    first = 0
+    for number, time in states[1:]:
+        if change.low is not None and time is not None and time < change.low:
+            first = number
+    execute("DELETE FROM kept WHERE id < ?", (first,))
+    sizes = query("SELECT id, state, length(content) FROM kept ORDER BY id DESC")
+    total = 0
+    for number, state, size in sizes:
+        total += size
+        if total > limit and state and number != sizes[-1][0]:
+            execute("DELETE FROM kept WHERE id < ?", (number,))
+            break
+
+
+def read_kept(query: Query) -> list[KeptRow]:
+    """Everything that is kept, in order."""
+    found = []
+    for _, state, time, _, content in query("SELECT * FROM kept ORDER BY id"):
+        value = json.loads(zlib.decompress(content))
+        found.append(
+            KeptRow(time, value) if state else KeptRow(time, None, [KeptMessage(*one) for one in value])
+        )
+    return found
+
+
+def read_kept_summary(query: Query) -> KeptSummary | None:
+    """How much is kept; None where nothing is."""
+    rows = query("SELECT time, graphs, length(content) FROM kept ORDER BY id")
+    if not rows:
+        return None
+    return KeptSummary(sum(row[1] for row in rows), sum(row[2] for row in rows), rows[0][0])
+
+
+SUMMED_TABLES: Final = """
+CREATE TABLE IF NOT EXISTS sums (name TEXT PRIMARY KEY, total TEXT NOT NULL) WITHOUT ROWID;
+"""
+
+OF_THEMSELVES: Final = ("sums", "closed")
+"""Tables that have no sum: the sums, and a row that has a hash of its own and can be made again."""
+
+_SIZE: Final = 16
+_ALL: Final = 1 << 8 * _SIZE
+
+
+class RowSums:
+    """Owns what the open transaction changes of the sums. `tables`: what has one."""
+
+    def __init__(self, connection: sqlite3.Connection, tables: str) -> None:
+        self._connection = connection
+        self.columns = {name: of for name, of in columns_of(tables).items() if name not in OF_THEMSELVES}
+        self._changes: dict[str, int] = {}
+
+    def watch(self) -> None:
+        """From now on every change of a row counts."""
+        connection = self._connection
+        connection.execute("PRAGMA recursive_triggers = ON")  # so that what a row replaces counts, too
+        connection.create_function("dotr_row", -1, self._changed)
+        for name, columns in self.columns.items():
+            for event, rows in (("INSERT", "+NEW"), ("DELETE", "-OLD"), ("UPDATE", "-OLD +NEW")):
+                calls = "".join(
+                    f"SELECT dotr_row('{row[0]}', '{name}', {', '.join(f'{row[1:]}.{c}' for c in columns)});"
+                    for row in rows.split()
+                )
+                connection.execute(
+                    f"CREATE TEMP TRIGGER dotr_{event}_{name} AFTER {event} ON main.{name} BEGIN {calls} END"
+                )
+
+    def _changed(self, how: str, name: str, *row: Any) -> None:
+        found = row_sum(name, row)
+        self._changes[name] = self._changes.get(name, 0) + (found if how == "+" else -found)
+
+    def begin(self) -> None:
+        """A transaction begins."""
+        self._changes.clear()
+
+    def finish(self) -> None:
+        """Before it is committed: write the sums of the tables that changed."""
+        for name, change in sorted(self._changes.items()):
+            if change:
+                total = self.total(name)
+                if total is not None:
+                    self._put(name, total + change)
+        self._changes.clear()
+
+    def total(self, name: str) -> int | None:
+        """The sum that a table is to have; None where it is lost."""
+        row = self._connection.execute("SELECT total FROM sums WHERE name = ?", (name,)).fetchone()
+        try:
+            return int(row[0], 16)
+        except (TypeError, ValueError):
+            return None
+
+    def fits(self, name: str, rows: Iterable[Sequence[Any]]) -> bool:
+        """Whether these are the rows of a table as they were committed, all columns of each."""
+        return sum(row_sum(name, row) for row in rows) % _ALL == self.total(name)
+
+    def renew(self) -> None:
+        """The sums of what the tables have now: they are new, or of an older format."""
+        for name in self.columns:
+            rows = self._connection.execute(f"SELECT * FROM {name}")  # noqa: S608  # names of our own tables
+            self._put(name, sum(row_sum(name, row) for row in rows))
+
+    def _put(self, name: str, total: int) -> None:
+        values = (name, f"{total % _ALL:032x}")
+        self._connection.execute("INSERT OR REPLACE INTO sums VALUES (?, ?)", values)
+
+
+def row_sum(name: str, row: Iterable[Any]) -> int:
+    """A number for a row of a table. It is stored: another one is another format of the database."""
+    try:
+        text = "\0".join((name, *row))
+    except TypeError:  # not of strings alone
+        plain = [_digest(value).hex() if type(value) is bytes else value for value in row]
+        text = f"{name} {plain!a}"
+    return int.from_bytes(_digest(text.encode("utf-8", "surrogatepass")), "little")
+
+
+def _digest(content: bytes) -> bytes:
+    return blake2b(content, digest_size=_SIZE).digest()
+
+
+@cache
+def columns_of(tables: str) -> dict[str, dict[str, tuple[Any, ...]]]:
+    """The tables that statements make → their columns → kind, whether a value is needed, default, place in
+    the key.
+    """
+    connection = sqlite3.connect(":memory:")
+    try:
+        connection.executescript(tables)
+        names = [
+            name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        ]
+        return {name: columns_in(connection, name) for name in names}
+    finally:
+        connection.close()
+
+
+def columns_in(connection: sqlite3.Connection, name: str) -> dict[str, tuple[Any, ...]]:
+    """The columns of a table in a database, as `columns_of` has them; none where there is no such table."""
+    rows = connection.execute(
+        'SELECT name, type, "notnull", dflt_value, pk FROM pragma_table_info(?)', (name,)
+    )
+    return {row[0]: row[1:] for row in rows}
+
+
+KEPT = KEPT_TABLES
+LASTING = LASTING_TABLES
+SUMS = SUMMED_TABLES
+
+FORMAT = 7
+"""Of the tables. Those of an older one are brought up to date (`UPDATES`), a newer one is refused."""
+
+POSITIONS = """
+CREATE TABLE positions (source TEXT NOT NULL, part TEXT NOT NULL, position TEXT NOT NULL,
+                        PRIMARY KEY (source, part)) WITHOUT ROWID;
+"""
+
+TABLES = (
+    """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE files (place INTEGER PRIMARY KEY, path TEXT NOT NULL UNIQUE);
+CREATE TABLE texts (path TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE removed (rule TEXT NOT NULL, file TEXT NOT NULL, PRIMARY KEY (rule, file)) WITHOUT ROWID;
+CREATE TABLE background (id INTEGER PRIMARY KEY CHECK (id = 1), hash TEXT NOT NULL, triples BLOB NOT NULL);
+CREATE TABLE closed (id INTEGER PRIMARY KEY CHECK (id = 1), key TEXT NOT NULL, hash BLOB NOT NULL,
+                     content BLOB NOT NULL);
+CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), snapshot BLOB NOT NULL, status TEXT NOT NULL);
+CREATE TABLE outputs (path TEXT PRIMARY KEY, format TEXT NOT NULL, length INTEGER NOT NULL,
+                      tail TEXT NOT NULL DEFAULT '') WITHOUT ROWID;
+"""
+    + POSITIONS
+    + LASTING
+    + KEPT
+    + SUMS
 )
-from dotr.service.records import Commit, Deployed, OutputRow, digest, digest_of, planned
-from dotr.service.row_sums import RowSums, columns_in
+
+_FILES = """
+INSERT INTO positions
+    SELECT 'files', file, json_array(how, "end", carried, size, hash, finished) FROM sources;
+DROP TABLE sources;
+"""
+
+UPDATES = {
+    1: """
+ALTER TABLE removed RENAME TO removed_before;
+CREATE TABLE removed (rule TEXT NOT NULL, file TEXT NOT NULL, PRIMARY KEY (rule, file)) WITHOUT ROWID;
+INSERT INTO removed SELECT rule, path FROM removed_before, files;
+DROP TABLE removed_before;
+CREATE TABLE closed (id INTEGER PRIMARY KEY CHECK (id = 1), key TEXT NOT NULL, hash BLOB NOT NULL,
+                     content BLOB NOT NULL);
+""",
+    2: LASTING,
+    3: "ALTER TABLE outputs ADD COLUMN tail TEXT NOT NULL DEFAULT '';",
+    4: KEPT,
+    5: POSITIONS + _FILES,
+    6: SUMS,
+}
+"""Format → the statements that make the next one of it."""
+
+
+class OutputLength(NamedTuple):
+    """How long an output is at a commit; `tail` as in `OutputRow`."""
+
+    length: int
+    tail: str = ""
+
+
+class OutputRow(NamedTuple):
+    """An output: `tail` is the hash of the last bytes of what was committed, "" where none is known."""
+
+    format: str
+    length: int
+    tail: str = ""
+
+
+class Deployed(Struct, frozen=True):
+    """What is deployed: root files in order, the text of every rule file, rules taken out.
+
+    `removed`: (root file, rule name). Another file may have a rule of that name.
+    """
+
+    files: tuple[str, ...] = ()
+    texts: Mapping[str, str] | None = None
+    removed: frozenset[tuple[str, str]] = frozenset()
+    background: str = ""
+    """The hash of the background's triples."""
+
+
+class Commit(Struct, frozen=True):
+    """What one commit of a feed changes. `positions`: of sources, by their names and those of partitions.
+
+    `stated`: `Pipeline.stated()`, which is not in the snapshot; `given`: messages that came with the command;
+    `adopted`: whether what was planned is what is deployed now; `kept`: for explanations.
+    """
+
+    snapshot: Mapping[str, Any]
+    status: Mapping[str, Any]
+    positions: Mapping[tuple[str, str], Position]
+    outputs: Mapping[str, OutputLength]
+    stated: Mapping[Triple, Entry | None] = field(default_factory=dict)
+    given: Sequence[str] = ()
+    adopted: bool = False
+    kept: KeptChange | None = None
+
+
+def planned(plan: PlannedProgram) -> Deployed:
+    """What a plan deploys."""
+    content = plan.content
+    removed = frozenset((file, rule) for file, rule in content["removed"])
+    return Deployed(tuple(content["files"]), content["texts"], removed, content["background"])
+
+
+def digest_of(deployed: Deployed) -> str:
+    """A hash of what is deployed: the rules run as they were written, or not at all."""
+    texts = sorted((deployed.texts or {}).items())
+    content = json.dumps([deployed.files, texts, sorted(deployed.removed), deployed.background])
+    return digest(content.encode()).hex()
+
+
+def digest(content: bytes) -> bytes:
+    """The hash that detects damage."""
+    return blake2b(content, digest_size=16).digest()
+
+
+ROW_LIMIT = 64 * 1024 * 1024
+"""Bytes beyond which a file is better than a row."""
+
+_FILE: Final = b"dotr file "
+_NAME: Final = "closed-*.background"
+
+
+def write(folder: Path, closed: Closed) -> bytes:
+    """What the row is to say; a file is written instead of those that are there. Raises EngineError D4201."""
+    contents = closed.contents()
+    if not closed.index.large and sum(memoryview(part).nbytes for part in contents) <= ROW_LIMIT:
+        return zlib.compress(b"".join(contents), 1)
+    path = folder / _NAME.replace("*", content_name(contents))
+    write_whole(str(path), contents)
+    for other in folder.glob(_NAME):
+        if other != path:
+            other.unlink(missing_ok=True)  # who has it mapped keeps it
+    stat = path.stat()
+    return _FILE + json.dumps([path.name, stat.st_size, stat.st_mtime_ns]).encode()
+
+
+def read(folder: Path, row: bytes) -> Content | None:
+    """The content that a row has or names; None where it is missing or damaged."""
+    if not row.startswith(_FILE):
+        try:
+            return zlib.decompress(row)
+        except zlib.error:
+            return None
+    try:
+        name, size, written = json.loads(row[len(_FILE) :])
+        if not fnmatchcase(name, _NAME) or os.path.basename(name) != name:
+            return None
+        path = str(folder / name)
+        content = mapped(path)
+        stat = os.stat(path)
+    except (DotrError, OSError, *NOT_WRITTEN):
+        return None
+    if (stat.st_size, stat.st_mtime_ns) != (size, written):
+        return content if name == _NAME.replace("*", content_name([content])) else None
+    return content
+
+
+class Disk:
+    """What the journal and its outputs do to the disk; tests put one in that fails."""
+
+    def execute(self, connection: sqlite3.Connection, statement: str, values: Sequence[Any] = ()) -> None:
+        connection.execute(statement, values)
+
+    def write(self, file: int, content: bytes) -> int:
+        return os.write(file, content)
+
+    def sync(self, file: int) -> None:
+        os.fsync(file)
+
+    def truncate(self, file: int, length: int) -> None:
+        os.ftruncate(file, length)
+
+    def create(self, path: str) -> int:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+
 
 DATABASE, LOCK = "deployment.db", "lock.db"
 """The files of a deployment; beside the first stands its log."""
@@ -361,7 +828,7 @@ class Journal:
             ).fetchone()
         if found is None or digest(found[1]) != found[0]:
             return None
-        return closed_files.read(self.folder, found[1])
+        return read(self.folder, found[1])
 
     def keep_closed(self, key: str, closed: Closed) -> None:
         """Keep a closed background instead of the one kept before, a large one in a file."""
@@ -369,7 +836,7 @@ class Journal:
             self._keep_closed(key, closed)
 
     def _keep_closed(self, key: str, closed: Closed) -> None:
-        row = closed_files.write(self.folder, closed)
+        row = write(self.folder, closed)
         self.disk.execute(
             self._connection, "INSERT OR REPLACE INTO closed VALUES (1, ?, ?, ?)", (key, digest(row), row)
         )

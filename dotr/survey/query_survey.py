@@ -1,6 +1,6 @@
 """Queries without their filters, and pattern by pattern: how far they come on a sample.
 
-Place:   probed by report.py; what the filters make of the rows says decided_conditions.py.
+Place:   probed by report.py; what the filters make of the rows says conditions.py.
 Method:  the outermost FILTERs are taken off and all variables selected, so that the rows are what the filters
          were asked about. Where there is none, the pattern is asked for piece by piece, each next to what it
          shares a variable with: the first piece that brings the number to nothing is the one to look at.
@@ -12,38 +12,40 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from dotr import ir
+from dotr import program
+from dotr.detect.analysis import parts
+from dotr.extract.rewriting import visible
 from dotr.source import Span
-from dotr.sparql.bound_variables import visible
-from dotr.survey.probes import Observed, Probes
-from dotr.survey.rows import asks_a_graph
-from dotr.tesla.conditions import parts
+from dotr.survey.conditions import asks_a_graph
+from dotr.survey.queries import Observed, Probes
 
 
-def unfiltered(select: ir.Select) -> ir.Select:
+def unfiltered(select: program.Select) -> program.Select:
     """The query with all its variables and without the filters that `filters` gives."""
     kept = tuple(
-        e for e in select.where.elements if not (isinstance(e, ir.Filter) and _is_judged(e.condition))
+        e for e in select.where.elements if not (isinstance(e, program.Filter) and _is_judged(e.condition))
     )
-    return all_variables(ir.GroupPattern(kept), select)
+    return all_variables(program.GroupPattern(kept), select)
 
 
-def filters(select: ir.Select) -> list[ir.Expression]:
+def filters(select: program.Select) -> list[program.Expression]:
     """The parts of a query's outermost filters, those apart that ask the graph again."""
-    conditions = [e.condition for e in select.where.elements if isinstance(e, ir.Filter)]
+    conditions = [e.condition for e in select.where.elements if isinstance(e, program.Filter)]
     return [part for condition in conditions if _is_judged(condition) for part in parts(condition)]
 
 
-def _is_judged(condition: ir.Expression) -> bool:
+def _is_judged(condition: program.Expression) -> bool:
     return not asks_a_graph(condition)
 
 
-def all_variables(where: ir.GroupPattern, select: ir.Select) -> ir.Select:
+def all_variables(where: program.GroupPattern, select: program.Select) -> program.Select:
     """SELECT of every variable that a group binds; a trailing VALUES of the query is kept."""
     names = dict.fromkeys(
         (*visible(where), *(v.name for v in (select.values.variables if select.values else ())))
     )
-    return ir.Select(tuple(ir.Projection(ir.Var(name)) for name in names), where, values=select.values)
+    return program.Select(
+        tuple(program.Projection(program.Var(name)) for name in names), where, values=select.values
+    )
 
 
 class QueryPiece(Struct, frozen=True):
@@ -51,7 +53,7 @@ class QueryPiece(Struct, frozen=True):
 
     text: str
     span: Span | None
-    elements: tuple[ir.Element, ...]
+    elements: tuple[program.Element, ...]
 
 
 class PieceCounts(Struct, frozen=True):
@@ -73,35 +75,35 @@ class PieceCounts(Struct, frozen=True):
         return None
 
 
-def probe_pieces(probes: Probes, select: ir.Select) -> PieceCounts:
+def probe_pieces(probes: Probes, select: program.Select) -> PieceCounts:
     """Look at a query's pattern piece by piece."""
     pieces = ordered(list(_pieces(select.where)))
     seen = []
-    elements: list[ir.Element] = []
+    elements: list[program.Element] = []
     for piece in pieces:
         elements += piece.elements
-        seen.append(probes.query(all_variables(ir.GroupPattern(tuple(elements)), select)))
+        seen.append(probes.query(all_variables(program.GroupPattern(tuple(elements)), select)))
     return PieceCounts(pieces, seen)
 
 
-def _pieces(group: ir.GroupPattern) -> Iterator[QueryPiece]:
+def _pieces(group: program.GroupPattern) -> Iterator[QueryPiece]:
     for element in group.elements:
         match element:
-            case ir.Triples(patterns):
+            case program.Triples(patterns):
                 for pattern in patterns:
-                    yield QueryPiece(_text(pattern), pattern.span, (ir.Triples((pattern,)),))
-            case ir.Filter(condition) if not _is_judged(condition):
+                    yield QueryPiece(_text(pattern), pattern.span, (program.Triples((pattern,)),))
+            case program.Filter(condition) if not _is_judged(condition):
                 yield QueryPiece("FILTER EXISTS", condition.span, (element,))
-            case ir.Filter() | ir.Bind() | ir.OptionalGroup():
+            case program.Filter() | program.Bind() | program.OptionalGroup():
                 continue  # takes no row away (a filter is judged by itself)
-            case ir.GroupPattern(span=span):
+            case program.GroupPattern(span=span):
                 yield QueryPiece("a group", span, (element,))
             case _:
                 name = type(element).__name__
                 yield QueryPiece({"SubSelect": "a subquery"}.get(name, name.upper()), None, (element,))
 
 
-def _text(pattern: ir.TriplePattern) -> str:
+def _text(pattern: program.TriplePattern) -> str:
     span = pattern.span
     return "a pattern" if span is None else " ".join(span.source.text[span.start : span.end].split())
 
@@ -113,7 +115,7 @@ def ordered(pieces: list[QueryPiece]) -> list[QueryPiece]:
     left, found = list(pieces), list[QueryPiece]()
     known: set[str] = set()
     while left:
-        names = [set(visible(ir.GroupPattern(piece.elements))) for piece in left]
+        names = [set(visible(program.GroupPattern(piece.elements))) for piece in left]
         chosen = next((i for i, own in enumerate(names) if not known or own & known or not own), 0)
         known |= names[chosen]
         found.append(left.pop(chosen))

@@ -1,30 +1,48 @@
-"""All that a sample says about a program, as findings with places, and how far each rule came.
+"""What a sample shows about a program, as findings with places, and how far each rule came.
 
-Place:   `dotr check --sample` asks for everything, the end of a run for what concerns rules without facts.
+Place:   `dotr check --sample` asks for everything; the end of `dotr run` asks why rules had no event: what
+         their queries and conditions lacked on the first graphs, by one pass over a bounded sample.
 Method:  two runs over the sample: one with every query unfiltered and every rule conjunct by conjunct, one
          more for the pieces of those queries that have no row. Findings of queries come before those of the
          rules that use them; a rule is not blamed for what its queries lack.
+         Times of the sample: where they come from, what else could be one, and whether the unit is right;
+         io/time.py determines how a time is found.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
 
 from msgspec import Struct
 
-from dotr.core.deployment import Background
-from dotr.errors import Diagnostics, DotrError
+from dotr.core.deployment import Background, Deployment
+from dotr.core.messages import all_triples
+from dotr.detect.analysis import parts
+from dotr.errors import Diagnostic, Diagnostics, DotrError, Severity
 from dotr.events import Time
-from dotr.ir import Choose, Position, Program, Select, Triples, Var
+from dotr.extract.printing import Writer
+from dotr.program import Choose, Every, Position, Program, Rule, Select, Triples, Var
+from dotr.rdf.terms import Term, is_literal, literal_parts
 from dotr.source import Span
-from dotr.survey.decided_conditions import ENOUGH, judge, mixed, report_kinds
-from dotr.survey.kinds import Kinds, kinds_of, listed
-from dotr.survey.pairs import RuleProbe, probe_rule
-from dotr.survey.probes import Observed, Probes
+from dotr.survey.conditions import (
+    ENOUGH,
+    Kinds,
+    RuleProbe,
+    SolutionTable,
+    is_time,
+    judge,
+    kinds_of,
+    listed,
+    mixed,
+    probe_rule,
+    report_kinds,
+)
+from dotr.survey.queries import Observed, Probes
 from dotr.survey.query_survey import QueryPiece, filters, probe_pieces, unfiltered
-from dotr.survey.rows import SolutionTable
 from dotr.survey.sample import Sample
-from dotr.tesla.conditions import parts
 
 
 class Survey(Struct, frozen=True):
@@ -206,3 +224,124 @@ def _report_window(probe: RuleProbe, number: int, found: Diagnostics) -> None:
 
 def _seconds(micros: Time) -> str:
     return f"{micros / 1_000_000:,.6f}".rstrip("0").rstrip(".") + " s"
+
+
+_CAUSES: Final = frozenset(("D2511", "D2512", "D2517", "D2518", "D2519"))
+
+_MOST_TICKS: Final = 10_000
+"""Ticks of a sample up to which a rule that they trigger is looked at."""
+
+_MOST: Final = 20
+"""Rules without an event that are looked at conjunct by conjunct."""
+
+
+def why_silent(deployment: Deployment, events: Mapping[str, int], sample: Sample) -> list[Diagnostic]:
+    """Why rules without an event had none: what their queries and conditions lacked."""
+    program = deployment.program
+    silent = [rule for rule in program.rules if not events.get(rule.name) and not rule.private]
+    silent = [rule for rule in silent if _ticks(rule, sample) <= _MOST_TICKS]
+    needed: set[str] = set()
+    for rule in silent:
+        first = [rule.trigger] if isinstance(rule.trigger, Position) else []
+        needed |= {p.stream for p in (*first, *(choice.position for choice in rule.chosen))}
+    streams = needed & program.written.keys()
+    if not silent or not sample.graphs:
+        return []
+    seen = survey(
+        program,
+        deployment.background,
+        sample,
+        streams=streams,
+        rules=[rule.name for rule in silent[:_MOST]],
+        closed=deployment.closed_background().save(),
+    )
+    causes = [d for d in seen.found.found if d.code in _CAUSES]
+    likely = [d for d in causes if d.severity is Severity.WARNING]
+    return likely or [d for d in causes if d.severity is Severity.INFO]  # of few facts, if there is no better
+
+
+def _ticks(rule: Rule, sample: Sample) -> int:
+    if not isinstance(rule.trigger, Every) or not sample.graphs:
+        return 0
+    times = [time for time, _ in sample.graphs]
+    return (max(times) - min(times)) // rule.trigger.duration
+
+
+_YEAR_5000: Final = 95_617_584_000 * 1_000_000
+"""Microseconds from 1970: integer times beyond it are hardly seconds."""
+
+_MILLIS: Final = re.compile(r"1[0-9]{12}")
+_TEXT_TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}.*")
+
+
+def check_times(
+    sample: Sample, rungs: Mapping[str, int], prefixes: Mapping[str, str], found: Diagnostics
+) -> None:
+    """Report integer times that are not what they count, D2516, and other properties of times, D2515.
+
+    `rungs`: how the times of graphs were found, and how often.
+    """
+    _check_unit(sample, found)
+    writer = Writer(prefixes)
+    used = ", ".join(rungs)
+    for predicate, count, example, kind in _like_times(sample):
+        shown = writer.term(predicate)
+        if predicate[1:-1] in used or any(rung.endswith(shown.split(":")[-1]) for rung in rungs):
+            continue
+        found.info(
+            "D2515",
+            f"{shown} has {kind}, in {count:,} graphs, such as {example}",
+            notes=(f"the time of a graph is taken from: {used}",) if used else (),
+            hint=f"--time-path {predicate[1:-1]}, if that is the time of a graph",
+        )
+
+
+def _check_unit(sample: Sample, found: Diagnostics) -> None:
+    clock = sample.clock
+    if not clock.integer or not sample.graphs:
+        return
+    time = sample.graphs[len(sample.graphs) // 2][0]
+    if abs(time) < _YEAR_5000:
+        return
+    unit = {1_000_000: "seconds", 1_000: "milliseconds"}.get(clock.unit)
+    if unit is None:
+        return
+    digits = len(str(abs(time // clock.unit)))
+    better = "ms" if digits <= 14 else "us"
+    found.warning(
+        "D2516",
+        f"times such as {clock.text(time)}, counted in {unit}, lie beyond the year 5000",
+        notes=(f"they have {digits} digits",),
+        hint=f"--time-unit {better}: then windows are as long as they say",
+    )
+
+
+def _like_times(sample: Sample) -> list[tuple[Term, int, Term, str]]:
+    """(property, graphs that have it, one of its values, what that looks like), the commonest first."""
+    counts: Counter[Term] = Counter()
+    examples: dict[Term, tuple[Term, str]] = {}
+    for _, part in sample.graphs:
+        seen = set()
+        for _, predicate, value in all_triples(part):
+            kind = _kind(value)
+            if kind and predicate not in seen:
+                seen.add(predicate)
+                examples.setdefault(predicate, (value, kind))
+        counts.update(seen)
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return [(predicate, count, *examples[predicate]) for predicate, count in ranked[:5]]
+
+
+def _kind(value: Term) -> str:
+    if not is_literal(value):
+        return ""
+    if is_time(value):
+        return "times"
+    lexical, datatype, _ = literal_parts(value)
+    if _TEXT_TIME.fullmatch(lexical):
+        return "texts that look like times"
+    return (
+        "integers of 13 digits (milliseconds?)"
+        if _MILLIS.fullmatch(lexical) and "integer" in datatype
+        else ""
+    )

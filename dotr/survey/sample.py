@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from dotr.core.parts import Part, all_triples
+from dotr.core.messages import Part, all_triples
 from dotr.events import Clock, Time
 
 GRAPHS = 10_000

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from dotr.testing.case_runs import Bench, CaseOutcome
-    from dotr.testing.suites import Case
+    from dotr.testing.cases import Bench, CaseOutcome
+    from dotr.testing.suite import Case
 
 _OURS = re.compile(r"^rules[ \t]*:", re.MULTILINE)
 
@@ -35,10 +35,10 @@ class RuleTestFile(pytest.File):
     """Owns a test file while pytest runs it."""
 
     def collect(self) -> Iterator[pytest.Item]:
-        from dotr.io.files.rule_texts import read_rules_text  # noqa: PLC0415  # see above
+        from dotr.io.rules_and_background import read_rules_text  # noqa: PLC0415  # see above
         from dotr.source import Source  # noqa: PLC0415  # see above
-        from dotr.testing.case_runs import Bench  # noqa: PLC0415  # see above
-        from dotr.testing.suite_reader import read_suite  # noqa: PLC0415  # see above
+        from dotr.testing.cases import Bench  # noqa: PLC0415  # see above
+        from dotr.testing.suite import read_suite  # noqa: PLC0415  # see above
 
         path = str(self.path)
         bench = Bench(read_suite(Source(path, read_rules_text(path))))

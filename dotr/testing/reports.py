@@ -1,21 +1,250 @@
 """What `dotr test` prints: failures with their reasons, coverage, JUnit.
 
-Place:   over case_runs.py, failure_reasons.py and coverage.py; nothing here depends on the clock.
+Place:   over cases.py, and tracing.py, which counts for the coverage; nothing here depends on the clock.
+Method:  reasons: why an event came that should not have, or did not come, by explain/ over the stream of the
+         case, for the first failures of a case only, since each costs another run of it. Given facts have no
+         graphs to explain them; how far the rule came is reported in any case.
+         Coverage (`dotr test --coverage`): what the tests of a suite made true and false, and what none of
+         them did. A query is covered once it has had a fact; a conjunct that chooses or counts, once it left
+         a match; NOT, ON and WHERE once they were true and once they were false; a Datalog rule once its body
+         had a solution at some instant of a test (asked as a query of the state, in a separate run).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from xml.etree import ElementTree
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
+from dotr import program as ir
+from dotr.core.deployment import Deployment, Settings
+from dotr.core.instant import Facts
 from dotr.errors import DotrError
-from dotr.events import Composite
-from dotr.io.term_formatting import TermFormatter
-from dotr.testing.case_runs import Bench, CaseOutcome, Failure, Wanted, paired
-from dotr.testing.coverage import Item, coverage, covered
-from dotr.testing.failure_reasons import because
+from dotr.events import Composite, Time
+from dotr.explain.matches import Explainer
+from dotr.explain.proofs import Missing, TripleProof, WhyNot
+from dotr.explain.record import Graph, History, KeptEvent
+from dotr.explain.solutions import Text
+from dotr.explain.text import Renderer, drawn, pruned
+from dotr.extract.printing import Writer
+from dotr.io.events import TermFormatter
+from dotr.rdf.terms import Triple, literal
+from dotr.source import Span
+from dotr.testing.cases import Bench, CaseOutcome, Failure, Given, Wanted, paired, run_all
+from dotr.testing.tracing import ON, WHERE, Trace, conjunct_name, stages_text
+
+_DEPTH = 2
+
+
+def because(bench: Bench, outcome: CaseOutcome, failure: Failure) -> str:
+    """The reason as text, "" where there is nothing to say."""
+    given = outcome.given
+    if given is None:
+        return ""
+    lines = [_explained(bench, given, outcome, failure)] if _is_explained(outcome) else []
+    rule = failure.missing.rule if failure.missing is not None else ""
+    for trace in [] if outcome.tracer is None else [t.trace for t in outcome.tracer.traced]:
+        if trace.rule.name == rule:
+            lines.append(f"over the whole test: {stages_text(trace)}")
+    return "\n".join(line.rstrip("\n") for line in lines if line)
+
+
+def _is_explained(outcome: CaseOutcome) -> bool:
+    """Whether what came was messages, which alone are explained."""
+    return outcome.given is not None and not outcome.case.gives_facts
+
+
+def _came(missing: Wanted, outcome: CaseOutcome) -> bool:
+    """Whether its rule had an event at that time, which has other values."""
+    return any(event.rule == missing.rule and event.time == missing.time for event in outcome.events)
+
+
+def _explained(bench: Bench, given: Given, outcome: CaseOutcome, failure: Failure) -> str:
+    try:
+        if failure.event is not None:
+            wanted = failure.event.id
+            history = _history(bench, given, lambda event: event.id == wanted)
+            explainer, renderer = _explainer(history, bench)
+            return (
+                ""
+                if history.wanted_event is None
+                else _drawn(renderer, explainer.event(history.wanted_event))
+            )
+        missing = failure.missing
+        if missing is not None and missing.time is not None and not _came(missing, outcome):
+            ended = _ended(bench, given, missing.time)
+            if ended:
+                return ended
+            history = _history(bench, given, lambda event: False)
+            explainer, renderer = _explainer(history, bench)
+            found = explainer.why_not(missing.rule, missing.time, missing.values)
+            return "\n".join(_drawn(renderer, one) for one in found[:3])
+        if failure.state is not None:
+            history = _history(bench, given, lambda event: False, everything=True)
+            explainer, renderer = _explainer(history, bench)
+            with explainer.instants.open(failure.state.time) as derivations:
+                triple = failure.state.triple
+                holds = derivations.holds(triple)
+                return _drawn(
+                    renderer, derivations.proof(triple) if holds else derivations.why_absent(triple)
+                )
+    except DotrError:
+        return ""
+    return ""
+
+
+def _ended(bench: Bench, given: Given, time: Time) -> str:
+    """That nothing is looked at so late; "" if it is: the end of input closes the point of the last fact."""
+    last, step = max((timed.time for timed in given.stream), default=time), given.clock.unit
+    if bench.program.lars.rules:
+        step = bench.program.lars.step or step
+        last = -(-last // step) * step
+    if time <= last:
+        return ""
+    end, at = given.clock.text(last), given.clock.text(time)
+    return f"the stream ends at {end}: end it with a message at {at}, such as one without triples"
+
+
+def _history(
+    bench: Bench, given: Given, wanted: Callable[[KeptEvent], bool], everything: bool = False
+) -> History:
+    history = History(
+        bench.program,
+        bench.background,
+        wanted=wanted,
+        lateness=bench.suite.lateness,
+        everything=everything,
+    )
+    graphs = (Graph(timed.time, timed.part, timed.place) for timed in given.stream)
+    history.run(graphs, lambda: given.clock)
+    return history
+
+
+def _explainer(history: History, bench: Bench) -> tuple[Explainer, Renderer]:
+    writer = Writer(bench.prefixes)
+
+    def place(triple: Triple, time: Time | None) -> str:
+        if time is None:
+            return ""
+        return next((g.place for g in history.graphs(time) if triple in g.triples), "")
+
+    text = Text(writer.term, writer.expression, writer.path)
+    return Explainer(history, text), Renderer(bench.prefixes, history.clock, place)
+
+
+def _drawn(renderer: Renderer, found: WhyNot | TripleProof | Missing) -> str:
+    return drawn(pruned(renderer.node(found), _DEPTH))
+
+
+class Item(Struct, frozen=True):
+    """Something that tests should do. `what` says what none of them did, if `covered` is false."""
+
+    what: str
+    covered: bool
+    span: Span | None
+
+
+def coverage(bench: Bench, outcomes: Sequence[CaseOutcome]) -> list[Item]:
+    """Everything that the tests of a suite should do, in program order."""
+    program = bench.program
+    tracers = [outcome.tracer for outcome in outcomes if outcome.tracer is not None]
+    answered = {name for tracer in tracers for name in tracer.answered}
+    items = [
+        Item(f"query {name} had no fact", name in answered, select.span)
+        for name, select in program.selects.items()
+    ]
+    for number, rule in enumerate(program.rules):
+        trace = Trace(rule)
+        for tracer in tracers:
+            trace.add(tracer.traced[number].trace)
+        items += _of_rule(trace)
+    return items + _of_datalog(bench, outcomes)
+
+
+def _of_rule(trace: Trace) -> Iterator[Item]:
+    rule = trace.rule
+    for number, conjunct in enumerate(rule.conjuncts):
+        name = f"rule {rule.name}: {conjunct_name(conjunct)}"
+        if isinstance(conjunct, ir.Absent):
+            yield Item(f"{name} let no match pass", trace.stages[number] > 0, conjunct.span)
+            yield Item(f"{name} stopped no match", trace.stopped[number] > 0, conjunct.span)
+        elif isinstance(conjunct, ir.Choose):
+            yield Item(f"{name} chose nothing", trace.stages[number] > 0, conjunct.span)
+            yield Item(f"{name} always found something", trace.stopped[number] > 0, conjunct.span)
+        if conjunct.on is not None and not isinstance(conjunct.on, ir.Const):
+            yield from _both(f"{name}: ON", trace, (ON, number), conjunct.span)
+    if rule.where is not None:
+        yield from _both(f"rule {rule.name}: WHERE", trace, (WHERE, 0), rule.span)
+    yield Item(f"rule {rule.name} had no event", trace.events > 0, rule.span)
+
+
+def _both(name: str, trace: Trace, asked: tuple[str, int], span: Span | None) -> Iterator[Item]:
+    yield Item(f"{name} was never true", asked in trace.true, span)
+    yield Item(f"{name} was never false", asked in trace.false, span)
+
+
+def _of_datalog(bench: Bench, outcomes: Iterable[CaseOutcome]) -> list[Item]:
+    program = bench.program
+    bodies = {f"_d{n}": _body(rule) for n, rule in enumerate(program.datalog) if rule.body}
+    if not bodies:
+        return []
+    asked = replace(program, rules=(), dependencies=(), queries=bodies, standing={})
+    fired: set[str] = set()
+
+    def look(_time: Time, facts: Facts, _graph: bool) -> Facts:
+        fired.update(stream for stream, found in facts.items() if found)
+        return facts
+
+    deployment = Deployment(asked, bench.background, Settings(apart=True))
+    for outcome in outcomes:
+        if outcome.given is not None:
+            try:
+                run_all(deployment, outcome.given, bench.suite.lateness, look)
+            except DotrError:
+                continue  # the case has failed with it
+    return [
+        Item(f"Datalog rule {_heads(rule)} derived nothing", f"_d{number}" in fired, rule.span)
+        for number, rule in enumerate(program.datalog)
+        if rule.body
+    ]
+
+
+def _heads(rule: ir.DatalogRule) -> str:
+    return f"at line {rule.span.source.position(rule.span.start)[0]}" if rule.span is not None else ""
+
+
+def _body(rule: ir.DatalogRule) -> ir.Select:
+    """A query that has an answer where the body of a rule has a solution."""
+    one = ir.Projection(ir.Var("x"), ir.Const(literal("1", "http://www.w3.org/2001/XMLSchema#integer")))
+    elements = [element for item in rule.body for element in _elements(item)]
+    return ir.Select((one,), ir.GroupPattern(tuple(elements)), distinct=True)
+
+
+def _elements(item: ir.BodyAtom) -> Iterator[ir.Triples | ir.Filter | ir.Bind]:
+    match item:
+        case ir.Atom():
+            yield _triples(item)
+        case ir.NotAtom(atom=atom):
+            yield ir.Filter(ir.Exists(ir.GroupPattern((_triples(atom),)), negated=True))
+        case ir.FilterAtom(condition=condition):
+            yield ir.Filter(condition)
+        case ir.BindAtom(expression=expression, variable=variable):
+            yield ir.Bind(expression, variable)
+        case ir.AggregateAtom(body=body):
+            for inner in body:
+                yield from _elements(inner)
+
+
+def _triples(atom: ir.Atom) -> ir.Triples:
+    return ir.Triples((ir.TriplePattern(atom.subject, atom.predicate, atom.object),))
+
+
+def covered(items: Sequence[Item]) -> tuple[int, int]:
+    """How many items are covered, and of how many."""
+    return sum(item.covered for item in items), len(items)
+
 
 _EXPLAINED = 3
 """Failures of a case that are explained; the others are said."""

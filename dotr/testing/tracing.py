@@ -1,6 +1,6 @@
 """What tests made true and false: rules followed literally, conjunct by conjunct, while a test runs.
 
-Place:   beside the engine of a run; coverage.py and failure_reasons.py read what was seen.
+Place:   beside the engine of a run; reports.py and reports.py read what was seen.
 Method:  the literal reading of a rule (reference/tesla.py) with counters in it. Tests are small; the engine
          has already said what comes, this says how far everything else came.
 """
@@ -12,9 +12,9 @@ from typing import TypeAlias
 
 from msgspec import Struct, field
 
-from dotr.core.fact_batch import Facts
+from dotr.core.instant import Facts
 from dotr.events import Clock, Match, Time
-from dotr.ir import Choose, Conjunct, Expression, Program, Rule
+from dotr.program import Choose, Conjunct, Expression, Program, Rule
 from dotr.reference.operators import Row
 from dotr.reference.tesla import LiteralRule, LiteralTesla
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dotr.batch.spark.java import find_java
+from dotr.batch.spark.session import find_java
 from dotr.errors import EngineError
 
 

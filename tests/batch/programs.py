@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
+from dotr.detect.analysis import rule_reaches
 from dotr.events import Fact
-from dotr.ir import Conjunct, Every, Expression, Position, Program, Rule
-from dotr.tesla.references import rule_reaches
-from tests.tesla.building import (
+from dotr.program import Conjunct, Every, Expression, Position, Program, Rule
+from tests.detect.building import (
     absent,
     at,
     before,

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dotr.batch.extracting import Treatment
-from dotr.batch.log_splits import open_log
+from dotr.batch.log import open_log
 from dotr.batch.runs import Request
 from dotr.batch.spark.cluster import SparkRunner
-from dotr.batch.time_gaps import Spans, gaps, joined
+from dotr.batch.time_cuts import Spans, gaps, joined
+from dotr.batch.work import Treatment
 from dotr.core.deployment import Deployment
 from dotr.errors import DataError
-from dotr.io.files.rule_texts import read_rules_text
-from dotr.io.files.sources import SourceOptions
+from dotr.io.rules_and_background import read_rules_text
+from dotr.io.sources import SourceOptions
 from dotr.lang import load_program
 from tests.batch.test_local import Serial, output, quiet
 from tests.batch.test_refused_instants import letters
@@ -176,7 +176,7 @@ def test_gaps_are_found_in_times_of_any_order(times: list[int], stride: int, rea
 
 
 def test_many_cells_are_joined_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dotr.batch.time_gaps._MANY", 3)
+    monkeypatch.setattr("dotr.batch.time_cuts._MANY", 3)
     spans = Spans(2)
     for time in (0, 50, 3, 6, 52, 9, 100, 12, 15):
         spans.add(time)

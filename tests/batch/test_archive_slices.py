@@ -12,18 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dotr.batch.archive_slices import ArchiveSlice, instants_between, slice_of, sliced
-from dotr.batch.archive_times import known_times
+from dotr.batch.archives import ArchiveSlice, instants_between, known_times, slice_of, sliced
 from dotr.batch.local import LocalRunner
-from dotr.batch.log_splits import LogListing, Piece, open_log
+from dotr.batch.log import LogListing, Piece, open_log
 from dotr.batch.runs import Report, Request
 from dotr.core.deployment import Deployment
 from dotr.core.funnel import Funnel
+from dotr.detect.partitioning import By
 from dotr.errors import DataError
-from dotr.io.files.sources import SourceOptions
+from dotr.io.sources import SourceOptions
 from dotr.lang import parse_program
 from dotr.rdf.terms import XSD
-from dotr.temporal.partitions import By
 from tests.batch.test_local import Serial, in_one_process, output, quiet
 
 RULES = """PREFIX : <urn:x:>
@@ -167,7 +166,7 @@ def test_row_groups_that_lie_side_by_side_are_not_held_in_memory_together(
     assert known is not None
     request = Request(Deployment(parse_program(RULES)), log)
     assert sliced(request, known, 2) is not None
-    monkeypatch.setattr("dotr.batch.archive_slices._SIDE_BY_SIDE", 4 * pieces_of(log)[0].size)
+    monkeypatch.setattr("dotr.batch.archives._SIDE_BY_SIDE", 4 * pieces_of(log)[0].size)
     assert sliced(request, known, 2) is None
 
 

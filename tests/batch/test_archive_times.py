@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dotr.batch.archive_times import known_times, share_times
-from dotr.batch.log_splits import Piece, Split, open_log, packed
-from dotr.io.files.sources import SourceOptions
+from dotr.batch.archives import known_times, share_times
+from dotr.batch.log import Piece, Split, open_log, packed
+from dotr.io.sources import SourceOptions
 
 
 def log(tmp_path: Path, times: Any, rows: int = 10) -> tuple[Split, ...]:

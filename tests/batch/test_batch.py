@@ -118,7 +118,7 @@ def test_the_literal_reading_beside_agrees(rules: Path, log: Path, tmp_path: Pat
             "query `Fire.Smoke` at",
         ),
         (
-            "dotr.tesla.detector.TeslaDetector.detected",
+            "dotr.detect.detector.TeslaDetector.detected",
             lambda _, instants, *_counts, every: ((place, []) for place, _ in enumerate(instants)),
             "rule `Fire` at",
         ),

@@ -9,12 +9,11 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from dotr.batch.bundles import GRAPHS, dealt, drained, packed, packed_facts, unpacked, unpacked_facts
-from dotr.batch.fact_rows import MARK
-from dotr.batch.live_parts import LiveParts, marks_of
-from dotr.batch.spark.bundling import Bundle
+from dotr.batch.facts import GRAPHS, MARK, dealt, drained, packed_facts, unpacked, unpacked_facts
+from dotr.batch.facts import packed_bundle as packed
+from dotr.batch.spark.distributed import Bundle
 from dotr.batch.spark.frame_stages import Extract
-from dotr.batch.stream_modes import parts_of
+from dotr.batch.stream import LiveParts, marks_of, parts_of
 from dotr.core.deployment import Deployment
 from dotr.core.pipeline import Pipeline
 from dotr.errors import DataError

@@ -16,7 +16,7 @@ from typing import Any
 import pyspark
 import pytest
 
-from dotr.batch.spark.java import find_java
+from dotr.batch.spark.session import find_java
 from dotr.cli.main import run
 from dotr.errors import EngineError
 from dotr.events import Clock
@@ -190,10 +190,7 @@ def test_a_background_is_brought_to_an_executor_once(
     (tmp_path / "rooms.nt").write_text("".join(rooms), encoding="utf-8")
     archive(tmp_path)
     (tmp_path / "dotr-submit.py").write_text(
-        "import dotr.rdf.background\n"
-        "from dotr.cli.main import main\n"
-        "dotr.rdf.background.LARGE = 1_000\n"
-        "main()\n",
+        "import dotr.rdf.index\nfrom dotr.cli.main import main\ndotr.rdf.index.LARGE = 1_000\nmain()\n",
         encoding="utf-8",
     )
     driver = submitted(url, environment, tmp_path, "batch", "rules.dotr", "log.parquet", "--out", "out")

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from dotr.batch.spark.java import find_java
-from dotr.core.enrich import enricher
+from dotr.batch.spark.session import find_java
+from dotr.core.instant import enricher
 from dotr.errors import EngineError
-from dotr.io.files.rule_texts import read_rules_text
-from dotr.io.files.sources import SourceOptions
+from dotr.io.rules_and_background import read_rules_text
+from dotr.io.sources import SourceOptions
 from dotr.lang import load_program
 from tests.batch.test_local import in_one_process
 from tests.batch.test_spark import RULES
@@ -31,7 +31,7 @@ CLIENT = """
 import json, sys
 import dotr.spark
 from dotr.errors import DataError, UsageError
-from dotr.rdf import background
+from dotr.rdf import index as background
 
 background.LARGE = 0  # it goes to the workers as a file
 spark = dotr.spark.session()

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import dotr.spark
-from dotr.batch.stream_modes import _hash
+from dotr.batch.stream import _hash
 from dotr.errors import RefusedError
 from tests.batch.test_micro_batches import RULES, SECOND, found, graphs, in_one_go
 from tests.batch.test_streams import LIMIT, frame_of, story

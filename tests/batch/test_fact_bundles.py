@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dotr.batch import fact_bundles
-from dotr.batch.arrow_batches import fact_batches, fact_rows
-from dotr.batch.fact_bundles import bundle, bundled, unbundled
-from dotr.batch.fact_rows import COUNTED, FINDING, MARK, REFUSED, FactRow
+from dotr.batch import facts as fact_bundles
+from dotr.batch.facts import COUNTED, FINDING, MARK, REFUSED, FactRow, bundle, bundled, unbundled
+from dotr.batch.work import fact_batches, fact_rows
 
 _texts = st.sampled_from(["", "0\t<urn:x:a>", '1\t"ä"\t\n2\t3', "MARK"])
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dotr.batch.fact_rows import FactReader, fact_line
-from tests.tesla.building import at, facts, program, rule
+from dotr.batch.facts import FactReader, fact_line
+from tests.detect.building import at, facts, program, rule
 
 PROGRAM = program(rule("R", at("A")), rule("S", at("B", variables="")), rule("T", at("C", variables="x")))
 TERMS = st.sampled_from([None, 1, "<urn:x:a>", '"a\\tb\\n!"@en', '"!"', "_:b"])

@@ -8,15 +8,14 @@ from typing import Any
 
 import pytest
 
-from dotr.batch.findings_as_json import first_of_each, packed, unpacked
-from dotr.batch.log_splits import open_log
+from dotr.batch.log import open_log
 from dotr.batch.runs import Request
 from dotr.batch.spark.cluster import SparkRunner
+from dotr.batch.work import first_of_each, packed, unpacked
 from dotr.core.deployment import Deployment
 from dotr.errors import Diagnostic, Severity
-from dotr.io.files.background_documents import read_background
-from dotr.io.files.rule_texts import read_rules_text
-from dotr.io.files.sources import SourceOptions
+from dotr.io.rules_and_background import read_background, read_rules_text
+from dotr.io.sources import SourceOptions
 from dotr.lang import load_program
 from tests.batch.test_local import quiet
 from tests.cli import test_findings as story

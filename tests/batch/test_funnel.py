@@ -7,15 +7,15 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dotr.batch.detecting import Detecting
-from dotr.batch.fact_rows import Cut, FactRow, Layout, Router, marks
+from dotr.batch.facts import Cut, FactRow, Layout, Router, marks
+from dotr.batch.work import Detecting
 from dotr.core.deployment import Deployment, Settings
-from dotr.temporal.partitions import Partitioning
-from dotr.temporal.stages import Passed, summed
-from dotr.tesla.silence import silence
+from dotr.detect.analysis import silence
+from dotr.detect.partitioning import Partitioning
+from dotr.program.names import Passed, summed
 from tests.batch.programs import Story
 from tests.batch.test_simulation import cut_stories
-from tests.tesla.building import CLOCK
+from tests.detect.building import CLOCK
 
 
 def in_one_process(story: Story, deployment: Deployment) -> tuple[dict[str, Passed], dict[str, int]]:

@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 
 import dotr.spark
 from dotr.batch.local import LocalRunner
-from dotr.batch.log_splits import open_log
+from dotr.batch.log import open_log
 from dotr.batch.runs import Request
 from dotr.batch.spark.cluster import SparkRunner
-from dotr.batch.time_gaps import Spans, gaps, joined, with_fewer_gaps
+from dotr.batch.time_cuts import Spans, gaps, joined, with_fewer_gaps
 from dotr.core.deployment import Deployment
 from dotr.core.funnel import Funnel
 from dotr.events import Clock
 from dotr.io.decode.parquet import ArchiveWriter
-from dotr.io.files.sources import SourceOptions
+from dotr.io.sources import SourceOptions
 from dotr.lang import parse_program
 from tests.batch.test_local import Serial, in_one_process, output, quiet
 
@@ -149,7 +149,7 @@ def test_gaps_that_are_forgotten_join_spans(times: list[int], stride: int, most:
 
 
 def test_a_reader_of_ever_new_times_remembers_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dotr.batch.time_gaps._MANY", 100)
+    monkeypatch.setattr("dotr.batch.time_cuts._MANY", 100)
     spans = Spans(5, most=10)
     times = list(range(0, 50_000, 10))
     Random(1).shuffle(times)

@@ -10,16 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dotr.batch.local import LocalRunner
-from dotr.batch.log_splits import open_log
+from dotr.batch.log import open_log
 from dotr.batch.runs import Request
 from dotr.core.deployment import Deployment
-from dotr.io.files.background_documents import read_background
-from dotr.io.files.rule_texts import read_rules_text
-from dotr.io.files.sources import SourceOptions
-from dotr.io.timestamps import UNITS
+from dotr.detect.partitioning import plan_batch, strategy
+from dotr.io.rules_and_background import read_background, read_rules_text
+from dotr.io.sources import SourceOptions
+from dotr.io.time import UNITS
 from dotr.lang import load_program
-from dotr.temporal.partitions import strategy
-from dotr.tesla.partitioning import plan_batch
 from tests.batch.test_local import Serial, in_one_process, output, quiet
 from tests.test_holds import STREAMS
 

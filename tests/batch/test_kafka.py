@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from dotr.batch.spark.java import find_java
+from dotr.batch.spark.session import find_java
 from dotr.errors import EngineError
 from tests.batch.test_micro_batches import RULES, SECOND, graphs, in_one_go
 

@@ -10,18 +10,17 @@ from typing import Any
 import pytest
 
 import dotr.spark
-from dotr.batch import job
+from dotr.batch import work
 from dotr.batch.local import LocalRunner
-from dotr.batch.log_splits import open_log
+from dotr.batch.log import open_log
 from dotr.batch.runs import Request
-from dotr.batch.spark import shipped_files
+from dotr.batch.spark import session as shipped_files
 from dotr.batch.spark.cluster import SparkRunner
 from dotr.core.deployment import Deployment
-from dotr.io.files.background_documents import read_background
-from dotr.io.files.rule_texts import read_rules_text
-from dotr.io.files.sources import SourceOptions
-from dotr.ir import Program
+from dotr.io.rules_and_background import read_background, read_rules_text
+from dotr.io.sources import SourceOptions
 from dotr.lang import load_program
+from dotr.program import Program
 from dotr.rdf.terms import Triple
 from tests.batch.test_local import Serial, in_one_process, output, quiet
 
@@ -40,7 +39,7 @@ NEAR = "PREFIX : <urn:x:> :near(?o, ?b) :- :seen(?o, ?r), :in(?r, ?b) ."
 @pytest.fixture
 def story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("dotr.rdf.background.LARGE", 0)
+    monkeypatch.setattr("dotr.rdf.index.LARGE", 0)
     rooms = [
         f":r{i} :in :b{i % 4} . :b{i % 4} a :House . :w{i % 3} :has :b{i % 4} . :t{i} a :Smoker ."
         for i in range(60)
@@ -68,9 +67,9 @@ def test_processes_map_one_file(story: Path, monkeypatch: pytest.MonkeyPatch) ->
     program, background = loaded()
     placed: list[str] = []
 
-    def place(folder: str, name: str, parts: Sequence[Any]) -> job.InFolder:
+    def place(folder: str, name: str, parts: Sequence[Any]) -> work.InFolder:
         placed.append(name)
-        return job.into_folder(folder, name, parts)
+        return work.into_folder(folder, name, parts)
 
     monkeypatch.setattr("dotr.batch.local.into_folder", place)
     request = Request(Deployment(program, background), open_log(["log.jsonl"], SourceOptions()))
@@ -86,9 +85,9 @@ def test_only_what_patterns_reach_is_shipped(story: Path, monkeypatch: pytest.Mo
     program, background = loaded()
     shipped: list[bytes] = []
 
-    def place(folder: str, name: str, parts: Sequence[Any]) -> job.InFolder:
+    def place(folder: str, name: str, parts: Sequence[Any]) -> work.InFolder:
         shipped.append(b"".join(parts))
-        return job.into_folder(folder, name, parts)
+        return work.into_folder(folder, name, parts)
 
     monkeypatch.setattr("dotr.batch.local.into_folder", place)
     inside = [(f"<urn:x:r{i}>", "<urn:x:part>", f"<urn:x:r{i + 1}>") for i in range(500)]

@@ -13,21 +13,21 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from dotr.batch.extracting import Treatment
 from dotr.batch.local import LocalRunner
-from dotr.batch.log_splits import open_log
+from dotr.batch.log import open_log
 from dotr.batch.runs import Report, Request, Runner
 from dotr.batch.spark.cluster import SparkRunner
+from dotr.batch.work import Treatment
 from dotr.core.deployment import Deployment
 from dotr.core.funnel import Funnel
-from dotr.core.parts import Part
+from dotr.core.messages import Part
 from dotr.core.pipeline import Pipeline
 from dotr.errors import DotrError
 from dotr.events import Clock, Message, Time
-from dotr.io.event_formats import format_jsonl, late_line
-from dotr.io.files.sources import SourceOptions
-from dotr.ir import Program
+from dotr.io.events import format_jsonl, late_line
+from dotr.io.sources import SourceOptions
 from dotr.lang import parse_program
+from dotr.program import Program
 from dotr.rdf.terms import Triple
 from tests.batch.test_local import Serial, in_one_process, output, quiet
 from tests.core.histories import UNIT, histories

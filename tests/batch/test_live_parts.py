@@ -7,17 +7,24 @@ from random import Random
 
 import pytest
 
-from dotr.batch.arrow_batches import extract
-from dotr.batch.extracting import Treatment
-from dotr.batch.fact_rows import APART
-from dotr.batch.job import Shipped, make_job, ship
-from dotr.batch.live_parts import LiveParts, marks_of
-from dotr.batch.stream_folder import DISTRIBUTED, ORDERED, StreamOptions
-from dotr.batch.stream_modes import choose, obstacles, parts_of, slots, stream_layout
+from dotr.batch.facts import APART
+from dotr.batch.stream import (
+    DISTRIBUTED,
+    ORDERED,
+    LiveParts,
+    StreamOptions,
+    choose,
+    marks_of,
+    obstacles,
+    parts_of,
+    slots,
+    stream_layout,
+)
+from dotr.batch.work import Shipped, Treatment, extract, make_job, ship
 from dotr.core.deployment import Deployment
 from dotr.errors import EngineError, UsageError
 from dotr.events import Clock, Composite, Time
-from dotr.io.event_formats import format_jsonl
+from dotr.io.events import format_jsonl
 from dotr.lang import parse_program
 from tests.batch.test_micro_batches import RULES, SECOND, graphs, in_one_go
 

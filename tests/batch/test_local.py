@@ -16,24 +16,22 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from dotr.batch.arrow_batches import graph_text
-from dotr.batch.extracting import Treatment
 from dotr.batch.local import LocalRunner
-from dotr.batch.log_splits import open_log
+from dotr.batch.log import open_log
 from dotr.batch.runs import Report, Request
+from dotr.batch.work import Treatment, graph_text
 from dotr.core.deployment import Deployment, Settings
 from dotr.core.funnel import Funnel
 from dotr.core.pipeline import Pipeline
+from dotr.detect.partitioning import By
 from dotr.io.decode.parquet import archive_schema
-from dotr.io.event_formats import format_jsonl
-from dotr.io.files.background_documents import read_background
-from dotr.io.files.rule_texts import read_rules_text
-from dotr.io.files.sources import SourceOptions, Sources, TimedGraph
-from dotr.io.timestamps import UNITS
-from dotr.ir import Program
+from dotr.io.events import format_jsonl
+from dotr.io.rules_and_background import read_background, read_rules_text
+from dotr.io.sources import SourceOptions, Sources, TimedGraph
+from dotr.io.time import UNITS
 from dotr.lang import load_program
+from dotr.program import Program
 from dotr.rdf.terms import Triple
-from dotr.temporal.partitions import By
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
@@ -187,7 +185,7 @@ def test_instants_come_out_of_row_groups_where_statistics_suffice(
             assert "extract" in stages
         report_of("slices", None)
         with monkeypatch.context() as patched:
-            patched.setattr("dotr.batch.archive_slices._MUCH", 0)  # however much is read twice
+            patched.setattr("dotr.batch.archives._MUCH", 0)  # however much is read twice
             report, stages = report_of("short slices", 2 * options.unit, 1)
             report_of("verified", 3 * options.unit, verify=True)
         assert report.instants == plain.instants, case

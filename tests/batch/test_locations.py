@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dotr.batch.locations import is_remote, plain_path
+from dotr.batch.log import is_remote, plain_path
 
 
 @pytest.mark.parametrize("place", ["hdfs:///log", "s3a://bucket/log", "viewfs://store/a b", "hdfs:/log"])

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dotr.batch import log_splits as reading
-from dotr.batch.line_splits import COMPRESSED, Cuts, cuts, graph_of
-from dotr.batch.log_splits import ReadCounts, open_log, read_split, spread
-from dotr.io.files.sources import SourceOptions
+from dotr.batch import log as reading
+from dotr.batch.log import COMPRESSED, Cuts, ReadCounts, cuts, graph_of, open_log, read_split, spread
+from dotr.io.sources import SourceOptions
 from dotr.io.tables.mapping import parse_mapping
 from tests.batch.test_batch import dotr
 

@@ -10,15 +10,14 @@ import pyarrow as pa
 import pytest
 
 import dotr.spark
-from dotr.batch.spark import node_passes
-from dotr.batch.spark.materialising import closing
-from dotr.batch.spark.node_passes import news, nodes_of
-from dotr.core.enrich import enricher
-from dotr.datalog.schema import schema_triples
+from dotr.batch.spark import materialising
+from dotr.batch.spark.materialising import closing, news, nodes_of
+from dotr.core.instant import enricher
+from dotr.enrich.owl import schema_triples
 from dotr.errors import UnsupportedError, UsageError
-from dotr.io.files.rule_texts import read_rules_text
-from dotr.ir import Program
+from dotr.io.rules_and_background import read_rules_text
 from dotr.lang import load_program
+from dotr.program import Program
 from dotr.rdf.terms import RDF_TYPE, RDFS, Triple
 
 RULES = "ENTAILMENT rdfs\n"
@@ -104,7 +103,7 @@ JOINS = """PREFIX : <urn:x:>
 @pytest.mark.parametrize("seed", range(4))
 def test_passes_over_nodes_end_with_the_closure_of_all(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """What Spark does between the passes, done here: send, sort, close some nodes at a time."""
-    monkeypatch.setattr(node_passes, "_MANY", 5)
+    monkeypatch.setattr(materialising, "_MANY", 5)
     triples = table(seed, 120)
     close, known, places = closing(program_of(JOINS), sorted(schema_triples(triples)), passes=True)
     expected = in_one_process(JOINS, triples)

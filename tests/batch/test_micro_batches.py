@@ -9,14 +9,13 @@ from random import Random
 
 import pytest
 
-from dotr.batch import stream_folder
-from dotr.batch.micro_batches import MicroBatches
-from dotr.batch.stream_folder import StreamOptions
+from dotr.batch import stream as stream_folder
+from dotr.batch.stream import MicroBatches, StreamOptions
 from dotr.core.deployment import Deployment
 from dotr.core.pipeline import Pipeline
 from dotr.errors import DataError, EngineError, RefusedError
 from dotr.events import Clock, Time
-from dotr.io.event_formats import format_jsonl
+from dotr.io.events import format_jsonl
 from dotr.lang import parse_program
 from dotr.rdf.terms import Triple
 

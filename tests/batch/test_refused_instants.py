@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from dotr.batch.extracting import Treatment
-from dotr.batch.log_splits import open_log
+from dotr.batch.log import open_log
 from dotr.batch.runs import Request
 from dotr.batch.spark.cluster import SparkRunner
+from dotr.batch.work import Treatment
 from dotr.core.deployment import Deployment
-from dotr.io.files.rule_texts import read_rules_text
-from dotr.io.files.sources import SourceOptions
+from dotr.io.rules_and_background import read_rules_text
+from dotr.io.sources import SourceOptions
 from dotr.lang import load_program
 from tests.batch.test_local import Serial, output, quiet
 from tests.cli.conftest import Dotr, dotr, folder  # noqa: F401  # fixtures

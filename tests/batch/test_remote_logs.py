@@ -13,20 +13,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dotr.batch.log_splits import LogListing
+from dotr.batch.log import LogListing
 from dotr.batch.runs import Report, Request
-from dotr.batch.spark import remote_logs
-from dotr.batch.spark.cluster import SparkRunner
-from dotr.batch.spark.remote_logs import list_files, open_remote
-from dotr.batch.spark.remote_output import RemoteFolder, RemoteStore
-from dotr.batch.spark.sessions import SparkOptions
+from dotr.batch.spark import read
+from dotr.batch.spark.cluster import RemoteFolder, RemoteStore, SparkRunner
+from dotr.batch.spark.read import list_files, open_remote
+from dotr.batch.spark.session import SparkOptions
 from dotr.cli import batch as verb
 from dotr.core.deployment import Deployment
 from dotr.errors import DataError, EngineError, RefusedError
 from dotr.events import Clock
 from dotr.io.decode.parquet import ArchiveWriter
-from dotr.io.files.rule_texts import read_rules_text
-from dotr.io.files.sources import SourceOptions, Sources
+from dotr.io.rules_and_background import read_rules_text
+from dotr.io.sources import SourceOptions, Sources
 from dotr.io.tables.mapping import parse_mapping
 from dotr.lang import load_program
 from tests.batch.test_batch import dotr
@@ -98,7 +97,7 @@ def test_large_files_are_parted_by_spark(
     for graph in Sources([str(store / "log" / "a.jsonl")]):
         archive.add(graph.time + 100_000_000, graph.triples)
     archive.close()
-    monkeypatch.setattr("dotr.batch.spark.remote_logs.WHOLE", 100)
+    monkeypatch.setattr("dotr.batch.spark.read.WHOLE", 100)
     log = remote_log(spark, "viewfs://store/box/log", "viewfs://store/box/more.parquet")
     found, report = batch(store, log, tmp_path / "out")
     assert found == expected(store, store / "more.parquet")
@@ -125,7 +124,7 @@ def test_tables_and_dumps_behind_a_uri_are_read_as_they_are_here(
     here = in_one_process(program, [], [str(folder)], options)
     assert here
     for whole in (64 << 20, 100):
-        monkeypatch.setattr("dotr.batch.spark.remote_logs.WHOLE", whole)
+        monkeypatch.setattr("dotr.batch.spark.read.WHOLE", whole)
         log = open_remote(spark, [folder.as_uri()], LogListing((), None, options))
         found, report = batch(store, log, tmp_path / f"out{whole}")
         assert found == here
@@ -336,15 +335,15 @@ def test_places_and_archives_are_looked_through_together(
 ) -> None:
     """One scan for all places, one for all archives whose columns are alike; a bad graph has its file."""
     unions = 0
-    union = remote_logs.union
+    union = read.union
 
     def counted(made: Any) -> Any:
         nonlocal unions
         unions += 1
         return union(made)
 
-    monkeypatch.setattr("dotr.batch.spark.remote_logs.union", counted)
-    monkeypatch.setattr("dotr.batch.spark.remote_logs.WHOLE", 100)
+    monkeypatch.setattr("dotr.batch.spark.read.union", counted)
+    monkeypatch.setattr("dotr.batch.spark.read.WHOLE", 100)
     for number in range(3):
         archive = ArchiveWriter(str(tmp_path / f"a b{number}.parquet"), Clock(True, 1_000_000))
         for i in range(20):
@@ -357,7 +356,7 @@ def test_places_and_archives_are_looked_through_together(
     listed = list_files(spark, places)
     assert (len(listed), unions) == (3, 1)
     log = remote_log(spark, *places, fail=False)
-    (frame,) = remote_logs.read_remote(spark, log)
+    (frame,) = read.read_remote(spark, log)
     notes = [json.loads(row.note) for row in frame.where("note IS NOT NULL").collect()]
     (letter,) = [letter for note in notes for letter in note["letters"]]
     assert "a b1.parquet, a graph at 20" in json.loads(letter)["place"]

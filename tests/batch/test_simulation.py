@@ -10,18 +10,16 @@ from typing import Any
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from dotr.batch.detecting import Detecting
-from dotr.batch.fact_rows import Cut, FactRow, Layout, Router, marks
-from dotr.batch.time_gaps import Spans, gaps
-from dotr.batch.time_slices import Even, Slices, Uneven, slices_at_gaps
+from dotr.batch.facts import Cut, FactRow, Layout, Router, marks
+from dotr.batch.time_cuts import Even, Slices, Spans, Uneven, gaps, slices_at_gaps
+from dotr.batch.work import Detecting
 from dotr.core.deployment import Deployment, Settings
-from dotr.core.emit import Emitter
+from dotr.detect.partitioning import By, Partitioning, plan_batch
+from dotr.emit.events import Emitter
 from dotr.events import Composite
 from dotr.reference.tesla import LiteralTesla
-from dotr.temporal.partitions import By, Partitioning
-from dotr.tesla.partitioning import plan_batch
 from tests.batch.programs import Story, stories
-from tests.tesla.building import CLOCK
+from tests.detect.building import CLOCK
 
 
 def in_one_process(story: Story) -> list[Composite]:

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from dotr.batch.local import LocalRunner
-from dotr.batch.log_splits import open_log
+from dotr.batch.log import open_log
 from dotr.batch.runs import Report, Request
 from dotr.core.deployment import Deployment
-from dotr.io.files.sources import SourceOptions
+from dotr.detect.partitioning import By
+from dotr.io.sources import SourceOptions
 from dotr.lang import parse_program
-from dotr.temporal.partitions import By
 from tests.batch.test_local import Serial, quiet
 
 RULES = """PREFIX : <urn:x:>
@@ -31,7 +31,7 @@ WITH ?room := Smoke.?room
 def test_a_heavy_key_is_named(
     rooms: range | tuple[int, ...], reported: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dotr.batch.skew.LEAST", 100)
+    monkeypatch.setattr("dotr.batch.work.LEAST", 100)
     lines = []
     for i in range(600):
         kind, room = ("heat", "smoke")[i % 2], rooms[i // 2 % len(rooms)]

@@ -9,34 +9,22 @@ import pyarrow.parquet as pq
 import pytest
 
 import dotr
-from dotr.batch.archive_instants import times_of, whole_instants
-from dotr.batch.arrow_batches import message_text
-from dotr.batch.extracting import Treatment
-from dotr.batch.fact_rows import MARK, Cut, FactReader, Layout
-from dotr.batch.lasting_slices import LastingContent, Slice, joined, slices, states
-from dotr.batch.log_splits import LogListing, open_log
-from dotr.batch.output_parts import (
-    RUN_FILE,
-    UNFINISHED,
-    OutputFolder,
-    batched,
-    part_name,
-    write_events,
-)
-from dotr.batch.scratch import GRAPHS, Files, load
-from dotr.batch.skew import HEAVY, LEAST, Weighing, skewed
-from dotr.batch.verifying import FactOracle, MatchOracle
+from dotr.batch.archives import times_of, whole_instants
+from dotr.batch.facts import MARK, Cut, FactReader, Layout
+from dotr.batch.lasting import LastingContent, Slice, joined, slices, states
+from dotr.batch.log import GRAPHS, Files, LogListing, load, open_log
+from dotr.batch.runs import RUN_FILE, UNFINISHED, OutputFolder, batched, part_name, write_events
+from dotr.batch.work import HEAVY, LEAST, FactOracle, MatchOracle, Treatment, Weighing, message_text, skewed
 from dotr.core.deployment import Deployment, Settings
+from dotr.detect.detector import TeslaDetector
+from dotr.detect.partitioning import By, Partitioning, plan_batch
 from dotr.errors import DataError, EngineError, RefusedError
 from dotr.events import Clock, Composite, Message
-from dotr.io.event_table import ROWS
+from dotr.io.decode.parquet import TABLE_ROWS as ROWS
 from dotr.io.graphs import SourceOptions
 from dotr.lang import parse_program
 from dotr.rdf.terms import Triple
-from dotr.temporal.partitions import By, Partitioning
-from dotr.tesla.detector import TeslaDetector
-from dotr.tesla.partitioning import plan_batch
-from tests.tesla.building import CLOCK, A, B, at, each, equal, facts, program, rule, within
+from tests.detect.building import CLOCK, A, B, at, each, equal, facts, program, rule, within
 
 S = 1_000_000
 RULES = """PREFIX : <urn:x:>

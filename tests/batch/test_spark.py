@@ -9,22 +9,22 @@ from typing import Any
 import pytest
 
 import dotr.spark
-from dotr.batch.arrow_batches import graph_text
-from dotr.batch.fact_rows import REFUSED, Cut, Layout
-from dotr.batch.log_splits import open_log
+from dotr.batch.facts import REFUSED, Cut, Layout
+from dotr.batch.log import open_log
 from dotr.batch.runs import Request
 from dotr.batch.spark.cluster import SparkRunner
-from dotr.batch.spark.placing import FACT_COLUMNS, by_part
-from dotr.batch.time_slices import Uneven
+from dotr.batch.spark.frame_stages import FACT_COLUMNS, by_part
+from dotr.batch.time_cuts import Uneven
+from dotr.batch.work import graph_text
 from dotr.core.deployment import Deployment
 from dotr.core.funnel import Funnel
+from dotr.detect.partitioning import Partitioning
 from dotr.errors import DataError, RefusedError, UsageError
 from dotr.events import Clock
 from dotr.io.decode.parquet import ArchiveWriter
-from dotr.io.files.rule_texts import read_rules_text
-from dotr.io.files.sources import SourceOptions, Sources
+from dotr.io.rules_and_background import read_rules_text
+from dotr.io.sources import SourceOptions, Sources
 from dotr.lang import load_program, parse_program
-from dotr.temporal.partitions import Partitioning
 from tests.batch.test_local import golden_cases, in_one_process, lasts, loaded, output, quiet
 
 pytestmark = pytest.mark.spark
@@ -149,7 +149,7 @@ def test_archives_are_read_by_the_tasks_themselves(
     slices, with nothing but a task each.
     """
     if slices:
-        monkeypatch.setattr("dotr.batch.archive_slices._MUCH", 0)  # however much is read twice
+        monkeypatch.setattr("dotr.batch.archives._MUCH", 0)  # however much is read twice
     monkeypatch.setattr("dotr.batch.spark.frame_stages.FEW", few)
     monkeypatch.setattr("dotr.io.decode.parquet.ROWS", rows)
     if rows > 240:

@@ -9,16 +9,15 @@ from typing import Any
 import pytest
 
 from dotr.batch.local import LocalRunner
-from dotr.batch.log_splits import open_log
+from dotr.batch.log import open_log
 from dotr.batch.runs import Request, warnings
 from dotr.batch.spark.cluster import SparkRunner
 from dotr.core.deployment import Deployment
 from dotr.core.funnel import Funnel
-from dotr.io.files.rule_texts import read_rules_text
-from dotr.io.files.sources import SourceOptions
+from dotr.detect.partitioning import plan_batch, strategy
+from dotr.io.rules_and_background import read_rules_text
+from dotr.io.sources import SourceOptions
 from dotr.lang import load_program
-from dotr.temporal.partitions import strategy
-from dotr.tesla.partitioning import plan_batch
 from tests.batch.test_local import Serial, in_one_process, output, quiet
 
 pytestmark = pytest.mark.spark

@@ -13,17 +13,23 @@ from click.testing import CliRunner
 from pyspark import cloudpickle
 
 from dotr import __version__
-from dotr.batch.fact_rows import Cut, Layout
-from dotr.batch.log_splits import Piece, Split, packed
-from dotr.batch.spark.configured import configured
-from dotr.batch.spark.failures import as_own_error, crossing, own, shipped
-from dotr.batch.spark.sessions import SparkOptions, settings_for
-from dotr.batch.time_slices import Even, Uneven
+from dotr.batch.facts import Cut, Layout
+from dotr.batch.log import Piece, Split, packed
+from dotr.batch.spark.session import (
+    SparkOptions,
+    as_own_error,
+    configured,
+    crossing,
+    own,
+    settings_for,
+    shipped,
+)
+from dotr.batch.time_cuts import Even, Uneven
 from dotr.cli.main import run
 from dotr.cli.options import chosen_engine
 from dotr.cli.stream import spark as command
+from dotr.detect.partitioning import Partitioning
 from dotr.errors import DataError, Diagnostic, EngineError, UsageError
-from dotr.temporal.partitions import Partitioning
 
 
 def test_the_defaults_file_and_submit_arguments_are_read(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import dotr
 import dotr.spark
-from dotr.batch.spark.mapped_frames import ReadTable
+from dotr.batch.spark.frames import ReadTable
 from dotr.errors import DataError, UsageError
 from dotr.events import Clock
 from dotr.io.tables.mapping import parse_mapping

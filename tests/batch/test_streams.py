@@ -15,14 +15,13 @@ from typing import Any
 import pytest
 
 import dotr.spark
-from dotr.batch.spark.running import BatchTrigger
+from dotr.batch.spark.stream import BatchTrigger, start
 from dotr.batch.spark.stream_sources import from_records
-from dotr.batch.spark.streams import start
-from dotr.batch.stream_folder import StreamOptions
+from dotr.batch.stream import StreamOptions
 from dotr.cli.main import run
 from dotr.core.deployment import Deployment
 from dotr.errors import DataError, UsageError
-from dotr.io.files.sources import SourceOptions
+from dotr.io.sources import SourceOptions
 from dotr.lang import parse_program
 from tests.batch.test_micro_batches import RULES, SECOND, found, graphs, in_one_go
 from tests.cli.test_show import on_a_terminal, plain

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dotr.batch.time_slices import OVERLAP, Even, Slices, Uneven, balanced_slices
+from dotr.batch.time_cuts import OVERLAP, Even, Slices, Uneven, balanced_slices
 
 times = st.integers(-100, 100)
 slices = st.one_of(

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dotr.batch.log_splits import open_log
+from dotr.batch.log import open_log
 from dotr.batch.runs import Request
-from dotr.batch.spark import frame_stages, together
+from dotr.batch.spark import frame_stages, read
 from dotr.batch.spark.cluster import SparkRunner
-from dotr.batch.spark.read_tasks import _batch
+from dotr.batch.spark.read import _batch
 from dotr.core.deployment import Deployment
-from dotr.io.files.sources import SourceOptions
+from dotr.io.sources import SourceOptions
 from dotr.lang import parse_program
 from tests.batch.test_local import in_one_process, output, quiet
 from tests.batch.test_spark import RULES
@@ -31,10 +31,10 @@ def test_rows_of_one_time_become_one(batches: list[list[tuple[int, str]]], most:
     given_ = [[*((time, graph, None) for time, graph in batch)] for batch in batches]
     given_ = [[*batch, *(notes if number % 2 else [])] for number, batch in enumerate(given_)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(together, "MOST", most)
+        patch.setattr(read, "MOST", most)
         made = [
             row
-            for batch in together.together(_batch(*map(list, zip(*b, strict=True))) for b in given_ if b)
+            for batch in read.together(_batch(*map(list, zip(*b, strict=True))) for b in given_ if b)
             for row in batch.to_pylist()
         ]
     assert [row for row in made if row["note"]] == [

@@ -11,19 +11,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dotr.batch.arrow_batches import graph_text
 from dotr.batch.local import LocalRunner
-from dotr.batch.log_splits import open_log
+from dotr.batch.log import open_log
 from dotr.batch.runs import Request
+from dotr.batch.work import graph_text
 from dotr.core.deployment import Deployment
 from dotr.core.funnel import Funnel
+from dotr.detect.partitioning import By
 from dotr.errors import DotrError
 from dotr.io.decode.documents import Format
-from dotr.io.decode.parsing import parse_triples
-from dotr.io.files.rule_texts import read_rules_text
-from dotr.io.files.sources import SourceOptions
+from dotr.io.decode.rdf import parse_triples
+from dotr.io.rules_and_background import read_rules_text
+from dotr.io.sources import SourceOptions
 from dotr.lang import load_program
-from dotr.temporal.partitions import By
 from tests.batch.test_local import Serial, in_one_process, output, quiet
 from tests.whole import TURTLE, triples, wholes
 
@@ -82,8 +82,8 @@ def compare(seed: int, folder: Path) -> int:
 
 def test_slices_of_whole_programs_are_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_LITTLE", "_MUCH"):  # however much is read twice
-        monkeypatch.setattr(f"dotr.batch.archive_slices.{name}", 0)
-    monkeypatch.setattr("dotr.batch.archive_slices._TOUCHED", 1 << 30)
+        monkeypatch.setattr(f"dotr.batch.archives.{name}", 0)
+    monkeypatch.setattr("dotr.batch.archives._TOUCHED", 1 << 30)
     eventful = 0
     for seed in range(CASES):
         with TemporaryDirectory() as folder:

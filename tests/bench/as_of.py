@@ -19,9 +19,9 @@ from typing import Any
 
 import numpy as np
 
+from dotr.detect.detector import TeslaDetector
 from dotr.events import Clock, Fact, RawMatch
-from dotr.temporal.stages import counts
-from dotr.tesla.detector import TeslaDetector
+from dotr.program.names import counts
 
 from . import detect
 

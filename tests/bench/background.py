@@ -25,12 +25,12 @@ from unittest import mock
 
 from msgspec.structs import replace
 
-from dotr.datalog import materialiser
-from dotr.datalog.closing import Closed, close_background
-from dotr.io.files.mapped import mapped
-from dotr.io.files.whole_files import write_whole
-from dotr.rdf import background as indexes
-from dotr.rdf.background import Background
+from dotr.enrich import materialiser
+from dotr.enrich.closing import Closed, close_background
+from dotr.io.outputs import write_whole
+from dotr.io.rules_and_background import mapped
+from dotr.rdf import index as indexes
+from dotr.rdf.index import Background
 
 from . import runners
 from .harness import compare

@@ -15,11 +15,10 @@ from typing import Any
 from unittest.mock import patch
 
 from dotr.budget import Meter
-from dotr.joins.charging import Charges, _Entry
-from dotr.sparql import compiled_query as compiled
-from dotr.sparql import solution_operators as operators
-from dotr.sparql import unary_operators
-from dotr.tesla.work import RuleWork
+from dotr.detect.scope import RuleWork
+from dotr.extract import compiled, operators
+from dotr.extract import operators as unary_operators
+from dotr.joins.filters import Charges, _Entry
 
 from . import citybench, runners, workloads
 from .harness import Timing, compare

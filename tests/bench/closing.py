@@ -21,8 +21,7 @@ from resource import RUSAGE_SELF, getrusage
 from time import process_time
 
 from dotr.core.deployment import Deployment, Settings
-from dotr.io.files.background_documents import read_background
-from dotr.io.files.rule_texts import read_rules_text
+from dotr.io.rules_and_background import read_background, read_rules_text
 from dotr.lang import load_program
 
 from .harness import json_line, machine

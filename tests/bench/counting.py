@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from dotr.tesla.detection_stages import StageWriter
+from dotr.detect.scope import StageWriter
 
 from . import budget, citybench, workloads
 

@@ -17,15 +17,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from time import process_time
 
-from dotr.core.fact_batch import FactBatch, Known
+from dotr.core.instant import FactBatch, Known
 from dotr.core.pipeline import TOGETHER
+from dotr.detect.detector import TeslaDetector, waking
 from dotr.events import Clock, Fact, RawMatch
-from dotr.ir import Program
 from dotr.lang import parse_program
+from dotr.program import Program
+from dotr.program.names import counts
 from dotr.rdf.terms import integer
-from dotr.temporal.stages import counts
-from dotr.tesla.batch_loop import waking
-from dotr.tesla.detector import TeslaDetector
 
 Instants = Sequence[tuple[int, Mapping[str, Sequence[Fact]]]]
 

@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyoxigraph as ox
 
-from dotr.io.files.sources import Sources
+from dotr.io.sources import Sources
 from dotr.rdf.terms import Triple
 
 PREFIXES = "PREFIX : <http://example.org/bench#>\nPREFIX sosa: <http://www.w3.org/ns/sosa/>\n"

@@ -32,7 +32,7 @@ import rdflib
 from dotr import KnowledgeBase
 from dotr.knowledge_base import Change
 from dotr.rdf.terms import RDFS, Triple
-from tests.datalog.entailment import graph_of
+from tests.enrich.entailment import graph_of
 
 from .peers_closure import lubm
 

@@ -18,13 +18,12 @@ from time import process_time
 from typing import Any
 
 from dotr.events import Clock, Values
-from dotr.ir.datalog import FilterAtom
-from dotr.ir.expressions import Call, Const, Expression, Var
-from dotr.ir.lars import LarsProgram, LarsRule, Modality, TimeWindow
-from dotr.lars.engine import LarsEngine
-from dotr.lars.evaluation_order import strata
+from dotr.program.program import LarsProgram, LarsRule, Modality, TimeWindow
+from dotr.program.queries import Call, Const, Expression, FilterAtom, Var
 from dotr.rdf.terms import XSD, integer, iri, literal
-from tests.lars.building import atom, now, rule, window
+from dotr.windows.engine import LarsEngine
+from dotr.windows.rules import strata
+from tests.windows.building import atom, now, rule, window
 
 SECOND = 1_000_000
 Atoms = Iterator[list[Values]]

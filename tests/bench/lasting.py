@@ -23,16 +23,15 @@ from msgspec.structs import replace
 
 from dotr import Engine, KnowledgeBase
 from dotr.core.deployment import Deployment
-from dotr.core.lasting_model import LastingModel
+from dotr.core.hold import LastingModel, watching
 from dotr.core.pipeline import Pipeline
-from dotr.core.watching import watching
-from dotr.datalog import maintenance
-from dotr.datalog.maintenance import Maintained
-from dotr.datalog.materialiser import Materialiser
+from dotr.enrich import maintenance
+from dotr.enrich.maintenance import Maintained
+from dotr.enrich.materialiser import Materialiser
 from dotr.events import FOREVER, Clock, Message
-from dotr.ir import Program
-from dotr.joins.graph_relations import relation_of
+from dotr.joins.plan import relation_of
 from dotr.lang import parse_datalog, parse_program, parse_query
+from dotr.program import Program
 from dotr.rdf.terms import RDF_TYPE, Triple
 from dotr.reference.enrich import quad
 

@@ -4,7 +4,7 @@ Place:   called by peers.py; peer_owlrl.py and peer_reasonable.py are the other 
 Method:  both get the same canonical triples, blank nodes made IRIs, so that results can be compared as sets.
          Processor time, the best of the repeats. Peers have their graph indexed when the clock of `closing`
          starts, dotr has not: it parses its rules, writes lists out, indexes the graph and closes it.
-         Compared are all triples but what dotr leaves out by design (tests/datalog/entailment.py).
+         Compared are all triples but what dotr leaves out by design (tests/enrich/entailment.py).
          owlrl derives the same. reasonable has none of the rules that derive domains, ranges and subclasses
          from restrictions, from intersections, or from each other (scm-int, scm-svf, scm-dom, scm-rng ...);
          what it therefore misses is shown as counts and examples, and so is what it has more. What must hold:
@@ -24,12 +24,11 @@ from typing import Any
 import pyoxigraph as ox
 
 from dotr import KnowledgeBase
-from dotr.datalog.materialiser import Materialiser
-from dotr.datalog.owl_lists import list_rules
-from dotr.ir import Atom, DatalogRule
-from dotr.rdf.canonical import canonical
-from dotr.rdf.terms import RDF_TYPE, RDFS, Triple
-from tests.datalog import entailment
+from dotr.enrich.materialiser import Materialiser
+from dotr.enrich.owl import list_rules
+from dotr.program import Atom, DatalogRule
+from dotr.rdf.terms import RDF_TYPE, RDFS, Triple, canonical
+from tests.enrich import entailment
 
 from .peers_environment import Environment, PeerError, Result
 

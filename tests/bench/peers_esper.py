@@ -26,11 +26,10 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from dotr.detect.detector import TeslaDetector, waking
 from dotr.events import Clock, RawMatch
 from dotr.lang import parse_program
 from dotr.rdf.terms import integer
-from dotr.tesla.batch_loop import waking
-from dotr.tesla.detector import TeslaDetector
 
 from . import by_hand, detect
 from .peers_environment import Environment, Result, measured

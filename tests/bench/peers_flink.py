@@ -30,11 +30,11 @@ from typing import Any, TypeAlias
 
 import pyoxigraph as ox
 
+from dotr.detect.detector import TeslaDetector
 from dotr.events import Clock, Fact
-from dotr.ir import Program
 from dotr.lang import parse_program
+from dotr.program import Program
 from dotr.rdf.terms import integer
-from dotr.tesla.detector import TeslaDetector
 
 from . import detect, floor_default, harness, runners, workloads
 from .peers_environment import Environment, Result

@@ -18,11 +18,11 @@ from collections.abc import Mapping, Sequence
 from time import process_time
 from typing import Final
 
+from dotr.detect.detector import TeslaDetector
 from dotr.events import Clock, Fact
-from dotr.ir import Program
 from dotr.lang import parse_program
+from dotr.program import Program
 from dotr.rdf.terms import integer
-from dotr.tesla.detector import TeslaDetector
 
 from . import detect
 from .detect import Instants

@@ -29,19 +29,18 @@ from random import Random
 from time import monotonic
 
 from dotr.batch.local import LocalRunner
-from dotr.batch.log_splits import open_log
+from dotr.batch.log import open_log
 from dotr.batch.runs import Request, Runner
 from dotr.batch.spark.cluster import SparkRunner
-from dotr.batch.spark.sessions import session
+from dotr.batch.spark.session import session
 from dotr.core.deployment import Deployment
+from dotr.detect.partitioning import describe
 from dotr.events import Clock
 from dotr.io.decode.parquet import ArchiveWriter
-from dotr.io.files.background_documents import read_background
-from dotr.io.files.rule_texts import read_rules_text
-from dotr.io.files.sources import SourceOptions
+from dotr.io.rules_and_background import read_background, read_rules_text
+from dotr.io.sources import SourceOptions
 from dotr.lang import load_program
 from dotr.rdf.terms import RDF_TYPE, Triple
-from dotr.temporal.partitions import describe
 
 from .harness import json_line, machine, table
 

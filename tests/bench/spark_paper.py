@@ -17,14 +17,14 @@ import tracemalloc
 from collections.abc import Iterator
 from time import process_time
 
-from dotr.batch.job import make_job, ship
-from dotr.batch.log_splits import Piece, Split, packed
+from dotr.batch.log import Piece, Split, packed
 from dotr.batch.runs import PARTS, lay_out
+from dotr.batch.work import make_job, ship
 from dotr.core.deployment import Deployment
+from dotr.detect.partitioning import By, bucket
 from dotr.events import Clock
 from dotr.io.decode.parquet import ROWS
 from dotr.lang import parse_program
-from dotr.temporal.partitions import By, bucket
 
 from .harness import json_line, table
 

@@ -29,8 +29,8 @@ import dotr.spark
 from dotr.core.deployment import Deployment
 from dotr.core.pipeline import Pipeline
 from dotr.events import Clock
-from dotr.io.event_formats import format_jsonl
-from dotr.io.timestamps import UNITS
+from dotr.io.events import format_jsonl
+from dotr.io.time import UNITS
 from dotr.lang import parse_program
 from dotr.rdf.terms import Triple
 

@@ -19,11 +19,11 @@ from typing import Any
 
 import pyoxigraph as ox
 
-from dotr.io.files.sources import Sources
 from dotr.io.graphs import SourceOptions
-from dotr.io.tables.compiled_mapping import compile_mapping
+from dotr.io.sources import Sources
+from dotr.io.tables.compiled import compile_mapping
 from dotr.io.tables.mapping import TableMapping, parse_mapping
-from dotr.rdf.canonical import canonical
+from dotr.rdf.terms import canonical
 
 COLUMNS = ("seen", "id", "sensor", "room", "temp")
 PREFIXES = """PREFIX sosa: <http://www.w3.org/ns/sosa/>

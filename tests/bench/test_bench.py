@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 import dotr
+from dotr.detect.detector import TeslaDetector
 from dotr.errors import ProgramError
 from dotr.events import Clock
 from dotr.lang import parse_datalog
-from dotr.lars.engine import LarsEngine
-from dotr.lars.evaluation_order import strata
 from dotr.reference.lars import LiteralLars
-from dotr.tesla.detector import TeslaDetector
+from dotr.windows.engine import LarsEngine
+from dotr.windows.rules import strata
 
 from . import (
     as_of,

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import dotr
 from dotr.budget import INPUT, POINT
+from dotr.detect.detector import TeslaDetector
 from dotr.errors import DotrError
-from dotr.tesla.detector import TeslaDetector
 
 YEARS = 10**9
 RULES = """PREFIX : <ex:>

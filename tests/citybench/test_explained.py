@@ -16,15 +16,13 @@ from msgspec.structs import replace
 from dotr.events import Time
 from dotr.explain import verify
 from dotr.explain.checker import Checker
-from dotr.explain.history import History
 from dotr.explain.matches import Explainer
 from dotr.explain.proofs import EventProof, SolutionProof
-from dotr.explain.record import Graph, KeptEvent
-from dotr.io.files.background_documents import read_background
-from dotr.io.files.rule_texts import RuleTexts
-from dotr.io.files.sources import SourceOptions, Sources
-from dotr.ir import Program
+from dotr.explain.record import Graph, History, KeptEvent
+from dotr.io.rules_and_background import RuleTexts, read_background
+from dotr.io.sources import SourceOptions, Sources
 from dotr.lang import load_program
+from dotr.program import Program
 from dotr.rdf.terms import Triple
 from tests.citybench.test_citybench import EXAMPLE
 from tests.citybench.test_citybench import citybench as citybench  # a fixture

@@ -14,9 +14,9 @@ from types import ModuleType
 import pytest
 
 import dotr
-from dotr.io.decode.parsing import parse_triples
-from dotr.io.files.sources import Sources
+from dotr.io.decode.rdf import parse_triples
 from dotr.io.graphs import SourceOptions
+from dotr.io.sources import Sources
 from dotr.io.tables.mapping import read_mapping
 from tests.citybench.test_citybench import EXAMPLE, citybench, convert, key
 

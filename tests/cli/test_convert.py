@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dotr.io.conversion import TARGETS, numbered
-from dotr.io.files.sources import Sources
+from dotr.io.sources import Sources
 from dotr.rdf.blanks import label_stream
 from tests.cli.conftest import Dotr
 

@@ -18,7 +18,7 @@ from dotr.cli.feed import given_message
 from dotr.errors import DataError
 from dotr.events import Message
 from dotr.io.graphs import SourceOptions
-from dotr.service.checkpoint_policy import CheckpointPolicy, Idle
+from dotr.service.feed import CheckpointPolicy, Idle
 from tests.cli.conftest import HOT, SMOKE, Dotr
 from tests.service.deployments import HOLDING, LASTING, deploy, feed
 from tests.soak.kill_feed import trial

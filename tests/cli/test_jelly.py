@@ -25,7 +25,7 @@ from pyjelly.integrations.generic.generic_sink import (
 from pyjelly.integrations.generic.serialize import flat_stream_to_file, grouped_stream_to_file
 from pyjelly.serialize.streams import SerializerOptions
 
-from dotr.io.decode.sniffing import is_jelly
+from dotr.io.decode.documents import is_jelly
 from tests.cli.conftest import Dotr
 
 HOT = """PREFIX : <http://example.org/>

@@ -13,10 +13,10 @@ import pytest
 
 from dotr.cli.main import run
 from dotr.errors import DataError, EngineError
-from dotr.io.error_policy import ErrorPolicy
-from dotr.io.files.parse_workers import GROUP, WAITING, ParseWorkers
-from dotr.io.files.reader import FileReader
+from dotr.io.errors import ErrorPolicy
 from dotr.io.graphs import Mark, SourceOptions
+from dotr.io.parse_workers import GROUP, WAITING, ParseWorkers
+from dotr.io.reader import FileReader
 from dotr.rdf.blanks import label_stream
 
 GOLDEN = sorted(Path(__file__).parents[1].glob("golden/**/*.jsonl"))

@@ -21,8 +21,8 @@ import pytest
 from dotr.cli import show
 from dotr.cli.show import funnel_lines
 from dotr.errors import Diagnostic, Severity
-from dotr.io.files.read_so_far import ReadSoFar
-from dotr.io.files.sources import Sources
+from dotr.io.graphs import ReadSoFar
+from dotr.io.sources import Sources
 from dotr.lang import parse_program
 from tests.batch.test_local import Serial
 from tests.cli.conftest import Dotr, folder

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 
 from dotr.events import Message, Time
-from dotr.ir import Hold
+from dotr.program import Hold
 from dotr.rdf.terms import RDF_TYPE, Triple
 
 UNIT = 1_000_000

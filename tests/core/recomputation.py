@@ -1,7 +1,7 @@
 """What lasts, recomputed: after each change M is closed over what is stated, and the standing queries run
 again.
 
-Place:   what core/maintained.py is compared with, instant by instant, also where an instant is refused, the
+Place:   what core/hold.py is compared with, instant by instant, also where an instant is refused, the
          rules change, or a run goes on from a snapshot.
 Method:  what is stated is split: a base that is closed and indexed, and an overlay that is opened over it for
          every evaluation, like a stream's graph. Statements of graphs and insertions go to the overlay, so
@@ -18,20 +18,18 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from dotr.budget import BUDGET
-from dotr.core.enrich import wanted
 from dotr.core.extract import Extractor
-from dotr.core.jumps import Jumps
+from dotr.core.hold import Jumps
+from dotr.core.instant import wanted
 from dotr.core.periods import Periods, StatedChange
-from dotr.datalog.equality import while_held
-from dotr.datalog.materialiser import Limits, Materialiser
-from dotr.datalog.owl_lists import is_list_triple, rules_over
-from dotr.datalog.schema import SAME_AS, is_schema
+from dotr.enrich.materialiser import Limits, Materialiser
+from dotr.enrich.owl import SAME_AS, is_list_triple, is_schema, rules_over, while_held
 from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Fact, Time, Values
-from dotr.ir import Entailment, Program, RelationToStream, Select
-from dotr.joins.graph_relations import relation_of
+from dotr.extract.sharing import facts_of
+from dotr.joins.plan import relation_of
+from dotr.program import Entailment, Program, RelationToStream, Select
 from dotr.rdf.terms import Triple
-from dotr.sparql.distribution import facts_of
 
 Answers = dict[Select, Counter[Values]]
 """Standing query → the bag of its answers."""

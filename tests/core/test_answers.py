@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dotr.core.asking import answer, graph_of, makes_a_graph
-from dotr.core.constants_read import Reader, reader_of
+from dotr.core.funnel import answer, graph_of, makes_a_graph
+from dotr.core.hold import ConstantsReader as Reader
+from dotr.core.hold import reader_of
 from dotr.errors import ProgramError, UsageError
 from dotr.events import Clock
 from dotr.lang import parse_datalog, parse_query

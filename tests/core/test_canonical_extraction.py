@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from dotr.core.extract import ANSWER_LIMIT
-from dotr.core.query_by_query import CanonicalExtractor
-from dotr.core.query_units import shared_queries
+from dotr.core.extract import ANSWER_LIMIT, CanonicalExtractor, shared_queries
 from dotr.errors import ProgramError
 from dotr.events import Fact
-from dotr.ir import Select
 from dotr.joins.store import TripleIndex
 from dotr.lang import parse_query
-from dotr.rdf.background import Background
+from dotr.program import Select
+from dotr.rdf.index import Background
 from dotr.rdf.terms import integer
 
 P, Q = "<urn:x:p>", "<urn:x:q>"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dotr.core.lasting_model import LastingModel
-from dotr.core.watching import watching
+from dotr.core.hold import LastingModel, watching
 from dotr.events import FOREVER, Clock
-from dotr.ir import Program
 from dotr.lang import parse_datalog, parse_query
+from dotr.program import Program
 from dotr.rdf.terms import Triple
 
 _WROTE = "<urn:wrote>"

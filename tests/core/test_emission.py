@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dotr.core.emit import Emission, Emitter
+from dotr.emit.events import Emission, Emitter
 from dotr.events import Clock, Fact, RawMatch
 from dotr.lang import parse_program
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, integer

@@ -12,17 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from dotr.core.jumps import Jumps
-from dotr.core.maintained import Maintenance
-from dotr.datalog import maintenance
-from dotr.datalog.owl_lists import rules_over
-from dotr.datalog.strata import check_rules
+from dotr.core.hold import Jumps, Maintenance
+from dotr.enrich import maintenance
+from dotr.enrich.owl import rules_over
+from dotr.enrich.rules import check_rules
 from dotr.errors import DotrError, Severity
 from dotr.events import Clock, Message, Time
-from dotr.ir import DatalogRule, Entailment, Program, RelationToStream, Select, StandingQuery
 from dotr.lang import parse_datalog, parse_program, parse_query
+from dotr.program import DatalogRule, Entailment, Program, RelationToStream, Select, StandingQuery
 from dotr.rdf.terms import OWL, RDFS, Triple
-from dotr.reference.datalog import closure, contradictions
+from dotr.reference.enrich import closure, contradictions
 from tests.core.histories import UNIT, histories, holds, triples
 from tests.core.recomputation import RecomputedJumps
 

@@ -11,12 +11,12 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from dotr.core.deployment import Deployment, Settings
-from dotr.core.fact_batch import FactBatch
+from dotr.core.instant import FactBatch
 from dotr.core.pipeline import Pipeline
+from dotr.detect.detector import TeslaDetector
 from dotr.events import Clock, Fact
 from dotr.lang import load_program
 from dotr.rdf.terms import Triple, integer
-from dotr.tesla.detector import TeslaDetector
 
 PREFIX = "PREFIX : <urn:x:> "
 HEAT = "Heat := { SELECT ?r ?v WHERE { ?r :heat ?v FILTER(?v > 2) } }"

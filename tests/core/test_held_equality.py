@@ -8,16 +8,16 @@ import re
 
 import pytest
 
-from dotr.core.jumps import Jump, Jumps
-from dotr.datalog.materialiser import Materialiser
-from dotr.datalog.owl_lists import rules_over
+from dotr.core.hold import Jump, Jumps
+from dotr.enrich.materialiser import Materialiser
+from dotr.enrich.owl import rules_over
 from dotr.errors import DataError
 from dotr.events import Clock, Message
-from dotr.joins.graph_relations import ALL
+from dotr.joins.plan import ALL
 from dotr.rdf.terms import Triple
 from dotr.reference.lasting import LiteralLasting, LiteralStatements
 from tests.core.recomputation import RecomputedJumps
-from tests.datalog.test_entailment import turtle
+from tests.enrich.test_entailment import turtle
 from tests.equality.streams import SECOND, program
 
 SCHEMA = (

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.core.deployment import Deployment
-from dotr.core.fact_batch import Known
-from dotr.core.instant import Instants, instant_triples
+from dotr.core.instant import Instants, Known, instant_triples
 from dotr.events import Clock
 from dotr.lang import load_program
 from dotr.rdf.terms import RDF_TYPE, Triple, integer

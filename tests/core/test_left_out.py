@@ -8,16 +8,14 @@ import pytest
 
 from dotr.budget import OVERLONG, Exhausted, Factor, Overlong
 from dotr.core.deployment import Deployment
-from dotr.core.drive import drive
-from dotr.core.following import NO_MOVES, Moves
+from dotr.core.extract import NO_MOVES, Moves
 from dotr.core.lasting_instants import is_refusable
-from dotr.core.overwork import LeftOut
-from dotr.core.pipeline import Pipeline
+from dotr.core.pipeline import LeftOut, Pipeline, drive
 from dotr.errors import DataError, Diagnostic, ProgramError, Severity
 from dotr.events import Clock, Fact
 from dotr.lang import parse_program
-from dotr.temporal.refusals import fail, overworked
-from tests.tesla.building import A, at, rule
+from dotr.program.names import fail, overworked
+from tests.detect.building import A, at, rule
 
 CLOCK = Clock()
 FACT: Fact = (5_000_000, (A, None), 0, "")

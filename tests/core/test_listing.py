@@ -12,9 +12,8 @@ from dotr import codegen
 from dotr.core.deployment import Deployment
 from dotr.core.pipeline import Pipeline
 from dotr.events import Clock
-from dotr.io.files.background_documents import read_background
-from dotr.io.files.rule_texts import read_rules_text
-from dotr.io.files.sources import SourceOptions, Sources
+from dotr.io.rules_and_background import read_background, read_rules_text
+from dotr.io.sources import SourceOptions, Sources
 from dotr.lang import load_program
 
 BUILDING = Path(__file__).parents[2] / "examples" / "building"

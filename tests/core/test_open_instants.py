@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from dotr.core.ahead import ahead
-from dotr.core.open_instants import OpenInstants
+from dotr.core.instants import OpenInstants, ahead
+from dotr.detect.analysis import Silence
 from dotr.errors import DataError
 from dotr.events import Clock
-from dotr.temporal.silences import Silence
 
 Late = list[tuple[int, Any]]
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dotr.core.periods import FOREVER, Periods, StatedChange
 from dotr.events import Message, Time
-from dotr.ir import Hold
+from dotr.program import Hold
 from dotr.rdf.terms import Triple
 from dotr.reference.lasting import LiteralStatements
 from tests.core.histories import UNIT, histories, holds, triples

@@ -13,11 +13,15 @@ from hypothesis import strategies as st
 
 from dotr.budget import CHANGED, SLACK
 from dotr.core.extract import needed
-from dotr.core.lasting_model import LastingModel
-from dotr.core.watching import watching
+from dotr.core.hold import LastingModel, watching
 from dotr.errors import ProgramError
 from dotr.events import FOREVER, Clock
-from dotr.ir import (
+from dotr.extract.full import FullQuery
+from dotr.extract.printing import query_text
+from dotr.extract.rewriting import visible
+from dotr.joins.plan import relation_of
+from dotr.lang import parse_datalog, parse_program, parse_query
+from dotr.program import (
     Bind,
     Element,
     Filter,
@@ -29,13 +33,8 @@ from dotr.ir import (
     Triples,
     Var,
 )
-from dotr.joins.graph_relations import relation_of
-from dotr.lang import parse_datalog, parse_program, parse_query
 from dotr.rdf.terms import RDF_TYPE, Triple, to_oxigraph
-from dotr.sparql.bound_variables import visible
-from dotr.sparql.full import FullQuery
-from dotr.sparql.printing import query_text
-from tests.sparql.strategies import CLASSES, PREDICATES, expressions, graphs, nodes, selects
+from tests.extract.strategies import CLASSES, PREDICATES, expressions, graphs, nodes, selects
 
 Steps = Sequence[tuple[list[Triple], list[Triple], bool]]
 

@@ -6,10 +6,8 @@ from contextlib import suppress
 import pytest
 
 from dotr.collecting import RARELY, rarely
-from dotr.core.replacing import refuse_closed
-from dotr.core.snapshots import VERSION, refuse_version
-from dotr.core.tally import Tally
-from dotr.core.time_units import check_units
+from dotr.core.instants import check_units
+from dotr.core.pipeline import VERSION, Tally, refuse_closed, refuse_version
 from dotr.errors import EngineError, ProgramError, UsageError
 from dotr.events import Clock
 from dotr.lang import parse_program

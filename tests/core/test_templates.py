@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dotr.core.templates import RuleTemplate, share_writers
-from dotr.ir import Fresh, Rule, TemplateVar
+from dotr.emit.templates import RuleTemplate, share_writers
+from dotr.program import Fresh, Rule, TemplateVar
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, RDF_TYPE, integer
-from tests.tesla.building import A, B, at, rule
+from tests.detect.building import A, B, at, rule
 
 X, Y, V, W = Fresh("dotr_x"), Fresh("dotr_y"), TemplateVar("v"), TemplateVar("w")
 P, Q = "<urn:x:p>", "<urn:x:q>"

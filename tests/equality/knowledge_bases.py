@@ -15,16 +15,14 @@ from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
 from dotr import DataError, KnowledgeBase, ProgramError
-from dotr.datalog.owl_lists import list_rules
-from dotr.datalog.schema import schema_triples
-from dotr.datalog.triple_set import TripleSet
+from dotr.enrich.owl import TripleSet, list_rules, schema_triples
 from dotr.explain.proofs import Derived, InBackground, TripleProof
-from dotr.ir import Atom, DatalogRule, NotAtom, Var
 from dotr.knowledge_base import model
-from dotr.knowledge_base.rule_sets import shipped_rules
+from dotr.knowledge_base.model import shipped_rules
 from dotr.lang import parse_datalog
+from dotr.program import Atom, DatalogRule, NotAtom, Var
 from dotr.rdf.terms import Term, Triple
-from dotr.reference.datalog import _extend, _order
+from dotr.reference.enrich import _extend, _order
 from tests.equality.worlds import Ontology, as_owlrl_has, between_individuals, comparable, fact
 
 RULES = [

@@ -12,15 +12,15 @@ from __future__ import annotations
 
 from random import Random
 
-from dotr.core.jumps import Jumps
-from dotr.datalog.materialiser import Materialiser
-from dotr.datalog.owl_lists import rules_over
+from dotr.core.hold import Jumps
+from dotr.enrich.materialiser import Materialiser
+from dotr.enrich.owl import rules_over
 from dotr.errors import DotrError
 from dotr.events import Clock, Message, Time
-from dotr.io.files.rule_texts import read_rules_text
-from dotr.ir import Program
-from dotr.joins.graph_relations import ALL
+from dotr.io.rules_and_background import read_rules_text
+from dotr.joins.plan import ALL
 from dotr.lang import load_program
+from dotr.program import Program
 from dotr.rdf.terms import Triple
 from dotr.reference.lasting import LiteralLasting, LiteralStatements, ProgramChange
 from tests.core.recomputation import RecomputedJumps

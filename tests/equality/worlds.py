@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 from random import Random
 
 from dotr.rdf.terms import OWL, RDF, RDF_TYPE, RDFS, XSD, Term, Triple, is_literal
-from tests.datalog import entailment
+from tests.enrich import entailment
 
 
 def named(name: str) -> Term:

@@ -9,16 +9,14 @@ from typing import NamedTuple
 from dotr.events import Clock
 from dotr.explain import verify
 from dotr.explain.checker import Checker
-from dotr.explain.history import History
 from dotr.explain.matches import Explainer
 from dotr.explain.proofs import EventProof
-from dotr.explain.record import Graph
+from dotr.explain.record import Graph, History
 from dotr.explain.solutions import Text
-from dotr.io.files.background_documents import read_background
-from dotr.io.files.rule_texts import RuleTexts
-from dotr.io.files.sources import SourceOptions, Sources
+from dotr.extract.printing import Writer
+from dotr.io.rules_and_background import RuleTexts, read_background
+from dotr.io.sources import SourceOptions, Sources
 from dotr.lang import load_program
-from dotr.sparql.printing import Writer
 
 
 def history_of(

@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from dotr import KnowledgeBase
+from dotr.explain.checker import TripleChecker
 from dotr.explain.proofs import Derived, EventProof, Of, SolutionProof
-from dotr.explain.triple_checker import TripleChecker
 from tests.explain.proving import checker_of, explainer_of, history_of
 
 CASE = Path(__file__).parents[1] / "golden/entailment/an-anonymous-inverse-stands-where-a-property-may"

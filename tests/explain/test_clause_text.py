@@ -2,7 +2,7 @@
 
 import pytest
 
-from dotr.explain.clause_text import apart_text, counted_text, false_text, outside_text, window_text
+from dotr.explain.text import apart_text, counted_text, false_text, outside_text, window_text
 from dotr.lang import parse_program
 
 RULE = """

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dotr.service.journal import Journal
-from dotr.service.kept_tables import KeptChange, KeptMessage, KeptRow, read_kept, write_kept
+from dotr.service.journal import Journal, KeptChange, KeptMessage, KeptRow, read_kept, write_kept
 from tests.cli.conftest import Dotr
 from tests.cli.conftest import dotr as dotr  # a fixture
 from tests.cli.conftest import folder as folder  # a fixture
@@ -202,7 +201,7 @@ def test_a_feed_with_rules_of_its_own_keeps_nothing(dotr: Dotr, deployed: Path) 
 
 def test_no_more_is_kept_than_the_limit() -> None:
     connection = sqlite3.connect(":memory:")
-    from dotr.service.kept_tables import TABLES  # noqa: PLC0415  # beside its only use
+    from dotr.service.journal import KEPT_TABLES as TABLES  # noqa: PLC0415  # beside its only use
 
     connection.executescript(TABLES)
 

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from dotr.explain import holding
-from dotr.explain.held_proofs import HeldAtom, Holding
-from dotr.explain.proofs import EventProof
+from dotr.explain import matches
+from dotr.explain.proofs import EventProof, HeldAtom, Holding
 from tests.cli.conftest import Dotr
 from tests.cli.conftest import dotr as dotr  # a fixture
 from tests.cli.conftest import folder as folder  # a fixture
@@ -143,7 +142,7 @@ def test_the_checker_accepts_windows_of_heads_that_are_not_opened_and_no_others(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     long_silence(folder, 40)
-    monkeypatch.setattr(holding, "MOST", 20)
+    monkeypatch.setattr(matches, "MOST", 20)
     history = history_of(folder / "h.dotr", [folder / "s.jsonl"])
     explainer = explainer_of(history)
     events = [event for event in history.events if event.time > 0]
@@ -173,15 +172,15 @@ def test_the_checker_accepts_the_proofs_and_notices_when_they_are_tampered_with(
         checker.event(explainer.event(event))
         assert checker.found == []
     proof = explainer.event(next(event for event in history.events if event.rule == 0))
-    holding = proof.trigger.why
-    assert isinstance(holding, Holding)
-    atom = holding.atom
+    matches = proof.trigger.why
+    assert isinstance(matches, Holding)
+    atom = matches.atom
     assert isinstance(atom, HeldAtom)
     for wrong in (
-        replace(holding, atom=replace(atom, considered=6)),
-        replace(holding, atom=replace(atom, bindings=(("x", "<urn:y>"),))),
-        replace(holding, atom=replace(atom, rule=history.program.lars.rules[0])),
-        replace(holding, atom=replace(atom, values=("<urn:y>",))),
+        replace(matches, atom=replace(atom, considered=6)),
+        replace(matches, atom=replace(atom, bindings=(("x", "<urn:y>"),))),
+        replace(matches, atom=replace(atom, rule=history.program.lars.rules[0])),
+        replace(matches, atom=replace(atom, values=("<urn:y>",))),
     ):
         checker = checker_of(history, explainer)
         checker.event(changed(proof, wrong))

@@ -8,26 +8,25 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 ENGINES = (
     "dotr.core",
-    "dotr.datalog.materialiser",
-    "dotr.datalog.maintenance",
-    "dotr.datalog.closing",
-    "dotr.datalog.clauses",
+    "dotr.enrich.insertion",
+    "dotr.enrich.retraction",
+    "dotr.enrich.evaluation",
+    "dotr.enrich.materialiser",
+    "dotr.enrich.maintenance",
+    "dotr.enrich.closing",
     "dotr.explain.derivations",
-    "dotr.explain.holding",
-    "dotr.explain.instants",
     "dotr.explain.matches",
     "dotr.explain.record",
     "dotr.explain.solutions",
-    "dotr.joins.join_code",
+    "dotr.joins.code",
     "dotr.joins.plan_interpreter",
-    "dotr.joins.planner",
     "dotr.joins.store",
-    "dotr.lars.engine",
-    "dotr.sparql.standing",
-    "dotr.sparql.units",
-    "dotr.tesla.columns",
-    "dotr.tesla.compile",
-    "dotr.tesla.detector",
+    "dotr.windows.engine",
+    "dotr.extract.compiled",
+    "dotr.extract.units",
+    "dotr.detect.columns",
+    "dotr.detect.code",
+    "dotr.detect.detector",
 )
 """What finds events, and what finds proofs."""
 
@@ -70,5 +69,5 @@ def test_the_checker_stands_on_no_engine() -> None:
 
 
 def test_this_test_sees_what_others_stand_on() -> None:
-    assert "dotr.joins.planner" in reached("dotr.explain.matches")
+    assert "dotr.joins.plan" in reached("dotr.explain.matches")
     assert all(_file(name).exists() for name in ENGINES[1:])

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from dotr.explain.held_proofs import HeldAtom, Holding, NoneHeld, PlacedAtom, ProvedTotal, Supported
 from dotr.explain.proofs import (
     Chosen,
     Counted,
@@ -20,13 +19,19 @@ from dotr.explain.proofs import (
     EventLeaf,
     EventProof,
     FactProof,
+    HeldAtom,
+    Holding,
     InBackground,
     InStream,
+    NoneHeld,
     NothingThere,
+    PlacedAtom,
+    ProvedTotal,
     SolutionProof,
+    Supported,
     Totalled,
 )
-from dotr.ir import Choose, Within
+from dotr.program import Choose, Within
 from tests.explain.proving import checker_of, explainer_of, history_of
 from tests.explain.test_lasting_mutants import everywhere
 

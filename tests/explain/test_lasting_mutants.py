@@ -21,7 +21,7 @@ from dotr.explain.proofs import (
     NothingThere,
     SolutionProof,
 )
-from dotr.ir import Absent, Within
+from dotr.program import Absent, Within
 from tests.explain.proving import checker_of, explainer_of, history_of
 
 RULES = """PREFIX : <urn:>

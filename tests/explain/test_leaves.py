@@ -16,7 +16,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.events import Clock, Time
-from dotr.explain.history import History
 from dotr.explain.proofs import (
     Chosen,
     Derived,
@@ -27,7 +26,7 @@ from dotr.explain.proofs import (
     SolutionProof,
     TripleProof,
 )
-from dotr.explain.record import Graph
+from dotr.explain.record import Graph, History
 from dotr.lang import load_program
 from dotr.rdf.terms import Triple
 from tests.explain.proving import checker_of, explainer_of

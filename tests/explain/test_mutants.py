@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from dotr.explain.proofs import Chosen, Derived, EventProof, FactProof, InStream, NothingThere, SolutionProof
-from dotr.ir import Absent, Within
+from dotr.program import Absent, Within
 from tests.explain.proving import checker_of, explainer_of, history_of
 
 ROOT = Path(__file__).resolve().parents[2] / "examples" / "building"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dotr.datalog.materialiser import Materialiser
+from dotr.enrich.materialiser import Materialiser
 from dotr.events import Clock
+from dotr.explain.checker import EVER, LiteralHistory, moment_of
 from dotr.explain.derivations import Derivations
+from dotr.explain.explanation import to_rdf
 from dotr.explain.formats import html, mermaid
-from dotr.explain.literal_history import EVER, LiteralHistory, moment_of
 from dotr.explain.proofs import Derived, InBackground, Missing, Of, TripleProof
-from dotr.explain.provenance import to_rdf
-from dotr.explain.tree import Node
+from dotr.explain.text import Node
 from dotr.lang import parse_datalog, parse_program
 from dotr.rdf.terms import Triple, integer
 

@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dotr.explain.path_walks import nodes, walks
-from dotr.ir import Alternative, Inverse, NegatedSet, Path, Repeat
-from dotr.ir import Sequence as SequencePath
+from dotr.explain.solutions import nodes, walks
 from dotr.joins.store import TripleIndex
-from dotr.rdf.background import Background
+from dotr.program import Alternative, Inverse, NegatedSet, Path, Repeat
+from dotr.program import Sequence as SequencePath
+from dotr.rdf.index import Background
 from dotr.rdf.terms import Triple
 
 P, Q = "<p>", "<q>"

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from dotr.cli.main import run
-from dotr.explain.text import Renderer
-from dotr.explain.tree import drawn
-from dotr.io.files.sources import SourceOptions
+from dotr.explain.text import Renderer, drawn
 from dotr.io.places import places_of
+from dotr.io.sources import SourceOptions
 from dotr.io.tables.mapping import read_mapping
 from tests.explain.proving import explainer_of, history_of
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dotr.io.files.sources import SourceOptions
-from dotr.io.timestamps import UNITS
-from dotr.temporal.durations import duration
+from dotr.io.sources import SourceOptions
+from dotr.io.time import UNITS
+from dotr.program.names import duration
 from tests.explain.proving import checker_of, explainer_of, faults_over_changes, history_of
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,15 +14,14 @@ from msgspec.structs import replace
 
 from dotr.events import Message
 from dotr.explain import verify
-from dotr.explain.history import History
 from dotr.explain.proofs import Blocked, EventProof
-from dotr.explain.record import Graph
-from dotr.ir import Every, Program
+from dotr.explain.record import Graph, History
 from dotr.lang import parse_query
+from dotr.program import Every, Program
 from dotr.rdf.terms import RDF_TYPE
 from dotr.source import Source
-from dotr.testing.case_runs import Bench, CaseReader, Given
-from dotr.testing.suite_reader import read_suite
+from dotr.testing.cases import Bench, CaseReader, Given
+from dotr.testing.suite import read_suite
 from tests.explain.proving import checker_of, explainer_of
 from tests.explain.test_why_not import fails, nothing_there
 

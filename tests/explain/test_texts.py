@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dotr.explain.text import Renderer
-from dotr.explain.tree import drawn
-from dotr.io.files.sources import SourceOptions
-from dotr.io.timestamps import UNITS
+from dotr.explain.text import Renderer, drawn
+from dotr.io.sources import SourceOptions
+from dotr.io.time import UNITS
 from tests.explain.proving import explainer_of, history_of
 
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -11,7 +11,7 @@ import pytest
 
 from dotr.explain.checker import Checker
 from dotr.explain.proofs import Blocked, Chosen, Counted, EventProof, NoTrigger
-from dotr.ir import Absent, Every
+from dotr.program import Absent, Every
 from dotr.reference.tesla import LiteralRule, Row
 from tests.explain.proving import checker_of, explainer_of, history_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dotr.explain.windows import bounds
+from dotr.explain.matches import bounds
 from dotr.lang import parse_program
 
 HEAD = """PREFIX : <urn:x:>

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pyoxigraph as ox
 
-from dotr.ir import Call, Const, Expression, Select, Var
+from dotr.extract.called_operators import FUNCTIONS, called, condition
+from dotr.extract.rewriting import Rewriter
+from dotr.program import Call, Const, Expression, Select, Var
 from dotr.rdf.terms import Term
-from dotr.sparql.called_operators import FUNCTIONS, called, condition
-from dotr.sparql.rewriting import Rewriter
 
 STORE = ox.Store()
 _INFIX = ("||", "&&", "=", "!=", "<", ">", "<=", ">=", "+", "-", "*", "/")

@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.expressions.aggregates import summarise
-from dotr.rdf.canonical import canonical
-from dotr.rdf.order import term_key
-from dotr.rdf.terms import XSD, Term, integer, literal
+from dotr.rdf.terms import XSD, Term, canonical, integer, literal
+from dotr.rdf.values import term_key
 from tests.rdf import terms_strategies as t
 
 maybe_terms = st.lists(st.none() | t.terms.map(canonical), max_size=8)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 WITH_MEDIAN = """
 from dotr.expressions.aggregates import AGGREGATES, Aggregator
-from dotr.rdf.order import term_key
+from dotr.rdf.values import term_key
 
 
 def median(terms):

@@ -10,39 +10,38 @@ from typing import Any
 import pytest
 
 from dotr.budget import Overlong
-from dotr.expressions import arithmetic as a
-from dotr.expressions.casts import CASTS
-from dotr.expressions.functions import FUNCTIONS
+from dotr.expressions import operators as a
+from dotr.expressions.functions import CASTS, FUNCTIONS
 from dotr.rdf.terms import XSD
 from dotr.rdf.values import Resource, Single, single
 
 
 def test_integers_have_as_many_bits_as_they_need() -> None:
-    assert a.add(2**63 - 1, 1) == 2**63
-    assert a.subtract(-(2**63), 1) == -(2**63) - 1
-    assert a.multiply(2**62, 4) == 2**64
-    assert a.negate(-(2**63)) == a.absolute(-(2**63)) == 2**63
-    assert a.divide(10**30 + 1, 2) == Decimal("500000000000000000000000000000.5")
+    assert a.add_values(2**63 - 1, 1) == 2**63
+    assert a.subtract_values(-(2**63), 1) == -(2**63) - 1
+    assert a.multiply_values(2**62, 4) == 2**64
+    assert a.negate_value(-(2**63)) == a.absolute(-(2**63)) == 2**63
+    assert a.divide_values(10**30 + 1, 2) == Decimal("500000000000000000000000000000.5")
 
 
 def test_decimals_have_18_digits_behind_the_point_and_any_before_it() -> None:
     small = Decimal("0.000000001")
-    assert a.multiply(small, small) == Decimal("1E-18")
-    assert a.multiply(small, Decimal("0.0000000001")) == 0
-    assert a.multiply(Decimal("-0.0000000015"), Decimal("0.0000000011")) == Decimal("-1E-18")
-    assert a.multiply(Decimal("0.00000000010"), Decimal("0.0000000100")) == Decimal("1E-18")
+    assert a.multiply_values(small, small) == Decimal("1E-18")
+    assert a.multiply_values(small, Decimal("0.0000000001")) == 0
+    assert a.multiply_values(Decimal("-0.0000000015"), Decimal("0.0000000011")) == Decimal("-1E-18")
+    assert a.multiply_values(Decimal("0.00000000010"), Decimal("0.0000000100")) == Decimal("1E-18")
     large = Decimal("170141183460469231731.687303715884105727")
-    assert a.add(large, large) == Decimal("340282366920938463463.374607431768211454")
-    assert a.divide(0, Decimal("0.5")) == 0
+    assert a.add_values(large, large) == Decimal("340282366920938463463.374607431768211454")
+    assert a.divide_values(0, Decimal("0.5")) == 0
 
 
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: a.multiply(10**2048, 10**2048),
-        lambda: a.add(10**4096 - 1, 1),
-        lambda: a.divide(10**4095, Decimal("0.01")),
-        lambda: a.multiply(Decimal(10**4095), 10),
+        lambda: a.multiply_values(10**2048, 10**2048),
+        lambda: a.add_values(10**4096 - 1, 1),
+        lambda: a.divide_values(10**4095, Decimal("0.01")),
+        lambda: a.multiply_values(Decimal(10**4095), 10),
         lambda: CASTS[f"<{XSD}integer>"]("1" * 5_000),
         lambda: FUNCTIONS["STRDT"].apply("1" * 5_000, Resource(f"<{XSD}decimal>")),
     ],
@@ -51,7 +50,7 @@ def test_a_number_of_more_than_4096_digits_is_refused(make: Callable[[], object]
     with pytest.raises(Overlong) as refused:
         make()
     assert refused.value.made == "a number of more than 4,096 digits"
-    assert a.subtract(10**4096 - 1, 1) == 10**4096 - 2
+    assert a.subtract_values(10**4096 - 1, 1) == 10**4096 - 2
 
 
 @pytest.mark.parametrize(
@@ -93,26 +92,26 @@ def test_the_wider_type_wins(left: object, right: object, found: type) -> None:
         promoted = a.promoted(one, other)
         assert promoted is not None
         assert [type(value) for value in promoted[:2]] == [found, found]
-        assert type(a.add(one, other)) is found
+        assert type(a.add_values(one, other)) is found
 
 
 def test_what_is_no_number_has_no_sum() -> None:
     assert a.promoted(True, 1) is None
     assert a.promoted("1", 1) is None
     assert a.promoted("1", "1") is None
-    assert a.add("a", "b") is None
-    assert a.absolute("a") is a.negate(True) is a.rounded("a") is None
+    assert a.add_values("a", "b") is None
+    assert a.absolute("a") is a.negate_value(True) is a.rounded("a") is None
 
 
 def test_a_quotient_is_a_decimal_cut_towards_zero_and_none_by_an_exact_zero() -> None:
-    assert a.divide(2, 3) == Decimal("0.666666666666666666")
-    assert a.divide(-2, 3) == Decimal("-0.666666666666666666")
-    assert type(a.divide(4, 2)) is Decimal
-    assert a.divide(1, 0) is None
-    assert a.divide(Decimal(1), Decimal("0.0")) is None
-    assert a.divide(1.0, 0.0) == math.inf
-    assert a.divide(1.0, -0.0) == -math.inf
-    nothing = a.divide(0.0, 0.0)
+    assert a.divide_values(2, 3) == Decimal("0.666666666666666666")
+    assert a.divide_values(-2, 3) == Decimal("-0.666666666666666666")
+    assert type(a.divide_values(4, 2)) is Decimal
+    assert a.divide_values(1, 0) is None
+    assert a.divide_values(Decimal(1), Decimal("0.0")) is None
+    assert a.divide_values(1.0, 0.0) == math.inf
+    assert a.divide_values(1.0, -0.0) == -math.inf
+    nothing = a.divide_values(0.0, 0.0)
     assert nothing is not None
     assert math.isnan(nothing)
 

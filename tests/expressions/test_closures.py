@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from dotr.expressions.closures import (
+from dotr.expressions.evaluate import (
     both,
     choice,
     coalesce,
@@ -19,7 +19,7 @@ from dotr.expressions.closures import (
     strict,
     with_constant,
 )
-from dotr.expressions.value_operators import COMPARISONS, Truth, add, at_most, effective, equal, less, plus
+from dotr.expressions.operators import COMPARISONS, Truth, add, at_most, effective, equal, less, plus
 from dotr.rdf.terms import XSD, XSD_DOUBLE, Term, integer, literal
 from dotr.rdf.values import Value, decode, single
 

@@ -12,12 +12,10 @@ from hypothesis import strategies as st
 from dotr.events import Clock
 from dotr.expressions.aggregates import summarise
 from dotr.expressions.evaluate import compile_expression
-from dotr.ir import Call, Const, Expression
-from dotr.rdf.canonical import canonical
-from dotr.rdf.order import term_key
-from dotr.rdf.terms import XSD, Term, integer, literal
-from dotr.rdf.values import Duration, decode, duration
-from dotr.sparql.duration_oracle import CALLS
+from dotr.extract.called_operators import CALLS
+from dotr.program import Call, Const, Expression
+from dotr.rdf.terms import XSD, Term, canonical, integer, literal
+from dotr.rdf.values import Duration, decode, duration, term_key
 from tests.expressions.engine import answer
 
 

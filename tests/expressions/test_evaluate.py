@@ -9,12 +9,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dotr.events import Clock
-from dotr.expressions.casts import CASTS
 from dotr.expressions.evaluate import check_call, compile_condition, compile_expression
-from dotr.expressions.functions import FUNCTIONS
-from dotr.ir import Call, Const, Expression, Var
-from dotr.rdf.canonical import canonical
-from dotr.rdf.terms import TRUE, Term
+from dotr.expressions.functions import CASTS, FUNCTIONS
+from dotr.program import Call, Const, Expression, Var
+from dotr.rdf.terms import TRUE, Term, canonical
 from tests.expressions.engine import answer, text
 from tests.rdf import terms_strategies as t
 

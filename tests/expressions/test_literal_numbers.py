@@ -14,12 +14,10 @@ from hypothesis import strategies as st
 from dotr.events import Clock
 from dotr.expressions.aggregates import summarise
 from dotr.expressions.evaluate import compile_condition, compile_expression
-from dotr.expressions.literal_numbers import OPERATORS, order_key, read, summarised, write
-from dotr.expressions.literal_operators import literally
-from dotr.ir import Call, Const, Expression, Var
-from dotr.rdf.canonical import canonical
-from dotr.rdf.order import term_key
-from dotr.rdf.terms import FALSE, TRUE, XSD, Term, integer, literal, literal_parts
+from dotr.expressions.literal_numbers import OPERATORS, literally, order_key, read, summarised, write
+from dotr.program import Call, Const, Expression, Var
+from dotr.rdf.terms import FALSE, TRUE, XSD, Term, canonical, integer, literal, literal_parts
+from dotr.rdf.values import term_key
 from tests.expressions.engine import answer, native
 from tests.rdf import terms_strategies as t
 

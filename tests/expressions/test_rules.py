@@ -10,7 +10,7 @@ from dotr.errors import ProgramError
 from dotr.events import Clock
 from dotr.expressions import dialect
 from dotr.expressions.evaluate import check_call, compile_condition, compile_expression
-from dotr.ir import Attribute, Call, Const, Exists, Expression, GroupPattern, TimeOf, Var
+from dotr.program import Attribute, Call, Const, Exists, Expression, GroupPattern, TimeOf, Var
 from dotr.rdf.terms import FALSE, TRUE, XSD, Term, integer, literal
 
 SECONDS = Clock()

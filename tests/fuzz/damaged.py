@@ -26,10 +26,8 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 from dotr import KnowledgeBase
-from dotr.rdf import background
-from dotr.service.journal_tables import TABLES
-from dotr.service.records import digest
-from dotr.service.row_sums import OF_THEMSELVES, columns_of, row_sum
+from dotr.rdf import index as background
+from dotr.service.journal import OF_THEMSELVES, TABLES, columns_of, digest, row_sum
 
 ASKED = """import sys
 from dotr import KnowledgeBase

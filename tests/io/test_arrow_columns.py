@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dotr.io.arrow_columns import column
+from dotr.io.decode.parquet import column
 
 INTEGERS = st.lists(st.one_of(st.none(), st.integers(-(2**63), 2**63 - 1)), max_size=20)
 TEXTS = st.lists(st.one_of(st.none(), st.text(max_size=5)), max_size=20)

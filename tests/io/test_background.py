@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dotr.io.files.background_documents import read_background
+from dotr.io.rules_and_background import read_background
 from dotr.rdf.terms import Triple
 
 _ROOM = "<urn:a> <urn:has> [ <urn:size> 1 ] .\n"

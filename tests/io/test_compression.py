@@ -13,10 +13,9 @@ import pyarrow as pa
 import pytest
 
 from dotr.errors import DataError
-from dotr.io.decode.compression import plain_name
-from dotr.io.decode.documents import format_of, open_document, read_bytes
-from dotr.io.files.sources import Sources
+from dotr.io.decode.documents import format_of, open_document, plain_name, read_bytes
 from dotr.io.graphs import Bookmark, SourceOptions
+from dotr.io.sources import Sources
 
 LINES = "".join(f'{{"time": {n}, "graph": "<urn:s> <urn:p> {n} ."}}\n' for n in range(2000)).encode()
 

@@ -11,9 +11,9 @@ import pyoxigraph as ox
 import pytest
 
 from dotr.errors import DataError
-from dotr.io.decode import parsing
+from dotr.io.decode import rdf as parsing
 from dotr.io.decode.documents import Format, decode, format_of, read_bytes
-from dotr.io.decode.parsing import parse_quads, parse_triples
+from dotr.io.decode.rdf import parse_quads, parse_triples
 from dotr.rdf.terms import literal
 
 RDF_XML = """

@@ -14,15 +14,15 @@ import pytest
 import dotr
 from dotr.errors import DataError, RefusedError, UsageError
 from dotr.events import Clock, Composite
-from dotr.io.enriched_graphs import StateFile, StatePart, refuse_name, state_line
-from dotr.io.error_policy import ErrorPolicy
-from dotr.io.event_formats import format_jsonl, formatter, nquads
-from dotr.io.event_table import ROWS, EventTableWriter, event_batch, event_schema, write_solutions
-from dotr.io.files.event_sinks import ParquetSink, TextSink
-from dotr.io.files.frames import FrameSource
-from dotr.io.files.outputs import FileOutput, StreamOutput
+from dotr.io.decode.parquet import TABLE_ROWS as ROWS
+from dotr.io.decode.parquet import EventTableWriter, event_batch, event_schema, write_solutions
+from dotr.io.errors import ErrorPolicy
+from dotr.io.events import format_jsonl, formatter, nquads
 from dotr.io.graphs import SourceOptions
+from dotr.io.outputs import FileOutput, StreamOutput
+from dotr.io.sinks import ParquetSink, StateFile, StatePart, TextSink, refuse_name, state_line
 from dotr.io.tables.mapping import parse_mapping
+from dotr.io.tables.rows import FrameSource
 
 RULES = """PREFIX : <urn:ex:>
 RULE Hot DEFINE { dotr_x a :Hot ; :of ?m }

@@ -11,10 +11,9 @@ from typing import IO, Any, TypeAlias
 import pytest
 
 from dotr.errors import DataError, Diagnostic
+from dotr.io import feeds as module
 from dotr.io.decode.documents import parts_of
-from dotr.io.files import file_positions as module
-from dotr.io.files.file_positions import FilePosition, FilePositions
-from dotr.io.graph_source import Position
+from dotr.io.feeds import FilePosition, FilePositions, Position
 from dotr.io.graphs import Bookmark, Mark, TimedGraph
 
 LINES = b"".join(b'{"time": %d, "graph": ""}\n' % number for number in range(9))

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from dotr.errors import DataError, Diagnostic
-from dotr.io.files.file_source import FileSource, ahead
-from dotr.io.graph_source import Position
+from dotr.io.feeds import FileSource, Position, ahead
 from dotr.io.graphs import Item, SourceOptions, TimedGraph
 
 

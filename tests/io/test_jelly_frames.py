@@ -14,8 +14,7 @@ from pyjelly import jelly
 from dotr.errors import DataError
 from dotr.events import Clock
 from dotr.io.decode import jelly as decode
-from dotr.io.decode.jelly import JellyText
-from dotr.io.jelly_frames import JellyEventWriter, JellyFrames
+from dotr.io.decode.jelly import JellyEventWriter, JellyFrames, JellyText
 
 QUADS = """<urn:s> <urn:p> "a\\n\\"b\\""@en <urn:g> .
 _:b <urn:p> "1"^^<http://www.w3.org/2001/XMLSchema#integer> <urn:g> .

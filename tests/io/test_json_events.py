@@ -7,7 +7,7 @@ import pytest
 from dotr.core.deployment import Deployment
 from dotr.core.pipeline import Pipeline
 from dotr.events import Clock
-from dotr.io.event_formats import format_jsonl, formatter
+from dotr.io.events import format_jsonl, formatter
 from dotr.lang import parse_program
 from dotr.rdf.terms import XSD
 

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from dotr.core.templates import RuleTemplate
+from dotr.emit.templates import RuleTemplate
 from dotr.events import Clock, Composite, Fact
-from dotr.io.json_events import line_writer
-from dotr.ir import Fresh, Rule, TemplateVar
+from dotr.io.events import line_writer
+from dotr.program import Fresh, Rule, TemplateVar
 from dotr.rdf.terms import RDF_TYPE, integer, literal
-from tests.tesla.building import A, at, last, rule, within
+from tests.detect.building import A, at, last, rule, within
 
 X, Y, V = Fresh("dotr_x"), Fresh("dotr_y"), TemplateVar("v")
 P, Q = "<urn:x:p>", "<urn:x:q>"

@@ -12,16 +12,16 @@ import pyoxigraph as ox
 import pytest
 
 from dotr.errors import DataError
-from dotr.io.decode import parsing
+from dotr.io.decode import rdf as parsing
 from dotr.io.decode.documents import Format
 from dotr.io.decode.json_lines import raw_lines
 from dotr.io.decode.limits import MAX_NESTING, MAX_TERM, refuse_costly_json
-from dotr.io.decode.message_logs import split_messages
-from dotr.io.decode.parsing import parse_quads, parse_triples
-from dotr.io.decode.quad_lines import line_runs
-from dotr.io.error_policy import ErrorPolicy
-from dotr.io.files.sources import Sources
+from dotr.io.decode.messages import split_messages
+from dotr.io.decode.quads import line_runs
+from dotr.io.decode.rdf import parse_quads, parse_triples
+from dotr.io.errors import ErrorPolicy
 from dotr.io.graphs import SourceOptions
+from dotr.io.sources import Sources
 from dotr.io.tables.mapping import read_mapping
 
 RDF = 'xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:e="urn:e:"'

@@ -9,8 +9,8 @@ from pathlib import Path
 from dotr.errors import DataError
 from dotr.events import Clock
 from dotr.io.decode.documents import content_hash
+from dotr.io.errors import Lineage, with_places
 from dotr.io.graphs import Bookmark, GraphRun, Mark, TimedGraph
-from dotr.io.lineage import Lineage, with_places
 
 ERROR = DataError.of("D3101", "they contradict", place="@ 1")
 TRIPLES = [("<urn:s>", "<urn:p>", "<urn:o>")]

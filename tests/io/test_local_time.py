@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.errors import DataError
-from dotr.io.local_time import TimeError, to_instant, zone_of
-from dotr.io.timestamps import TimestampExtractor, parse_datetime
+from dotr.io.time import TimeError, TimestampExtractor, parse_datetime, to_instant, zone_of
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 ZONES = ("Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe", "Pacific/Apia", "Asia/Kathmandu")

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.errors import DataError
-from dotr.io.decode import message_logs as messages
-from dotr.io.decode.message_logs import LoggedMessage, split_messages
+from dotr.io.decode import messages
+from dotr.io.decode.messages import LoggedMessage, split_messages
 
 HEAD = 'VERSION "1.2-messages"\n'
 PIECES = [

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from dotr.errors import DataError
 from dotr.events import Clock
-from dotr.io.decode import message_logs
-from dotr.io.error_policy import ErrorPolicy
-from dotr.io.files import message_reader
-from dotr.io.files.reader import FileReader
+from dotr.io.decode import messages as message_logs
+from dotr.io.decode import messages as message_reader
+from dotr.io.errors import ErrorPolicy
 from dotr.io.graphs import START, Bookmark, GraphRun, Item, Mark, SourceOptions, TimedGraph, one_by_one
+from dotr.io.reader import FileReader
 
 HEAD = (
     'VERSION "1.2-messages"\nPREFIX : <urn:x:>\nPREFIX sosa: <http://www.w3.org/ns/sosa/>\n'

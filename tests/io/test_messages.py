@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.cli.main import run
-from dotr.core.parts import Part
+from dotr.core.messages import Part
 from dotr.errors import DataError
 from dotr.events import Message, Time
-from dotr.io.error_policy import ErrorPolicy
-from dotr.io.files.sources import Bookmark, Item, Mark, SourceOptions, Sources, TimedGraph
+from dotr.io.errors import ErrorPolicy
+from dotr.io.sources import Bookmark, Item, Mark, SourceOptions, Sources, TimedGraph
 from dotr.rdf.blanks import label_stream
 
 STAMP = "<http://www.w3.org/ns/prov#generatedAtTime>"
@@ -322,7 +322,7 @@ def test_a_growing_patch_leaves_an_open_transaction_for_the_next_look(tmp_path: 
 
 
 def test_a_patch_is_no_background(tmp_path: Path) -> None:
-    from dotr.io.files.background_documents import read_background  # noqa: PLC0415  # this test's alone
+    from dotr.io.rules_and_background import read_background  # noqa: PLC0415  # this test's alone
 
     (tmp_path / "in.rdfp").write_text(patch("TX", f"A {T}", "TC"))
     with pytest.raises(DataError, match="D2010"):

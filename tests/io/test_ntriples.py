@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from dotr.errors import DataError
 from dotr.io.decode.documents import Format
-from dotr.io.decode.ntriples import distinct_triples, quad_runs, split_triples
-from dotr.io.decode.parsing import parse_quads, parse_triples
-from dotr.rdf.canonical import canonical
+from dotr.io.decode.rdf import distinct_triples, parse_quads, parse_triples, quad_runs, split_triples
+from dotr.rdf.terms import canonical
 
 INTEGER = ox.NamedNode("http://www.w3.org/2001/XMLSchema#integer")
 IRIS = [ox.NamedNode(iri) for iri in ("urn:a", "urn:b", "http://x/é#")]

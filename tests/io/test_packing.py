@@ -10,10 +10,9 @@ from random import Random
 import pytest
 
 from dotr.errors import EngineError
+from dotr.io import outputs as packing
 from dotr.io.decode.documents import read_bytes
-from dotr.io.files import packing
-from dotr.io.files.outputs import open_output
-from dotr.io.files.packing import BLOCK, Packer
+from dotr.io.outputs import BLOCK, Packer, open_output
 
 KINDS = ["gz", "zst"]
 

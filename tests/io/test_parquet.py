@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from dotr.errors import DataError
 from dotr.events import Clock
 from dotr.io.decode.parquet import ArchiveFile, ArchiveWriter
-from dotr.io.error_policy import ErrorPolicy
-from dotr.io.files.reader import FileReader
-from dotr.io.files.sources import Sources
+from dotr.io.errors import ErrorPolicy
 from dotr.io.graphs import Bookmark, Item, Mark, SourceOptions
+from dotr.io.reader import FileReader
+from dotr.io.sources import Sources
 
 MOMENT = 1_767_254_412_500_000
 """2026-01-01T08:00:12.5Z."""
@@ -109,7 +109,7 @@ def test_rows_read_together_are_the_rows_read_one_by_one(data: st.DataObject) ->
 
     with patch("dotr.io.decode.parquet.MANY", data.draw(st.integers(1, 8))):
         together = read()
-    with patch("dotr.io.decode.plain_graphs.PlainGraphs.parse", return_value=None):
+    with patch("dotr.io.decode.plain.PlainGraphs.parse", return_value=None):
         assert together == read()
 
 

@@ -14,14 +14,13 @@ from hypothesis import strategies as st
 import dotr
 from dotr.cli.main import run
 from dotr.errors import DataError, UsageError
-from dotr.io.decode import json_contexts
+from dotr.io.decode import rdf as json_contexts
 from dotr.io.decode.documents import Format
-from dotr.io.decode.parse_choices import ParseChoices
-from dotr.io.decode.parsing import parse_runs, parse_triples
-from dotr.io.error_policy import ErrorPolicy
-from dotr.io.files.sources import Sources
+from dotr.io.decode.rdf import ParseChoices, parse_runs, parse_triples
+from dotr.io.errors import ErrorPolicy
 from dotr.io.graphs import SourceOptions
-from dotr.io.timestamps import UNITS
+from dotr.io.sources import Sources
+from dotr.io.time import UNITS
 
 PLAIN = ParseChoices("plain")
 GENERATED = "http://www.w3.org/ns/prov#generatedAtTime"

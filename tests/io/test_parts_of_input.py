@@ -10,7 +10,7 @@ import pytest
 from dotr.errors import DataError, DotrError
 from dotr.events import Message
 from dotr.io.message_parts import message_of
-from dotr.io.python_arguments import checked_budget, duration, time_of
+from dotr.io.python_values import checked_budget, duration, time_of
 
 TRIPLE = ("<urn:a>", "<urn:p>", "<urn:b>")
 

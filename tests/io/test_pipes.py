@@ -11,8 +11,7 @@ import pytest
 
 from dotr.errors import DataError
 from dotr.io.decode.documents import is_named_pipe
-from dotr.io.files.background_documents import read_background
-from dotr.io.files.rule_texts import read_rules_text
+from dotr.io.rules_and_background import read_background, read_rules_text
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from dotr.errors import DataError
 from dotr.io.decode.documents import STREAM_BASE, Format
 from dotr.io.decode.json_lines import Lines, _values, raw_lines
-from dotr.io.decode.parsing import parse_triples
-from dotr.io.decode.plain_graphs import PlainGraphs
+from dotr.io.decode.plain import PlainGraphs
+from dotr.io.decode.rdf import parse_triples
 from dotr.rdf.terms import XSD
 
 HEADS = [

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from dotr.errors import DataError
 from dotr.io.decode.documents import Format
-from dotr.io.decode.plain_quads import QuadRun, quad_parts
-from dotr.io.error_policy import ErrorPolicy
-from dotr.io.files.reader import FileReader
+from dotr.io.decode.quads import QuadRun, quad_parts
+from dotr.io.errors import ErrorPolicy
 from dotr.io.graphs import Bookmark, GraphRun, Mark, SourceOptions
+from dotr.io.reader import FileReader
 
 PROV = "<http://www.w3.org/ns/prov#generatedAtTime>"
 XSD = "http://www.w3.org/2001/XMLSchema#"
@@ -112,9 +112,9 @@ def test_graphs_read_together_are_those_that_the_parser_gives(data: st.DataObjec
     fail = data.draw(st.booleans())
     fail = fail or (whole == 1 and trig)  # the size to which TriG is kept for dead letters is another
     block = data.draw(st.sampled_from([1 << 16, 500, 200, 40]))
-    with patch("dotr.io.decode.plain_quads._BLOCK", block):
+    with patch("dotr.io.decode.quads._BLOCK", block):
         together = read(content, name, skip, fail, whole)
-    with patch("dotr.io.decode.plain_quads._PlainQuads.runs", return_value=iter(())):
+    with patch("dotr.io.decode.quads._PlainQuads.runs", return_value=iter(())):
         assert together == read(content, name, skip, fail, whole)
 
 
@@ -202,7 +202,7 @@ def test_what_all_graphs_before_had_is_looked_for_in_each(old: str, trig: bool) 
     graphs[70] = graphs[70].replace(old, other)
     content, name = "".join(graphs).encode(), "log.trig" if trig else "log.nq"
     for whole in (1, 1 << 20):
-        with patch("dotr.io.decode.plain_quads._BLOCK", 2_000):
+        with patch("dotr.io.decode.quads._BLOCK", 2_000):
             together = read(content, name, 0, fail=True, whole=whole)
-        with patch("dotr.io.decode.plain_quads._PlainQuads.runs", return_value=iter(())):
+        with patch("dotr.io.decode.quads._PlainQuads.runs", return_value=iter(())):
             assert together == read(content, name, 0, fail=True, whole=whole)

@@ -7,16 +7,14 @@ import pytest
 import rdflib
 
 import dotr
-from dotr.core.counters import Counters
 from dotr.core.deployment import Deployment
+from dotr.core.pipeline import Counters
 from dotr.errors import UsageError
 from dotr.events import Clock
-from dotr.io.python_answers import asked
-from dotr.io.python_events import NO_EVENTS, Event, Events, frame_of, keeps
-from dotr.io.python_plan import SHOWN, Plan, engine_table
-from dotr.io.python_runs import PairReader
-from dotr.io.times_in_graphs import times_in
-from dotr.io.timestamps import TimestampExtractor
+from dotr.io.decode.messages import times_in
+from dotr.io.python_events import NO_EVENTS, SHOWN, Event, Events, Plan, engine_table, frame_of, keeps
+from dotr.io.python_values import PairReader, asked
+from dotr.io.time import TimestampExtractor
 from dotr.lang import parse_program
 
 RULES = """PREFIX : <urn:ex:>

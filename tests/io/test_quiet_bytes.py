@@ -15,10 +15,10 @@ import pytest
 from dotr.errors import DataError
 from dotr.io.decode import documents
 from dotr.io.decode.documents import open_document, read_bytes
-from dotr.io.decode.quiet_bytes import QuietBytes, quiet_limit
-from dotr.io.error_policy import ErrorPolicy
-from dotr.io.files.sources import Sources
+from dotr.io.decode.limits import QuietBytes, quiet_limit
+from dotr.io.errors import ErrorPolicy
 from dotr.io.graphs import SourceOptions
+from dotr.io.sources import Sources
 from dotr.io.tables.mapping import parse_mapping
 
 MIB = 1 << 20

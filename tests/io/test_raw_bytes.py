@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dotr.io.decode.documents import Format
-from dotr.io.decode.raw_bytes import RawBytes, pieces
+from dotr.io.decode.quads import RawBytes, pieces
 
 
 def test_a_tape_has_what_is_not_through_yet() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from dotr.errors import DataError
-from dotr.io.files.ready_files import ReadyFiles
+from dotr.io.feeds import ReadyFiles
 
 LONG_AGO = 60.0
 

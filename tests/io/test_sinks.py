@@ -11,11 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.events import Clock, Composite, Fact
-from dotr.io.event_formats import format_jsonl, formatter
-from dotr.io.files.sources import SourceOptions, Sources
-from dotr.io.term_formatting import TermFormatter, json_terms
-from dotr.rdf.canonical import canonical
-from dotr.rdf.terms import XSD, Term, Triple, iri, is_literal, literal, literal_parts
+from dotr.io.events import TermFormatter, format_jsonl, formatter, json_terms
+from dotr.io.sources import SourceOptions, Sources
+from dotr.rdf.terms import XSD, Term, Triple, canonical, iri, is_literal, literal, literal_parts
 
 PREFIXES = {"": "urn:x:", "xsd": XSD, "odd": "urn:x:a", "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#"}
 ID = "urn:dotr:Fire:" + "a" * 24

@@ -13,10 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.errors import DataError
-from dotr.io.error_policy import ErrorPolicy
-from dotr.io.files.small_files import SmallFiles
-from dotr.io.files.sources import Sources
+from dotr.io.errors import ErrorPolicy
 from dotr.io.graphs import Bookmark, Mark, SourceOptions
+from dotr.io.sources import SmallFiles, Sources
 
 HEAD = "PREFIX : <urn:x:>\n"
 USUAL = [":a :b 1 .", ":a :b 1, 2 ; a :c .", ":a :b :c . :a :b :c .", ""]
@@ -61,7 +60,7 @@ def test_small_files_read_together_are_those_read_one_by_one(data: st.DataObject
     fail, cache = data.draw(st.booleans()), data.draw(st.sampled_from([1 << 20, 300]))
     with (
         tempfile.TemporaryDirectory() as folder,
-        patch("dotr.io.files.small_files.MANY", data.draw(st.integers(2, 5))),
+        patch("dotr.io.sources.MANY", data.draw(st.integers(2, 5))),
     ):
         for number, (name, content) in enumerate(files):
             Path(folder, name.format(number)).write_bytes(content)
@@ -75,6 +74,6 @@ def test_small_files_read_together_are_those_read_one_by_one(data: st.DataObject
 def test_a_usual_folder_is_read_together(tmp_path: Path) -> None:
     for number in range(150):
         (tmp_path / f"{number}.ttl").write_text(f"{HEAD}:a :b {number} .")
-    with patch("dotr.io.files.sources.FileReader") as reader:
+    with patch("dotr.io.sources.FileReader") as reader:
         assert len(list(Sources([str(tmp_path)]))) == 150
     assert not reader.called

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from dotr.errors import DataError, RefusedError, UsageError
-from dotr.io.decode.line_blocks import line_blocks
-from dotr.io.files.overlap import refuse_overlap
-from dotr.io.likely_times import kind_of, likely_time, likely_times, reads_as
-from dotr.io.tables.names import is_table, table_format
-from dotr.io.term_reading import read_term, read_triple
+from dotr.io.decode.documents import line_blocks
+from dotr.io.graphs import is_table, table_format
+from dotr.io.show import read_term, read_triple
+from dotr.io.sinks import refuse_overlap
+from dotr.io.time_survey import kind_of, likely_time, likely_times, reads_as
 from dotr.rdf.terms import RDF_TYPE, literal
 
 

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from dotr.errors import DataError
 from dotr.events import Clock
+from dotr.io import reader
 from dotr.io.decode.batch_parse import BatchParser
 from dotr.io.decode.documents import Format
 from dotr.io.decode.quads import quad_blocks
-from dotr.io.error_policy import ErrorPolicy
-from dotr.io.files import reader
-from dotr.io.files.sources import Bookmark, Item, Mark, SourceOptions, Sources, TimedGraph
+from dotr.io.errors import ErrorPolicy
+from dotr.io.sources import Bookmark, Item, Mark, SourceOptions, Sources, TimedGraph
 from dotr.rdf.terms import Triple, integer
 
 PROV = "PREFIX prov: <http://www.w3.org/ns/prov#> PREFIX : <urn:x:>\n"
@@ -615,7 +615,7 @@ def test_a_syntax_error_in_trig_refuses_the_rest_of_the_file_with_the_whole_of_i
 def test_a_refused_graph_of_a_long_trig_document_is_written_as_n_quads(
     write: Write, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dotr.io.files.taps.WHOLE", 10)
+    monkeypatch.setattr("dotr.io.graphs.WHOLE", 10)
     letters: list[str] = []
     refusals = ErrorPolicy(fail=False, sink=letters.append)
     text = TRIG.replace(":g1 prov:generatedAtTime 1 .", "")

@@ -9,12 +9,11 @@ import pytest
 
 from dotr.errors import DataError
 from dotr.io.decode.documents import Format
-from dotr.io.error_policy import ErrorPolicy
-from dotr.io.files.dump_reader import DumpReader, short
-from dotr.io.files.table_reader import TableReader, without_mapping
-from dotr.io.files.taps import Tap
-from dotr.io.graphs import START, Bookmark, Item, Mark, SourceOptions, TimedGraph
+from dotr.io.dumps import DumpReader, short
+from dotr.io.errors import ErrorPolicy
+from dotr.io.graphs import START, Bookmark, Item, Mark, SourceOptions, Tap, TimedGraph
 from dotr.io.tables.mapping import parse_mapping
+from dotr.io.tables.rows import TableReader, without_mapping
 
 MAPPING = """# time: {t|epoch(s)}
 PREFIX : <urn:x:>

@@ -11,7 +11,7 @@ import pytest
 from dotr.errors import DataError
 from dotr.io.decode.documents import Format
 from dotr.io.decode.quads import QuadBlock
-from dotr.io.files.taps import Headed, Originals, Tap, all_of, first_bytes, original_of
+from dotr.io.graphs import Headed, Originals, Tap, all_of, first_bytes, original_of
 
 QUADS = b"<urn:s> <urn:p> <urn:o> <urn:g> .\n<urn:s> <urn:p> <urn:o> <urn:h> .\n"
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dotr.io.text_tables import aligned
+from dotr.io.show import aligned
 
 ROWS = [["rule", "day", "old.dotr"], ["Overheating of a machine", "2026-03-02", "12"], ["Gap", "-", "3"]]
 

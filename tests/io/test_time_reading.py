@@ -19,17 +19,15 @@ from hypothesis import strategies as st
 
 import dotr
 from dotr.errors import DataError, UsageError
-from dotr.io.error_policy import ErrorPolicy
-from dotr.io.files.repeated_hours import passes_of
-from dotr.io.files.sources import Sources
+from dotr.io.errors import ErrorPolicy
 from dotr.io.graphs import Bookmark, SourceOptions
-from dotr.io.local_time import TimeError, to_instant, zone_of
-from dotr.io.tables.cells import CellError
-from dotr.io.tables.compiled_mapping import compile_mapping
-from dotr.io.tables.date_formats import DateFormat
+from dotr.io.sources import Sources
+from dotr.io.tables.cells import CellError, DateFormat
+from dotr.io.tables.compiled import compile_mapping
 from dotr.io.tables.mapping import parse_mapping
+from dotr.io.tables.rows import passes_of
+from dotr.io.time import TimeError, TimestampExtractor, parse_datetime, to_instant, zone_of
 from dotr.io.time_reading import EXACT, Notes, TimeReading, time_reading
-from dotr.io.timestamps import TimestampExtractor, parse_datetime
 
 EPOCH = datetime(1970, 1, 1)
 ZONES = ("Europe/Berlin", "America/St_Johns", "Australia/Lord_Howe", "America/New_York", "Africa/Casablanca")

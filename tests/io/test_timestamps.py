@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dotr.errors import DataError
 from dotr.events import Clock
-from dotr.io.timestamps import TimeError, TimestampExtractor, parse_datetime, parse_integer, time_in_name
+from dotr.io.time import TimeError, TimestampExtractor, parse_datetime, parse_integer, time_in_name
 from dotr.rdf.terms import Triple, integer
 
 RESULT_TIME = "<http://www.w3.org/ns/sosa/resultTime>"

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dotr.io.files.outputs import FileOutput
-from dotr.io.files.whole_files import write_whole
+from dotr.io.outputs import FileOutput, write_whole
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="permissions of POSIX")
 

@@ -6,21 +6,22 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from dotr.ir import Call, Const, Node, Var
-from dotr.joins.body import (
+from dotr.joins.plan import (
+    ALL,
     AbsentPattern,
     Assign,
     BodyPattern,
     Item,
     RowFilter,
+    Sizes,
     View,
     bound_by,
+    is_class,
     triple_pattern,
 )
-from dotr.joins.graph_relations import ALL, is_class
-from dotr.joins.planner import Sizes
 from dotr.joins.store import TripleIndex
-from dotr.rdf.background import Background
+from dotr.program import Call, Const, Node, Var
+from dotr.rdf.index import Background
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
 
 TERMS = [f"<http://example.org/{name}>" for name in "abc"]

@@ -8,12 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.codegen import source_of
-from dotr.ir import Var
-from dotr.joins.body import BodyPattern, Item, triple_pattern
-from dotr.joins.join_code import Annotation, compile_plan
-from dotr.joins.planner import plan
+from dotr.joins.code import Annotation, compile_plan
+from dotr.joins.plan import BodyPattern, Item, plan, triple_pattern
 from dotr.joins.store import TripleIndex
-from dotr.rdf.background import Background
+from dotr.program import Var
+from dotr.rdf.index import Background
 from dotr.rdf.terms import Term
 
 FOREVER = 1_000

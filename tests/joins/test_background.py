@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.errors import EngineError
-from dotr.rdf.background import Background, content_hash, has, many
+from dotr.rdf.index import Background, content_hash, has, many
 
 _TERMS = [f"<http://example.org/{name}>" for name in "abcd"] + ['"1"', "_:b"]
 _TRIPLES = st.lists(st.tuples(*[st.sampled_from(_TERMS)] * 3), max_size=40)

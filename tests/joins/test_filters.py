@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from dotr.events import Clock
-from dotr.ir import Attribute, Call, Const, TimeOf, Var
-from dotr.joins.body import Assign, RowFilter
 from dotr.joins.filters import Moment, condition_of, positional_condition, positional_value, value_of
+from dotr.joins.plan import Assign, RowFilter
+from dotr.program import Attribute, Call, Const, TimeOf, Var
 from dotr.rdf.terms import integer, literal
 
 ONE, TWO = integer(1), integer(2)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from dotr.ir import Repeat, Var
-from dotr.joins.automaton import automaton
-from dotr.joins.body import AbsentPattern, BodyPattern, View, triple_pattern
-from dotr.joins.describe import describe
-from dotr.joins.graph_relations import ALL
-from dotr.joins.planner import plan
+from dotr.joins.paths import automaton
+from dotr.joins.plan import ALL, AbsentPattern, BodyPattern, View, describe, plan, triple_pattern
 from dotr.joins.store import TripleIndex
-from dotr.rdf.background import Background
+from dotr.program import Repeat, Var
+from dotr.rdf.index import Background
 
 
 def test_a_column_is_single_in_the_direction_in_which_nothing_repeats() -> None:

@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.errors import EngineError
-from dotr.rdf import background, mapped_columns
-from dotr.rdf.background import Background, has, many
-from dotr.rdf.mapped_columns import DIGEST, MAGIC, MappedColumn, MappedValues, opened
+from dotr.rdf import index as background
+from dotr.rdf import mapped as mapped_columns
+from dotr.rdf.index import Background, has, many
+from dotr.rdf.mapped import DIGEST, MAGIC, MappedColumn, MappedValues, opened
 
 _TERMS = [f"<http://example.org/{n}>" for n in range(24)] + ['"é\\n"@de', '"𝔸"', "_:b"]
 _TERM = st.sampled_from(_TERMS)

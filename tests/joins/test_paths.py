@@ -9,17 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.budget import Exhausted
-from dotr.ir import Alternative, Inverse, NegatedSet, Path, Repeat, Sequence
-from dotr.joins.automaton import automaton
-from dotr.joins.body import View
-from dotr.joins.path_relations import PathRelation
+from dotr.extract.rewriting import may_be_empty
+from dotr.joins.paths import PathRelation, StrongComponents, automaton
+from dotr.joins.plan import View
 from dotr.joins.store import TripleIndex
-from dotr.joins.strong_components import StrongComponents
-from dotr.rdf.background import Background
+from dotr.program import Alternative, Inverse, NegatedSet, Path, Repeat, Sequence
+from dotr.rdf.index import Background
 from dotr.rdf.terms import Term, Triple
-from dotr.sparql.path_expansion import may_be_empty
-from tests.sparql.states import closed, enter
-from tests.sparql.strategies import PREDICATES, RESOURCES, SUBJECTS, ex, paths
+from tests.extract.states import closed, enter
+from tests.extract.strategies import PREDICATES, RESOURCES, SUBJECTS, ex, paths
 
 Pairs = set[tuple[Term, Term]]
 

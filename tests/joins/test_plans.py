@@ -6,14 +6,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.codegen import Names, source_of
-from dotr.ir import Var
-from dotr.joins.body import BodyPattern, View, bound_by, triple_pattern
-from dotr.joins.describe import describe
-from dotr.joins.join_code import AnySolution, compile_plan
+from dotr.joins.code import AnySolution, compile_plan
+from dotr.joins.plan import (
+    BodyPattern,
+    View,
+    bound_by,
+    delta_views,
+    describe,
+    plan,
+    triple_pattern,
+    withdrawn_views,
+)
 from dotr.joins.plan_interpreter import walk
-from dotr.joins.planner import delta_views, plan, withdrawn_views
 from dotr.joins.store import TripleIndex
-from dotr.rdf.background import Background
+from dotr.program import Var
+from dotr.rdf.index import Background
 from tests.joins import bodies as b
 
 

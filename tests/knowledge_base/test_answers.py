@@ -8,10 +8,9 @@ import pytest
 
 from dotr.errors import EngineError, UsageError
 from dotr.knowledge_base import KnowledgeBase
-from dotr.knowledge_base.changes import as_user_has
-from dotr.knowledge_base.contradictions import ContradictionError, is_ill_typed, rule_name
+from dotr.knowledge_base.knowledge_base import as_user_has, read
+from dotr.knowledge_base.model import ContradictionError, is_ill_typed, rule_name
 from dotr.knowledge_base.prepared_queries import Answers, Solution
-from dotr.knowledge_base.saving import read
 from dotr.rdf.terms import RDF_TYPE, integer, literal
 
 P, Q = "<urn:p>", "<urn:q>"

@@ -17,10 +17,10 @@ import pytest
 
 from dotr import KnowledgeBase
 from dotr.errors import DotrError, EngineError
-from dotr.io.files import whole_files
-from dotr.knowledge_base import saving
-from dotr.rdf import background
-from dotr.rdf.mapped_columns import BEFORE, MAGIC
+from dotr.io import outputs
+from dotr.knowledge_base import knowledge_base
+from dotr.rdf import index as background
+from dotr.rdf.mapped import BEFORE, MAGIC
 
 TEXT = "@prefix : <http://example.org/> . " + " ".join(
     f':s{n} a :Thing ; :in :s{n // 2} ; :label "thing {n}" . ' for n in range(40)
@@ -201,7 +201,7 @@ OVERWRITTEN = """
 import sys
 from dotr import KnowledgeBase
 from dotr.errors import EngineError
-from dotr.rdf import background
+from dotr.rdf import index as background
 background.LARGE = 10
 path, = sys.argv[1:]
 kb = KnowledgeBase(terms="canonical")
@@ -232,14 +232,14 @@ def test_a_large_file_is_not_read_when_it_is_opened(tmp_path: Path, monkeypatch:
     kb.insert(" ".join(f"<urn:s{n}> <urn:p> <urn:o{n}> ." for n in range(40_000)))
     path = tmp_path / "large.kb"
     kb.save(path)
-    opened: list[saving.CopiedFile] = []
+    opened: list[knowledge_base.CopiedFile] = []
 
-    class Seen(saving.CopiedFile):
+    class Seen(knowledge_base.CopiedFile):
         def __init__(self, *arguments: Any) -> None:
             super().__init__(*arguments)
             opened.append(self)
 
-    monkeypatch.setattr(saving, "CopiedFile", Seen)
+    monkeypatch.setattr(knowledge_base, "CopiedFile", Seen)
     kb = KnowledgeBase.open(path, terms="canonical")
     (file,) = opened
     blocks = len(file._there)
@@ -324,7 +324,7 @@ def test_a_save_that_fails_leaves_the_file_of_before_and_nothing_else(
     def full(_file: int) -> None:
         raise error
 
-    monkeypatch.setattr(whole_files.os, "fsync", full)
+    monkeypatch.setattr(outputs.os, "fsync", full)
     with pytest.raises((EngineError, KeyboardInterrupt)):
         made().save(saved)
     monkeypatch.undo()

@@ -15,17 +15,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dotr import DataError, KnowledgeBase, ProgramError
-from dotr.datalog import maintenance
-from dotr.datalog.owl_lists import list_rules
-from dotr.ir import DatalogRule
+from dotr.enrich import maintenance
+from dotr.enrich.owl import list_rules
 from dotr.knowledge_base import model
-from dotr.knowledge_base.rule_sets import form, shipped_rules
+from dotr.knowledge_base.model import form, shipped_rules
 from dotr.lang import parse_datalog
 from dotr.lang.printer import datalog_rule_text
+from dotr.program import DatalogRule
 from dotr.rdf.terms import RDF_TYPE, Triple
-from dotr.reference.datalog import closure, contradictions
-from tests.datalog.programs import term
-from tests.datalog.test_materialiser import _graphs, _programs
+from dotr.reference.enrich import closure, contradictions
+from tests.enrich.programs import term
+from tests.enrich.test_materialiser import _graphs, _programs
 
 E = "http://example.org/"
 QUERIES = (
@@ -142,7 +142,7 @@ class Twin:
     def reopen(self) -> None:
         with TemporaryDirectory() as folder:
             path = Path(folder, "saved.kb")
-            with mock.patch("dotr.rdf.background.LARGE", len(self.kb) % 2 * 1_000):  # in half of all, mapped
+            with mock.patch("dotr.rdf.index.LARGE", len(self.kb) % 2 * 1_000):  # in half of all, mapped
                 self.kb.save(path)
             self.kb = KnowledgeBase.open(path, terms="canonical")
         self.watches = [self.kb.watch(query) for query in QUERIES]

@@ -13,10 +13,10 @@ import rdflib
 from rdflib.namespace import RDF, RDFS
 
 from dotr import DataError, EngineError, KnowledgeBase, ProgramError, UsageError
-from dotr.datalog import maintenance
+from dotr.enrich import maintenance
 from dotr.knowledge_base import ContradictionError
 from dotr.knowledge_base.model import Model
-from dotr.rdf import background
+from dotr.rdf import index
 
 PREFIXES = {
     "": "http://e/",
@@ -250,7 +250,7 @@ def test_a_proof_and_a_missing_one() -> None:
 def test_saved_and_opened_it_goes_on_as_it_was(
     tmp_path: Path, large: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dotr.rdf.background.LARGE", large)
+    monkeypatch.setattr("dotr.rdf.index.LARGE", large)
     kb = base("_:x :in :b . :b :in :c . :in rdfs:domain :Thing .", entailment="rdfs")
     kb.add_rules(WITHIN + ' [?x, :label, "a \\"b\\" ?c"] :- [?x, :in, :b], NOT [?x, :out, ?y] .')
     kb.insert(":t :in :b .", until=5)
@@ -287,7 +287,7 @@ def test_marks_are_of_the_rows_whatever_the_index_became(
     ):
         kb.save(path)
         opened = KnowledgeBase.open(path)
-        monkeypatch.setattr("dotr.rdf.background.LARGE", size)
+        monkeypatch.setattr("dotr.rdf.index.LARGE", size)
         opened.save(path)
         other = KnowledgeBase.open(path)
         for one in (kb, other):
@@ -304,7 +304,7 @@ def test_a_large_base_that_became_small_is_saved_as_a_small_one(
     path = tmp_path / "saved.kb"
     kb = base(" ".join(f":n{i} :in :m{i % 5} . :m{i % 5} :in :o ." for i in range(12)))
     kb.add_rules(WITHIN)
-    monkeypatch.setattr("dotr.rdf.background.LARGE", len(kb))
+    monkeypatch.setattr("dotr.rdf.index.LARGE", len(kb))
     kb.save(path)
     opened = KnowledgeBase.open(path)
     for one in (kb, opened):
@@ -312,7 +312,7 @@ def test_a_large_base_that_became_small_is_saved_as_a_small_one(
         one.insert(":q :in :o .")
     opened.save(path)
     found = KnowledgeBase.open(path)
-    assert len(found) < background.LARGE
+    assert len(found) < index.LARGE
     assert set(found) == set(kb)
     assert set(found.graph("stated")) == set(kb.graph("stated"))
 
@@ -321,7 +321,7 @@ def test_a_large_base_that_became_small_is_saved_as_a_small_one(
 def test_a_damaged_file_is_refused_with_its_code(
     tmp_path: Path, large: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dotr.rdf.background.LARGE", large)
+    monkeypatch.setattr("dotr.rdf.index.LARGE", large)
     version = b"base 2\n" if large == 0 else b"base 1\n"
     path = tmp_path / "saved.kb"
     base(":a :in :b . :b :in :c .", entailment="rdfs").save(path)

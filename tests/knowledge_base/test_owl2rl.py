@@ -10,11 +10,10 @@ import pytest
 
 import dotr
 from dotr import KnowledgeBase
-from dotr.datalog.owl_lists import list_rules
-from dotr.datalog.schema import instantiable
-from dotr.io.python_graphs import triples_of
+from dotr.enrich.owl import instantiable, list_rules
+from dotr.io.python_values import triples_of
 from dotr.knowledge_base import ContradictionError
-from dotr.knowledge_base.rule_sets import shipped_rules
+from dotr.knowledge_base.model import shipped_rules
 from tests.knowledge_base.owl2rl_cases import CASES
 
 PREFIXES = {
@@ -116,9 +115,9 @@ def test_run_time_are_the_rules_that_no_schema_is_written_into(rule: str, premis
         assert list_rules(triples_of("".join(f"PREFIX {n}: <{i}>\n" for n, i in PREFIXES.items()) + premises))
 
 
-def _by_name() -> dict[str, list[dotr.ir.DatalogRule]]:  # type: ignore[name-defined]  # a module of the package
+def _by_name() -> dict[str, list[dotr.program.DatalogRule]]:  # type: ignore[name-defined]  # a module of the package
     """The rules of rules/owl2rl.dlog by the names in their comments, or of their clashes."""
-    found: dict[str, list[dotr.ir.DatalogRule]] = {}  # type: ignore[name-defined]
+    found: dict[str, list[dotr.program.DatalogRule]] = {}  # type: ignore[name-defined]
     for rule in shipped_rules("owl2rl"):
         assert rule.span is not None
         text = rule.span.source.text

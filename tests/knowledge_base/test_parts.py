@@ -7,12 +7,10 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
+from dotr.core.periods import Expiry
 from dotr.errors import DataError, DotrError
 from dotr.events import Clock
-from dotr.knowledge_base.blank_scopes import Scopes
-from dotr.knowledge_base.caller_input import read_time, same_kind
-from dotr.knowledge_base.expiry import Expiry
-from dotr.knowledge_base.locks import ReadWriteLock
+from dotr.knowledge_base.knowledge_base import ReadWriteLock, Scopes, read_time, same_kind
 
 A, B = ("<a>", "<p>", "<x>"), ("<b>", "<p>", "<x>")
 

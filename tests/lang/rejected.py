@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from dotr.io.files.rule_texts import SCHEME, read_rules_text
+from dotr.io.rules_and_background import SCHEME, read_rules_text
 from dotr.lang import check_program
 
 FOLDER = Path(__file__).parent.parent / "golden" / "rejected"

@@ -12,7 +12,7 @@ import pytest
 
 from dotr.errors import Diagnostics
 from dotr.lang.editor.textmate import HERE, VOCABULARY, file_of, text_of
-from dotr.lang.grammar.tokens import tokenize
+from dotr.lang.grammar.cursor import tokenize
 from dotr.source import Source
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ import pytest
 
 import dotr
 from dotr.errors import Diagnostic, Severity
-from dotr.io.files.rule_texts import SCHEME, read_rules_text
+from dotr.io.rules_and_background import SCHEME, read_rules_text
 from dotr.lang import check_program
 from dotr.lang.explain import GROUPS, PAGES, Page, explain, pages_of, similar
 from tests.lang.rejected import cases, findings

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from dotr import ir
+from dotr import program
 from dotr.errors import Diagnostics
 from dotr.lang.grammar import syntax
-from dotr.lang.grammar.atoms import AtomParser
-from dotr.lang.grammar.base import Cursor, Skip
-from dotr.lang.grammar.clauses import ClauseParser
-from dotr.lang.grammar.dlog import DatalogParser
+from dotr.lang.grammar.cursor import Cursor, Parameters, Skip
+from dotr.lang.grammar.dlog import AtomParser, DatalogParser
+from dotr.lang.grammar.dotr import ClauseParser, TemplateParser, WindowParser
 from dotr.lang.grammar.expressions import ExpressionParser, Mode
-from dotr.lang.grammar.layout import LayoutUnit, attach, render
-from dotr.lang.grammar.parameters import Parameters
-from dotr.lang.grammar.sparql import SparqlParser
-from dotr.lang.grammar.templates import TemplateParser
-from dotr.lang.grammar.triples import FIRST, NIL, REST, TriplesParser
-from dotr.lang.grammar.windows import WindowParser
+from dotr.lang.grammar.sparql import FIRST, NIL, REST, SparqlParser, TriplesParser
+from dotr.lang.printer import LayoutUnit, attach, render
 from dotr.rdf.terms import RDF_TYPE, integer
 from dotr.source import Source
 
@@ -76,19 +71,19 @@ def test_a_length_of_time(text: str, micros: int, found: list[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "selection", "k", "found"),
     [
-        ("3 A", ir.Selection.LAST, 3, []),
-        ("A", ir.Selection.LAST, 1, []),
-        ("0 A", ir.Selection.FIRST, 1, ["D1408"]),
-        ("-2 A", ir.Selection.FIRST, 1, ["D1408"]),
-        ("2.0 A", ir.Selection.FIRST, 1, ["D1408"]),
-        ("2 A", ir.Selection.EACH, 1, ["D1408"]),
-        ("1000000000 A", ir.Selection.LAST, 10**9, []),
-        ("1000000001 A", ir.Selection.LAST, 1, ["D1408"]),
-        ("?k A", ir.Selection.LAST, 4, []),
-        ("?t A", ir.Selection.LAST, 1, ["D1408"]),
+        ("3 A", program.Selection.LAST, 3, []),
+        ("A", program.Selection.LAST, 1, []),
+        ("0 A", program.Selection.FIRST, 1, ["D1408"]),
+        ("-2 A", program.Selection.FIRST, 1, ["D1408"]),
+        ("2.0 A", program.Selection.FIRST, 1, ["D1408"]),
+        ("2 A", program.Selection.EACH, 1, ["D1408"]),
+        ("1000000000 A", program.Selection.LAST, 10**9, []),
+        ("1000000001 A", program.Selection.LAST, 1, ["D1408"]),
+        ("?k A", program.Selection.LAST, 4, []),
+        ("?t A", program.Selection.LAST, 1, ["D1408"]),
     ],
 )
-def test_how_many_are_chosen(text: str, selection: ir.Selection, k: int, found: list[str]) -> None:
+def test_how_many_are_chosen(text: str, selection: program.Selection, k: int, found: list[str]) -> None:
     windows = windows_over(text, k=integer(4), t='"4"')
     assert windows.count(selection) == (k, "")
     assert codes(windows.cursor) == found
@@ -101,7 +96,7 @@ def test_words_that_are_names_elsewhere() -> None:
     assert windows_over("HOLD * FOR 1 s").at_statement()
     assert not windows_over("HOLD WITHIN").at_statement()
     assert windows_over("PRIVATE RULE A").at_clause()
-    assert windows_over("istream Hot").operator() is ir.RelationToStream.ISTREAM
+    assert windows_over("istream Hot").operator() is program.RelationToStream.ISTREAM
     assert windows_over("ISTREAM WITHIN 5 s").operator() is None
     assert windows_over("ISTREAM").operator() is None
 
@@ -173,7 +168,7 @@ def test_a_tick_of_no_length_is_refused() -> None:
 def test_a_template_is_read_in_order_with_the_variables_it_names() -> None:
     windows = windows_over("{ dotr_a a :C ; :p ?x, ?y ; . ?x ?y 5 }")
     triples, names, clean = TemplateParser(windows.cursor, windows).template()
-    fresh, x, y = ir.Fresh("dotr_a"), ir.TemplateVar("x"), ir.TemplateVar("y")
+    fresh, x, y = program.Fresh("dotr_a"), program.TemplateVar("x"), program.TemplateVar("y")
     assert [(t.subject, t.predicate, t.object) for t in triples] == [
         (fresh, RDF_TYPE, "<urn:C>"), (fresh, P, x), (fresh, P, y), (x, y, integer(5)),
     ]  # fmt: skip
@@ -208,7 +203,7 @@ def test_what_no_template_may_have(inside: str, code: str, clean: bool) -> None:
 def test_brackets_and_lists_become_plain_patterns_in_order_of_appearance() -> None:
     cursor = cursor_over("?x :p [ :p 1 ], (2) ; . () :p _:a . _:a :p [] }")
     found = TriplesParser(cursor, Parameters(cursor)).block().patterns
-    x, (b0, b1, b2, b3) = ir.Var("x"), (ir.Var(f".b{n}") for n in range(4))
+    x, (b0, b1, b2, b3) = program.Var("x"), (program.Var(f".b{n}") for n in range(4))
     assert [(t.subject, t.predicate, t.object) for t in found] == [
         (x, P, b0), (b0, P, integer(1)), (x, P, b1), (b1, FIRST, integer(2)), (b1, REST, NIL),
         (NIL, P, b2), (b2, P, b3),
@@ -224,7 +219,7 @@ def test_a_label_stands_in_one_basic_graph_pattern_only() -> None:
     assert codes(cursor) == []
     cursor.advance()
     triples.new_pattern()
-    assert triples.block().patterns[0].subject == ir.Var(".b0")
+    assert triples.block().patterns[0].subject == program.Var(".b0")
     assert codes(cursor) == ["D1214"]
 
 
@@ -240,7 +235,7 @@ def test_triples_without_a_dot_between_them_are_refused() -> None:
 # -- Datalog -------------------------------------------------------------------------------------------
 
 
-def rules_of(text: str) -> tuple[tuple[ir.DatalogRule, ...], list[str]]:
+def rules_of(text: str) -> tuple[tuple[program.DatalogRule, ...], list[str]]:
     found = Diagnostics()
     rules = DatalogParser(Source("x", "PREFIX : <urn:>\n" + text), found).rules()
     return rules, [one.code for one in found.found]
@@ -278,9 +273,9 @@ def test_a_total_of_a_group() -> None:
     (rule,), found = rules_of(":n(?x, ?n) :- AGGREGATE(:p(?x, ?y) ON ?x BIND COUNT(DISTINCT ?y) AS ?n) .")
     assert found == []
     [total] = rule.body
-    assert isinstance(total, ir.AggregateAtom)
-    assert total.group == (ir.Var("x"),)
-    assert total.totals == (ir.AggregateTerm("COUNT", ir.Var("y"), True, ir.Var("n")),)
+    assert isinstance(total, program.AggregateAtom)
+    assert total.group == (program.Var("x"),)
+    assert total.totals == (program.AggregateTerm("COUNT", program.Var("y"), True, program.Var("n")),)
 
 
 def test_a_prologue_line_and_where_reading_goes_on() -> None:

@@ -8,25 +8,29 @@ from collections.abc import Callable
 import pytest
 
 from dotr.errors import Diagnostics
-from dotr.ir import Call, Const, Program, Var
 from dotr.lang import parse_query
-from dotr.lang.checks.advice import advise
-from dotr.lang.checks.comparisons import check_comparisons
-from dotr.lang.checks.impossible_rules import check_possible
-from dotr.lang.checks.kinds import Sort
-from dotr.lang.checks.lars_use import check_boxes
-from dotr.lang.checks.resolve import Resolver
+from dotr.lang.checks.advice import advise, check_relations
+from dotr.lang.checks.comparisons import (
+    Sort,
+    attribute_sorts,
+    check_choices,
+    check_comparisons,
+    check_possible,
+    mismatch,
+    sort,
+    term_sort,
+)
+from dotr.lang.checks.lars import check_boxes
+from dotr.lang.checks.lasting import Vocabulary, add_heads, check_vocabulary, required_patterns
+from dotr.lang.checks.lasting import near_names as near
+from dotr.lang.checks.names import Resolver
 from dotr.lang.checks.scopes import check_select
-from dotr.lang.checks.single_choices import check_choices
-from dotr.lang.checks.sorts import attribute_sorts, mismatch, sort, term_sort
-from dotr.lang.checks.unrelated_events import check_relations
-from dotr.lang.checks.vocabulary import Vocabulary, add_heads, check_vocabulary, near, required_patterns
-from dotr.lang.grammar.base import Cursor
+from dotr.lang.grammar.cursor import Cursor
 from dotr.lang.grammar.expressions import ExpressionParser, Mode
 from dotr.lang.grammar.sparql import SparqlParser
 from dotr.lang.loading import Loader
-from dotr.lang.operators.aggregate import check_aggregates
-from dotr.lang.operators.every import check_every
+from dotr.lang.operators import check_aggregates, check_every
+from dotr.program import Call, Const, Program, Var
 from dotr.rdf.terms import RDF_TYPE, integer, literal
 from dotr.source import Source
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dotr.lang import check_program
-from dotr.lang.grammar.iris import is_absolute, resolve
+from dotr.lang.grammar.cursor import is_absolute, resolve
 
 BASE = "http://a/b/c/d;p?q"
 

@@ -9,9 +9,9 @@ import pytest
 from dotr.errors import Diagnostic
 from dotr.events import Clock
 from dotr.expressions.evaluate import compile_expression
-from dotr.ir import Call, Const
 from dotr.lang import check_program
-from dotr.lang.checks.kinds import NoValueError, Sort, comparable, result
+from dotr.lang.checks.comparisons import NoValueError, Sort, comparable, result
+from dotr.program import Call, Const
 from dotr.rdf.terms import FALSE, TRUE, XSD, Term, integer, literal
 
 EXAMPLES: dict[Sort, tuple[Term, Term]] = {

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from dotr import ir
+from dotr import program as ir
 from dotr.errors import Diagnostics, ProgramError
-from dotr.lang.checks.lars import head_attributes
-from dotr.lang.checks.lars_rules import atom_variables, literal_variables
+from dotr.lang.checks.lars import atom_variables, head_attributes, head_of, lars_reads, literal_variables
 from dotr.lang.checks.lasting import check_holds
-from dotr.lang.checks.layers import head_of, lars_reads
-from dotr.lang.checks.resolve import Resolver
-from dotr.lang.lars_printer import format_lars, lars_literal_text, lars_rule_text
+from dotr.lang.checks.names import Resolver
 from dotr.lang.loading import Loader
+from dotr.lang.printer import format_lars, lars_literal_text, lars_rule_text
 from dotr.source import Source
 
 HEAD = "PREFIX : <urn:>\nLARS <a.lars>\nQUERY temp := { SELECT ?s ?v WHERE { ?s :v ?v } }\n"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from dotr.detect.digest import rule_digests
 from dotr.errors import Severity
-from dotr.ir import Hold, Program, RelationToStream, StandingQuery
 from dotr.lang import check_program, load_program, parse_program
 from dotr.lang.printer import format_text
+from dotr.program import Hold, Program, RelationToStream, StandingQuery
 from dotr.rdf.terms import RDF_TYPE
 from dotr.source import Source
-from dotr.tesla.digest import rule_digests
 
 PREFIX = "PREFIX : <http://example.org/>\n"
 JAM = PREFIX + "QUERY Jam := { SELECT DISTINCT ?road WHERE { ?road a :Congested } }\n"

@@ -10,8 +10,8 @@ import pytest
 
 import dotr
 from dotr.errors import ProgramError, Severity
-from dotr.ir import Absent, Choose, Const, Every, Program, Within
 from dotr.lang import check_program, load_program
+from dotr.program import Absent, Choose, Const, Every, Program, Within
 
 ROOT = Path(__file__).parent.parent.parent
 SHIPPED = sorted((ROOT / "patterns").glob("*.dotr"))

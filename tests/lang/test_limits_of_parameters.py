@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dotr.errors import Diagnostic, Severity
-from dotr.io.files.rule_texts import SCHEME, read_rules_text
+from dotr.io.rules_and_background import SCHEME, read_rules_text
 from dotr.lang import check_program
 from dotr.lang.printer import format_text
 from dotr.source import Source

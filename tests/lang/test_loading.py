@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dotr.errors import Diagnostics
-from dotr.ir import Entailment
 from dotr.lang.loading import Loader, join
+from dotr.program import Entailment
 
 QUERY = "QUERY {} := {{ SELECT ?x WHERE {{ ?x a <urn:C> }} }}\n"
 LIBRARY = "PARAMETER QUERY Beat(?x)\nPARAMETER ?patience := 5 min\nPARAMETER ?room\n" + QUERY.format("Own")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dotr import ir
+from dotr import program as ir
 from dotr.errors import Diagnostics
-from dotr.lang.checks.chaining import order
-from dotr.lang.checks.resolve import Resolver
-from dotr.lang.checks.streams import Streams, selects
+from dotr.lang.checks.lars import order
+from dotr.lang.checks.names import Resolver, Streams, selects
 from dotr.lang.loading import Loader
 from dotr.source import Source, Span
 

@@ -8,15 +8,12 @@ import pytest
 
 import dotr.lang.grammar
 from dotr.errors import Diagnostics
-from dotr.ir import Alternative, Inverse, NegatedSet, Path, Repeat, Sequence
-from dotr.lang.grammar.base import Cursor
+from dotr.lang.grammar.cursor import HINTS, Cursor, Parameters
 from dotr.lang.grammar.dotr import DotrParser
 from dotr.lang.grammar.expressions import ExpressionParser, Mode
-from dotr.lang.grammar.foreign_words import HINTS
-from dotr.lang.grammar.parameters import Parameters
-from dotr.lang.grammar.paths import PathParser
-from dotr.lang.grammar.sparql import SparqlParser
+from dotr.lang.grammar.sparql import PathParser, SparqlParser
 from dotr.lang.grammar.syntax import Duration
+from dotr.program import Alternative, Inverse, NegatedSet, Path, Repeat, Sequence
 from dotr.rdf.terms import RDF_TYPE
 from dotr.source import Source
 

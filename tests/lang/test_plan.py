@@ -13,8 +13,8 @@ from dotr.cli.plan import as_text, dot, interval, mermaid, overview
 from dotr.core.deployment import Deployment
 from dotr.core.pipeline import Pipeline
 from dotr.events import Clock
-from dotr.ir import Between, Within
 from dotr.lang import parse_datalog, parse_program
+from dotr.program import Between, Within
 
 ROOT = Path(__file__).parent.parent.parent
 MINUTE = 60_000_000

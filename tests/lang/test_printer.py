@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 
 from dotr.cli.main import run
 from dotr.errors import Diagnostics
-from dotr.ir import Select
+from dotr.extract.printing import query_text
 from dotr.lang import parse_datalog, parse_query
+from dotr.lang.grammar.cursor import comments
 from dotr.lang.grammar.dotr import DotrParser
 from dotr.lang.grammar.lars import LarsParser
-from dotr.lang.grammar.tokens import comments
 from dotr.lang.printer import format_text
+from dotr.program import Select
+from dotr.program.names import duration_text
 from dotr.source import Source
-from dotr.sparql.printing import query_text
-from dotr.temporal.durations import duration_text
+from tests.extract.strategies import selects
 from tests.lang.lars_texts import lars_files
 from tests.lang.programs import datalog, programs
-from tests.sparql.strategies import selects
 
 FEWER = settings(max_examples=max(25, settings().max_examples // 4))
 ROOT = Path(__file__).parent.parent.parent

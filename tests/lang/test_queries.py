@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from dotr.errors import ProgramError
-from dotr.ir import (
+from dotr.lang import parse_program, parse_query
+from dotr.program import (
     Alternative,
     Call,
     Const,
@@ -26,9 +27,8 @@ from dotr.ir import (
     Values,
     Var,
 )
-from dotr.lang import parse_program, parse_query
 from dotr.rdf.terms import RDF, RDF_TYPE, XSD, integer
-from tests.sparql.manifests import cases
+from tests.extract.manifests import cases
 
 EX = {"": "http://example.org/", "ex": "http://example.org/x#"}
 REFUSED = {"D1202", "D1203", "D1205", "D1207"}

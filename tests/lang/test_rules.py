@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dotr.errors import ProgramError
-from dotr.ir import (
+from dotr.lang import check_program, parse_program
+from dotr.program import (
     Absent,
     Attribute,
     Between,
@@ -20,8 +21,7 @@ from dotr.ir import (
     Var,
     Within,
 )
-from dotr.lang import check_program, parse_program
-from dotr.temporal.durations import duration
+from dotr.program.names import duration
 
 PREFIX = "PREFIX : <http://example.org/>\n"
 QUERIES = """PREFIX : <http://example.org/>

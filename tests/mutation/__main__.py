@@ -50,38 +50,38 @@ _GOLDEN = (
 )
 ROOMS = {
     "tesla": Room(
-        ("dotr/tesla/*.py", "dotr/tesla/operators/*.py"),
+        ("dotr/detect/*.py", "dotr/detect/operators/*.py"),
         (
-            *(f"tests/tesla/test_{name}.py" for name in _TESLA),
+            *(f"tests/detect/test_{name}.py" for name in _TESLA),
             "tests/lang/test_plan.py",
         ),
         (
-            "tests/tesla/test_sharing.py",
-            "tests/tesla/test_differential.py",
-            "tests/tesla/test_budget.py",
+            "tests/detect/test_sharing.py",
+            "tests/detect/test_differential.py",
+            "tests/detect/test_budget.py",
             *_GOLDEN,
         ),
     ),
     "joins": Room(
         ("dotr/joins/*.py",),
         ("tests/joins", "tests/budget/test_meter.py"),
-        ("tests/sparql/test_compiled.py", "tests/sparql/test_standing.py", "tests/datalog"),
+        ("tests/extract/test_compiled.py", "tests/extract/test_standing.py", "tests/enrich"),
     ),
-    "order": Room(("dotr/rdf/order.py",), ("tests/rdf/test_order.py", "tests/rdf", "tests/expressions")),
+    "order": Room(("dotr/rdf/values.py",), ("tests/rdf/test_order.py", "tests/rdf", "tests/expressions")),
     "unary": Room(
-        ("dotr/sparql/unary_operators.py",),
+        ("dotr/extract/operators.py",),
         (
-            "tests/sparql/test_unary_operators.py",
-            "tests/sparql/test_standing.py",
-            "tests/sparql/test_compiled.py",
+            "tests/extract/test_unary_operators.py",
+            "tests/extract/test_standing.py",
+            "tests/extract/test_compiled.py",
         ),
     ),
     "ledger": Room(
-        ("dotr/io/files/file_positions.py",),
+        ("dotr/io/feeds.py",),
         ("tests/io/test_file_positions.py", "tests/service/test_feed.py", "tests/service/test_resuming.py"),
     ),
     "journal": Room(
-        ("dotr/service/journal.py", "dotr/service/records.py"),
+        ("dotr/service/journal.py", "dotr/service/journal.py"),
         ("tests/cli/test_deploy.py", "tests/service/test_ahead.py", "tests/service/test_resuming.py"),
         ("tests/service/test_feed.py",),
     ),

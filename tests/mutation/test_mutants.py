@@ -14,14 +14,14 @@ from tests.mutation.mutants import mutants_of
     ("file", "before", "after", "line"),
     [
         (
-            "dotr/tesla/operators/absent.py",
+            "dotr/detect/operators.py",
             "continue",
             "pass",
             'source.line(f"if {found} is not None: continue")',
         ),
-        ("dotr/rdf/order.py", "5", "6", "return (5, value, term)"),
-        ("dotr/io/files/file_positions.py", "==", "!=", 'if item.how == "whole" or'),
-        ("dotr/io/files/file_positions.py", "and", "or", "if isinstance(item, Mark) and finished and"),
+        ("dotr/rdf/values.py", "5", "6", "return (5, value, term)"),
+        ("dotr/io/feeds.py", "==", "!=", 'if item.how == "whole" or'),
+        ("dotr/io/feeds.py", "and", "or", "if isinstance(item, Mark) and finished and"),
     ],
 )
 def test_what_no_test_noticed_once_is_made_again(file: str, before: str, after: str, line: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dotr.rdf.background import Background, many
+from dotr.rdf.index import Background, many
 from dotr.rdf.terms import Triple
 
 _names = st.integers(0, 30).map(lambda n: f"<http://example.org/n{n}>")

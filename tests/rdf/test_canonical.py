@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dotr.rdf import canonical as module
-from dotr.rdf.canonical import canonical, double_text
-from dotr.rdf.terms import XSD, Term, is_literal, literal, literal_parts, to_oxigraph
+from dotr.rdf import terms as module
+from dotr.rdf.terms import XSD, Term, canonical, double_text, is_literal, literal, literal_parts, to_oxigraph
 from tests.rdf import terms_strategies as t
 
 

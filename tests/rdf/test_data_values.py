@@ -14,11 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dotr.io.python_graphs import triples_of
+from dotr.io.python_values import triples_of
 from dotr.knowledge_base import KnowledgeBase
-from dotr.rdf.canonical import canonical
-from dotr.rdf.data_values import data_value
-from dotr.rdf.terms import OWL, RDF, XSD, Term, literal
+from dotr.rdf.terms import OWL, RDF, XSD, Term, canonical, literal
+from dotr.rdf.values import data_value
 
 Known = tuple[Term, Any]
 """A literal, and its value: equal for one value, another for each other."""

@@ -8,10 +8,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dotr.rdf.canonical import canonical
-from dotr.rdf.order import term_key, values_key
-from dotr.rdf.terms import XSD, Term, integer, literal
-from dotr.rdf.values import number
+from dotr.rdf.terms import XSD, Term, canonical, integer, literal
+from dotr.rdf.values import number, term_key, values_key
 from tests.rdf import terms_strategies as t
 
 canonical_terms = t.terms.map(canonical)

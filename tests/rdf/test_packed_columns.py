@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dotr.errors import EngineError
-from dotr.rdf.packed_columns import columns, contents
+from dotr.rdf.index import columns
+from dotr.rdf.index import packed_contents as contents
 
 P, Q, A, B, C = "<urn:p>", "<urn:q>", "<urn:a>", "<urn:b>", '"line\\nend"'
 FORWARD = {P: {A: B, B: [A, C]}, Q: {A: C}}

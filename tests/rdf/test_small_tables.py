@@ -2,10 +2,9 @@
 
 import pytest
 
-from dotr.rdf.memo import Memo
-from dotr.rdf.overlay import Overlay
-from dotr.rdf.terms import XSD, literal
-from dotr.rdf.well_typed import is_well_typed
+from dotr.rdf.index import Overlay
+from dotr.rdf.terms import XSD, Memo, literal
+from dotr.rdf.values import is_well_typed
 
 
 def test_a_memo_computes_once_is_emptied_when_full_and_keeps_nothing_long() -> None:

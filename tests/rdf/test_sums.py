@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dotr.rdf.canonical import canonical
 from dotr.rdf.sums import ExactSum
-from dotr.rdf.terms import XSD, Term, integer, literal
+from dotr.rdf.terms import XSD, Term, canonical, integer, literal
 from dotr.rdf.values import Single, decode, number
 from tests.rdf import terms_strategies as t
 

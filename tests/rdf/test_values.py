@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dotr.rdf.canonical import canonical
-from dotr.rdf.terms import XSD, Term, integer, literal, literal_parts
+from dotr.rdf.terms import XSD, Term, canonical, integer, literal, literal_parts
 from dotr.rdf.values import DateTime, decode, instant, number
 from tests.rdf import terms_strategies as t
 

@@ -8,9 +8,9 @@ import pytest
 
 from dotr.errors import DataError, Diagnostic, EngineError
 from dotr.events import Clock, Message, RawMatch
-from dotr.io.files.rule_texts import RuleTexts
-from dotr.ir import Program
+from dotr.io.rules_and_background import RuleTexts
 from dotr.lang import parse_program
+from dotr.program import Program
 from dotr.rdf.terms import XSD_INTEGER, Triple
 from dotr.reference.oracle import Oracle
 

@@ -14,20 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from dotr.events import Clock
-from dotr.io.decode.ntriples import split_triples
-from dotr.io.event_formats import formatter
-from dotr.io.files.file_source import FileSource
-from dotr.io.files.sources import SourceOptions
-from dotr.io.graph_source import GraphSource
-from dotr.service.appending_files import AppendingFile
-from dotr.service.checkpoint_policy import CheckpointPolicy
-from dotr.service.deployment_directory import commit_proposal, deployed_program, plan_of, propose
-from dotr.service.disk import Disk
-from dotr.service.feed import Feed
-from dotr.service.journal import Journal
-from dotr.service.records import planned
-from dotr.service.resuming import resumed
-from dotr.service.sink import FileSink, Sink
+from dotr.io.decode.rdf import split_triples
+from dotr.io.events import formatter
+from dotr.io.feeds import FileSource, GraphSource
+from dotr.io.sources import SourceOptions
+from dotr.service.deployment import commit_proposal, deployed_program, plan_of, propose, resumed
+from dotr.service.feed import CheckpointPolicy, Feed
+from dotr.service.journal import Disk, Journal, planned
+from dotr.service.outputs import AppendingFile, FileSink, Sink
 
 RULES = """
 PREFIX : <urn:x:>

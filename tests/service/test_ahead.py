@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import dotr as library
-from dotr.core import ahead
+from dotr.core import instants
 from dotr.errors import DataError
 from dotr.service.journal import Journal
 from tests.cli.conftest import Dotr, dotr, folder  # noqa: F401  # fixtures
@@ -76,7 +76,7 @@ def test_exactly_a_million_ticks_may_lie_between_two_graphs(monkeypatch: pytest.
     with pytest.raises(DataError, match=r"D2107.*1,000,000 ticks lie between 0 and 1000002"):
         engine.push(GRAPH, at=10**6 + 2)
     assert engine.pipeline.latest == 0
-    monkeypatch.setattr(ahead, "TICKS", 1000)
+    monkeypatch.setattr(instants, "TICKS", 1000)
     engine = library.Engine.from_text(LACKS)
     engine.push(GRAPH, at=0)
     with pytest.raises(DataError, match="D2107"):

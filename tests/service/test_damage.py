@@ -10,9 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dotr.service.journal import Journal
-from dotr.service.journal_tables import FORMAT, TABLES
-from dotr.service.row_sums import OF_THEMSELVES, columns_of, row_sum
+from dotr.service.journal import FORMAT, OF_THEMSELVES, TABLES, Journal, columns_of, row_sum
 from tests.cli.conftest import Dotr
 from tests.cli.conftest import dotr as dotr  # a fixture
 from tests.cli.conftest import folder as folder  # a fixture
@@ -184,7 +182,7 @@ def resummed(change: str) -> None:
                 )
         closed = connection.execute("SELECT content FROM closed").fetchone()
         if closed is not None:
-            from dotr.service.records import digest  # noqa: PLC0415  # beside its only use
+            from dotr.service.journal import digest  # noqa: PLC0415  # beside its only use
 
             connection.execute("UPDATE closed SET hash = ?", (digest(closed[0]),))
     connection.close()

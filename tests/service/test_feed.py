@@ -14,8 +14,8 @@ import pytest
 
 from dotr.errors import DataError, DotrError, EngineError, RefusedError
 from dotr.io.decode.documents import read_bytes
-from dotr.io.decode.parsing import parse_triples
-from dotr.io.files.sources import SourceOptions, Sources
+from dotr.io.decode.rdf import parse_triples
+from dotr.io.sources import SourceOptions, Sources
 from dotr.rdf.terms import integer
 from dotr.service.feed import Feed
 from dotr.service.journal import Journal

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dotr.io.decode.parsing import parse_triples
-from dotr.io.files.sources import SourceOptions
+from dotr.io.decode.rdf import parse_triples
+from dotr.io.sources import SourceOptions
 from dotr.rdf.terms import integer
 from tests.service.deployments import RULES, deploy, feed, stream
 from tests.service.test_feed import Stop

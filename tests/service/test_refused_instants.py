@@ -12,7 +12,7 @@ import pytest
 from dotr.core.deployment import Deployment
 from dotr.core.instant import Instants
 from dotr.core.pipeline import Pipeline
-from dotr.datalog.materialiser import Limits
+from dotr.enrich.materialiser import Limits
 from dotr.errors import DataError
 from dotr.events import Clock
 from dotr.lang import parse_program

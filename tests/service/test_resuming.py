@@ -12,12 +12,19 @@ from typing import Any
 
 import pytest
 
-from dotr.datalog import materialiser, saved_parts
-from dotr.datalog.closing import close_background
+from dotr.enrich import closing, materialiser
+from dotr.enrich.closing import close_background
 from dotr.errors import EngineError
-from dotr.service.deployment_directory import commit_proposal, deployed_program, propose, undeploy
+from dotr.service.deployment import (
+    Added,
+    closed_key,
+    commit_proposal,
+    deployed_program,
+    propose,
+    resumed,
+    undeploy,
+)
 from dotr.service.journal import DATABASE, Journal
-from dotr.service.resuming import Added, closed_key, resumed
 from tests.service.deployments import FailingDisk, deploy, feed, stream
 
 RULES = """PREFIX : <urn:x:>
@@ -143,7 +150,7 @@ def test_an_entry_that_another_dotr_wrote_is_closed_again(
     with Journal(state) as journal, monkeypatch.context() as another:
         program = deployed_program(journal.deployed())
         key = closed_key(program, journal.deployed().background)
-        another.setattr(saved_parts, "_MAGIC", b"dotr closed 99\n")
+        another.setattr(closing, "_MAGIC", b"dotr closed 99\n")
         journal.keep_closed(key, close_background((), ()))
     feed(state, ["in.jsonl"], ["out.nq"])
     assert rooms() == ["<urn:x:kitchen>"]
@@ -169,9 +176,9 @@ def test_files_added_for_a_feed_are_known_by_their_bytes(state: str, closings: l
 def in_file(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every background is large."""
     if request.param == "many triples":
-        monkeypatch.setattr("dotr.rdf.background.LARGE", 0)
+        monkeypatch.setattr("dotr.rdf.index.LARGE", 0)
     else:
-        monkeypatch.setattr("dotr.service.closed_files.ROW_LIMIT", 10)
+        monkeypatch.setattr("dotr.service.journal.ROW_LIMIT", 10)
 
 
 def file_of(state: str) -> Path:

@@ -11,11 +11,9 @@ import pytest
 
 from dotr.events import Clock, Composite
 from dotr.io.decode.documents import Format
-from dotr.io.document_source import DocumentSource
-from dotr.io.event_formats import nquads
-from dotr.io.graph_source import Document, Position
-from dotr.service.journal import Journal
-from dotr.service.records import OutputLength
+from dotr.io.events import nquads
+from dotr.io.feeds import Document, DocumentSource, Position
+from dotr.service.journal import Journal, OutputLength
 from tests.service.deployments import deploy, feed, stream
 
 LINES = stream(90, bad=False)

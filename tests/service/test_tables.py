@@ -12,18 +12,18 @@ import pytest
 
 from dotr.core.deployment import Deployment
 from dotr.core.pipeline import Pipeline
-from dotr.datalog.closing import Closed, close_background
+from dotr.enrich.closing import Closed, close_background
 from dotr.errors import RefusedError
 from dotr.events import Clock
 from dotr.lang import parse_program
 from dotr.rdf.terms import Triple
-from dotr.service import closed_files
-from dotr.service.event_parts import EventParts
-from dotr.service.journal import Journal
-from dotr.service.journal_tables import FORMAT, TABLES, UPDATES
-from dotr.service.keeping import Keeping
-from dotr.service.lasting_tables import TABLES as LASTING
-from dotr.service.lasting_tables import (
+from dotr.service import journal as closed_files
+from dotr.service.feed import Keeping
+from dotr.service.journal import (
+    FORMAT,
+    TABLES,
+    UPDATES,
+    Journal,
     PlannedProgram,
     read_given,
     read_plan,
@@ -32,6 +32,8 @@ from dotr.service.lasting_tables import (
     write_plan,
     write_stated,
 )
+from dotr.service.journal import LASTING_TABLES as LASTING
+from dotr.service.outputs import EventParts
 
 S = 1_000_000
 TRIPLES: list[Triple] = [(f"<urn:s{n}>", "<urn:p>", '"a b"') for n in range(9)]

@@ -9,21 +9,29 @@ import pytest
 from dotr.core.deployment import Deployment
 from dotr.errors import Diagnostics
 from dotr.events import Clock
-from dotr.ir import Attribute, Call, Const, Expression, TimeOf, Var
 from dotr.lang import parse_program, parse_query
-from dotr.lang.checks.vocabulary import Vocabulary
+from dotr.lang.checks.lasting import Vocabulary
+from dotr.program import Attribute, Call, Const, Expression, TimeOf, Var
 from dotr.rdf.terms import RDF_TYPE, XSD, Term, integer, literal
-from dotr.survey.decided_conditions import ENOUGH, judge, mixed
-from dotr.survey.kinds import family, kind_of, kinds_of, listed
-from dotr.survey.missing_terms import check_terms
-from dotr.survey.pairs import probe_rule
-from dotr.survey.probes import KEPT, Observed, Probes
+from dotr.survey.conditions import (
+    ENOUGH,
+    SolutionTable,
+    Truth,
+    asks_a_graph,
+    family,
+    judge,
+    kind_of,
+    kinds_of,
+    leaves,
+    listed,
+    mixed,
+    probe_rule,
+    truth,
+)
+from dotr.survey.queries import KEPT, Observed, Probes, check_terms
 from dotr.survey.query_survey import PieceCounts, QueryPiece, filters, probe_pieces, unfiltered
-from dotr.survey.report import survey
-from dotr.survey.rows import SolutionTable, Truth, asks_a_graph, leaves, truth
+from dotr.survey.report import check_times, survey, why_silent
 from dotr.survey.sample import Sample
-from dotr.survey.sample_times import check_times
-from dotr.survey.silent_rules import why_silent
 
 V, W = Var("v"), Var("w")
 SECOND = 1_000_000

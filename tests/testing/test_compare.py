@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dotr.events import Clock
 from dotr.lang import parse_program
 from dotr.rdf.terms import Triple
-from dotr.testing.comparing import Comparing, Version
+from dotr.testing.compare import Comparing, Version
 from tests.cli.conftest import FIRE, Dotr
 
 SMOKE = """PREFIX : <http://example.org/building#>

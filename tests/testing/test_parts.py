@@ -11,22 +11,25 @@ import pytest
 
 from dotr.errors import DataError
 from dotr.events import Clock
-from dotr.io.files.rule_texts import read_rules_text
-from dotr.io.files.sources import SourceOptions
+from dotr.io.rules_and_background import read_rules_text
+from dotr.io.sources import SourceOptions
 from dotr.lang import parse_program
 from dotr.rdf.terms import integer, literal
 from dotr.source import Source
-from dotr.testing.batch_comparison import compared_batches
-from dotr.testing.case_runs import Bench
-from dotr.testing.comparing import RunComparison, Version
-from dotr.testing.comparison_reasons import reasons
-from dotr.testing.comparison_reports import as_json, difference_text, formatter, html, text
-from dotr.testing.coverage import covered
-from dotr.testing.failure_reasons import because
-from dotr.testing.recording import recorded
-from dotr.testing.reports import SuiteReport, coverage_text, failure_text, junit, run_suite
-from dotr.testing.suite_reader import read_suite
-from dotr.testing.suites import Suite
+from dotr.testing.cases import Bench, recorded
+from dotr.testing.compare import (
+    RunComparison,
+    Version,
+    as_json,
+    compared_batches,
+    difference_text,
+    formatter,
+    html,
+    reasons,
+    text,
+)
+from dotr.testing.reports import SuiteReport, because, coverage_text, covered, failure_text, junit, run_suite
+from dotr.testing.suite import Suite, read_suite
 from dotr.testing.tracing import Trace, stages_text
 
 RULES = """PREFIX : <urn:>

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from dotr.cli.test import await_change
 from dotr.errors import DataError, Diagnostic
 from dotr.source import Source
-from dotr.testing.suite_reader import read_suite
+from dotr.testing.suite import read_suite
 from tests.cli.conftest import FIRE, ROOMS, Dotr
 
 HEAT = ":r1 a :TempReading ; :sensor :s1 ; :val 70 . :s1 :is_at_location :locA ."

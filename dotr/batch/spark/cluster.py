@@ -1,10 +1,20 @@
-"""`--engine spark`: the batch on Spark, here or on a cluster.
+"""`--engine spark`: the batch on Spark, on this machine or on a cluster.
 
 Place:   beside batch/local.py; the same functions over batches, run by the stages of frame_stages.py.
 Method:  tasks over Parquet read row groups themselves, so that graphs never cross from JVM to Python: once
-         for the times, once to extract. Everything else is read once by tasks over splits of files, held on
+         for the times, once to extract. All other input is read once by tasks over splits of files, held on
          disk, and scanned twice: for its times, and for its graphs. Workers write the output themselves and
          report one row per task, so neither facts nor events come to the driver.
+         `--emit-state` adds a separate job over the same instants: each task enriches its instants, writes
+         what holds at them to its own file, and reports the file's name, so that files of failed attempts are
+         not used.
+         Output to a place that only Spark can reach is complete or absent, too: Spark writes to a subfolder
+         of `DIR.part`, whose committer names only the files of finished tasks. Then each is moved to `DIR`,
+         which is marked as unfinished until the run file, a manifest, names them all. A file is renamed once,
+         which object stores do by copying; the folder never is.
+Why not: enriched graphs as rows beside those of facts, which are shuffled: they are larger than the log.
+         Output written to `DIR` directly: readers could not recognise a run that failed half-way.
+Bad input: D4306 a session without its own JVM (Spark Connect), which could not rename the files.
 """
 
 from __future__ import annotations
@@ -12,46 +22,253 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import pyarrow as pa
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from dotr.batch.archive_slices import ArchiveSlice, sliced
-from dotr.batch.archive_times import KnownTimes, known_times, share_times
-from dotr.batch.fact_rows import INSTANTS, Layout, marks
-from dotr.batch.findings_as_json import first_of_each
-from dotr.batch.job import Shipped, make_job, ship
+from dotr.batch.archives import ArchiveSlice, KnownTimes, known_times, share_times, sliced
+from dotr.batch.facts import INSTANTS, Layout, marks
 from dotr.batch.local import LocalRunner
-from dotr.batch.locations import is_remote
-from dotr.batch.log_splits import ARCHIVE_RUNG, LogListing, absolute, packed, spread
-from dotr.batch.runs import PARTS, OnProgress, Report, Request, add_counts, check_program, lay_out, run_again
-from dotr.batch.skew import Weight, skewed
-from dotr.batch.spark import failures, shipped_files
+from dotr.batch.log import ARCHIVE_RUNG, LogListing, absolute, is_remote, packed, spread
+from dotr.batch.runs import (
+    PARTS,
+    RUN_FILE,
+    UNFINISHED,
+    OnProgress,
+    Report,
+    Request,
+    add_counts,
+    check_program,
+    lay_out,
+    part_name,
+    run_again,
+)
 from dotr.batch.spark import frame_stages as frames
-from dotr.batch.spark.archives import ExtractArchives, ReadGraphs, ReadSlices, ReadTimes
-from dotr.batch.spark.enriched import write_states
-from dotr.batch.spark.executor import SparkExecutor
-from dotr.batch.spark.failures import shipped
-from dotr.batch.spark.placing import FACT_COLUMNS, by_part, one_task_each, parallelism, task_rows
-from dotr.batch.spark.read_tasks import ReadSplits
-from dotr.batch.spark.remote_logs import read_remote, union
-from dotr.batch.spark.remote_output import write_remote
-from dotr.batch.spark.sessions import SparkOptions
-from dotr.batch.spark.sessions import start as start_session
-from dotr.batch.spark.together import COLUMNS, Together
-from dotr.batch.time_gaps import Cutoff, cutoff
-from dotr.errors import DotrError, UnsupportedError
+from dotr.batch.spark import session as failures
+from dotr.batch.spark import session as shipped_files
+from dotr.batch.spark.frame_stages import (
+    FACT_COLUMNS,
+    by_part,
+    one_task_each,
+    parallelism,
+    task_rows,
+    trusted_instants,
+)
+from dotr.batch.spark.read import (
+    COLUMNS,
+    ExtractArchives,
+    ReadGraphs,
+    ReadSlices,
+    ReadSplits,
+    ReadTimes,
+    Together,
+    read_remote,
+    union,
+)
+from dotr.batch.spark.session import Batches, SparkExecutor, SparkOptions, crossing_to_driver, shipped
+from dotr.batch.spark.session import start as start_session
+from dotr.batch.time_cuts import Cutoff, cutoff
+from dotr.batch.work import Shipped, Weight, extract, first_of_each, make_job, ship, skewed
+from dotr.detect.analysis import ENDLESS
+from dotr.errors import DotrError, EngineError, RefusedError, UnsupportedError
 from dotr.events import Clock, Time
-from dotr.io.decode.parquet import SUFFIX
-from dotr.temporal.silences import ENDLESS
+from dotr.io.decode.parquet import SUFFIX, texts
+from dotr.io.outputs import ENDINGS, unwritable
+from dotr.io.sinks import StatePart
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+def write_states(instants: DataFrame, job: Shipped, clock: Clock, folder: str) -> list[str]:
+    """Write what holds at every instant to files in `folder`, shared by all workers; returns their names."""
+    unit = clock.unit if clock.integer else 1
+    found = instants.mapInArrow(shipped(_WriteStates(job, unit, folder)), "file string").collect()
+    return sorted(row.file for row in found if row.file)
+
+
+@dataclass(frozen=True, slots=True)
+class _WriteStates:
+    shipped: Shipped
+    unit: int
+    folder: str
+
+    def __call__(self, batches: Batches) -> Batches:
+        return crossing_to_driver(lambda: self._written(batches))
+
+    def _written(self, batches: Batches) -> Batches:
+        worker = self.shipped.worker()
+        part = StatePart(self.folder, worker.job.clock)
+        worker.extracting.report_states(part.write)
+        try:
+            for _ in extract(worker, trusted_instants(batches, self.unit)):
+                pass  # facts and letters come from the job beside this one
+        finally:
+            worker.extracting.report_states(None)
+        yield pa.RecordBatch.from_arrays([texts([part.close()])], names=["file"])
+
+
+_RAW = "spark"
+"""The folder inside the unfinished one that Spark writes to."""
+
+T = TypeVar("T")
+
+
+def write_remote(found: DataFrame, folder: str, format_: str) -> list[str]:
+    """Write the events of `frame_stages.noted` through Spark; returns the names of the files, in order."""
+    rows = found.where("note IS NULL").drop("note")
+    path = f"{folder}/{_RAW}"
+    if format_ == "parquet":
+        rows.write.option("compression", "zstd").parquet(path)
+    else:
+        rows.write.option("lineSep", "\n").text(path)
+    store = RemoteStore(found.sparkSession, path)
+    return [f"{_RAW}/{name}" for name, size in store.files(path) if size and name.startswith("part-")]
+
+
+class RemoteStore:
+    """The file system of a URI, as Spark's JVM knows it. Raises EngineError D4201, D4306."""
+
+    def __init__(self, spark: SparkSession, uri: str) -> None:
+        try:
+            context: Any = spark.sparkContext
+            self._jvm = context._jvm
+            settings = context._jsc.hadoopConfiguration()
+        except Exception:  # Connect raises several of its own kinds
+            raise EngineError.of(
+                "D4306",
+                "over Spark Connect `dotr batch` cannot name files in a remote folder",
+                place=uri,
+                hint="write to a folder that all workers share, or use dotr.spark.detect(…).write",
+            ) from None
+        self._fs = self._asked(uri, lambda: self._path(uri).getFileSystem(settings))
+
+    def _path(self, uri: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(uri)
+
+    def _asked(self, uri: str, question: Callable[[], T]) -> T:
+        try:
+            return question()
+        except Exception as error:  # Py4J passes on what the store raised
+            text = str(error)
+            cause = next((line.strip(": ") for line in text.splitlines() if "Exception:" in line), text)
+            raise unwritable(uri, OSError(cause[:300])) from None
+
+    def files(self, uri: str) -> list[tuple[str, int]]:
+        """(name, bytes) of a folder's content, by name."""
+        found = self._asked(uri, lambda: list(self._fs.listStatus(self._path(uri))))
+        return sorted((status.getPath().getName(), status.getLen()) for status in found)
+
+    def exists(self, uri: str) -> bool:
+        return bool(self._asked(uri, lambda: self._fs.exists(self._path(uri))))
+
+    def is_folder(self, uri: str) -> bool:
+        return bool(self._asked(uri, lambda: self._fs.getFileStatus(self._path(uri)).isDirectory()))
+
+    def make(self, uri: str) -> None:
+        self._must(uri, lambda: self._fs.mkdirs(self._path(uri)))
+
+    def rename(self, old: str, new: str) -> None:
+        self._must(new, lambda: self._fs.rename(self._path(old), self._path(new)))
+
+    def remove(self, uri: str) -> None:
+        self._must(uri, lambda: self._fs.delete(self._path(uri), True))
+
+    def write(self, uri: str, text: str) -> None:
+        """A small file, complete or absent."""
+
+        def put() -> None:
+            stream = self._fs.create(self._path(uri), True)
+            try:
+                stream.write(bytearray(text.encode()))
+            finally:
+                stream.close()
+
+        self._asked(uri, put)
+
+    def _must(self, uri: str, step: Callable[[], Any]) -> None:
+        if not self._asked(uri, step):
+            raise unwritable(uri, OSError("its store refused a step"))
+
+
+class RemoteFolder:
+    """Owns `DIR.part` from the start of a run to `finish`, when its files move to `DIR`; like `OutputFolder`.
+
+    Raises RefusedError D5001 at once if DIR or DIR.part is not empty and `overwrite` is not set.
+    """
+
+    def __init__(self, spark: SparkSession, uri: str, format_: str, overwrite: bool) -> None:
+        self._format = format_
+        self.path = uri.rstrip("/")
+        self.part = f"{self.path}.part"
+        self._store = RemoteStore(spark, self.path)
+        for there in (self.path, self.part):
+            if not self._store.exists(there):
+                continue
+            names = [name for name, _ in self._store.files(there)] if self._store.is_folder(there) else None
+            if names == []:
+                continue
+            if not overwrite:
+                what = "was left by a run that did not finish" if there == self.part else "exists"
+                raise _refused(f"`{there}` {what}", there, "give another name, or --overwrite")
+            if names is None or not {RUN_FILE, UNFINISHED} & set(names):
+                raise _refused(f"`{there}` is not an output of `dotr batch`", there, "give another name")
+
+    def open(self) -> str:
+        """Make the folder of the unfinished run; returns its URI."""
+        if self._store.exists(self.part):
+            self._store.remove(self.part)
+        self._store.make(self.part)
+        self._store.write(f"{self.part}/{UNFINISHED}", "")
+        return self.part
+
+    def finish(self, files: Sequence[str], run: str) -> None:
+        """Move the reported files to the folder, one rename each, and write RUN_FILE, which names them.
+
+        What has that name is removed only now.
+        """
+        store, part = self._store, self.part
+        sizes = {f"{_RAW}/{name}": size for name, size in store.files(f"{part}/{_RAW}")} if files else {}
+        if store.exists(self.path):
+            store.remove(self.path)
+        try:
+            store.make(self.path)
+            store.write(f"{self.path}/{UNFINISHED}", "")
+            manifest: list[dict[str, Any]] = []
+            for number, file in enumerate(files):
+                name = part_name(number, len(files), ENDINGS[self._format])
+                store.rename(f"{part}/{file}", f"{self.path}/{name}")
+                manifest.append({"name": name, "bytes": sizes[file]})
+            store.write(f"{self.path}/{RUN_FILE}", with_manifest(run, manifest))
+            store.remove(f"{self.path}/{UNFINISHED}")
+        except BaseException:
+            with suppress(EngineError):
+                store.remove(self.path)
+            raise
+        with suppress(EngineError):  # the run is complete; another one removes it
+            store.remove(part)
+
+    def abandon(self) -> None:
+        """Leave nothing of a failed run behind."""
+        with suppress(EngineError):
+            if self._store.exists(self.part):
+                self._store.remove(self.part)
+
+
+def with_manifest(run: str, files: Sequence[Mapping[str, Any]]) -> str:
+    """The text of RUN_FILE, with the name and the bytes of every file."""
+    return json.dumps(json.loads(run) | {"manifest": list(files)}, ensure_ascii=False, indent=2) + "\n"
+
+
+def _refused(message: str, place: str, hint: str) -> RefusedError:
+    return RefusedError.of("D5001", message, place=place, hint=hint)
 
 
 PLAIN_SPARK = SparkOptions()

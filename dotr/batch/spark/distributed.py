@@ -1,39 +1,64 @@
 """A distributed stream: instants collected by Spark, extracted by all workers, detected part by part.
 
-Place:   runs `dotr stream` and `dotr.spark.stream` if stream_modes.py chooses it.
+Place:   runs `dotr stream` and `dotr.spark.stream` if batch/stream.py chooses it.
 Method:  withWatermark → group by instant (append: an instant leaves when it is closed) → extract → by part,
-         transformWithState (part_processor.py) → the events of a batch, sorted by (time, rule, id), in a file
-         named by its number. The watermark's delay is the lateness and one more, so that the last instant
-         stays open as in `dotr run`. The stream is closed by a special row after the last instant, in a
-         folder of the checkpoint that is a second source.
+         transformWithState → the events of a batch, sorted by (time, rule, id), in a file named by its
+         number. The watermark's delay is the lateness and one more, so that the last instant stays open as in
+         `dotr run`. The stream is closed by a special row after the last instant, in a folder of the
+         checkpoint that is a second source. Errors of workers reach the caller (session.py).
+         Bundling: a task makes a bundle (batch/facts.py) of arriving graphs for every slot of instants, and
+         sends its bundles when they are large, and at its end. It also counts, so that the JVM does not touch
+         single graphs. Every slot gets a row from every task that has graphs: it is called with each batch,
+         and knows when to wake.
+         Instants: a slot's state is one bundle of all graphs of its open instants, and the time closed so
+         far. It is called with every batch that has graphs, and by a timer just after the watermark whenever
+         that moves, so that all slots have closed time up to the same point. Graphs for a closed instant are
+         late, counted, and dropped.
+         Parts: a batch calls every part once with its rows (every task of the extraction sends each a mark),
+         and at a timer for the next tick that matters. A live part (batch/stream.py) is used if this process
+         holds it in the state that Spark has, recognised by a random token; otherwise it is restored. State
+         is two values: the token and the bytes. An abandoned attempt leaves a token that occurs nowhere else.
 Why not: one state for all: that would be one engine, with Spark around it.
-Bad input: D4311 · D5220 · D5221, and errors of workers (failures.py).
+         groupBy(instant).agg(collect_list): a row of state for each instant (batch/facts.py has the cost).
+Bad input: D4311 · D5220 · D5221 · D2018 a graph without a time or a text, if that ends the stream.
 """
 
 from __future__ import annotations
 
 import json
+import marshal
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from dotr.batch.extracting import Treatment
-from dotr.batch.job import make_job, ship
-from dotr.batch.live_parts import merged
-from dotr.batch.locations import plain_path
-from dotr.batch.spark import failures, shipped_files
-from dotr.batch.spark.bundling import COLUMNS, Bundle
-from dotr.batch.spark.event_time import EventTime
-from dotr.batch.spark.failures import Work, crossing, shipped
-from dotr.batch.spark.frame_stages import Extract
-from dotr.batch.spark.instant_processor import FACT_COLUMNS, InstantProcessor, InstantTask
-from dotr.batch.spark.kafka_out import Send, sender
-from dotr.batch.spark.part_processor import OUT_COLUMNS, Found, PartProcessor, Task, unpacked_events
-from dotr.batch.spark.placing import parallelism
-from dotr.batch.spark.running import (
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from msgspec import Struct
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
+
+from dotr.batch.facts import (
+    APART,
+    GRAPHS,
+    LETTER,
+    REFUSED,
+    FactRow,
+    Row,
+    dealt,
+    drained,
+    packed_facts,
+    unpacked_facts,
+)
+from dotr.batch.facts import packed_bundle as packed
+from dotr.batch.log import plain_path
+from dotr.batch.spark import session as failures
+from dotr.batch.spark import session as shipped_files
+from dotr.batch.spark.frame_stages import Extract, parallelism
+from dotr.batch.spark.session import Batches, Work, crossing, crossing_to_driver, shipped
+from dotr.batch.spark.stream import (
     CLOSED,
     INPUT,
     OUTPUT,
@@ -41,26 +66,310 @@ from dotr.batch.spark.running import (
     BatchTrigger,
     OnBatch,
     Running,
+    Send,
     State,
+    check,
+    folder_of,
     ignore_batch,
+    sender,
+    states_of,
 )
-from dotr.batch.spark.streams import check, folder_of, states_of
-from dotr.batch.stream_folder import (
+from dotr.batch.stream import (
     DISTRIBUTED,
+    LivePart,
     StreamFolder,
     StreamOptions,
     Taken,
     batch_name,
+    live_parts,
+    marks_of,
+    merged,
+    parts_of,
+    slots,
+    stream_layout,
 )
-from dotr.batch.stream_modes import parts_of, slots, stream_layout
+from dotr.batch.work import Shipped, Treatment, make_job, ship
+from dotr.collecting import rarely
 from dotr.core.deployment import Deployment
-from dotr.core.time_units import check_units
+from dotr.core.instants import check_units
 from dotr.errors import DataError, DotrError, RefusedError
 from dotr.events import Clock, Time
+from dotr.io.decode.parquet import column, missing
+from dotr.io.events import formatter
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+
+class EventTime(Struct, frozen=True):
+    """The stream's time, in µs, as Spark's event time: `shift` µs later, as Spark drops times up to 1970."""
+
+    shift: Time
+
+    def closed(self, watermark: int) -> Time:
+        """The last of the stream's times that a watermark of Spark, in ms, closes."""
+        return watermark * 1000 - self.shift
+
+    def timer(self, time: Time) -> int:
+        """The first watermark, in ms, that closes `time`."""
+        return -((-time - self.shift) // 1000)
+
+
+FACT_COLUMNS = "slot bigint, facts binary, late bigint, refused bigint"
+"""A part's facts of many instants; or, if `slot` is null, counts of what was skipped."""
+
+
+class InstantTask(Struct, frozen=True):
+    """The operator's arguments. `slots`: part → what Spark groups its facts by."""
+
+    extract: Extract
+    slots: Mapping[int, int]
+    event_time: EventTime
+
+
+class InstantProcessor(StatefulProcessor):
+    """Owns only handles on Spark's state."""
+
+    def __init__(self, task: InstantTask) -> None:
+        self._task = task
+
+    def init(self, handle: Any) -> None:
+        """Spark's callback."""
+        self._handle = handle
+        self._open = handle.getValueState("open", "closed bigint, bundle binary")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803  # Spark's names
+        """Spark's callback: the rows of one slot."""
+        found = [bundle for frame in rows for bundle in frame["bundle"].tolist() if bundle]
+        yield self._called(found, timerValues.getCurrentWatermarkInMs())
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Any]:  # noqa: N802, N803  # Spark's names
+        """Spark's callback: the watermark has moved without rows."""
+        yield self._called([], timerValues.getCurrentWatermarkInMs())
+
+    def close(self) -> None:
+        """Spark's callback."""
+
+    def _called(self, bundles: Iterable[bytes], watermark: int) -> Any:
+        try:
+            with rarely():
+                return self._taken(bundles, watermark)
+        except DotrError as error:
+            raise RuntimeError(crossing(error)) from None
+
+    def _taken(self, bundles: Iterable[bytes], watermark: int) -> Any:
+        task = self._task
+        unit = task.extract.unit
+        closed = task.event_time.closed(watermark) // unit
+        before, known = None, b""
+        if self._open.exists():
+            before, content = self._open.get()
+            known = bytes(content)
+        found = drained([known, *bundles], before, closed)
+        self._open.update((closed, packed(found.open)))
+        self._wake(watermark)
+        rows: list[FactRow] = []
+        refused = 0
+        for row in task.extract.rows(found.instants):
+            if row[0] > APART:
+                rows.append(row)
+            else:
+                refused += row[0] in (REFUSED, LETTER)
+        if found.instants:
+            first, last = found.instants[0][0], found.instants[-1][0]
+            rows += marks_of(task.slots, first * unit, last * unit)
+        return self._frame(packed_facts(rows), found.late, refused)
+
+    def _wake(self, watermark: int) -> None:
+        """One timer, after the watermark."""
+        for timer in list(self._handle.listTimers()):
+            self._handle.deleteTimer(timer)
+        self._handle.registerTimer(watermark + 1)
+
+    def _frame(self, parts: Mapping[int, bytes], late: int, refused: int) -> Any:
+        none = [0] * len(parts)
+        slots = [self._task.slots[part] for part in parts]
+        return pd.DataFrame(
+            {
+                "slot": pd.array([*slots, None], dtype="Int64"),
+                "facts": [*parts.values(), None],
+                "late": [*none, late],
+                "refused": [*none, refused],
+            }
+        )
+
+
+OUT_COLUMNS = "part bigint, events bigint, found binary, sizes string"
+"""The result of one part: the number of events, the events (`unpacked_events`), and, as JSON, how many facts
+it stores by rule.
+"""
+
+Found = tuple[Time, str, str, str]
+"""(time, rule, id, line) of an event."""
+
+_MARSHAL = 4
+
+
+class Task(Struct, frozen=True):
+    """The operator's arguments. `slots`: what Spark groups by → part. `closing`: the stream ends with this
+    run, and no tick after its last instant runs.
+    """
+
+    stream: str
+    shipped: Shipped
+    format_: str
+    slots: Mapping[int, int]
+    event_time: EventTime
+    closing: bool
+
+
+class PartProcessor(StatefulProcessor):
+    """Owns only handles on Spark's state."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+
+    def init(self, handle: Any) -> None:
+        """Spark's callback."""
+        self._handle = handle
+        self._token = handle.getValueState("token", "token bigint")
+        self._content = handle.getValueState("content", "content binary")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803  # Spark's names
+        """Spark's callback: the facts of one part."""
+        found: list[Row] = []
+        for frame in rows:
+            for content in frame["facts"].tolist():
+                found += unpacked_facts(content)
+        yield self._take(int(key[0]), found, timerValues.getCurrentWatermarkInMs())
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Any]:  # noqa: N802, N803  # Spark's names
+        """Spark's callback: a tick is closed for which the part may not have been called."""
+        yield self._take(int(key[0]), [], timerValues.getCurrentWatermarkInMs())
+
+    def close(self) -> None:
+        """Spark's callback."""
+
+    def _take(self, slot: int, rows: Sequence[Row], watermark: int) -> Any:
+        try:
+            with rarely():
+                return self._taken(self._task.slots[slot], rows, watermark)
+        except DotrError as error:
+            raise RuntimeError(crossing(error)) from None
+
+    def _taken(self, number: int, rows: Sequence[Row], watermark: int) -> Any:
+        task = self._task
+        parts = live_parts(task.stream, task.shipped)
+        token = int(self._token.get()[0]) if self._token.exists() else None
+        part = parts.taken(number, token)
+        if part is None:
+            part = parts.fresh(number)
+            part.restore(bytes(self._content.get()[0]))
+        events = part.take(rows, None if task.closing else task.event_time.closed(watermark))
+        new = secrets.randbits(62)
+        self._content.update((part.snapshot(),))
+        self._token.update((new,))
+        self._wake(part)
+        parts.give_back(number, new, part)
+        job = task.shipped.worker().job
+        _, write = formatter(task.format_, job.program.prefixes, job.program.rules)
+        found = [(event.time, event.rule, event.id, write([event], job.clock)) for event in events]
+        return pd.DataFrame(
+            {
+                "part": [number],
+                "events": [len(found)],
+                "found": [marshal.dumps(found, _MARSHAL)],
+                "sizes": [json.dumps(part.sizes())],
+            }
+        )
+
+    def _wake(self, part: LivePart) -> None:
+        """One timer, for the next tick that matters."""
+        due = None if self._task.closing else part.due()
+        wanted = None if due is None else self._task.event_time.timer(due)
+        known = list(self._handle.listTimers()) if due is not None else []
+        for timer in known:
+            if timer != wanted:
+                self._handle.deleteTimer(timer)
+        if wanted is not None and wanted not in known:
+            self._handle.registerTimer(wanted)
+
+
+def unpacked_events(content: bytes) -> list[Found]:
+    """The events of a part."""
+    return marshal.loads(content)  # type: ignore[no-any-return]  # noqa: S302  # plain values of our own
+
+
+COLUMNS = "slot bigint, bundle binary, last bigint, graphs bigint, refused bigint"
+"""`last`: the greatest time of the task's graphs, as the stream writes it. Of a task, one row alone counts
+graphs.
+"""
+
+_SCHEMA = pa.schema(
+    [("slot", pa.int64()), ("bundle", pa.binary())]
+    + [(name, pa.int64()) for name in ("last", "graphs", "refused")]
+)
+_MUCH = 32_000_000
+"""Approximate bytes of buffered graphs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """(time, graph), optionally with a note as in read.py, to COLUMNS. `slots`: what Spark groups by.
+    `read` makes such rows if the source has documents. `forgiving`: a row without a time or a graph is
+    skipped and counted.
+    """
+
+    slots: Sequence[int]
+    forgiving: bool
+    read: Work | None = None
+
+    def __call__(self, batches: Batches) -> Batches:
+        return crossing_to_driver(lambda: self._bundles(batches if self.read is None else self.read(batches)))
+
+    def _bundles(self, batches: Batches) -> Batches:
+        waiting: list[pa.RecordBatch] = []
+        size = refused = 0
+        for batch in batches:
+            if batch.num_columns > 2:
+                notes = batch.column(2).drop_null().to_pylist()
+                refused += sum(len(json.loads(note)["letters"]) for note in notes)
+                batch = batch.filter(batch.column(0).is_valid())  # a note is not a graph
+            whole = self._whole(batch.select([0, 1]))
+            refused += batch.num_rows - whole.num_rows
+            waiting.append(whole.cast(GRAPHS))
+            size += whole.nbytes
+            if size > _MUCH:
+                yield self._dealt(waiting, refused)
+                waiting, size, refused = [], 0, 0
+        if refused or any(batch.num_rows for batch in waiting):
+            yield self._dealt(waiting, refused)
+
+    def _whole(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Rows with both a time and a graph. Raises DataError D2018 if all must have both."""
+        for number, name in enumerate(("time", "graph")):
+            if batch.column(number).null_count:
+                if not self.forgiving:
+                    raise missing("the stream", name)
+                batch = batch.filter(batch.column(number).is_valid())
+        return batch
+
+    def _dealt(self, batches: Sequence[pa.RecordBatch], refused: int) -> pa.RecordBatch:
+        table = pa.Table.from_batches(batches, GRAPHS).combine_chunks()
+        count = len(self.slots)
+        rest = [0] * (count - 1)
+        last = pc.max(table.column(0)).as_py()
+        values: list[Sequence[Any]] = [
+            self.slots,
+            [packed(some) for some in dealt(table, count)],
+            [last] * count,
+            [table.num_rows, *rest],
+            [refused, *rest],
+        ]
+        arrays = [column(found, field.type) for found, field in zip(values, _SCHEMA, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
+
 
 _SHIFT: Time = 10**17
 """µs: integer times may be 0 or less, and Spark drops times up to 1970."""
@@ -73,7 +382,7 @@ _OPERATORS = 2
 @dataclass(frozen=True, slots=True)
 class Graphs:
     """A streaming frame (time: bigint in the clock's unit, or µs; graph; optionally note, as in
-    read_tasks.py), or the input of `read`, which makes such rows. `base`: None if dotr wrote the graphs.
+    read.py), or the input of `read`, which makes such rows. `base`: None if dotr wrote the graphs.
     """
 
     frame: DataFrame

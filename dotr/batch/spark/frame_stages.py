@@ -3,8 +3,11 @@
 Place:   `dotr.spark.detect` and cluster.py build their jobs from these.
 Method:  one scan of the time column (no graphs) yields first, last, quantiles, and whether any time occurs
          twice. Only graphs of repeated times are shuffled, unless these are most. Facts are few and small;
-         they are shuffled once, by part.
-Why not: group all graphs by time: they are by far the largest data in the job.
+         they are shuffled once, by part. A part's number determines its partition, which Spark takes
+         unchanged: no two heavy parts meet by chance of a hash, and adaptive execution, which would join
+         small partitions, leaves such an exchange alone. A reading task is a row that carries its own pieces.
+Why not: group all graphs by time: they are by far the largest data in the job. The list of all pieces and a
+         number in every task: for 10⁹ graphs every task would unpickle all.
 """
 
 from __future__ import annotations
@@ -17,28 +20,101 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
-from dotr.batch.arrow_batches import extract, fact_batches, fact_rows
-from dotr.batch.detecting import Detecting
-from dotr.batch.extracting import Instant
-from dotr.batch.fact_rows import LETTER, REFUSED, FactRow
-from dotr.batch.job import Job, Shipped, Worker, split_lines
-from dotr.batch.output_parts import batched, write_detected
-from dotr.batch.spark.failures import Batches, crossing_to_driver, shipped
-from dotr.batch.spark.placing import FACT_COLUMNS
-from dotr.batch.time_gaps import MANY_GAPS, Gap
+from dotr.batch.facts import APART, LETTER, REFUSED, FactRow, Layout, bundled
+from dotr.batch.log import Piece, Split
+from dotr.batch.runs import PARTS, batched, write_detected
+from dotr.batch.spark.session import Batches, crossing_to_driver, shipped
+from dotr.batch.time_cuts import MANY_GAPS, Gap
+from dotr.batch.work import (
+    Detecting,
+    Instant,
+    Job,
+    Shipped,
+    Worker,
+    extract,
+    fact_batches,
+    fact_rows,
+    split_lines,
+)
 from dotr.errors import DataError
 from dotr.events import Clock, Composite, Time
-from dotr.io.arrow_columns import integers, texts
 from dotr.io.decode.documents import Format
-from dotr.io.decode.parquet import missing
-from dotr.io.decode.parsing import parse_triples
-from dotr.io.error_policy import dead_letter
-from dotr.io.event_formats import formatter
-from dotr.io.event_table import event_batch, event_schema
+from dotr.io.decode.parquet import event_batch, event_schema, integers, missing, texts
+from dotr.io.decode.rdf import parse_triples
+from dotr.io.errors import dead_letter
+from dotr.io.events import formatter
 from dotr.rdf.terms import Triple
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+FACT_COLUMNS = "part bigint, time bigint, facts binary"
+
+_GUESSED = 128
+"""The limit of cores assumed for a cluster of unknown size."""
+
+
+def parallelism(spark: SparkSession, asked: int | None = None) -> int:
+    """Tasks that can run at once: as requested, else as Spark reports.
+
+    Over Connect, which does not report it, `spark.default.parallelism`, else a guess from the number of
+    shuffle partitions.
+    """
+    if asked is not None:
+        return max(1, asked)
+    try:
+        return max(1, int(spark.sparkContext.defaultParallelism))
+    except Exception:  # Connect raises several of its own kinds
+        known = spark.conf.get("spark.default.parallelism", None)
+    if known is not None:
+        return max(1, int(known))
+    return min(_GUESSED, max(1, int(spark.conf.get("spark.sql.shuffle.partitions") or 200) // 8))
+
+
+def pieces_of(batches: Iterator[pa.RecordBatch]) -> Iterator[Piece]:
+    """The pieces of the rows of `one_task_each`."""
+    for batch in batches:
+        for text in batch.column(0).to_pylist():
+            yield from (Piece(*piece) for piece in json.loads(text))
+
+
+def one_task_each(spark: SparkSession, splits: Sequence[Split]) -> DataFrame:
+    """One row per split, each in its own partition: (pieces: JSON)."""
+    pieces = [[[p.file, p.first, p.end, p.graphs, p.size] for p in split.pieces] for split in splits]
+    return task_rows(spark, list(map(json.dumps, pieces)))
+
+
+def task_rows(spark: SparkSession, texts: Sequence[str]) -> DataFrame:
+    """One row per text, each in its own partition."""
+    rows: list[Any] = list(enumerate(texts))
+    frame = spark.createDataFrame(rows, "slot int, task string")
+    return frame.repartitionById(len(rows), "slot").select("task")
+
+
+def by_part(facts: DataFrame, marks: Sequence[FactRow], layout: Layout, first: Time, cores: int) -> DataFrame:
+    """Bundles of facts, and marks, grouped by part and in order of their first times; parts are distributed
+    to tasks in turn. `first`: the first instant of the log.
+    """
+    if marks:
+        spark: SparkSession = facts.sparkSession
+        rows = [row for bundles in bundled(marks) for row in bundles]
+        facts = facts.unionByName(spark.createDataFrame(rows, FACT_COLUMNS))
+    parts, added = layout.numbered(first)
+    tasks = max(1, min(parts, cores * PARTS))
+    return facts.repartitionById(tasks, _slot(added, tasks)).sortWithinPartitions("part", "time")
+
+
+def _slot(added: Sequence[int], tasks: int) -> Column:
+    """The partition of a part; other rows go to the first."""
+    from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
+
+    groups = len(added)
+    shift = (
+        f"element_at(array({', '.join(f'{number}L' for number in added)}), int(pmod(part, {groups}L)) + 1)"
+    )
+    number = f"(part - pmod(part, {groups}L)) DIV {groups}L"
+    return f.expr(f"IF(part <= {APART}L, 0, int(pmod({number} + {shift}, {tasks}L)))")
+
 
 FEW = 100_000
 """The limit of repeated times that are sent to every worker, instead of shuffling all graphs."""

@@ -1,29 +1,49 @@
-"""Where `dotr stream` reads from: a folder that grows, Kafka, or a clock for demonstrations.
+"""Sources of a Spark stream: a growing folder, Kafka, a clock for demonstrations, a user's frame.
 
-Place:   used by cli/stream.py; each has a streaming frame and the reader of its micro-batches.
-Method:  files are read by Spark's binaryFile, so that their names and bytes reach the usual readers, on the
-         workers; a record of Kafka is a JSON line. A listed file is read: rename it into place.
+Place:   cli/stream.py takes the sources; `dotr.spark.stream` takes a streaming frame of graphs from users
+         with their own session, and writes files of events.
+Method:  each source has a streaming frame and the reader of its micro-batches. Files are read by Spark's
+         binaryFile, so that their names and bytes reach the usual readers, on the workers; a record of Kafka
+         is a JSON line. A file is read as soon as it is listed: rename it into place.
 Bad input: D2009 no such folder · D4303 a source that Spark cannot start.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import warnings as python_warnings
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
+from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
-from dotr.batch.locations import is_remote, plain_path
-from dotr.batch.log_splits import LogListing
+from dotr.batch.log import LogListing, is_remote, plain_path
+from dotr.batch.spark import distributed, frame_stages
 from dotr.batch.spark.distributed import Graphs
-from dotr.batch.spark.failures import Work, as_own_error, shipped
-from dotr.batch.spark.read_tasks import READ_COLUMNS, ReadContents, ReadLines
-from dotr.batch.spark.remote_logs import FindClocks
-from dotr.batch.spark.streams import Batch, Reader, graph_reader, read_rows
-from dotr.errors import DataError, Diagnostic, DotrError
+from dotr.batch.spark.frames import Rules, clock_of_frame, deployed, graphs_of
+from dotr.batch.spark.read import READ_COLUMNS, FindClocks, ReadContents, ReadLines
+from dotr.batch.spark.session import Work, as_own_error, shipped
+from dotr.batch.spark.stream import (
+    Batch,
+    BatchTrigger,
+    Reader,
+    Running,
+    graph_reader,
+    not_streaming,
+    observed,
+    read_rows,
+    start,
+    states_of,
+)
+from dotr.batch.stream import FORMATS, ORDERED, StreamOptions, choose, known_mode
+from dotr.budget import BUDGET
+from dotr.core.instants import check_units
+from dotr.errors import DataError, Diagnostic, DotrError, UsageError
 from dotr.events import Clock
 from dotr.io.decode.documents import STREAM_BASE, SUFFIXES
-from dotr.io.files.sources import SourceOptions
+from dotr.io.python_values import duration
+from dotr.io.sources import SourceOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -188,3 +208,67 @@ def _no_kafka(error: Exception) -> DotrError:
             hint="--packages org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION, with the version of Spark",
         )
     )
+
+
+def stream(
+    log: DataFrame,
+    rules: Rules,
+    *,
+    out: str | PathLike[str],
+    checkpoint: str | PathLike[str],
+    text: str | None,
+    background: Sequence[str | PathLike[str]],
+    time_unit: str | None,
+    lateness: timedelta | str | None,
+    late: str,
+    on_error: str,
+    format_: str,
+    base: str | None,
+    max_jump: timedelta | str | None,
+    budget: int = BUDGET,
+    once: bool,
+    every: timedelta | str | None,
+    mode: str,
+    parallelism: int | None,
+) -> Running:
+    """Start a query over `log`, a streaming frame with the columns `time` and `graph` as in `detect`.
+
+    `out`: the folder of the events, one file per micro-batch with events; `checkpoint`: the folder of Spark's
+    checkpoint and of the engine's states. `lateness`: how much out of order the stream may be. `late`:
+    "drop", "fail", or "keep" in `out/_late`; `on_error`: "fail", "skip", or "keep" in `out/_letters`. `once`:
+    process the available data, close the last instant when `wait` is called, and end; else a micro-batch at
+    the interval `every`. `mode`: "ordered" (one engine, the bytes of `dotr run`), "distributed" (parts on all
+    workers, the same set of events, sorted by time, rule and id) or "auto": see `mode` and `reasons` of the
+    result. `parallelism`: tasks at once, if Spark does not know.
+
+    Raises ProgramError, DataError (background), UsageError D4122, D4123, D4129 (no stream), D4309 (Connect),
+    UsageError D4311 (cannot be distributed),
+    RefusedError D5001, D5220 (the checkpoint belongs to other rules), EngineError D5221.
+    """
+    if not log.isStreaming:
+        raise not_streaming()
+    clock = clock_of_frame(log, time_unit)
+    allowed = (("late", late, ("drop", "keep", "fail")), ("on_error", on_error, ("fail", "skip", "keep")))
+    for name, value, known in (*allowed, ("format", format_, FORMATS)):
+        if value not in known:
+            hint = f"one of {', '.join(known)}"
+            raise UsageError.of("D4123", f"{name} cannot be `{value}`", hint=hint)
+    deployment = deployed(rules, text, background, base, budget)
+    check_units(deployment.program, clock)
+    for diagnostic in deployment.program.warnings:
+        python_warnings.warn(diagnostic.render(), UserWarning, stacklevel=4)
+    options = StreamOptions(
+        format_, duration(lateness), late, on_error, None if max_jump is None else duration(max_jump)
+    )
+    trigger = BatchTrigger(once, None if every is None else duration(every) / 1e6)
+    home, cores = fspath(checkpoint), frame_stages.parallelism(log.sparkSession, parallelism)
+    choice = choose(mode, known_mode(states_of(home)), deployment, options, cores)
+    graphs, found = graphs_of(log, clock), base or STREAM_BASE
+    if choice.mode == ORDERED:
+        read = graph_reader(clock, found, on_error)
+        running: Running = start(observed(graphs), read, deployment, fspath(out), home, options, trigger)
+    else:
+        source = Graphs(graphs, clock, found)
+        running = distributed.start(source, deployment, fspath(out), home, options, trigger, cores=cores)
+    running.reasons = choice.reasons
+    return running

@@ -20,8 +20,8 @@ import pyoxigraph as ox
 from dotr.errors import DataError
 from dotr.io.decode.documents import STREAM_BASE
 from dotr.io.decode.limits import BoundedOutput, Overgrown, may_grow_to
-from dotr.io.decode.ntriples import distinct_triples
-from dotr.io.decode.plain_graphs import PlainGraphs
+from dotr.io.decode.plain import PlainGraphs
+from dotr.io.decode.rdf import distinct_triples
 from dotr.rdf.terms import Triple
 from dotr.regex import regex
 

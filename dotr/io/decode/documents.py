@@ -1,25 +1,164 @@
-"""Documents: files to bytes to text, and the formats that their names announce.
+"""Documents: files to bytes to text, compression, and formats by name or by content.
 
-Place:   the lowest of io; what a text says is read by parsing.py.
+Method:  Compression (gzip, bzip2, Zstandard, ZIP archives of one file) is recognised by the first bytes.
+         Every kind is a reader that returns what is available now and can go forward; damage raises
+         DamagedError, whichever library decompresses. Zstandard is Arrow's. The size of the result is bounded
+         here.
+         Formats of standard input and pipes, which have no telling name: frames of Jelly begin with the
+         options of their stream; an object is JSON lines; a line of four terms is N-Quads; anything else is
+         TriG, which includes Turtle and N-Triples. Our own N-Quads begin with a line that is a plain triple,
+         so lines are read until one decides.
+         Blocks of whole lines take linear time however long a line is: the parts of a line that goes on are
+         kept apart until its end is there.
+Why not: joining the rest of a block with the next one: a line of n blocks is copied n times.
 Bad input: D2002 no UTF-8 · D2003 no such file · D2006 too large · D2007 damaged · D2008 unknown format ·
-           D2023 blanks and comments without end (quiet_bytes.py).
+         D2023 blanks and comments without end (limits.py) · D2411 a ZIP archive of several files.
 """
 
 from __future__ import annotations
 
 import io
 import os
+import re
 import stat
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
 from enum import Enum
 from hashlib import blake2b
 from os.path import splitext
-from typing import IO, Any, Protocol
+from typing import IO, Any, Protocol, TypeAlias
 
 from dotr.errors import DataError
 from dotr.io.decode import jelly
-from dotr.io.decode.compression import ENDINGS, HEAD, Unpacked, plain_name, unpacked
-from dotr.io.decode.quiet_bytes import QuietBytes
+from dotr.io.decode.limits import QuietBytes
+from dotr.regex import regex
+
+ENDINGS = (".gz", ".bz2", ".zst", ".zip")
+"""What names of compressed files end in."""
+
+HEAD = 10
+"""First bytes that show how a file is compressed."""
+
+_STEP = 1 << 20
+
+
+class DamagedError(EOFError):
+    """Compressed data that end or break early."""
+
+
+def _damage(error: Exception) -> bool:
+    """Whether what unpacks says so that the data are damaged."""
+    import zipfile  # noqa: PLC0415  # start-up: most runs unpack nothing
+
+    return isinstance(error, (OSError, EOFError, ValueError, RuntimeError, zlib.error, zipfile.BadZipFile))
+
+
+class Unpacked:
+    """Owns a compressed file and gives what is in it. Raises DamagedError."""
+
+    def __init__(self, plain: IO[bytes], source: Any) -> None:
+        self._plain, self._source = plain, source
+        self._at = 0
+
+    def read(self, size: int = -1, /) -> bytes:
+        try:
+            content: bytes = self._source.read(size) if size >= 0 else self._source.read()
+        except Exception as error:
+            if not _damage(error):
+                raise
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            raise DamagedError(str(error).splitlines()[0][:200] if str(error) else "it ends early") from None
+        self._at += len(content)
+        return content
+
+    read1 = read
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        """Go forward."""
+        assert whence == 0
+        assert offset >= self._at
+        while self._at < offset and self.read(min(_STEP, offset - self._at)):
+            pass
+        return self._at
+
+    def close(self) -> None:
+        self._source.close()
+        self._plain.close()
+
+    def __enter__(self) -> Unpacked:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def unpacked(plain: IO[bytes], head: bytes, path: str) -> Unpacked | None:
+    """What is in a compressed file, by its first bytes; None for a file that is not compressed.
+
+    Raises DataError for a ZIP archive that is damaged or has several files.
+    """
+    if head.startswith(b"\x1f\x8b"):
+        import gzip  # noqa: PLC0415  # start-up: see above
+
+        return Unpacked(plain, gzip.GzipFile(fileobj=plain))
+    if head[:3] == b"BZh" and head[4:10] in (b"1AY&SY", b"\x17rE8P\x90"):  # a block, or the end of none
+        import bz2  # noqa: PLC0415  # start-up: see above
+
+        return Unpacked(plain, bz2.BZ2File(plain))
+    if head.startswith(b"\x28\xb5\x2f\xfd") or (head[1:4] == b"\x2a\x4d\x18" and head[0] >> 4 == 5):
+        import pyarrow as pa  # noqa: PLC0415  # start-up: Arrow takes a third of a second
+
+        return Unpacked(plain, pa.CompressedInputStream(pa.PythonFile(plain, mode="r"), "zstd"))
+    if head.startswith((b"PK\x03\x04", b"PK\x05\x06")):
+        return Unpacked(plain, _only_member(plain, path))
+    return None
+
+
+def _only_member(plain: IO[bytes], path: str) -> IO[bytes]:
+    import zipfile  # noqa: PLC0415  # start-up: see above
+
+    try:
+        archive = zipfile.ZipFile(plain)
+        members = [member for member in archive.infolist() if not member.is_dir()]
+        if len(members) == 1:
+            return archive.open(members[0])
+    except (OSError, ValueError, RuntimeError, NotImplementedError, zipfile.BadZipFile) as error:
+        raise DataError.of(
+            "D2007", f"`{path}` is damaged: it cannot be unpacked", place=path, label=str(error)
+        ) from None
+    raise DataError.of(
+        "D2411",
+        f"`{path}` has {len(members)} files",
+        place=path,
+        label=", ".join(member.filename for member in members[:5]),
+        hint="unpack it into a folder and name that",
+    )
+
+
+def is_packed(path: str) -> bool:
+    """Whether a name says that a file is compressed."""
+    return path.lower().endswith(ENDINGS)
+
+
+def plain_name(path: str) -> str:
+    """A path without the ending of a compressed file; of a ZIP archive whose name does not say what is in it,
+    the name of its file.
+    """
+    if not is_packed(path):
+        return path
+    stem, ending = os.path.splitext(path)
+    if ending.lower() == ".zip" and not os.path.splitext(stem)[1] and os.path.isfile(path):
+        import zipfile  # noqa: PLC0415  # start-up: see above
+
+        try:
+            with zipfile.ZipFile(path) as archive:
+                names = [member.filename for member in archive.infolist() if not member.is_dir()]
+        except (OSError, ValueError, zipfile.BadZipFile):
+            return stem
+        return os.path.join(os.path.dirname(path), os.path.basename(names[0])) if len(names) == 1 else stem
+    return stem
+
 
 STREAM_BASE = "urn:dotr:stream"
 """What relative IRIs of stream documents are resolved against unless `--base` says otherwise."""
@@ -236,3 +375,90 @@ def line_at(path: str, start: int, name: str, content: bytes | None = None) -> i
         return 1
     with open_document(path, content) as file:
         return 1 + sum(part.count(b"\n") for part in parts_of(file, start, name))
+
+
+SNIFF = 1 << 16
+_THREE_TERMS = (
+    rb'^[ \t]*(?:<[^<>"\s]*>|_:[^\s<]+)[ \t]*<[^<>"\s]*>[ \t]*'
+    rb'(?:<[^<>"\s]*>|_:[^\s<]+|"(?:[^"\\\n]|\\.)*"(?:@[\w-]+|\^\^<[^<>"\s]*>)?)[ \t]*'
+)
+_TRIPLE_LINE = regex(_THREE_TERMS + rb"\.\s*(?:#.*)?$")
+_QUAD_LINE = regex(_THREE_TERMS + rb'(?:<[^<>"\s]*>|_:[^\s<]+)[ \t]*\.\s*$', re.MULTILINE)
+
+
+def undecided(head: bytes, file: str) -> bool:
+    """Whether more must be seen: a line at least, and without a name a line that is not also a plain
+    triple.
+    """
+    head = head.lstrip()
+    if b"\n" not in head or format_of(file) is not None:
+        return b"\n" not in head
+    lines = head.split(b"\n")[:-1]
+    return all(not line.strip() or line.lstrip()[:1] == b"#" or _TRIPLE_LINE.match(line) for line in lines)
+
+
+def is_jelly(head: bytes) -> bool:
+    """Whether a document begins with a frame of Jelly, its length before it or not. Its first row is the
+    stream's options, and the lengths of the row and of the options in it fit: no text of RDF begins so.
+    """
+    return _options_row(head) or _options_row(head[_varint(head, 0)[1] :])
+
+
+def _options_row(frame: bytes) -> bool:
+    """Whether a frame (rows are its field 1, options field 1 of a row) begins with a row of options."""
+    row, at = _varint(frame, 1)
+    options, end = _varint(frame, at + 1)
+    return frame[:1] == b"\n" and frame[at : at + 1] == b"\n" and options > 0 and row == options + end - at
+
+
+def _varint(content: bytes, at: int) -> tuple[int, int]:
+    """(a number of protobuf, where it ends); (0, the end of the content) where it is cut off."""
+    value = 0
+    for shift, byte in enumerate(content[at : at + 5]):
+        value |= (byte & 127) << 7 * shift
+        if byte < 128:
+            return value, at + shift + 1
+    return 0, len(content)
+
+
+def guess(head: bytes) -> Format:
+    """How standard input is written: JSON lines, N-Quads, or some Turtle (read as TriG)."""
+    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if re.match(rb'\{\s*(?:"|\})', start):
+        return Format.JSONLINES
+    return line_format(head)
+
+
+def line_format(head: bytes) -> Format:
+    """N-Quads when a line has a graph name, else TriG, of which Turtle and N-Triples are part."""
+    return Format.NQUADS if _QUAD_LINE.search(head) else Format.TRIG
+
+
+Read: TypeAlias = Callable[[int], bytes]
+"""The next bytes of a file, at most so many; none at its end."""
+
+
+def line_blocks(
+    read: Read, size: int, head: bytes, limit: int, too_long: Callable[[], Exception]
+) -> Iterator[bytes]:
+    """What `read` gives behind `head`, cut behind line ends; the last block may lack its end.
+
+    `head` is looked at before the first read, which may have to wait. Raises what `too_long` makes for a line
+    of more than `limit` bytes.
+    """
+    begun: list[bytes] = []  # parts of a line that goes on
+    length = 0
+    block = head or read(size)
+    while block:
+        cut = block.rfind(b"\n") + 1
+        if cut:
+            yield b"".join((*begun, block[:cut])) if begun else block[:cut]
+            begun, length = [], 0
+        if cut < len(block):
+            begun.append(block[cut:])
+            length += len(block) - cut
+            if length > limit:
+                raise too_long()
+        block = read(size)
+    if begun:
+        yield b"".join(begun)

@@ -1,6 +1,6 @@
 """JSON lines as a stream: `{"time": 12, "graph": "<Turtle>"}`, one message a line.
 
-Place:   called by sources.py with an open file. What event_formats.py writes as JSON lines is such a stream:
+Place:   called by sources.py with an open file. What events.py writes as JSON lines is such a stream:
          other keys than `time` and the parts `graph`, `insert` and `delete` are not looked at.
 Bad input: D2014 a line that is no such object.
 """
@@ -14,7 +14,7 @@ from itertools import accumulate
 from math import inf, nan
 from typing import Any, NamedTuple, TypeAlias
 
-from dotr.core.parts import Part
+from dotr.core.messages import Part
 from dotr.errors import DataError
 from dotr.io.decode.batch_parse import MANY, BatchParser, common_head
 from dotr.io.decode.documents import (
@@ -23,13 +23,12 @@ from dotr.io.decode.documents import (
     Format,
     Readable,
     decode,
+    line_blocks,
     read_some,
     too_large,
 )
-from dotr.io.decode.line_blocks import line_blocks
-from dotr.io.decode.parse_choices import STRICT, ParseChoices
-from dotr.io.decode.parsing import parse_triples
-from dotr.io.decode.quiet_bytes import is_quiet, quiet_limit, says_nothing
+from dotr.io.decode.limits import is_quiet, quiet_limit, says_nothing
+from dotr.io.decode.rdf import STRICT, ParseChoices, parse_triples
 from dotr.io.message_parts import message_of
 from dotr.rdf.terms import Triple
 

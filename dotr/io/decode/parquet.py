@@ -1,10 +1,16 @@
-"""Parquet: the archive format of logs, columns `time` and `graph`; `insert` and `delete` where messages have
-such parts.
+"""Parquet archives of logs and tables of composite events, as Arrow columns.
 
-Place:   written by `dotr convert`, read by the batch engines (and by Spark itself) and by sources.py.
-Method:  `time` is a 64-bit integer (its unit is noted in the file: `dotr.unit` = s, ms or us) or a timestamp
-         with a zone; `graph` is N-Triples, blank nodes as the document had them. Row groups are what engines
-         read in parallel, and times can be looked at without the graphs.
+Place:   archives are written by `dotr convert` and read as streams, by the batch engines and by Spark itself;
+         tables of events are written by sinks, feeds and the batch engines.
+Method:  an archive has the columns `time` and `graph`, and `insert` and `delete` where messages have such
+         parts. `time` is a 64-bit integer (its unit is noted in the file: `dotr.unit` = s, ms or us) or a
+         timestamp with a zone; `graph` is N-Triples, blank nodes as the document had them. Engines read row
+         groups in parallel, and times can be read without the graphs. In a table of events the match and the
+         graph are the strings of a JSON line; terms of `bindings` are N-Triples.
+         Integers and UTF-8 are laid out here as Arrow's columnar format has them: values, offsets, and a bit
+         for each value that is present.
+Why not: `pyarrow.array`: its first call in a process loads pandas to see whether pandas made the values,
+         which takes longer (0.9 s) than everything else that a worker loads.
 Bad input: D2017 not such a file · D2018 a row without time or graph.
 """
 
@@ -12,24 +18,78 @@ from __future__ import annotations
 
 import json
 import os
+from array import array
 from collections.abc import Iterator, Sequence
-from itertools import chain, groupby
+from itertools import accumulate, chain, groupby
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from dotr.core.parts import Part
+from dotr.core.messages import Part
 from dotr.errors import DataError, UnsupportedError
-from dotr.events import Clock, Message, Time
-from dotr.io.arrow_columns import integers, texts
+from dotr.events import Clock, Composite, Message, Time
 from dotr.io.decode.batch_parse import LONG, MANY
 from dotr.io.decode.documents import Format
-from dotr.io.decode.parsing import parse_triples
-from dotr.io.decode.plain_graphs import PlainGraphs
+from dotr.io.decode.plain import PlainGraphs
+from dotr.io.decode.rdf import parse_triples
+from dotr.io.events import format_graph, format_match
 from dotr.io.message_parts import message_of
-from dotr.io.timestamps import UNITS
+from dotr.io.time import UNITS
+
+
+def integers(values: Sequence[int | None], kind: Any = None) -> Any:
+    """A column of 64 bits: `kind` is int64 (the default) or a timestamp in microseconds."""
+    there, bits = _there(values)
+    if bits is not None:
+        values = [value or 0 for value in values]
+    content = pa.py_buffer(array("q", values))  # type: ignore[type-var]  # None is replaced above
+    return pa.Array.from_buffers(kind or pa.int64(), len(values), [bits, content], null_count=there)
+
+
+def texts(values: Sequence[str | None], kind: Any = None) -> Any:
+    """A column of text: `kind` is string (the default) or large_string. Raises OverflowError when more than
+    2 GiB go into a string column.
+    """
+    return _parts(values, [b"" if value is None else value.encode() for value in values], kind or pa.string())
+
+
+def binaries(values: Sequence[bytes | None]) -> Any:
+    """A column of bytes. Raises OverflowError for more than 2 GiB."""
+    return _parts(values, [value or b"" for value in values], pa.binary())
+
+
+def _parts(values: Sequence[object], parts: Sequence[bytes], kind: Any) -> Any:
+    there, bits = _there(values)
+    large = pa.types.is_large_string(kind)
+    offsets = array("q" if large else "i", accumulate(map(len, parts), initial=0))
+    buffers = [bits, pa.py_buffer(offsets), pa.py_buffer(b"".join(parts))]
+    return pa.Array.from_buffers(kind, len(parts), buffers, null_count=there)
+
+
+def column(values: Sequence[Any], kind: Any) -> Any:
+    """A column of any kind; of integers, timestamps, text and bytes as above."""
+    if pa.types.is_int64(kind) or (pa.types.is_timestamp(kind) and kind.unit == "us"):
+        return integers(values, kind)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return texts(values, kind)
+    if pa.types.is_binary(kind):
+        return binaries(values)
+    return pa.array(values, kind)
+
+
+def _there(values: Sequence[object]) -> tuple[int, Any]:
+    """(values that are missing, a bit for each that is not; None where none is missing)."""
+    missing = values.count(None)
+    if not missing:
+        return 0, None
+    bits = bytearray((len(values) + 7) // 8)
+    for place, value in enumerate(values):
+        if value is not None:
+            bits[place >> 3] |= 1 << (place & 7)
+    return missing, pa.py_buffer(bytes(bits))
+
 
 SUFFIX = ".parquet"
 ROWS = 32_768
@@ -439,3 +499,69 @@ class ArchiveParts:
         if self._open is not None:
             self._open.close()
             self._open = None
+
+
+TABLE_ROWS = 4096
+"""Events that are written together."""
+
+
+def event_schema(clock: Clock) -> pa.Schema:
+    """The columns of an event: time in the form of the input, terms of `bindings` as N-Triples."""
+    time = pa.int64() if clock.integer else pa.timestamp("us", tz="UTC")
+    return pa.schema(
+        [
+            ("time", time),
+            ("rule", pa.string()),
+            ("id", pa.string()),
+            ("bindings", pa.map_(pa.string(), pa.string())),
+            ("match", pa.string()),
+            ("graph", pa.string()),
+        ]
+    )
+
+
+def event_batch(events: Sequence[Composite], clock: Clock) -> pa.RecordBatch:
+    """Events as rows of `event_schema`. Integer times are in the clock's unit."""
+    unit = clock.unit if clock.integer else 1
+    schema = event_schema(clock)
+    columns: list[list[object]] = [
+        [event.time // unit for event in events],
+        [event.rule for event in events],
+        [event.id for event in events],
+        [list(event.bindings) for event in events],
+        [format_match(event, clock) for event in events],
+        [format_graph(event) for event in events],
+    ]
+    arrays = [column(values, kind.type) for values, kind in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def write_solutions(path: str, variables: Sequence[str], rows: Sequence[Sequence[str | None]]) -> None:
+    """The solutions of a query as a Parquet file: a column of N-Triples terms a variable, null where it is
+    unbound. Raises OSError.
+    """
+    columns = [column([row[at] for row in rows], pa.string()) for at in range(len(variables))]
+    pq.write_table(pa.Table.from_arrays(columns, names=list(variables)), path, compression="zstd")
+
+
+class EventTableWriter:
+    """Owns one Parquet file of events that is being written; `close` completes it. Raises OSError."""
+
+    def __init__(self, path: str, clock: Clock) -> None:
+        self._clock = clock
+        self._writer = pq.ParquetWriter(path, event_schema(clock), compression="zstd")
+        self._waiting: list[Composite] = []
+
+    def add(self, events: Sequence[Composite]) -> None:
+        self._waiting += events
+        if len(self._waiting) >= TABLE_ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._writer.write_batch(event_batch(self._waiting, self._clock))
+        self._waiting = []
+
+    def close(self) -> None:
+        if self._waiting:
+            self._flush()
+        self._writer.close()

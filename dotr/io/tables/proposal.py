@@ -1,10 +1,12 @@
-"""A mapping proposed from a sample of a table: which column is the time, what is measured, by what.
+"""A mapping proposed from a sample of a table: the time, what is measured, and by what.
 
 Place:   `dotr map new` prints it; nobody is meant to use it unread.
-Method:  a column is what all of its cells in the sample are. The time is the first column that could be one,
-         by its name rather than its place. Measured numbers become observations of SOSA, made by what a
-         column named after a sensor, device, station or the like names.
-Why not: guess zones: a time without one is written without one, and dotr asks for it.
+Method:  the sample is the first rows of a table in any format, read without a mapping. A column is what all
+         of its cells in the sample are. The time is the first column that could be one, by its name rather
+         than its place. Measured numbers become observations of SOSA, made by what a column named after a
+         sensor, device, station or the like names.
+Why not: guessing zones: a time without one is written without one, and dotr asks for it.
+Bad input: D2407 not a table · D2403 nothing in it.
 """
 
 from __future__ import annotations
@@ -13,14 +15,33 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC
 from functools import lru_cache
-from typing import Final
+from itertools import islice
+from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from dotr.io.likely_times import likely_time, reads_as
-from dotr.io.local_time import TimeError
-from dotr.io.tables.cells import CellError, checked
-from dotr.io.tables.date_formats import DateFormat
+from dotr.errors import DataError
+from dotr.io.decode.documents import decode, open_document, read_bytes, read_some
+from dotr.io.decode.json_lines import raw_lines
+from dotr.io.graphs import table_format
+from dotr.io.tables.cells import CellError, DateFormat, checked
+from dotr.io.tables.compiled import cell_error
+from dotr.io.tables.mapping import steps_of
+from dotr.io.tables.rows import (
+    DEEPEST,
+    CsvRows,
+    Dialect,
+    TableRow,
+    arrays_of,
+    cell_of,
+    columns_of,
+    named,
+    object_of,
+    open_columns,
+    value_of,
+)
+from dotr.io.time import TimeError
+from dotr.io.time_survey import likely_time, reads_as
 from dotr.rdf.terms import XSD
 
 SAMPLE: Final = 1000
@@ -285,3 +306,159 @@ def _slug(name: str) -> str:
     pair = _PAIR.search(name)
     words = re.sub(r"[^A-Za-z0-9_]+", "_", name if pair is None else pair[1]).strip("_")
     return words if words and not words[0].isdigit() else f"c_{words}".rstrip("_")
+
+
+_HEAD = 4 << 20
+"""Bytes of a text file that are looked at, at most."""
+
+_DELIMITERS = (",", ";", "\t", "|")
+_SPOKEN = {"\t": "tab"}
+
+
+class TableSample(Struct, frozen=True):
+    """Columns and rows, and the settings that reading them takes."""
+
+    columns: list[str]
+    rows: list[list[str | None]]
+    settings: dict[str, str]
+    arrays: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
+    """Arrays of JSON of which no cell is made: see `arrays_of`."""
+    way: str = "$"
+    """The way to the rows, as `# rows:` has it."""
+
+
+def sample(path: str, most: int) -> TableSample:
+    """The first rows of a table. Raises DataError."""
+    form = table_format(path)
+    if form in ("parquet", "arrow"):
+        return _of_columns(path, form, most)
+    if form == "json":
+        return _some(_of_document(path, most), path)
+    with open_document(path) as file:
+        head = b""
+        while len(head) < _HEAD and (part := read_some(file, _HEAD - len(head), path)):
+            head += part
+    whole = head if len(head) < _HEAD else head[: head.rfind(b"\n") + 1]
+    found = _of_lines(path, whole, most) if form == "jsonl" else _of_csv(whole, form == "tsv", most)
+    return _some(found, path)
+
+
+def _some(found: TableSample, path: str) -> TableSample:
+    """A sample that has rows. Raises DataError D2403."""
+    if not found.columns or not found.rows:
+        raise DataError.of(
+            "D2403", f"`{path}` has no rows", place=path, hint="a header line, and rows below it"
+        )
+    return found
+
+
+def _of_columns(path: str, form: str, most: int) -> TableSample:
+    from dotr.io.tables import rows as arrow_rows  # noqa: PLC0415  # start-up: Arrow takes 0.3 s
+
+    schema, batches = open_columns(path, path, form)
+    columns, rows = arrow_rows.arrow_columns_of(schema), arrow_rows.rows
+    return TableSample(columns, list(islice(rows(batches, columns, path), most)), {})
+
+
+def _of_lines(path: str, head: bytes, most: int) -> TableSample:
+    objects = []
+    for line in islice(_json_lines(path, head), most):
+        try:
+            objects.append(object_of(line))
+        except (CellError, UnicodeDecodeError):
+            continue
+    return _of_objects(objects, {"format": "jsonl"})
+
+
+def _of_document(path: str, most: int) -> TableSample:
+    """The rows of a document: the elements of it, or of the largest array of objects that is in it."""
+    try:
+        value = value_of(decode(read_bytes(path), path), "document")
+    except CellError as error:
+        raise cell_error(error, path) from None
+    settings = {}
+    way = "$[*]"
+    if isinstance(value, dict):
+        way, value = max(_lists([value], "$"), key=lambda found: len(found[1]), default=("", [value]))
+        settings = {"rows": way} if way else {}
+    objects = [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    return _of_objects(objects[:most], settings, way or "$")
+
+
+def _lists(values: Sequence[dict[str, Any]], way: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """The way to the arrays of objects in objects that stand side by side, and their elements together."""
+    arrays: dict[str, list[dict[str, Any]]] = {}
+    objects: dict[str, list[dict[str, Any]]] = {}
+    for value in values:
+        for key, inner in value.items():
+            if steps_of(f"$.{key}") != ("$", key):
+                continue  # no path leads there
+            if isinstance(inner, dict):
+                objects.setdefault(key, []).append(inner)
+            elif isinstance(inner, list) and all(isinstance(one, dict) for one in inner) and not named(inner):
+                arrays.setdefault(key, []).extend(inner)
+    for key, inside in objects.items():
+        if way.count(".") < DEEPEST:
+            yield from _lists(inside, f"{way}.{key}")
+    for key, elements in arrays.items():
+        yield f"{way}.{key}[*]", elements
+        if way.count(".") < DEEPEST:
+            yield from _lists(elements, f"{way}.{key}[*]")
+
+
+def _of_objects(objects: Sequence[dict[str, Any]], settings: dict[str, str], way: str = "$") -> TableSample:
+    columns = columns_of(objects)
+    rows: list[list[str | None]] = []
+    for one in objects:
+        try:
+            rows.append([cell_of(one, column) for column in columns])
+        except CellError:
+            continue
+    return TableSample(columns, rows, settings, arrays_of(objects), way)
+
+
+def _json_lines(path: str, head: bytes) -> Iterator[str]:
+    class Once:
+        def __init__(self) -> None:
+            self._left = head
+
+        def read(self, size: int = -1, /) -> bytes:
+            found, self._left = self._left, b""
+            return found
+
+    for lines in raw_lines(Once(), path):
+        yield from (line.content.decode("utf-8", "replace") for line in lines)
+
+
+def _of_csv(head: bytes, tabbed: bool, most: int) -> TableSample:
+    encoding = "utf-8"
+    try:
+        head.decode()
+    except UnicodeDecodeError:
+        encoding = "latin-1"
+    usual = "\t" if tabbed else ","
+    delimiter = _delimiter(head.split(b"\n", 1)[0].decode(encoding), usual)
+    settings = {}
+    if delimiter != usual:
+        settings["delimiter"] = _SPOKEN.get(delimiter, delimiter)
+    if encoding != "utf-8":
+        settings["encoding"] = encoding
+    source = CsvRows(Dialect(delimiter, True, encoding))
+    cells = (row.cells for row in islice(_sample_all(source, head), most + 1))
+    found = [row for row in cells if not isinstance(row, CellError) and row]
+    if not found:
+        return TableSample([], [], settings)
+    columns = [(name or "").strip() for name in found[0]]
+    rows: list[list[str | None]] = [list(row) for row in found[1:] if len(row) == len(columns)]
+    return TableSample(columns, rows, settings)
+
+
+def _sample_all(source: CsvRows, head: bytes) -> Iterator[TableRow]:
+    yield from source.feed(head)
+    yield from source.finish()
+
+
+def _delimiter(header: str, usual: str) -> str:
+    counts = {one: header.count(one) for one in _DELIMITERS}
+    most = max(counts.values())
+    return usual if counts[usual] == most else next(one for one in _DELIMITERS if counts[one] == most)

@@ -1,8 +1,11 @@
-"""What is not wrong but surely not meant: windows nothing can lie in, comparisons that never hold, twins.
+"""Valid but surely unintended: empty windows, false comparisons, twin queries, unrelated events.
 
-Place:   called by `check_program` with the program that resolve.py built; warnings and infos only.
+Place:   called by `check_program` with the program that names.py built; warnings and infos only, no data.
 Method:  windows by reachability over "not later than"; comparisons by the sorts of terms that a query's shape
          allows; twins by comparing query trees after renaming variables in order of appearance.
+         Unrelated events: a conjunct is related if a part of its ON reads both its own event and something
+         known before it. Without one, and with a variable of the same name on both sides, every pair matches,
+         which is rarely meant. `ON true` states that it is.
 """
 
 from __future__ import annotations
@@ -12,15 +15,23 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from dotr import ir
+from dotr import program as ir
+from dotr.detect.analysis import names, parts
 from dotr.errors import Diagnostics
-from dotr.lang.checks.comparisons import rule_expressions
-from dotr.lang.checks.kinds import Sort
-from dotr.lang.checks.sorts import Leaves, attribute_sorts, check_sorts, expressions_of, sort
-from dotr.lang.grammar.tokens import tokenize
-from dotr.lang.operators.every import check_every
+from dotr.extract.printing import query_text
+from dotr.lang.checks.comparisons import (
+    Leaves,
+    Sort,
+    attribute_sorts,
+    check_sorts,
+    expressions_of,
+    rule_expressions,
+    sort,
+)
+from dotr.lang.grammar.cursor import tokenize
+from dotr.lang.operators import WRITTEN, check_every
+from dotr.rdf.terms import TRUE
 from dotr.source import Source, Span
-from dotr.sparql.printing import query_text
 
 DAY: Final = 86_400_000_000
 LONG: Final = 366 * DAY
@@ -169,21 +180,21 @@ def _twins(program: ir.Program, found: Diagnostics) -> None:
         if text not in equal:
             alike.setdefault(_shape(_masked(select)), []).append(name)
         equal.setdefault(text, []).append(name)
-    for names in equal.values():
-        if len(names) > 1:
+    for same in equal.values():
+        if len(same) > 1:
             found.info(
                 "D1221",
-                f"the queries {_listed(names)} are the same",
-                _head(program.queries[names[1]].span),
+                f"the queries {_listed(same)} are the same",
+                _head(program.queries[same[1]].span),
                 hint="write it once: `QUERY Name := …`, and use Name in all places",
                 notes=("they are evaluated once; as one QUERY all places would range over the same facts",),
             )
-    for names in alike.values():
-        if len(names) > 1:
+    for like in alike.values():
+        if len(like) > 1:
             found.info(
                 "D1222",
-                f"the queries {_listed(names)} differ in the constants of their filters only",
-                _head(program.queries[names[1]].span),
+                f"the queries {_listed(like)} differ in the constants of their filters only",
+                _head(program.queries[like[1]].span),
                 notes=("they can share one evaluation and an index over the constants",),
             )
 
@@ -221,3 +232,61 @@ def _mask(expression: ir.Expression) -> ir.Expression:
     if isinstance(expression, ir.Call):
         return replace(expression, arguments=tuple(map(_mask, expression.arguments)))
     return expression
+
+
+def check_relations(program: ir.Program, found: Diagnostics) -> None:
+    """Warn about conjuncts that any event satisfies, D1321, and conditions without their event, D1322."""
+    for rule in program.rules:
+        known = {rule.trigger.name: frozenset(rule.positions[0].variables if _has_facts(rule) else ())}
+        for conjunct in rule.conjuncts:
+            _check_unrelated(conjunct, known, found)
+            if isinstance(conjunct, ir.Choose):
+                known[conjunct.position.name] = frozenset(conjunct.position.variables)
+
+
+def _has_facts(rule: ir.Rule) -> bool:
+    return len(rule.positions) > len(rule.conjuncts)
+
+
+def _check_unrelated(conjunct: ir.Conjunct, known: dict[str, frozenset[str]], found: Diagnostics) -> None:
+    own, condition = conjunct.position.name, conjunct.on
+    looked_at = [names(part) for part in parts(condition)]
+    if condition == ir.Const(TRUE) or any(own in part and len(part) > 1 for part in looked_at):
+        return
+    if condition is not None and looked_at and not any(own in part for part in looked_at):
+        if any(looked_at):
+            _report_foreign(condition, own, found)
+        return
+    near = (*_references(conjunct.window), *known)
+    for other in near:
+        shared = [name for name in conjunct.position.variables if name in known[other]]
+        if shared:
+            _report_unrelated(conjunct, other, shared[0], found)
+            return
+
+
+def _references(window: ir.Window) -> tuple[str, ...]:
+    return (window.reference,) if isinstance(window, ir.Within) else (window.start, window.end)
+
+
+def _report_foreign(condition: ir.Expression, own: str, found: Diagnostics) -> None:
+    found.warning(
+        "D1322",
+        f"this condition does not look at `{own}`",
+        condition.span,
+        hint=f"compare something of `{own}`; a condition on other events belongs in WHERE",
+        notes=("it is the same for every candidate",),
+    )
+
+
+def _report_unrelated(conjunct: ir.Conjunct, other: str, shared: str, found: Diagnostics) -> None:
+    own, condition = conjunct.position.name, conjunct.on
+    equation = f"{own}.?{shared} = {other}.?{shared}"
+    written = f"ON {equation}" if condition is None else f"&& {equation}"
+    found.warning(
+        "D1321",
+        f"{WRITTEN[conjunct.operator].effect(conjunct)}, whatever its `?{shared}`",
+        conjunct.position.span,
+        hint=f"write `{written}`" + (", or `ON true` if that is meant" if condition is None else ""),
+        notes=(f"`{own}` and `{other}` both have a `?{shared}`, and ON does not compare them",),
+    )

@@ -1,27 +1,224 @@
-"""Names of .lars files looked up: LARS rules as written → checked ones.
+"""Checks of .lars files: LARS rules as written → checked rules, and their order of evaluation.
 
-Place:   called by resolve.py, which knows the queries and rules of the deployment; lars_rules.py looks into
-         each rule, layers.py at all of them together.
+Place:   called by names.py, which knows the queries and rules of the deployment; `Program.dependencies` and
+         `LarsProgram.layers` are results of the order.
 Method:  language.md, "What holds". A name of a body is a query, a rule or a head; heads of an imported
          library have the import's prefix, as its rules have. A rule with an unknown name is left out and
-         nothing more is said about it.
+         nothing more is reported about it.
+         Variables: range restriction, as enrich/analysis.py: atoms that are not negated bind their variables,
+         and the time variable of AT; an aggregate binds its group and its value; a BIND binds once what it
+         reads is bound. Time variables are a sort of their own.
+         Use: reported are heads that nothing reads, and ALWAYS that holds at once, since windows are cut at
+         the beginning of the timeline.
+         Layers: the order in which heads and events are determined at one time point. Components (Tarjan
+         1972) of one graph over heads of .lars files and composite event rules: a head waits for the rules
+         and heads that it reads, a rule for the heads and rules that it does not read strictly. As in strata
+         of Datalog (Apt, Blair, Walker 1988), the layer of a head is above that of every rule it reads, and
+         of every head that it negates or aggregates.
+         Chaining: without LARS rules, the order of composite event rules at one instant (language.md, sec. 3,
+         "chaining"). A reference is strict if its window, or a window between it and the trigger, is BEFORE
+         or BETWEEN: it reads earlier instants only and orders nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from heapq import heapify, heappop, heappush
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dotr import ir
+from dotr import program as ir
+from dotr.detect.analysis import references, strictness
+from dotr.enrich.analysis import Language, bound_twice, check_functions, components, near, path
 from dotr.errors import Diagnostics
-from dotr.lang.checks.lars_rules import check_lars_rule
-from dotr.lang.grammar.base import nearest
+from dotr.joins.plan import expression_variables
+from dotr.lang.grammar.cursor import nearest
 from dotr.lang.grammar.lars import LarsFile
 from dotr.lang.loading import LoadedFile
+from dotr.program import (
+    FactWindow,
+    LarsLayer,
+    LarsProgram,
+    LarsRule,
+    Modality,
+    Position,
+    Program,
+    Rule,
+    TimeWindow,
+    WindowAggregate,
+    WindowAtom,
+)
+from dotr.program.names import duration_text
 from dotr.source import Span
-from dotr.temporal.durations import duration_text
+
+_LARS = Language(
+    "D1614",
+    "a .lars file",
+    "rules are read at every time point, also while nothing comes",
+    "",
+    "write `COUNT(…) AS ?n OVER …`",
+)
+
+
+def check_lars_rule(rule: ir.LarsRule, found: Diagnostics) -> None:
+    """Report variables that nothing binds or two things do, and what cannot stand in a rule."""
+    bound, times = _bound(rule, found)
+    for name in atom_variables(rule.head.atom):
+        if name not in bound and name not in times:
+            _unsafe(name, "the head", rule.head.atom.span, rule, bound, found)
+    for literal in rule.body:
+        if isinstance(literal, ir.FilterAtom):
+            check_functions(literal.condition, literal.span, found, _LARS)
+            for name in expression_variables(literal.condition):
+                if name not in bound and name not in times:
+                    _unsafe(name, "FILTER", literal.span, rule, bound, found)
+    _check_times(rule, times, found)
+
+
+def atom_variables(atom: ir.NamedAtom) -> list[str]:
+    """Names of the variables of an atom, in order of first appearance."""
+    return list(dict.fromkeys(a.name for a in atom.arguments if isinstance(a, ir.Var)))
+
+
+def _bound(rule: ir.LarsRule, found: Diagnostics) -> tuple[set[str], set[str]]:
+    """What the body binds: variables, and time variables."""
+    bound: set[str] = set()
+    times: set[str] = set()
+    for literal in rule.body:
+        if isinstance(literal, ir.WindowAtom) and not literal.negated:
+            bound.update(atom_variables(literal.atom))
+            if literal.at is not None:
+                times.add(literal.at)
+        elif isinstance(literal, ir.WindowAggregate):
+            bound.update(variable.name for variable in literal.group)
+    for literal in rule.body:
+        if isinstance(literal, ir.WindowAggregate):
+            bound.update(_check_aggregate(literal, rule, found))
+            if literal.variable.name in bound:
+                bound_twice(literal.variable.name, literal.variable.span or literal.span, found, "D1605")
+            bound.add(literal.variable.name)
+    _check_binds(
+        [literal for literal in rule.body if isinstance(literal, ir.BindAtom)], rule, bound, times, found
+    )
+    return bound, times
+
+
+def _check_binds(
+    binds: list[ir.BindAtom], rule: ir.LarsRule, bound: set[str], times: set[str], found: Diagnostics
+) -> None:
+    for bind in binds:
+        check_functions(bind.expression, bind.span, found, _LARS)
+    left = list(binds)
+    while ready := [b for b in left if all(n in bound for n in expression_variables(b.expression))]:
+        for bind in ready:
+            left.remove(bind)
+            if bind.variable.name in bound:
+                bound_twice(bind.variable.name, bind.span, found, "D1605")
+            bound.add(bind.variable.name)
+    targets = {bind.variable.name for bind in left}
+    for bind in left:
+        missing = [n for n in expression_variables(bind.expression) if n not in bound]
+        for name in missing:
+            if name not in targets and name not in times:
+                _unsafe(name, "BIND", bind.span, rule, bound, found)
+        if all(name in targets for name in missing):
+            found.error("D1605", f"unsafe rule: `?{bind.variable.name}` is computed from itself", bind.span)
+    bound.update(targets)  # reported once
+
+
+def _check_aggregate(total: ir.WindowAggregate, rule: ir.LarsRule, found: Diagnostics) -> list[str]:
+    """Report what is wrong with an aggregate; its variables that should stand in PER."""
+    own = atom_variables(total.atom)
+    group = {variable.name for variable in total.group}
+    for variable in total.group:
+        if variable.name not in own:
+            found.error(
+                "D1612",
+                f"`{total.atom.name}` has no `?{variable.name}`",
+                variable.span or total.span,
+                hint=near(variable.name, own) or "PER names variables of the atom",
+            )
+    if total.argument is not None:
+        check_functions(total.argument, total.span, found, _LARS)
+        for name in expression_variables(total.argument):
+            if name not in own:
+                _unsafe(name, total.function, total.span, rule, own, found)
+    elsewhere = set(atom_variables(rule.head.atom))
+    for literal in rule.body:
+        if literal is not total:
+            elsewhere.update(literal_variables(literal))
+    elsewhere.discard(total.variable.name)
+    shared = [name for name in own if name in elsewhere and name not in group]
+    if shared:
+        listed = ", ".join("?" + name for name in [*(v.name for v in total.group), *shared])
+        found.error(
+            "D1612",
+            f"`?{shared[0]}` stands outside of this aggregate, too, and is not in PER",
+            total.span,
+            hint=f"write `PER ({listed})`, or another name in the atom",
+        )
+    return shared
+
+
+def literal_variables(literal: ir.LarsLiteral) -> Iterator[str]:
+    """Names that a literal mentions where others see them: of an aggregate its group and its value."""
+    match literal:
+        case ir.WindowAtom(atom):
+            yield from atom_variables(atom)
+        case ir.WindowAggregate(variable=variable, group=group):
+            yield variable.name
+            yield from (v.name for v in group)
+        case ir.FilterAtom(condition):
+            yield from expression_variables(condition)
+        case ir.BindAtom(expression, variable):
+            yield variable.name
+            yield from expression_variables(expression)
+
+
+def _check_times(rule: ir.LarsRule, times: set[str], found: Diagnostics) -> None:
+    """Time variables stand behind AT only, and a head's is bound."""
+    mentioned = set(times) | {b.at for b in rule.body if isinstance(b, ir.WindowAtom) and b.at is not None}
+    if rule.head.at is not None:
+        mentioned.add(rule.head.at)
+        if rule.head.at not in times:
+            span = rule.head.span or rule.span
+            found.error(
+                "D1605",
+                f"unsafe rule: no literal binds the time `?{rule.head.at}` of the head",
+                span,
+                hint=near(rule.head.at, times) or f"write `AT ?{rule.head.at} WITHIN …` in the body",
+                notes=("a time is bound behind AT, by an atom that is not negated",),
+            )
+    for literal in rule.body:
+        inner = set(literal_variables(literal))
+        if isinstance(literal, ir.WindowAggregate):
+            inner.update(atom_variables(literal.atom))
+        _refuse_times(inner & mentioned, literal.span, found)
+    _refuse_times(set(atom_variables(rule.head.atom)) & mentioned, rule.head.atom.span, found)
+
+
+def _refuse_times(names: Iterable[str], span: Span | None, found: Diagnostics) -> None:
+    for name in sorted(names):
+        found.error(
+            "D1613",
+            f"`?{name}` is a time point, not a term",
+            span,
+            hint="select the time as an attribute in the query, or choose another name",
+            notes=("it stands behind AT",),
+        )
+
+
+def _unsafe(
+    name: str, where: str, span: Span | None, rule: ir.LarsRule, bound: Iterable[str], found: Diagnostics
+) -> None:
+    notes = ["a variable is bound by an atom that is not negated, by BIND, or by an aggregate"]
+    negated = (b for b in rule.body if isinstance(b, ir.WindowAtom) and b.negated)
+    if any(name in atom_variables(literal.atom) for literal in negated):
+        notes.append(f"`?{name}` occurs only in a NOT, which binds nothing")
+    found.error(
+        "D1605", f"unsafe rule: `?{name}` of {where} is not bound", span, "", near(name, bound), notes
+    )
 
 
 class LarsName(Struct, frozen=True):
@@ -274,3 +471,234 @@ _WHENCE: Mapping[str, str] = {
 
 def _arguments(number: int) -> str:
     return f"{number or 'no'} argument{'' if number == 1 else 's'}"
+
+
+class _LayerEdge(Struct, frozen=True):
+    """`user` waits for `needed`; `why`: "NOT", "an aggregate" or "". `span`: where it says so."""
+
+    user: str
+    needed: str
+    why: str
+    span: Span | None
+
+
+def head_of(stream: str, lars: LarsProgram) -> str | None:
+    """The head that a stream of a rule is about: of `alarm`, `ISTREAM alarm` and `DSTREAM alarm`."""
+    name = stream.rpartition(" ")[2]
+    return name if name in lars.attributes else None
+
+
+def layered(
+    rules: Sequence[Rule], chained: tuple[int, ...], lars: LarsProgram, found: Diagnostics
+) -> tuple[tuple[int, ...], LarsProgram]:
+    """Rules in an order that suits the heads, too, and the LARS program with its layers. `chained`: rules in
+    an order that suits rules alone. Findings are recorded; then the layers are of no use.
+    """
+    names = {rule.name for rule in rules}
+    edges = [*_lars_edges(lars, names), *_rule_edges(rules, lars)]
+    graph: dict[str, list[str]] = {name: [] for name in (*lars.attributes, *(r.name for r in rules))}
+    by_user: dict[str, list[_LayerEdge]] = {name: [] for name in graph}
+    for edge in edges:
+        graph[edge.user].append(edge.needed)
+        by_user[edge.user].append(edge)
+    levels: dict[str, int] = {}
+    for component in components(graph):
+        members = set(component)
+        level = 0
+        inside: list[_LayerEdge] = []
+        for edge in (edge for node in component for edge in by_user[node]):
+            if edge.needed in members:
+                inside.append(edge)
+            else:
+                above = edge.user in lars.attributes and (edge.why or edge.needed in names)
+                level = max(level, levels[edge.needed] + bool(above))
+        _check_component(members, inside, graph, names, found)
+        levels.update(dict.fromkeys(component, level))
+    order = tuple(sorted(chained, key=lambda i: levels[rules[i].name]))  # stable: `chained` within a level
+    return order, replace(lars, layers=_layers(lars, levels, [rules[i].name for i in order]))
+
+
+def _layers(lars: LarsProgram, levels: Mapping[str, int], order: Sequence[str]) -> tuple[LarsLayer, ...]:
+    found: list[LarsLayer] = []
+    for level in sorted({levels[name] for name in lars.attributes}):
+        names = tuple(name for name in lars.attributes if levels[name] == level)
+        rules = tuple(i for i, rule in enumerate(lars.rules) if levels[rule.head.atom.name] == level)
+        before = sum(levels[name] < level for name in order)
+        found.append(LarsLayer(names, rules, before))
+    return tuple(found)
+
+
+def lars_reads(rule: LarsRule) -> Iterator[tuple[str, str, Span | None]]:
+    """(name, "NOT" | "an aggregate" | "", place) of every atom of a body."""
+    for literal in rule.body:
+        if not isinstance(literal, WindowAtom | WindowAggregate):
+            continue
+        why = "NOT" if isinstance(literal, WindowAtom) and literal.negated else ""
+        why = "an aggregate" if isinstance(literal, WindowAggregate) else why
+        yield literal.atom.name, why, literal.span
+        if isinstance(literal.window, FactWindow):
+            yield from ((name, why, literal.span) for name in literal.window.streams)
+
+
+def _lars_edges(lars: LarsProgram, names: set[str]) -> Iterator[_LayerEdge]:
+    for rule in lars.rules:
+        for name, why, span in lars_reads(rule):
+            if name in lars.attributes or name in names:
+                yield _LayerEdge(rule.head.atom.name, name, why, span)
+
+
+def _rule_edges(rules: Sequence[Rule], lars: LarsProgram) -> Iterator[_LayerEdge]:
+    known = {rule.name for rule in rules}
+    for rule in rules:
+        for position, strict in strictness(rule):
+            if strict:
+                continue
+            head = head_of(position.stream, lars)
+            if head is not None:
+                yield _LayerEdge(rule.name, head, "", position.span)
+            elif position.chained and position.stream in known:
+                yield _LayerEdge(rule.name, position.stream, "", position.span)
+
+
+def _check_component(
+    members: set[str],
+    inside: Sequence[_LayerEdge],
+    graph: Mapping[str, Sequence[str]],
+    rules: set[str],
+    found: Diagnostics,
+) -> None:
+    if members <= rules:
+        return  # lars.py has reported it
+    if members & rules:
+        edge = next(e for e in inside if e.user in rules and e.needed not in rules)
+        found.error(
+            "D1616",
+            f"rule `{edge.user}` waits for itself within one instant, by way of what holds",
+            edge.span,
+            hint=f"make it look back strictly: `{edge.needed}` WITHIN … BEFORE …",
+            notes=(_cycle(edge, graph, members),),
+        )
+        return
+    for edge in [e for e in inside if e.why][:1]:
+        found.error(
+            "D1615",
+            f"recursion through {edge.why}: `{edge.user}` depends on itself",
+            edge.span,
+            hint="derive what is negated or counted without it",
+            notes=(_cycle(edge, graph, members),),
+        )
+
+
+def _cycle(edge: _LayerEdge, graph: Mapping[str, Sequence[str]], members: set[str]) -> str:
+    steps = path(graph, edge.needed, edge.user, members)
+    return "the cycle: " + " ← ".join([edge.user, f"{edge.why} {steps[0]}".strip(), *steps[1:]])
+
+
+def unread_heads(
+    lars: LarsProgram,
+    files: Sequence[tuple[LoadedFile, LarsFile]],
+    read: Collection[str],
+    found: Diagnostics,
+) -> None:
+    """Warn about heads of the user's own files that no rule of either kind reads."""
+    used = {head_of(stream, lars) for stream in read}
+    for rule in lars.rules:
+        own = rule.head.atom.name
+        used.update(name for name, _, _ in lars_reads(rule) if name != own)
+    reported: set[str] = set()
+    for unit, file in files:
+        for written in file.rules:
+            name = unit.prefix + written.head.atom.name
+            if unit.parent is None and name in lars.attributes and name not in used and name not in reported:
+                reported.add(name)
+                found.warning(
+                    "D1617",
+                    f"no rule reads `{name}`",
+                    written.head.atom.span,
+                    hint=f"name it in a rule, as `FROM ISTREAM {name}`, or delete it",
+                )
+
+
+def check_boxes(program: Program, found: Diagnostics) -> None:
+    """Say once where ALWAYS may hold from the first time point on."""
+    places = [
+        literal.span
+        for rule in program.lars.rules
+        for literal in rule.body
+        if isinstance(literal, WindowAtom)
+        and literal.modality is Modality.ALWAYS
+        and isinstance(literal.window, TimeWindow)
+        and literal.window.duration
+        and literal.span is not None
+    ]
+    if places:
+        found.info(
+            "D1618",
+            "ALWAYS can hold at once: a window is cut at the beginning of the timeline",
+            places[0],
+            notes=[f"also at {place}" for place in places[1:4]],
+            hint="the first points of a run may begin with it",
+        )
+
+
+def _references(rule: Rule) -> Iterator[tuple[Position, bool]]:
+    """The positions that range over rules, each with whether the reference is strict."""
+    chained = [position for position in rule.positions if position.chained]
+    for position, (_, strict) in zip(chained, references(rule), strict=True):
+        yield position, strict
+
+
+def order(rules: Sequence[Rule], found: Diagnostics) -> tuple[int, ...]:
+    """Rules so that every non-strict reference comes first, program order where free; cycles are recorded."""
+    index = {rule.name: i for i, rule in enumerate(rules)}
+    needs: dict[int, dict[int, Span | None]] = {i: {} for i in range(len(rules))}
+    for i, rule in enumerate(rules):
+        for position, strict in _references(rule):
+            if not strict and position.stream in index:
+                needs[i].setdefault(index[position.stream], position.span)
+    waiting = {i: len(needed) for i, needed in needs.items()}
+    users: dict[int, list[int]] = {i: [] for i in needs}
+    for i, needed in needs.items():
+        for j in needed:
+            users[j].append(i)
+    ready = [i for i, count in waiting.items() if count == 0]
+    heapify(ready)
+    sequence: list[int] = []
+    while ready:
+        i = heappop(ready)
+        sequence.append(i)
+        for user in users[i]:
+            waiting[user] -= 1
+            if waiting[user] == 0:
+                heappush(ready, user)
+    if len(sequence) < len(rules):
+        _report({i: needs[i] for i in needs if waiting[i]}, rules, found)
+    return tuple(sequence)
+
+
+def _report(
+    needs: Mapping[int, Mapping[int, Span | None]], rules: Sequence[Rule], found: Diagnostics
+) -> None:
+    """One finding for each cycle met when walking from rule to rule."""
+    done: set[int] = set()
+    for start in needs:
+        path: list[int] = []
+        at = start
+        while at not in done and at not in path:
+            path.append(at)
+            following = [j for j in needs[at] if j in needs]
+            if not following:
+                break
+            at = min(following)
+        if at in path:
+            cycle = path[path.index(at) :]
+            names = [rules[i].name for i in (*cycle, cycle[0])]
+            follower = cycle[1] if len(cycle) > 1 else cycle[0]
+            found.error(
+                "D1307",
+                f"rule `{rules[at].name}` waits for itself within one instant",
+                needs[at][follower],
+                hint="make one of the references strict: WITHIN … BEFORE …",
+                notes=(" refers to ".join(f"`{name}`" for name in names),),
+            )
+        done.update(path)

@@ -1,22 +1,57 @@
-"""HOLD lines, one meaning for each predicate and class of a deployment; and what ISTREAM and DSTREAM refuse.
+"""Checks of HOLD, ISTREAM and DSTREAM, and of queries that match nothing or the same facts again.
 
-Place:   called by resolve.py; `Program.holds` is what `check_holds` makes of the lines that loading.py met.
-Method:  language.md, "What lasts". Equal lines for one predicate or class are one line, different ones an
-         error.
+Place:   called by names.py, and the vocabulary by `dotr check` when it has read the background, and a sample
+         of the stream if one is given. `Program.holds` is what `check_holds` makes of the lines that
+         loading.py found.
+Method:  language.md, "What lasts". One meaning for each predicate and class of a deployment: equal lines are
+         one line, different ones an error.
+         Vocabulary: a required triple pattern with a constant predicate (or class) needs a triple with it:
+         from the background, a Datalog head, or the stream. Without a sample the stream may bring anything;
+         then only a word that is nearly one of the background's is reported.
+         Repeated facts: a query over held triples alone has all its answers at every graph, so that EACH,
+         COUNT, SUM and AVG over a window of more than an instant meet an old answer once per graph, D1329. Of
+         two equal facts of one instant each is a candidate of the other's `NOT … WITHIN d FROM`, so that
+         neither has an event, D1330; not reported where a part of ON is false for twins, nor where DISTINCT
+         leaves one fact for what ON equates.
+Why not: checking derived and background triples one by one: a query that also reads triples that are not held
+         is not reported, since an answer then needs a triple of the instant or of the background.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, assert_never
+from collections.abc import Iterable, Iterator
+from difflib import SequenceMatcher
+from typing import Any, Final, assert_never
 
-from msgspec import Struct
+from msgspec import Struct, field
 
+from dotr import program as ir
+from dotr.detect.analysis import names, parts
 from dotr.errors import Diagnostics
-from dotr.ir import Call, Hold, RelationToStream, Select
+from dotr.extract.algebra import relations_of
+from dotr.joins.plan import ALL, Relation, class_relation, relation_of
+from dotr.lang.checks.scopes import has_aggregate
 from dotr.lang.grammar.syntax import Held, HeldClass, HeldPredicate, HeldRest, HoldSyntax
 from dotr.lang.loading import LoadedFile
-from dotr.rdf.terms import RDF_TYPE
+from dotr.program import (
+    Absent,
+    Atom,
+    Attribute,
+    Call,
+    Choose,
+    Conjunct,
+    Expression,
+    Hold,
+    Operator,
+    Program,
+    RelationToStream,
+    Rule,
+    Select,
+    Summarise,
+    TimeOf,
+    Within,
+)
+from dotr.rdf.terms import OWL, RDF_TYPE, RDFS, Term, Triple, is_iri
 from dotr.source import PLACES, Span
 
 
@@ -116,4 +151,326 @@ def asks_now(value: Any) -> bool:
         return any(map(asks_now, value))
     return isinstance(value, Struct) and any(
         asks_now(getattr(value, name)) for name in value.__struct_fields__ if name not in PLACES
+    )
+
+
+class Vocabulary(Struct):
+    """Predicates and classes that occur, IRIs that schema triples speak of (either may follow), and all terms
+    that are called something.
+    """
+
+    predicates: set[Term] = field(default_factory=set)
+    classes: set[Term] = field(default_factory=set)
+    schema: set[Term] = field(default_factory=set)
+    terms: set[Term] = field(default_factory=set)
+    anything: bool = False
+
+    def add(self, triples: Iterable[Triple]) -> None:
+        terms = self.terms
+        for subject, predicate, object_ in triples:
+            self.predicates.add(predicate)
+            terms.update((subject, predicate, object_))
+            if predicate == RDF_TYPE:
+                self.classes.add(object_)
+            if predicate.startswith((f"<{RDFS}", f"<{OWL}")):
+                self.schema.update((subject, object_))
+
+    def knows(self, predicate: Term, class_: Term | None) -> bool:
+        """Whether a triple with this predicate (and, for rdf:type, class) can be there."""
+        word, words = (class_, self.classes) if class_ is not None else (predicate, self.predicates)
+        return self.anything or word in words or word in self.schema
+
+
+def add_heads(program: ir.Program, vocabulary: Vocabulary) -> None:
+    """Add what Datalog heads derive. A variable predicate or class derives what the schema names."""
+    for rule in program.datalog:
+        for head in rule.heads:
+            vocabulary.terms.update(
+                t for t in (head.subject, head.predicate, head.object) if isinstance(t, str)
+            )
+            if isinstance(head.predicate, ir.Var):
+                continue  # instantiated over the schema: `Vocabulary.schema`
+            vocabulary.predicates.add(head.predicate)
+            if head.predicate == RDF_TYPE and isinstance(head.object, str):
+                vocabulary.classes.add(head.object)
+
+
+def check_vocabulary(
+    program: ir.Program, vocabulary: Vocabulary, *, sampled: bool, found: Diagnostics
+) -> None:
+    """Warn about queries that need what is not there; without a sample, remark on near misses."""
+    for name, select in program.written.items():
+        for predicate, class_, span in _unknown(select, vocabulary):
+            word = class_ or predicate
+            words = vocabulary.classes if class_ is not None else vocabulary.predicates
+            likely = near_names(word, words)
+            kind = "class" if class_ is not None else "predicate"
+            hint = f"did you mean {likely}?" if likely else ""
+            if sampled:
+                found.warning(
+                    "D1220",
+                    f"nothing can match the query `{name}`: no triple has the {kind} {word}",
+                    span,
+                    hint=hint,
+                    notes=("it is neither in the background, nor a Datalog head, nor in the sample",),
+                )
+            elif likely:
+                found.info(
+                    "D1223",
+                    f"the {kind} {word} is not known from the background",
+                    span,
+                    hint=hint,
+                    notes=("fine if the stream brings it; `--sample SOURCE` looks there too",),
+                )
+
+
+def near_names(word: Term, words: Iterable[Term]) -> str:
+    """The known IRI that a word was probably meant to be: spelled almost so in the same namespace, or so in
+    another one.
+    """
+    space, local = _split(word)
+    best, best_ratio = "", 0.8
+    for known in sorted(words):
+        if known == word or not is_iri(known):
+            continue
+        other_space, other = _split(known)
+        ratio = 0.0
+        if other_space == space and abs(len(other) - len(local)) <= 3 and not _numbered(local, other):
+            matcher = SequenceMatcher(None, local.lower(), other.lower())
+            ratio = matcher.ratio() if matcher.real_quick_ratio() > best_ratio else 0.0
+        elif other == local and len(local) > 2:
+            ratio = 0.95
+        if ratio > best_ratio:
+            best, best_ratio = known, ratio
+    return best
+
+
+def _numbered(one: str, other: str) -> bool:
+    """`room1` and `room2` are two things, not a slip of the pen."""
+    return one != other and one.rstrip("0123456789") == other.rstrip("0123456789")
+
+
+def _split(word: Term) -> tuple[str, str]:
+    cut = max(word.rfind("#"), word.rfind("/"), word.rfind(":")) + 1
+    return word[:cut], word[cut:-1]
+
+
+def required_patterns(select: ir.Select) -> Iterator[ir.TriplePattern]:
+    """The triple patterns without which a query has no answer."""
+    aggregates = any(p.expression is not None and has_aggregate(p.expression) for p in select.projection)
+    if select.group_by or not aggregates:
+        yield from _required(select.where)
+
+
+def _required(group: ir.GroupPattern) -> Iterator[ir.TriplePattern]:
+    for element in group.elements:
+        match element:
+            case ir.Triples(patterns):
+                yield from patterns
+            case ir.GroupPattern():
+                yield from _required(element)
+            case ir.SubSelect(select):
+                yield from required_patterns(select)
+            case _:
+                continue
+
+
+_Need = tuple[Term, Term | None, Span | None]
+
+
+def _unknown(select: ir.Select, vocabulary: Vocabulary) -> Iterator[_Need]:
+    aggregates = any(p.expression is not None and has_aggregate(p.expression) for p in select.projection)
+    if select.group_by or not aggregates:  # an aggregate without groups has a row even of nothing
+        yield from _group(select.where, vocabulary)
+
+
+def _group(group: ir.GroupPattern, vocabulary: Vocabulary) -> Iterator[_Need]:
+    """What a group needs and nothing has. OPTIONAL, MINUS and EXISTS need nothing here."""
+    for element in group.elements:
+        match element:
+            case ir.Triples(patterns):
+                for pattern in patterns:
+                    yield from _pattern(pattern, vocabulary)
+            case ir.GroupPattern():
+                yield from _group(element, vocabulary)
+            case ir.SubSelect(select):
+                yield from _unknown(select, vocabulary)
+            case ir.Union(branches):
+                missing = [list(_group(branch, vocabulary)) for branch in branches]
+                if all(missing):
+                    yield missing[0][0]
+            case _:
+                continue
+
+
+def _pattern(pattern: ir.TriplePattern, vocabulary: Vocabulary) -> Iterator[_Need]:
+    predicate = pattern.predicate
+    if isinstance(predicate, ir.Var):
+        return
+    if predicate == RDF_TYPE:
+        class_ = pattern.object
+        if isinstance(class_, str) and is_iri(class_) and not vocabulary.knows(RDF_TYPE, class_):
+            yield RDF_TYPE, class_, pattern.span
+        return
+    for step in _needed(predicate):
+        if not vocabulary.knows(step, None):
+            yield step, None, pattern.span
+
+
+def _needed(path: ir.Path) -> Iterator[Term]:
+    """Predicates without which a path leads nowhere."""
+    match path:
+        case str():
+            yield path
+        case ir.Inverse(inner):
+            yield from _needed(inner)
+        case ir.Sequence(paths):
+            for step in paths:
+                yield from _needed(step)
+        case ir.Repeat(inner, minimum):
+            if minimum:
+                yield from _needed(inner)
+        case ir.Alternative() | ir.NegatedSet():
+            return
+        case _:
+            assert_never(path)
+
+
+_REPEATABLE: Final = frozenset(("MIN", "MAX"))
+"""Aggregates that are the same whether a value comes once or twice."""
+_UNEQUAL: Final = frozenset(("<", ">", "!="))
+
+
+def check_repeats(program: Program, found: Diagnostics) -> None:
+    """Warn about both."""
+    for rule in program.rules:
+        for conjunct in rule.conjuncts:
+            if _meets_again(conjunct) and _lasts(program, conjunct.position.stream):
+                _report_again(conjunct, found)
+            elif isinstance(conjunct, Absent) and _cancels(program, rule, conjunct):
+                _report_twins(rule, conjunct, found)
+
+
+# -- what lasts --------------------------------------------------------------------------------------
+
+
+def _meets_again(conjunct: Conjunct) -> bool:
+    window = conjunct.window
+    if isinstance(window, Within) and window.duration == 0:
+        return False
+    if isinstance(conjunct, Choose):
+        return conjunct.operator is Operator.EACH
+    return isinstance(conjunct, Summarise) and not conjunct.distinct and conjunct.function not in _REPEATABLE
+
+
+def _lasts(program: Program, stream: str) -> bool:
+    """Whether a stream is a plain query over held triples alone."""
+    select = program.selects.get(stream)
+    if not program.holds or select is None or stream in program.standing:
+        return False
+    read = relations_of(select)
+    held = _Held(program)
+    return bool(read) and all(map(held.lasts, read))
+
+
+class _Held:
+    """Owns which relations last, and which follow from these alone."""
+
+    def __init__(self, program: Program) -> None:
+        lines = {_relation(hold.predicate, hold.class_): hold.duration != 0 for hold in program.holds}
+        self._rest = lines.pop(ALL, False)
+        self._lines = lines
+        self._derived: set[Relation] = set()
+        heads = {_of(head) for rule in program.datalog for head in rule.heads}
+        self._heads = heads - lines.keys()
+        before = -1
+        while before < len(self._derived):
+            before = len(self._derived)
+            for rule in program.datalog:
+                body = [_of(atom) for atom in rule.body if isinstance(atom, Atom)]
+                if body and all(map(self.lasts, body)):
+                    self._derived.update(map(_of, rule.heads))
+
+    def lasts(self, relation: Relation) -> bool:
+        if relation in self._lines:
+            return self._lines[relation]
+        if relation in self._heads:
+            return relation in self._derived
+        return self._rest
+
+
+def _relation(predicate: str | None, class_: str | None) -> Relation:
+    if class_ is not None:
+        return class_relation(class_)
+    return ALL if predicate is None else predicate
+
+
+def _of(atom: Atom) -> Relation:
+    return relation_of(atom.subject, atom.predicate, atom.object)
+
+
+def _report_again(conjunct: Conjunct, found: Diagnostics) -> None:
+    name, stream = conjunct.position.name, conjunct.position.stream
+    query = "{ … }" if "." in stream else stream  # written where it is used
+    what = f"{conjunct.function} counts" if isinstance(conjunct, Summarise) else "EACH takes"
+    found.warning(
+        "D1329",
+        f"{what} what lasts again at every graph",
+        conjunct.position.span,
+        hint=f"take an answer once, as it begins: `Begun := ISTREAM {query}`; or what holds now: WITHIN 0 s",
+        notes=(f"`{name}` asks for held triples: at each graph in the window it has all its answers",),
+    )
+
+
+# -- twins -------------------------------------------------------------------------------------------
+
+
+def _cancels(program: Program, rule: Rule, absent: Absent) -> bool:
+    """Whether two facts of one instant can each be what the other must not have."""
+    window, own = absent.window, absent.position
+    if not isinstance(window, Within) or window.before or own.chained:
+        return False
+    reference = next((p for p in rule.positions if p.name == window.reference), None)
+    if reference is None or reference.stream != own.stream:
+        return False
+    equated: set[str] = set()
+    for part in parts(absent.on):
+        if not names(part) <= {own.name, reference.name}:
+            return False  # what another event says may be true of one twin alone
+        sides = _sides(part, own.name, reference.name)
+        if sides is None:
+            continue
+        if sides[0] in _UNEQUAL:
+            return False
+        if sides[0] == "=":
+            equated.add(sides[1])
+    select = program.selects.get(own.stream)
+    return select is None or not (select.distinct and equated >= set(own.variables))
+
+
+def _sides(part: Expression, own: str, reference: str) -> tuple[str, str] | None:
+    """(operator, attribute) where a part compares one attribute, or the time ("."), of the two facts."""
+    if not (isinstance(part, Call) and len(part.arguments) == 2):
+        return None
+    found = []
+    for side in part.arguments:
+        if isinstance(side, TimeOf):
+            found.append((side.position, "."))
+        elif isinstance(side, Attribute):
+            found.append((side.position, side.variable))
+    if len(found) != 2 or found[0][1] != found[1][1] or {found[0][0], found[1][0]} != {own, reference}:
+        return None
+    return part.function, found[0][1]
+
+
+def _report_twins(rule: Rule, absent: Absent, found: Diagnostics) -> None:
+    name = absent.position.name
+    assert isinstance(absent.window, Within)
+    reference = absent.window.reference
+    found.warning(
+        "D1330",
+        f"two facts of one instant cancel each other: each is the other's `{name}`",
+        absent.position.span,
+        hint=f"look back with `BEFORE {reference}`, and select DISTINCT what makes one fact of both",
+        notes=(f"WITHIN … FROM includes the instant of `{reference}`, without that very fact alone",),
     )

@@ -1,7 +1,7 @@
 """What is wrong with how a query uses its variables.
 
 Place:   called by sparql.py with every query it has read; which variables a part binds says
-         sparql/bound_variables.py.
+         extract/rewriting.py.
 Method:  SPARQL 1.1, sec. 18.2.1 (scope), 11.4 (grouped queries), 18.2.4.1 (assignment).
 """
 
@@ -10,57 +10,57 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import assert_never
 
-from dotr import ir
-from dotr.datalog.safety import near
+from dotr import program
+from dotr.enrich.analysis import near
 from dotr.errors import Diagnostics
-from dotr.sparql.bound_variables import visible
+from dotr.extract.rewriting import visible
 
 
-def variables(expression: ir.Expression, *, aggregated: bool = True) -> Iterator[ir.Var]:
+def variables(expression: program.Expression, *, aggregated: bool = True) -> Iterator[program.Var]:
     """The variables an expression reads, left to right; without those inside aggregates if not `aggregated`.
 
     Inside EXISTS nothing is read: its pattern has a scope of its own.
     """
     match expression:
-        case ir.Var():
+        case program.Var():
             yield expression
-        case ir.Call(_, arguments):
+        case program.Call(_, arguments):
             for argument in arguments:
                 yield from variables(argument, aggregated=aggregated)
-        case ir.Aggregate(_, argument):
+        case program.Aggregate(_, argument):
             if aggregated and argument is not None:
                 yield from variables(argument)
-        case ir.Const() | ir.Attribute() | ir.TimeOf() | ir.Exists():
+        case program.Const() | program.Attribute() | program.TimeOf() | program.Exists():
             return
         case _:
             assert_never(expression)
 
 
-def has_aggregate(expression: ir.Expression) -> bool:
+def has_aggregate(expression: program.Expression) -> bool:
     match expression:
-        case ir.Aggregate():
+        case program.Aggregate():
             return True
-        case ir.Call(_, arguments):
+        case program.Call(_, arguments):
             return any(map(has_aggregate, arguments))
         case _:
             return False
 
 
-def existences(expression: ir.Expression) -> Iterator[ir.Exists]:
+def existences(expression: program.Expression) -> Iterator[program.Exists]:
     """The EXISTS inside an expression."""
     match expression:
-        case ir.Exists():
+        case program.Exists():
             yield expression
-        case ir.Call(_, arguments):
+        case program.Call(_, arguments):
             for argument in arguments:
                 yield from existences(argument)
-        case ir.Aggregate(_, argument) if argument is not None:
+        case program.Aggregate(_, argument) if argument is not None:
             yield from existences(argument)
         case _:
             return
 
 
-def check_select(select: ir.Select, found: Diagnostics, given: Collection[str] = ()) -> None:
+def check_select(select: program.Select, found: Diagnostics, given: Collection[str] = ()) -> None:
     """Record what a query and its subqueries get wrong about variables. `given` have values from outside."""
     _check_group(select.where, frozenset(), found)
     inner = list(visible(select.where))
@@ -79,13 +79,13 @@ def check_select(select: ir.Select, found: Diagnostics, given: Collection[str] =
         _check_grouping(select, found)
 
 
-def _is_grouped(select: ir.Select) -> bool:
+def _is_grouped(select: program.Select) -> bool:
     expressions = [p.expression for p in select.projection if p.expression is not None]
     expressions += [*select.having, *(key.expression for key in select.order_by)]
     return bool(select.group_by or select.having) or any(map(has_aggregate, expressions))
 
 
-def _check_projection(select: ir.Select, known: Collection[str], found: Diagnostics) -> None:
+def _check_projection(select: program.Select, known: Collection[str], found: Diagnostics) -> None:
     selected: dict[str, None] = {}
     for projection in select.projection:
         variable = projection.variable
@@ -110,7 +110,7 @@ def _check_projection(select: ir.Select, known: Collection[str], found: Diagnost
         selected[variable.name] = None
 
 
-def _check_grouping(select: ir.Select, found: Diagnostics) -> None:
+def _check_grouping(select: program.Select, found: Diagnostics) -> None:
     if select.star:
         found.error(
             "D1211",
@@ -119,10 +119,10 @@ def _check_grouping(select: ir.Select, found: Diagnostics) -> None:
             hint="select the variables of GROUP BY and aggregates",
         )
         return
-    keys = {key.expression.name for key in select.group_by if isinstance(key.expression, ir.Var)}
+    keys = {key.expression.name for key in select.group_by if isinstance(key.expression, program.Var)}
     keys |= {key.variable.name for key in select.group_by if key.variable is not None}
     for projection in select.projection:
-        read: Iterable[ir.Var] = (
+        read: Iterable[program.Var] = (
             (projection.variable,)
             if projection.expression is None
             else variables(projection.expression, aggregated=False)
@@ -138,7 +138,7 @@ def _check_grouping(select: ir.Select, found: Diagnostics) -> None:
         keys.add(projection.variable.name)
 
 
-def _check_new(variable: ir.Var, known: Collection[str], found: Diagnostics) -> None:
+def _check_new(variable: program.Var, known: Collection[str], found: Diagnostics) -> None:
     if variable.name in known:
         found.error(
             "D1208",
@@ -148,7 +148,7 @@ def _check_new(variable: ir.Var, known: Collection[str], found: Diagnostics) -> 
         )
 
 
-def _check_reads(expression: ir.Expression, known: Collection[str], found: Diagnostics) -> None:
+def _check_reads(expression: program.Expression, known: Collection[str], found: Diagnostics) -> None:
     """Warn about variables that have no value where the expression stands."""
     for variable in variables(expression):
         if variable.name not in known:
@@ -163,30 +163,30 @@ def _check_reads(expression: ir.Expression, known: Collection[str], found: Diagn
         _check_group(exists.pattern, frozenset(known), found)
 
 
-def _check_group(group: ir.GroupPattern, outer: frozenset[str], found: Diagnostics) -> None:
+def _check_group(group: program.GroupPattern, outer: frozenset[str], found: Diagnostics) -> None:
     """`outer`: what FILTER may read besides the group's own variables (OPTIONAL, EXISTS)."""
     own = frozenset(visible(group))
     known: dict[str, None] = {}
     for element in group.elements:
         match element:
-            case ir.Filter(condition):
+            case program.Filter(condition):
                 _check_reads(condition, own | outer, found)
-            case ir.Bind(expression, variable):
+            case program.Bind(expression, variable):
                 _check_new(variable, known, found)
                 _check_reads(expression, known.keys() | outer, found)
-            case ir.OptionalGroup(inner):
+            case program.OptionalGroup(inner):
                 _check_group(inner, own | outer, found)
-            case ir.Minus(inner):
+            case program.Minus(inner):
                 _check_group(inner, frozenset(), found)
-            case ir.GroupPattern():
+            case program.GroupPattern():
                 _check_group(element, frozenset(), found)
-            case ir.Union(branches):
+            case program.Union(branches):
                 for branch in branches:
                     _check_group(branch, frozenset(), found)
-            case ir.SubSelect(select):
+            case program.SubSelect(select):
                 check_select(select, found)
-            case ir.Triples() | ir.Values():
+            case program.Triples() | program.Values():
                 pass
             case _:
                 assert_never(element)
-        known.update(dict.fromkeys(visible(ir.GroupPattern((element,)))))
+        known.update(dict.fromkeys(visible(program.GroupPattern((element,)))))

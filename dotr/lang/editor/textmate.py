@@ -12,12 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from dotr.ir import RelationToStream
-from dotr.lang.grammar.dotr import HOLDING
-from dotr.lang.grammar.functions import ARGUMENTS, QUERY_AGGREGATES
+from dotr.lang.grammar.dotr import CONTEXTUAL, HOLDING, KEYWORDS
+from dotr.lang.grammar.expressions import ARGUMENTS, QUERY_AGGREGATES
 from dotr.lang.grammar.lars import RESERVED
-from dotr.lang.grammar.windows import CONTEXTUAL, KEYWORDS
-from dotr.temporal.durations import UNITS
+from dotr.program import RelationToStream
+from dotr.program.names import UNITS
 
 HERE: Final = Path(__file__).parent
 

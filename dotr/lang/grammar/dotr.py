@@ -1,8 +1,17 @@
-"""`.dotr` files: text → syntax.
+"""Rule files (.dotr): string → syntax.
 
-Place:   the last of the parsers; resolve.py looks names up in what it returns.
+Place:   above the other parsers; checks/names.py resolves the names in the result. lars.py shares the
+         windows.
 Method:  language.md, sec. 2. PREFIX and PARAMETER hold in the whole file, so they are read beforehand; a
-         statement that cannot be read is left out and parsing goes on at the next.
+         statement that cannot be read is left out and parsing continues at the next.
+         Clauses of RULE: a clause that cannot be read is left out and parsing continues at the next; the rule
+         is then not `whole`, and names that the lost clause may have bound are `wild`: never reported as
+         unknown.
+         Windows: keywords in any case are not names; a unit is read only after a number; a `?name` in place
+         of a duration or a `k` is a parameter.
+         DEFINE: the triples of a composite event, as Turtle's triples over constants, WITH variables and
+         fresh names `dotr_x`. What Turtle would name at random (`[ ]`, `( )`, `_:b`) is refused: a replay
+         must give the same names again.
 """
 
 from __future__ import annotations
@@ -13,17 +22,670 @@ from typing import Final
 from msgspec.structs import replace
 
 from dotr.errors import Diagnostics
+from dotr.lang.checks.comparisons import STAND_IN
 from dotr.lang.grammar import syntax
-from dotr.lang.grammar.base import NUMBERS, Cursor, Skip, nearest
-from dotr.lang.grammar.clauses import ClauseParser
+from dotr.lang.grammar.cursor import (
+    EMIT,
+    NUMBERS,
+    PATTERN,
+    TYPE,
+    Cursor,
+    Parameters,
+    Skip,
+    Token,
+    foreign_event,
+    foreign_word,
+    nearest,
+    string_value,
+)
 from dotr.lang.grammar.expressions import ExpressionParser, Mode
-from dotr.lang.grammar.foreign_words import foreign_word
-from dotr.lang.grammar.parameters import Parameters
 from dotr.lang.grammar.sparql import SparqlParser
-from dotr.lang.grammar.tokens import string_value
-from dotr.lang.grammar.windows import CONTEXTUAL, STATEMENTS, WindowParser
+from dotr.lang.grammar.syntax import Name
+from dotr.lang.operators import AGGREGATE, BEFORE_EVENTS, BY_WORD, parse_every
+from dotr.program import (
+    Expression,
+    Fresh,
+    RelationToStream,
+    Select,
+    Selection,
+    TemplateNode,
+    TemplateTriple,
+    TemplateVar,
+)
+from dotr.program.names import LONGEST, UNITS, duration_text, micros
+from dotr.rdf.terms import is_iri, is_literal, literal_parts
 from dotr.source import Source, Span
-from dotr.temporal.durations import UNITS, duration_text
+
+CONJUNCTS: Final = tuple(BY_WORD)
+STATEMENTS: Final = (
+    *("PREFIX", "BASE", "BACKGROUND", "RULES", "ENTAILMENT", "PARAMETER", "IMPORT"),
+    *("QUERY", "RULE"),
+)
+CONTEXTUAL: Final[Mapping[str, frozenset[str]]] = {
+    "PRIVATE": frozenset(("RULE",)),
+    "HOLD": frozenset(("*", "A", "iri", "pname")),
+    "LARS": frozenset(("iri", "string", "<")),
+}
+"""Words that begin a statement before one of these tokens (`Token.key`), and are names everywhere else."""
+CLAUSES: Final = frozenset((*STATEMENTS, "AND", "WHERE", "WITH", "CONSUMING", "DEFINE", "end"))
+_AFTER_EVENTS: Final = frozenset(("WITHIN", "BETWEEN", "ON", "FROM", "BEFORE"))
+KEYWORDS: Final = frozenset(
+    (
+        *STATEMENTS,
+        *CONJUNCTS,
+        *("DEFINE", "FROM", "EVERY", "AS", "AND", "OVER", "ON", "WHERE", "WITH", "CONSUMING"),
+        *("WITHIN", "BEFORE", "BETWEEN", "DISTINCT", "SELECT"),
+    )
+)
+OPERATORS: Final[Mapping[str, RelationToStream]] = {word.value: word for word in RelationToStream}
+"""ISTREAM and DSTREAM: words before a query or a name, and names everywhere else."""
+
+_BEHIND_QUERIES: Final = frozenset(("WITHIN", "BETWEEN", "RULE", "QUERY", "AND", "CONSUMING", "WITH"))
+_NO_UNITS: Final[Mapping[str, str]] = {
+    "m": "write `min` for minutes, `ms` for milliseconds",
+    **dict.fromkeys(("w", "week", "weeks"), "write days"),
+    **dict.fromkeys(("mo", "month", "months"), "a month has no fixed length: write days"),
+    **dict.fromkeys(("y", "year", "years"), "a year has no fixed length: write days"),
+}
+
+
+class WindowParser:
+    """Reads words and windows. `symbolic`: parameters are read as names, for printing."""
+
+    def __init__(self, cursor: Cursor, parameters: Parameters, *, symbolic: bool = False) -> None:
+        self.cursor = cursor
+        self.parameters = parameters
+        self.symbolic = symbolic
+
+    def at_statement(self) -> bool:
+        """Whether a statement begins here. Asked only where no name may stand."""
+        return self.cursor.key in STATEMENTS or self.cursor.peek().key in CONTEXTUAL.get(self.cursor.key, ())
+
+    def at_clause(self) -> bool:
+        """Whether a clause of a rule, or a statement, begins here, or the text ends."""
+        return self.cursor.key in CLAUSES or self.at_statement()
+
+    def name(self, what: str) -> syntax.Name:
+        """Take a name that is not a keyword."""
+        token = self.cursor.token
+        if token.kind != "name":
+            hint = "names are letters, digits and `_`, without a prefix" if token.kind == "pname" else ""
+            if token.kind in ("attribute", "timeof"):
+                hint = f"write `{token.text.split('.')[0]}`"
+            raise self.cursor.fail(what, hint)
+        if token.key in KEYWORDS:
+            if token.key in CLAUSES and self.cursor.source.text[token.start : token.end].isupper():
+                raise self.cursor.fail(what)
+            self._keyword_as_name(token.text)
+        return self.word()
+
+    def _keyword_as_name(self, word: str) -> None:
+        """Report a keyword where a name stands: once, with its other places."""
+        message, found = f"`{word}` is a keyword and not a name", self.cursor.found.found
+        for number, one in enumerate(found):
+            if one.message == message:
+                found[number] = replace(one, notes=(*one.notes, f"also at {self.cursor.span()}")[:2])
+                return
+        self.cursor.error("D1009", message, self.cursor.span(), hint="choose another name")
+
+    def operator(self) -> RelationToStream | None:
+        """Take ISTREAM or DSTREAM where a query or its name follows, or a keyword in the place of a name;
+        before what can follow an event they are names.
+        """
+        found = OPERATORS.get(self.cursor.key)
+        following = self.cursor.peek()
+        if found is None or (following.kind != "name" and following.key != "{"):
+            return None
+        if following.key in CLAUSES or following.key in _AFTER_EVENTS or self._statement_follows():
+            return None
+        self.cursor.advance()
+        return found
+
+    def _statement_follows(self) -> bool:
+        at = self.cursor.at
+        self.cursor.jump(at + 1)
+        found = self.at_statement()
+        self.cursor.jump(at)
+        return found
+
+    def word(self) -> syntax.Name:
+        token = self.cursor.advance()
+        return syntax.Name(token.text, self.cursor.span(token))
+
+    def variable(self) -> syntax.Name:
+        token = self.cursor.variable()
+        return syntax.Name(self.cursor.variable_name(token), self.cursor.span(token))
+
+    def close(self, opened: int) -> None:
+        """Jump behind the brace that closes the one at `opened`, or to where a rule surely goes on."""
+        depth, at = 0, opened
+        while at < len(self.cursor.tokens) - 1:
+            token = self.cursor.tokens[at]
+            if token.key == "{":
+                depth += 1
+            elif token.key == "}":
+                depth -= 1
+                if depth == 0:
+                    self.cursor.jump(at + 1)
+                    return
+                if self.cursor.tokens[at + 1].key in _BEHIND_QUERIES:
+                    self.cursor.jump(at + 1)
+                    return
+            elif token.kind == "name" and at > opened and self.surely_outside(at):
+                break
+            at += 1
+        self.cursor.jump(at)
+
+    def surely_outside(self, at: int) -> bool:
+        key = self.cursor.tokens[at].key
+        following = self.cursor.tokens[min(at + 1, len(self.cursor.tokens) - 1)].key
+        second = self.cursor.tokens[min(at + 2, len(self.cursor.tokens) - 1)].key
+        return (
+            (key == "RULE" and second == "DEFINE")
+            or (key == "QUERY" and second == ":=")
+            or (key == "AND" and following in CONJUNCTS)
+        )
+
+    def window(self) -> syntax.WindowSyntax:
+        start = self.cursor.token
+        if self.cursor.accept("BETWEEN"):
+            first = self.name("the name of an event")
+            self.cursor.expect("AND")
+            return syntax.BetweenSyntax(first, self.name("the name of an event"), self.cursor.since(start))
+        if not self.cursor.accept("WITHIN"):
+            hint = nearest(start.text, ("WITHIN", "BETWEEN")) if start.kind == "name" else ""
+            if start.key == "ON":
+                hint = "the window stands before ON"
+            raise self.cursor.fail(
+                "WITHIN or BETWEEN", hint or "every conjunct has a window: `WITHIN 5 min FROM Event`"
+            )
+        duration = self.duration()
+        before = self.cursor.key == "BEFORE"
+        if not before and self.cursor.key != "FROM":
+            hint = "write `WITHIN 5 min FROM Event`: closed at both ends, or `BEFORE Event`"
+            raise self.cursor.fail("FROM or BEFORE", hint)
+        self.cursor.advance()
+        reference = self.name("the name of an event")
+        return syntax.WithinSyntax(duration, reference, before, self.cursor.since(start))
+
+    def duration(self) -> syntax.Duration:
+        token = self.cursor.token
+        if token.kind == "var":
+            self.cursor.advance()
+            name = self.cursor.variable_name(token)
+            if self.symbolic:
+                return syntax.Duration(1, self.cursor.span(token), name)
+            if name in self.parameters.durations:
+                return syntax.Duration(self.parameters.durations[name].micros, self.cursor.span(token))
+            if name in self.parameters.terms:
+                self.cursor.error("D1113", f"`?{name}` is a term, not a duration", self.cursor.span(token),
+                           hint=f"write `?{name} := 5 min`")  # fmt: skip
+            else:
+                self.parameters.unknown(name, token)
+            return syntax.Duration(1, self.cursor.span(token))
+        if token.key == "-":
+            self.cursor.advance()
+            if self.cursor.token.kind in NUMBERS:
+                self.cursor.advance()
+            if self.cursor.token.kind == "name" and self.cursor.token.text.lower() in UNITS:
+                self.cursor.advance()
+            self.cursor.error("D1402", "a duration is never negative", self.cursor.since(token),
+                       hint="a window always reaches into the past")  # fmt: skip
+            return syntax.Duration(1, self.cursor.since(token))
+        if token.kind not in NUMBERS:
+            raise self.cursor.fail("a duration such as `5 min`")
+        self.cursor.advance()
+        return self._united(token)
+
+    def _united(self, number: Token) -> syntax.Duration:
+        """The unit behind a number, and both as microseconds."""
+        unit = self.cursor.token
+        if unit.kind != "name" or (unit.key in KEYWORDS and unit.text.lower() not in UNITS):
+            self.cursor.error("D1401", f"`{number.text}` has no unit", self.cursor.span(number),
+                       hint=f"write `{number.text} s`, or us, ms, min, h, d")  # fmt: skip
+            return syntax.Duration(1, self.cursor.span(number))
+        self.cursor.advance()
+        span = self.cursor.since(number)
+        if unit.text.lower() not in UNITS:
+            hint = _NO_UNITS.get(unit.text.lower(), "") or nearest(unit.text, UNITS)
+            self.cursor.error(
+                "D1401",
+                f"`{unit.text}` is not a unit of time",
+                self.cursor.span(unit),
+                hint=hint or "write us, ms, s, min, h or d",
+            )
+            return syntax.Duration(1, span)
+        value = micros(number.text, unit.text) if number.kind != "double" and len(number.text) <= 60 else None
+        if value is None or value > LONGEST:
+            self.cursor.error("D1406", f"`{self.cursor.shown_since(number)}` is not a duration", span,
+                       hint="write a whole number of microseconds, at most a thousand years")  # fmt: skip
+            return syntax.Duration(1, span)
+        return syntax.Duration(value, span)
+
+    def count(self, selection: Selection) -> tuple[int, str]:
+        """The `k` of LAST k, 1 when none is written; and the parameter that it was written as."""
+        token = self.cursor.token
+        if token.kind == "var" and self.symbolic:
+            return 1, self.cursor.variable_name(self.cursor.advance())
+        return self._number(selection), ""
+
+    def _number(self, selection: Selection) -> int:
+        token = self.cursor.token
+        if token.kind == "var" or token.kind in NUMBERS or token.key in ("-", "+"):
+            value = self._k(token)
+            if selection is Selection.EACH:
+                message = "EACH takes every candidate, not a number of them"
+                self.cursor.error("D1408", message, self.cursor.span(token), hint="write LAST k or FIRST k")
+                return 1
+            if value is None or not 1 <= value <= 10**9:
+                self.cursor.error(
+                    "D1408",
+                    f"`{self.cursor.shown_since(token)}` is not a number of events",
+                    self.cursor.since(token),
+                    hint="write a whole number from 1 on",
+                )
+                return 1
+            return value
+        return 1
+
+    def _k(self, token: Token) -> int | None:
+        if token.kind == "var":
+            name = self.cursor.variable_name(self.cursor.advance())
+            term = self.parameters.terms.get(name)
+            if term is None:
+                self.parameters.unknown(name, token)
+                return 1
+            if term.startswith(STAND_IN):
+                return 1
+            lexical, datatype, _ = literal_parts(term) if is_literal(term) else ("", "", "")
+            whole = datatype.endswith("#integer") and len(lexical) < 12
+            return int(lexical) if whole else None
+        if token.key in ("-", "+"):
+            self.cursor.advance()
+            self.cursor.advance()
+            return None
+        self.cursor.advance()
+        return int(token.text) if token.kind == "integer" and len(token.text) < 12 else None
+
+
+class TemplateParser:
+    """Reads templates; words and the ends of broken ones are read by `windows`."""
+
+    def __init__(self, cursor: Cursor, windows: WindowParser) -> None:
+        self.cursor = cursor
+        self.windows = windows
+
+    def template(self) -> tuple[tuple[TemplateTriple, ...], tuple[Name, ...], bool]:
+        """`{ triples }`: the triples, the variables they name, and whether all could be read."""
+        opened = self.cursor.at
+        self.cursor.expect("{")
+        found: list[TemplateTriple] = []
+        names: list[Name] = []
+        try:
+            while not self.cursor.accept("}"):
+                self._template_subject(found, names)
+                if not self.cursor.accept(".") and self.cursor.key != "}":
+                    raise self.cursor.fail("`.`, `;`, `,` or `}`")
+        except Skip:
+            self.windows.close(opened)
+            return tuple(found), tuple(names), False
+        return tuple(found), tuple(names), True
+
+    def _template_subject(self, found: list[TemplateTriple], names: list[Name]) -> None:
+        token = self.cursor.token
+        subject = self._template_node(names)
+        if isinstance(subject, str) and is_literal(subject):
+            self.cursor.error("D1012", "a literal is never a subject", self.cursor.span(token))
+        while True:
+            verb_token = self.cursor.token
+            predicate = self._template_verb(names)
+            while True:
+                object_ = self._template_node(names)
+                found.append(TemplateTriple(subject, predicate, object_, self.cursor.since(verb_token)))
+                if not self.cursor.accept(","):
+                    break
+            if not self.cursor.accept(";"):
+                return
+            while self.cursor.accept(";"):
+                pass
+            if self.cursor.key in (".", "}"):
+                return
+
+    def _template_verb(self, names: list[Name]) -> TemplateNode:
+        token = self.cursor.token
+        if token.key == "A" and token.text == "a":
+            self.cursor.advance()
+            return TYPE
+        if token.kind == "name" and token.text.startswith("dotr_"):
+            self.cursor.error(
+                "D1012", "a fresh name is never a predicate", self.cursor.span(), hint="write an IRI"
+            )
+            self.cursor.advance()
+            return TYPE
+        if token.kind == "var" or self.cursor.at_iri():
+            node = self._template_node(names)
+            if isinstance(node, str) and not is_iri(node):
+                self.cursor.error("D1012", "a predicate is an IRI", self.cursor.span(token))
+            return node
+        hint = ""
+        if token.key in ("^", "!", "("):
+            hint = "a template has no property paths"
+        elif token.kind == "name":
+            hint = f"write `:{token.text}`"
+        raise self.cursor.fail("a predicate", hint)
+
+    def _template_node(self, names: list[Name]) -> TemplateNode:
+        token = self.cursor.token
+        if token.kind == "var":
+            name = self.windows.variable()
+            names.append(name)
+            return TemplateVar(name.text)
+        if token.kind == "name" and token.key not in ("TRUE", "FALSE"):
+            return self._fresh(token)
+        if token.kind == "label" or token.key in ("[", "("):
+            what = {"[": "`[ ]`", "(": "`( )`"}.get(token.key, f"`{token.text}`")
+            self.cursor.error(
+                "D1011",
+                f"{what} has no name that replay would give again",
+                self.cursor.span(),
+                hint="use dotr_x",
+                notes=("a fresh name `dotr_x` becomes an IRI made from what matched",),
+            )
+            raise Skip
+        if token.kind in ("attribute", "timeof"):
+            self.cursor.error("D1012", f"`{token.text}` is not allowed in a template", self.cursor.span(),
+                       hint=f"bind it: WITH ?x := {token.text}, and write ?x")  # fmt: skip
+            raise Skip
+        constant = self.cursor.constant()
+        if constant is not None:
+            return constant
+        raise self.cursor.fail("a term, a WITH variable or a fresh name")
+
+    def _fresh(self, token: Token) -> Fresh:
+        if token.text.startswith("dotr_") and len(token.text) > 5:
+            self.cursor.advance()
+            return Fresh(token.text)
+        hint = "a fresh name begins with dotr_ : `dotr_id1`"
+        if token.text == "a":
+            hint = "a subject is missing before `a`"
+        elif not token.key.startswith("DOTR"):
+            hint = f"write `?{token.text}`, `:{token.text}` or `dotr_{token.text}`"
+        self.cursor.error("D1012", f"`{token.text}` is not a term", self.cursor.span(), hint=hint)
+        raise Skip
+
+
+class ClauseParser:
+    """Owns the names that the current rule's unreadable clauses may have bound."""
+
+    def __init__(self, cursor: Cursor, queries: SparqlParser, windows: WindowParser) -> None:
+        self.cursor = cursor
+        self.expressions = queries.expressions
+        self.windows = windows
+        self.wild: set[str] = set()
+        self._queries = queries
+        self._templates = TemplateParser(cursor, windows)
+
+    def rule(self) -> syntax.RuleSyntax:
+        start = self.cursor.token
+        private = self.cursor.accept("PRIVATE") is not None
+        self.cursor.expect("RULE")
+        name = self.windows.name("the name of the rule")
+        self.wild = set()
+        whole = True
+        template: tuple[TemplateTriple, ...] = ()
+        names: tuple[syntax.Name, ...] = ()
+        trigger: syntax.EventSyntax | syntax.EverySyntax | None = None
+        conjuncts: list[syntax.ConjunctSyntax] = []
+        where: Expression | None = None
+        bindings: list[syntax.BindingSyntax] = []
+        consuming: list[syntax.Name] = []
+        clauses: list[Span] = []
+        try:
+            self.cursor.expect("DEFINE", hint=self._for_define())
+            template, names, clean = self._templates.template()
+            whole = clean
+            clauses.append(self.cursor.since(start))
+            before = self.cursor.token
+            if self.cursor.key != "FROM":
+                raise self.cursor.fail("FROM")
+            self.cursor.advance()
+            trigger = self._trigger()
+            clauses.append(self.cursor.since(before))
+            self._end_of_clause()
+        except Skip:
+            whole = False
+            self.to_clause()
+        while self.cursor.key == "AND":
+            try:
+                conjuncts.append(self._conjunct())
+                clauses.append(conjuncts[-1].span)
+                self._end_of_clause(conditions=True)
+            except Skip:
+                whole = False
+                self.to_clause()
+        for key in ("WHERE", "WITH", "CONSUMING"):
+            if self.cursor.key != key:
+                continue
+            before = self.cursor.advance()
+            try:
+                if key == "WHERE":
+                    where = self.expressions.expression()
+                elif key == "WITH":
+                    self._bindings(bindings)
+                else:
+                    self._names(consuming)
+                clauses.append(self.cursor.since(before))
+                self._end_of_clause(conditions=key != "CONSUMING")
+            except Skip:
+                whole = False
+                self.to_clause()
+        self._misplaced()
+        return syntax.RuleSyntax(
+            name, template, trigger, tuple(conjuncts), where, tuple(bindings), tuple(consuming), names,
+            frozenset(self.wild), whole, self.cursor.since(start), tuple(clauses), private,
+        )  # fmt: skip
+
+    def _for_define(self) -> str:
+        if self.cursor.key == "{":
+            return "write `DEFINE { … }`"
+        if self.cursor.key == "SELECT":
+            return EMIT
+        return foreign_word(self.cursor.token) or nearest(self.cursor.token.text, ("DEFINE",))
+
+    def _trigger(self) -> syntax.EventSyntax | syntax.EverySyntax:
+        if (tick := parse_every(self)) is not None:
+            return tick
+        if self.cursor.key in BEFORE_EVENTS and self.cursor.peek().kind == "name":
+            raise self.cursor.fail("an event", "the trigger is every fact of its query: write its name alone")
+        return self.event()
+
+    def event(self) -> syntax.EventSyntax:
+        changes = self.windows.operator()
+        if changes is not None and self.cursor.key != "{":
+            name = self.windows.name("the name of a query or of what holds")
+            return syntax.EventSyntax(name, alias=name, operator=changes, short=True)
+        if changes is not None:
+            raise self.cursor.fail("a name", f"name the event: `Name := {changes} {{ SELECT … }}`")
+        hint = foreign_event(self.cursor.token, self.cursor.peek(), CLAUSES | {"WITHIN", "BETWEEN"})
+        if hint:
+            raise self.cursor.fail("the name of an event", hint)
+        name = self.windows.name("the name of an event")
+        self.wild.add(name.text)
+        if not self.cursor.accept(":="):
+            if self.cursor.key == "{" or (self.cursor.key == "=" and self.cursor.peek().key == "{"):
+                raise self.cursor.fail("`:=`", f"write `{name.text} := {{ SELECT … }}`")
+            self.wild.discard(name.text)
+            return syntax.EventSyntax(name)
+        operator = self.windows.operator()
+        if self.cursor.key == "{":
+            query = self.embedded()
+            if query is not None:
+                self.wild.discard(name.text)
+            return syntax.EventSyntax(name, query, broken=query is None, operator=operator)
+        alias = self.windows.name("`{ SELECT … }`, or the name of a query or rule")
+        self.wild.discard(name.text)
+        return syntax.EventSyntax(name, alias=alias, operator=operator)
+
+    def embedded(self) -> Select | None:
+        """Take `{ SELECT … }`. None when it cannot be read; the cursor then stands behind its last brace."""
+        opened = self.cursor.at
+        if self.cursor.key != "{":
+            raise self.cursor.fail("`{ SELECT … }`")
+        self.cursor.advance()
+        try:
+            with self.cursor.nested():
+                select = self._queries.query(ask=False)
+                if self.cursor.key != "}":
+                    self.cursor.code, code = "D1201", self.cursor.code
+                    try:
+                        raise self.cursor.fail(
+                            "`}`",
+                            "a `}` is missing"
+                            if self.cursor.key in (*CLAUSES, *CONJUNCTS)
+                            else "the query ends here",
+                        )
+                    finally:
+                        self.cursor.code = code
+            self.cursor.advance()
+        except Skip:
+            self.windows.close(opened)
+            return None
+        return select
+
+    def _conjunct(self) -> syntax.ConjunctSyntax:
+        start = self.cursor.expect("AND")
+        if (operator := BY_WORD.get(self.cursor.key)) is not None:
+            return operator.parse(self, start)
+        if self.cursor.token.kind == "name" and self.cursor.peek().key == "(":
+            self.cursor.error(
+                "D1004",
+                f"there is no aggregate `{self.cursor.token.text}`",
+                self.cursor.span(self.cursor.token),
+                hint=f"the aggregates are {', '.join(AGGREGATE.words)}",
+            )
+            return AGGREGATE.parse(self, start)
+        hint = ""
+        if self.cursor.token.kind == "name" and self.cursor.key not in KEYWORDS:
+            near = "" if self._names_event() else nearest(self.cursor.token.text, CONJUNCTS)
+            hint = near or self._unselected()
+        elif self.cursor.token.kind in ("attribute", "timeof"):
+            hint = "conditions are joined with &&"
+        raise self.cursor.fail("EACH, LAST, FIRST, NOT or an aggregate", hint)
+
+    def scope(self) -> tuple[syntax.EventSyntax, syntax.WindowSyntax, Expression | None]:
+        """An event, its window, the condition behind ON. Its name is wild where the rest cannot be read."""
+        event = self.event()
+        known = event.name.text in self.wild
+        self.wild.add(event.name.text)
+        window = self.windows.window()
+        on = self.expressions.expression() if self.cursor.accept("ON") else None
+        if not known:
+            self.wild.discard(event.name.text)
+        return event, window, on
+
+    def _names_event(self) -> bool:
+        return self.cursor.peek().key in (":=", "WITHIN", "BETWEEN")
+
+    def _unselected(self) -> str:
+        """The hint for an event without the word that says how it is chosen."""
+        name = self.cursor.token.text
+        return f"say which: `AND EACH {name}`, `AND LAST {name}`, or that there is none: `AND NOT {name}`"
+
+    def _bindings(self, found: list[syntax.BindingSyntax]) -> None:
+        while True:
+            token = self.cursor.token
+            if token.kind != "var":
+                raise self.cursor.fail(
+                    "`?v := expression`", f"write `?{token.text} := …`" if token.kind == "name" else ""
+                )
+            name = self.windows.variable()
+            if not self.cursor.accept(":="):
+                raise self.cursor.fail(
+                    "`:=`", "a binding is written `?v := expression`" if self.cursor.key == "=" else ""
+                )
+            found.append(syntax.BindingSyntax(name, self.expressions.expression()))
+            if not self.cursor.accept(","):
+                if self.cursor.token.kind == "var":
+                    raise self.cursor.fail("`,` or the next clause", "bindings are separated by commas")
+                return
+
+    def _names(self, found: list[syntax.Name]) -> None:
+        found.append(self.windows.name("the name of an event"))
+        while self.cursor.accept(","):
+            found.append(self.windows.name("the name of an event"))
+
+    def _misplaced(self) -> None:
+        """A clause of this rule that stands too late: said, and skipped."""
+        while self.cursor.key in ("AND", "WHERE", "WITH", "CONSUMING", "DEFINE"):
+            token = self.cursor.advance()
+            self.cursor.error(
+                "D1004",
+                f"`{token.text}` stands too late or twice",
+                self.cursor.span(token),
+                hint="the order is DEFINE FROM AND… WHERE WITH CONSUMING, each but AND once",
+            )
+            self.to_clause()
+
+    def _end_of_clause(self, *, conditions: bool = False) -> None:
+        """Complain when a clause goes on with something that is not the next clause."""
+        if self.windows.at_clause():
+            if conditions and self.cursor.key == "AND" and not self._at_conjunct():
+                self._and_for_both()
+            return
+        token = self.cursor.token
+        hint = (
+            nearest(token.text, ("WITHIN", *(c for c in CLAUSES if c != "end")))
+            if token.kind == "name"
+            else ""
+        )
+        if token.key in BEFORE_EVENTS:
+            hint = f"write `AND {token.text}`"
+        elif token.key == "-" and self.cursor.peek().key == ">":
+            hint = PATTERN
+        elif token.key == "PRIVATE":
+            hint = "write `PRIVATE RULE Name`"
+        elif token.key == ".":
+            hint = "no dot ends a rule here"
+        elif token.key == ";":
+            hint = "no semicolon ends a clause here"
+        elif token.key in ("WITHIN", "BETWEEN") and not conditions:
+            hint = "the trigger has no window: it is the latest event"
+        elif token.key == "ON":
+            hint = (
+                "the trigger has no ON: write the condition into its query, or as WHERE"
+                if not conditions
+                else ""
+            )
+        hint = foreign_word(token) or hint
+        raise self.cursor.fail("AND, WHERE, WITH, CONSUMING or the next rule", hint)
+
+    def _at_conjunct(self) -> bool:
+        """Whether `AND` begins a conjunct, if one that does not say how its event is chosen."""
+        event = self.cursor.peek().kind == "name" and self.cursor.peek(2).key in (":=", "WITHIN", "BETWEEN")
+        return event or self.cursor.peek().key in CONJUNCTS
+
+    def _and_for_both(self) -> None:
+        self.cursor.error(
+            "D1010",
+            "`AND` joins events, not conditions",
+            self.cursor.span(),
+            hint="write &&",
+        )
+        self.cursor.advance()
+        self.to_clause()
+
+    def to_clause(self) -> None:
+        """Skip to the next clause or statement; braces are skipped as a whole. Names that are passed over may
+        have been those of events.
+        """
+        while not self.windows.at_clause():
+            if self.cursor.key == "{":
+                self.windows.close(self.cursor.at)
+            else:
+                token = self.cursor.advance()
+                if token.kind == "name" and token.key not in KEYWORDS:
+                    self.wild.add(token.text)
+
 
 HOLDING: Final = ("LATEST", "FOR")
 """What stands behind the predicates of a HOLD; names everywhere else."""

@@ -1,24 +1,67 @@
-"""Expressions: the same grammar in queries, Datalog filters, ON, WHERE and WITH.
+"""Expressions: one grammar for queries, Datalog filters, ON, WHERE and WITH, and the functions in it.
 
-Place:   above base.py and parameters.py; held by sparql.py and atoms.py. `mode`: what a leaf may be.
-Method:  SPARQL 1.1, sec. 19.8, rules 107-128, by precedence climbing: one call a level of brackets instead of
-         eight, so that the nesting limit and not Python's stack ends a deep text.
+Place:   above cursor.py; used by sparql.py and dlog.py. `mode`: what a leaf may be.
+Method:  SPARQL 1.1, sec. 19.8, rules 107-128, by precedence climbing: one call per level of brackets instead
+         of eight, so that the nesting limit and not Python's stack ends deeply nested input. Functions:
+         SPARQL 1.1, sec. 17.4, and DAYS of a duration, with their numbers of arguments, and which no rule may
+         use; casts are those of expressions/functions.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import Enum
 from typing import Final
 
-from dotr.expressions.casts import CASTS, DATA_VALUE
-from dotr.ir import Aggregate, Attribute, Call, Const, Exists, Expression, GroupPattern, TimeOf, Var
-from dotr.lang.grammar.base import DEEPEST, Cursor, Skip, nearest
-from dotr.lang.grammar.functions import ARGUMENTS, FORBIDDEN, MANY, QUERY_AGGREGATES, SYNONYMS
-from dotr.lang.grammar.parameters import Parameters
-from dotr.lang.grammar.tokens import Token, string_value
+from dotr.expressions.aggregates import AGGREGATES
+from dotr.expressions.functions import CASTS, DATA_VALUE
+from dotr.lang.grammar.cursor import DEEPEST, Cursor, Parameters, Skip, Token, nearest, string_value
+from dotr.program import Aggregate, Attribute, Call, Const, Exists, Expression, GroupPattern, TimeOf, Var
 from dotr.source import Span
+
+MANY: Final = 1_000_000
+
+_ONE: Final = (
+    "STR LANG DATATYPE BOUND IRI URI ABS CEIL FLOOR ROUND STRLEN UCASE LCASE ENCODE_FOR_URI YEAR MONTH DAY "
+    "DAYS HOURS MINUTES SECONDS TIMEZONE TZ MD5 SHA1 SHA256 SHA384 SHA512 ISIRI ISURI ISBLANK ISLITERAL "
+    "ISNUMERIC"
+)
+_TWO: Final = "LANGMATCHES CONTAINS STRSTARTS STRENDS STRBEFORE STRAFTER STRLANG STRDT SAMETERM"
+_NONE: Final = "NOW RAND UUID STRUUID"
+
+ARGUMENTS: Final[Mapping[str, tuple[int, int]]] = {
+    **dict.fromkeys(_ONE.split(), (1, 1)),
+    **dict.fromkeys(_TWO.split(), (2, 2)),
+    "SUBSTR": (2, 3),
+    "REGEX": (2, 3),
+    "REPLACE": (3, 4),
+    "IF": (3, 3),
+    "CONCAT": (0, MANY),
+    "COALESCE": (0, MANY),
+    **dict.fromkeys(_NONE.split(), (0, 0)),
+    "BNODE": (0, 1),
+}
+"""Least and greatest number of arguments, by keyword."""
+
+QUERY_AGGREGATES: Final = frozenset((*AGGREGATES, "SAMPLE", "GROUP_CONCAT"))
+
+SYNONYMS: Final[Mapping[str, str]] = {"URI": "IRI", "ISURI": "ISIRI"}
+
+FORBIDDEN: Final[Mapping[str, tuple[str, str]]] = {
+    "RAND": ("a replay would give another answer", "take a number from the data"),
+    **dict.fromkeys(
+        ("UUID", "STRUUID"),
+        (
+            "a replay would give another answer",
+            "in a template a fresh name `dotr_x` gives every event its IRI",
+        ),
+    ),
+    "BNODE": ("blank nodes are scoped to their graph", 'build an IRI: IRI(CONCAT("urn:…", STR(?x)))'),
+    "SAMPLE": ("which value it takes depends on an order that nobody fixed", "use MIN or MAX"),
+    "GROUP_CONCAT": ("its text depends on an order that nobody fixed", "project the values, one fact each"),
+}
+"""Why a rule may not use it, and what to write instead."""
 
 
 class Mode(Enum):

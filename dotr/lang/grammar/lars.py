@@ -11,20 +11,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from dotr import ir
+from dotr import program
 from dotr.errors import Diagnostics
 from dotr.expressions.aggregates import AGGREGATES
-from dotr.lang.grammar.atoms import AtomParser
-from dotr.lang.grammar.base import NUMBERS, Cursor, Skip, nearest
+from dotr.lang.grammar.cursor import NUMBERS, Cursor, Parameters, Skip, nearest
+from dotr.lang.grammar.dlog import AtomParser
+from dotr.lang.grammar.dotr import KEYWORDS, WindowParser
 from dotr.lang.grammar.expressions import ExpressionParser, Mode
-from dotr.lang.grammar.parameters import Parameters
 from dotr.lang.grammar.syntax import Duration, Name
-from dotr.lang.grammar.windows import KEYWORDS, WindowParser
 from dotr.source import Source, Span, Syntax
 
-MODALITIES: Final[Mapping[str, ir.Modality]] = {
-    "SOMETIME": ir.Modality.SOMETIME,
-    "ALWAYS": ir.Modality.ALWAYS,
+MODALITIES: Final[Mapping[str, program.Modality]] = {
+    "SOMETIME": program.Modality.SOMETIME,
+    "ALWAYS": program.Modality.ALWAYS,
 }
 RESERVED: Final = frozenset(
     (
@@ -43,7 +42,7 @@ class LarsFile(Syntax, frozen=True):
     (with None) stand. `unread`: first words of what could not be read: maybe names of heads.
     """
 
-    rules: tuple[ir.LarsRule, ...]
+    rules: tuple[program.LarsRule, ...]
     steps: tuple[Duration, ...]
     prefixes: Mapping[str, str]
     prologue: tuple[tuple[str | None, Span], ...] = ()
@@ -62,7 +61,7 @@ class LarsParser:
 
     def file(self) -> LarsFile:
         """Everything of the text that could be read. Raises nothing: findings are in `found`."""
-        rules: list[ir.LarsRule] = []
+        rules: list[program.LarsRule] = []
         unread: set[str] = set()
         while self.cursor.token.kind != "end":
             start = self.cursor.at
@@ -87,11 +86,11 @@ class LarsParser:
 
     # -- rules ------------------------------------------------------------
 
-    def _lars_rule(self) -> ir.LarsRule:
+    def _lars_rule(self) -> program.LarsRule:
         start = self.cursor.token
         self._atoms.refuse_turtle()
         head = self._lars_head()
-        body: list[ir.LarsLiteral] = []
+        body: list[program.LarsLiteral] = []
         if self.cursor.accept(":-"):
             if self.cursor.key == ".":
                 raise self.cursor.fail("an atom", "what holds at every point is written without `:-`")
@@ -99,7 +98,7 @@ class LarsParser:
             while self.cursor.accept(","):
                 body.append(self._lars_literal())
         self._end_of_lars_rule(bool(body))
-        return ir.LarsRule(head, tuple(body), self.cursor.since(start))
+        return program.LarsRule(head, tuple(body), self.cursor.since(start))
 
     def _end_of_lars_rule(self, body: bool) -> None:
         if self.cursor.accept("."):
@@ -126,23 +125,23 @@ class LarsParser:
         ]
         return self.cursor.token.kind == "name" and self.cursor.peek().key == "(" and "\n" in between
 
-    def _lars_head(self) -> ir.LarsHead:
+    def _lars_head(self) -> program.LarsHead:
         start = self.cursor.token
         if start.key == "NOT":
             raise self.cursor.fail("a head", "a conclusion cannot be negated: negation belongs in the body")
         atom = self._named_atom()
         if not self.cursor.accept("AT"):
-            return ir.LarsHead(atom, span=self.cursor.since(start))
+            return program.LarsHead(atom, span=self.cursor.since(start))
         variable = self._windows.variable()
         offset = 0
         if self.cursor.key in ("+", "-"):
             sign = -1 if self.cursor.advance().key == "-" else 1
             offset = sign * self._duration().micros
-        return ir.LarsHead(atom, variable.text, offset, self.cursor.since(start))
+        return program.LarsHead(atom, variable.text, offset, self.cursor.since(start))
 
     # -- literals ------------------------------------------------------------
 
-    def _lars_literal(self) -> ir.LarsLiteral:
+    def _lars_literal(self) -> program.LarsLiteral:
         start = self.cursor.token
         negated = self.cursor.accept("NOT") is not None
         match self.cursor.key:
@@ -159,7 +158,7 @@ class LarsParser:
             case _:
                 return self._lars_atom(start.start, negated)
 
-    def _lars_aggregate(self) -> ir.WindowAggregate:
+    def _lars_aggregate(self) -> program.WindowAggregate:
         start = self.cursor.advance()
         distinct, argument = self._atoms.aggregate("`)` or an operator")
         self.cursor.expect("AS", "`AS ?v`")
@@ -171,9 +170,9 @@ class LarsParser:
         window = self._lars_window(atom, f"`{atom.name}(…) WITHIN …`: an aggregate has a window")
         group = self._per() if self.cursor.accept("PER") else ()
         span = self.cursor.since(start)
-        return ir.WindowAggregate(start.key, argument, distinct, variable, atom, window, group, span)
+        return program.WindowAggregate(start.key, argument, distinct, variable, atom, window, group, span)
 
-    def _per(self) -> tuple[ir.Var, ...]:
+    def _per(self) -> tuple[program.Var, ...]:
         if not self.cursor.accept("("):
             return (self._atoms.variable(),)
         found = [self._atoms.variable()]
@@ -182,7 +181,7 @@ class LarsParser:
         self.cursor.expect(")", "`,` or `)`")
         return tuple(found)
 
-    def _lars_atom(self, start: int, negated: bool) -> ir.WindowAtom:
+    def _lars_atom(self, start: int, negated: bool) -> program.WindowAtom:
         first = self.cursor.token
         modality = MODALITIES.get(self.cursor.key)
         if modality is not None:
@@ -194,31 +193,31 @@ class LarsParser:
                 raise self.cursor.fail("WITHIN", f"`{first.text}` says already when the atom must hold")
             modality, at, count = self._when()
         if modality is None and self.cursor.key != "WITHIN":
-            return ir.WindowAtom(atom, negated=negated, span=self.cursor.since(start))
-        if modality is ir.Modality.AT and self.cursor.key != "WITHIN":
+            return program.WindowAtom(atom, negated=negated, span=self.cursor.since(start))
+        if modality is program.Modality.AT and self.cursor.key != "WITHIN":
             self._unbounded(atom, at, start)
-            return ir.WindowAtom(
-                atom, modality, ir.TimeWindow(0), at, count, negated, self.cursor.since(start)
+            return program.WindowAtom(
+                atom, modality, program.TimeWindow(0), at, count, negated, self.cursor.since(start)
             )
         window = self._lars_window(atom)
-        return ir.WindowAtom(
-            atom, modality or ir.Modality.SOMETIME, window, at, count, negated, self.cursor.since(start)
+        return program.WindowAtom(
+            atom, modality or program.Modality.SOMETIME, window, at, count, negated, self.cursor.since(start)
         )
 
-    def _when(self) -> tuple[ir.Modality, str | None, int]:
+    def _when(self) -> tuple[program.Modality, str | None, int]:
         """SOMETIME, ALWAYS, AT ?t or AT LEAST k behind an atom."""
         token = self.cursor.advance()
         if token.key != "AT":
             return MODALITIES[token.key], None, 0
         if self.cursor.accept("LEAST"):
-            return ir.Modality.AT_LEAST, None, self._number_of("time points")
+            return program.Modality.AT_LEAST, None, self._number_of("time points")
         if self.cursor.token.kind != "var":
             raise self.cursor.fail(
                 "`?t` or `LEAST`", "write `AT ?t WITHIN 10 s`, or `AT LEAST 3 WITHIN 10 s`"
             )
-        return ir.Modality.AT, self._windows.variable().text, 0
+        return program.Modality.AT, self._windows.variable().text, 0
 
-    def _unbounded(self, atom: ir.NamedAtom, at: str | None, start: int) -> None:
+    def _unbounded(self, atom: program.NamedAtom, at: str | None, start: int) -> None:
         self.cursor.error(
             "D1602",
             f"`AT ?{at}` without a window reaches back to the beginning of time",
@@ -227,7 +226,7 @@ class LarsParser:
             notes=("what may be looked at for ever can never be forgotten",),
         )
 
-    def _lars_window(self, atom: ir.NamedAtom, what: str = "WITHIN") -> ir.LarsWindow:
+    def _lars_window(self, atom: program.NamedAtom, what: str = "WITHIN") -> program.LarsWindow:
         start = self.cursor.token
         hint = nearest(start.text, ("WITHIN",)) if start.kind == "name" else ""
         self.cursor.expect(
@@ -238,8 +237,8 @@ class LarsParser:
             self.cursor.advance()
             streams = self._counted() if self.cursor.accept("OF") else ()
             streams = () if streams == (atom.name,) else streams
-            return ir.FactWindow(count, streams, self.cursor.since(start))
-        return ir.TimeWindow(self._duration().micros, self.cursor.since(start))
+            return program.FactWindow(count, streams, self.cursor.since(start))
+        return program.TimeWindow(self._duration().micros, self.cursor.since(start))
 
     def _counted(self) -> tuple[str, ...]:
         self.cursor.expect("(", "`(Name, …)`, the queries whose facts are counted")
@@ -295,22 +294,22 @@ class LarsParser:
             )
         return self._windows.word()
 
-    def _named_atom(self) -> ir.NamedAtom:
+    def _named_atom(self) -> program.NamedAtom:
         start = self.cursor.token
         if start.key in RESERVED and self.cursor.peek().key != "(":
             raise self.cursor.fail("an atom such as `alarm(?room)`")
         name = self._lars_name("an atom such as `alarm(?room)`")
         self.cursor.expect("(", "`(`", f"write `{name.text}()`, or `{name.text}(?v)`")
-        arguments: list[ir.Argument] = []
+        arguments: list[program.Argument] = []
         with self.cursor.nested():
             if self.cursor.key != ")":
                 arguments.append(self._lars_argument())
                 while self.cursor.accept(","):
                     arguments.append(self._lars_argument())
             self.cursor.expect(")", "`,` or `)`")
-        return ir.NamedAtom(name.text, tuple(arguments), self.cursor.since(start))
+        return program.NamedAtom(name.text, tuple(arguments), self.cursor.since(start))
 
-    def _lars_argument(self) -> ir.Argument:
+    def _lars_argument(self) -> program.Argument:
         token = self.cursor.token
         argument = self._atoms.argument()
         if argument is not None:

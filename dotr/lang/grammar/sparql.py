@@ -1,24 +1,275 @@
-"""SELECT and ASK queries: text → `ir.Select`.
+"""SELECT and ASK queries: string → `Select`, with triple patterns and property paths.
 
-Place:   above expressions.py and triples.py; held by clauses.py. checks/scopes.py says what a query means.
-Method:  SPARQL 1.1, sec. 19.8, one method a rule of the grammar. What is grammatical but forbidden in rules
-         (language.md, sec. 1) is recorded and parsed on.
+Place:   above expressions.py; used by dotr.py. checks/scopes.py checks what a query means.
+Method:  SPARQL 1.1, sec. 19.8, one method per rule of the grammar. What is grammatical but forbidden in rules
+         (language.md, sec. 1) is recorded and parsing continues. Blank nodes and collections become variables
+         and plain triple patterns, numbered as they appear: printing and parsing again gives the same tree.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from dotr import ir
+from dotr import program
+from dotr.extract.rewriting import visible
 from dotr.lang.checks.scopes import check_select
-from dotr.lang.grammar.base import Cursor, Skip
-from dotr.lang.grammar.expressions import ExpressionParser, Mode
-from dotr.lang.grammar.functions import ARGUMENTS, QUERY_AGGREGATES
-from dotr.lang.grammar.tokens import Token
-from dotr.lang.grammar.triples import TriplesParser
-from dotr.rdf.terms import Term
+from dotr.lang.grammar.cursor import NUMBERS, TYPE, Cursor, Parameters, Skip, Token
+from dotr.lang.grammar.expressions import ARGUMENTS, QUERY_AGGREGATES, ExpressionParser, Mode
+from dotr.program import (
+    Alternative,
+    Inverse,
+    NegatedSet,
+    Node,
+    Path,
+    Repeat,
+    Sequence,
+    TriplePattern,
+    Triples,
+    Var,
+)
+from dotr.rdf.terms import RDF, Term
 from dotr.source import Span
-from dotr.sparql.bound_variables import visible
+
+
+class PathParser:
+    """Takes paths from a cursor."""
+
+    def __init__(self, cursor: Cursor) -> None:
+        self.cursor = cursor
+
+    def path(self) -> Path:
+        """Take a path, which may be one predicate."""
+        with self.cursor.nested():
+            branches = [self._sequence()]
+            while self.cursor.accept("|"):
+                branches.append(self._sequence())
+        return branches[0] if len(branches) == 1 else Alternative(tuple(branches))
+
+    def _sequence(self) -> Path:
+        steps = [self._step()]
+        while self.cursor.accept("/"):
+            steps.append(self._step())
+        return steps[0] if len(steps) == 1 else Sequence(tuple(steps))
+
+    def _step(self) -> Path:
+        if self.cursor.accept("^"):
+            return Inverse(self._element())
+        return self._element()
+
+    def _element(self) -> Path:
+        path = self._primary()
+        if self.cursor.key == "*":
+            self.cursor.advance()
+            return Repeat(path, 0, unbounded=True)
+        if self.cursor.key == "+" and not (
+            self.cursor.peek().kind in NUMBERS and self.cursor.peek().start == self.cursor.token.end
+        ):
+            self.cursor.advance()
+            return Repeat(path, 1, unbounded=True)
+        if self.cursor.key == "?":
+            self.cursor.advance()
+            return Repeat(path, 0, unbounded=False)
+        return path
+
+    def _primary(self) -> Path:
+        if self.cursor.key == "(":
+            self.cursor.advance()
+            path = self.path()
+            self.cursor.expect(")")
+            return path
+        if self.cursor.accept("!"):
+            return self._negated_set()
+        return self._iri()
+
+    def _iri(self) -> Term:
+        if self.cursor.key == "A" and self.cursor.token.text == "a":
+            self.cursor.advance()
+            return TYPE
+        if not self.cursor.at_iri():
+            hint = "the predicate rdf:type is a lower-case `a`" if self.cursor.key == "A" else ""
+            raise self.cursor.fail("a predicate", hint)
+        return self.cursor.iri_term()
+
+    def _negated_set(self) -> NegatedSet:
+        forward: list[Term] = []
+        inverse: list[Term] = []
+
+        def one() -> None:
+            (inverse if self.cursor.accept("^") else forward).append(self._iri())
+
+        if self.cursor.accept("("):
+            if not self.cursor.accept(")"):
+                one()
+                while self.cursor.accept("|"):
+                    one()
+                self.cursor.expect(")", "`|` or `)`")
+        else:
+            one()
+        return NegatedSet(tuple(forward), tuple(inverse))
+
+
+FIRST: Final[Term] = f"<{RDF}first>"
+REST: Final[Term] = f"<{RDF}rest>"
+NIL: Final[Term] = f"<{RDF}nil>"
+
+
+class TriplesParser:
+    """Owns what is scoped to one query: blank node labels, their number, the basic graph pattern it is in."""
+
+    def __init__(self, cursor: Cursor, parameters: Parameters) -> None:
+        self.cursor = cursor
+        self._parameters = parameters
+        self._paths = PathParser(cursor)
+        self._labels: dict[str, tuple[str, int]] = {}
+        self._blanks = 0
+        self.pattern = 0
+        """Number of the basic graph pattern: a label may stand in one only."""
+        self._patterns = 0
+
+    def new_pattern(self) -> None:
+        """Another basic graph pattern begins."""
+        self._patterns += 1
+        self.pattern = self._patterns
+
+    def begins(self) -> bool:
+        """Whether a triple may begin here."""
+        token = self.cursor.token
+        return (
+            token.kind in ("var", "iri", "pname", "label", "string", "integer", "decimal", "double")
+            or token.key in ("(", "[", "TRUE", "FALSE")
+            or (token.key in ("+", "-") and self.cursor.peek().kind in NUMBERS)
+        )
+
+    def block(self) -> Triples:
+        """Triples up to the first token that is not part of one; dots stand between subjects."""
+        found: list[TriplePattern] = []
+        while True:
+            start = self.cursor.token
+            opened = start.key in ("[", "(") and not self._empty_bracket()
+            subject = self._node(found)
+            if not (opened and self.cursor.key in (".", "}") and found):
+                self._predicates(subject, found)
+            if self.cursor.token.kind in ("attribute", "timeof"):
+                self.cursor.split_attribute()
+            if not self.cursor.accept("."):
+                if self.begins():
+                    raise self.cursor.fail("`.`, `;` or `,`", "triples are separated by `.`")
+                break
+            if self.cursor.token.kind in ("attribute", "timeof"):
+                self.cursor.split_attribute()
+            if not self.begins():
+                break
+        return Triples(tuple(found))
+
+    def _empty_bracket(self) -> bool:
+        return self.cursor.peek().key in ("]", ")")
+
+    def _predicates(self, subject: Node, found: list[TriplePattern]) -> None:
+        """`verb object, object ; verb object …` behind a subject."""
+        while True:
+            start = self.cursor.token
+            verb = self._verb()
+            while True:
+                inner: list[TriplePattern] = []
+                if self.cursor.token.kind in ("attribute", "timeof"):
+                    self.cursor.split_attribute()
+                object_ = self._node(inner)
+                found.append(TriplePattern(subject, verb, object_, self.cursor.since(start)))
+                found.extend(inner)
+                if not self.cursor.accept(","):
+                    break
+            if not self.cursor.accept(";"):
+                return
+            while self.cursor.accept(";"):
+                pass
+            if not self._at_verb():
+                return
+
+    def _at_verb(self) -> bool:
+        return self.cursor.token.kind in ("var", "iri", "pname") or self.cursor.key in ("A", "^", "!", "(")
+
+    def _verb(self) -> Node | Path:
+        if self.cursor.token.kind == "var":
+            return self._variable_node()
+        if not self._at_verb():
+            hint = ""
+            if self.cursor.token.kind == "string" or self.cursor.at_literal():
+                hint = "a literal is never a predicate"
+            raise self.cursor.fail("a predicate", hint)
+        return self._paths.path()
+
+    def _variable_node(self) -> Node:
+        token = self.cursor.advance()
+        name = self.cursor.variable_name(token)
+        return self._parameters.term(name, token) or Var(name, self.cursor.span(token))
+
+    def _blank(self, token: Token) -> Var:
+        name = f".b{self._blanks}"
+        self._blanks += 1
+        return Var(name, self.cursor.span(token))
+
+    def _node(self, found: list[TriplePattern]) -> Node:
+        """A subject or object. The triples inside `[…]` and `(…)` go to `found`, in order of appearance."""
+        token = self.cursor.token
+        if token.kind == "var":
+            return self._variable_node()
+        if token.kind == "label":
+            return self._label(self.cursor.advance())
+        if token.key == "[":
+            return self._properties(found)
+        if token.key == "(":
+            return self._collection(found)
+        constant = self.cursor.constant()
+        if constant is not None:
+            return constant
+        hint = f"a variable is written `?{token.text}`" if token.kind == "name" and token.key != "A" else ""
+        raise self.cursor.fail("a variable or a term", hint)
+
+    def _label(self, token: Token) -> Var:
+        name, pattern = self._labels.get(token.text, ("", self.pattern))
+        if not name:
+            variable = self._blank(token)
+            self._labels[token.text] = (variable.name, self.pattern)
+            return variable
+        if pattern != self.pattern:
+            self.cursor.error(
+                "D1214",
+                f"`{token.text}` stands in two groups",
+                self.cursor.span(token),
+                hint="a variable can join them: `?x`",
+                notes=("a blank node label is known in one basic graph pattern only",),
+            )
+        return Var(name, self.cursor.span(token))
+
+    def _properties(self, found: list[TriplePattern]) -> Node:
+        node = self._blank(self.cursor.advance())
+        if self.cursor.accept("]"):
+            return node
+        with self.cursor.nested():
+            self._predicates(node, found)
+            self.cursor.expect("]", "`]`, `;` or `,`")
+        return node
+
+    def _collection(self, found: list[TriplePattern]) -> Node:
+        start = self.cursor.advance()
+        if self.cursor.accept(")"):
+            return NIL
+        first = cell = self._blank(start)
+        with self.cursor.nested():
+            while True:
+                inner: list[TriplePattern] = []
+                item_start = self.cursor.token
+                item = self._node(inner)
+                found.append(TriplePattern(cell, FIRST, item, self.cursor.since(item_start)))
+                found.extend(inner)
+                if self.cursor.key == ")":
+                    self.cursor.advance()
+                    found.append(TriplePattern(cell, REST, NIL, self.cursor.since(start)))
+                    return first
+                following = self._blank(self.cursor.token)
+                found.append(TriplePattern(cell, REST, following, self.cursor.since(start)))
+                cell = following
+
 
 _OTHER_FORMS: Final = {
     "CONSTRUCT": "a rule builds its graph in DEFINE",
@@ -53,7 +304,7 @@ class SparqlParser:
 
     # -- whole queries ------------------------------------------------------------
 
-    def query(self, *, ask: bool) -> ir.Select:
+    def query(self, *, ask: bool) -> program.Select:
         """Take a query with its prologue and trailing VALUES. Prefixes it declares end with it."""
         self._triples = TriplesParser(self.cursor, self.parameters)
         with self.cursor.scope("D1201"), self.expressions.place("", Mode.QUERY):
@@ -70,7 +321,7 @@ class SparqlParser:
             self.cursor.used -= own.keys()
             return select
 
-    def _form(self, ask: bool) -> ir.Select:
+    def _form(self, ask: bool) -> program.Select:
         if self.cursor.key == "SELECT":
             return self._select(outermost=True)
         if self.cursor.key == "ASK" and ask:
@@ -86,14 +337,14 @@ class SparqlParser:
             raise Skip
         raise self.cursor.fail(wanted)
 
-    def _ask(self) -> ir.Select:
+    def _ask(self) -> program.Select:
         start = self.cursor.expect("ASK")
         self._dataset()
         self.cursor.accept("WHERE")
         where = self.group()
-        return self._modifiers(ir.Select((), where, ask=True), start, outermost=True)
+        return self._modifiers(program.Select((), where, ask=True), start, outermost=True)
 
-    def _select(self, *, outermost: bool) -> ir.Select:
+    def _select(self, *, outermost: bool) -> program.Select:
         start = self.cursor.expect("SELECT")
         distinct = self.cursor.accept("DISTINCT") is not None
         reduced = not distinct and self.cursor.accept("REDUCED") is not None
@@ -105,20 +356,20 @@ class SparqlParser:
             raise self.cursor.fail("WHERE")
         self.cursor.accept("WHERE")
         where = self.group()
-        bare = ir.Select(projection, where, distinct, reduced, star)
+        bare = program.Select(projection, where, distinct, reduced, star)
         return self._modifiers(bare, start, outermost=outermost)
 
-    def _projections(self) -> tuple[ir.Projection, ...]:
-        found: list[ir.Projection] = []
+    def _projections(self) -> tuple[program.Projection, ...]:
+        found: list[program.Projection] = []
         while True:
             if self.cursor.token.kind == "var":
-                found.append(ir.Projection(self.variable()))
+                found.append(program.Projection(self.variable()))
             elif self.cursor.key == "(":
                 self.cursor.advance()
                 with self.cursor.nested():
                     expression = self.expressions.expression()
                     self.cursor.expect("AS")
-                    found.append(ir.Projection(self.variable(), expression))
+                    found.append(program.Projection(self.variable(), expression))
                     self.cursor.expect(")")
             elif self.cursor.key == ",":
                 raise self.cursor.fail("a variable", "projected variables stand side by side, without commas")
@@ -145,11 +396,11 @@ class SparqlParser:
                 ),
             )
 
-    def _modifiers(self, bare: ir.Select, start: Token, *, outermost: bool) -> ir.Select:
+    def _modifiers(self, bare: program.Select, start: Token, *, outermost: bool) -> program.Select:
         """GROUP BY … LIMIT, VALUES; `bare` is the query without them."""
-        group_by: list[ir.GroupKey] = []
-        having: list[ir.Expression] = []
-        order_by: list[ir.OrderKey] = []
+        group_by: list[program.GroupKey] = []
+        having: list[program.Expression] = []
+        order_by: list[program.OrderKey] = []
         if self.cursor.accept("GROUP"):
             self.cursor.expect("BY")
             with self.expressions.place("groups are made before anything is counted"):
@@ -171,9 +422,11 @@ class SparqlParser:
         values = self._values() if self.cursor.key == "VALUES" else None
         projection = bare.projection
         if bare.star:
-            names = visible(bare.where if values is None else ir.GroupPattern((bare.where, values)))
-            projection = tuple(ir.Projection(ir.Var(name, self.cursor.span(start))) for name in names)
-        return ir.Select(
+            names = visible(bare.where if values is None else program.GroupPattern((bare.where, values)))
+            projection = tuple(
+                program.Projection(program.Var(name, self.cursor.span(start))) for name in names
+            )
+        return program.Select(
             projection, bare.where, bare.distinct, bare.reduced, bare.star, bare.ask,
             tuple(group_by), tuple(having), tuple(order_by), limit, offset, values, self.cursor.since(start),
         )  # fmt: skip
@@ -214,7 +467,7 @@ class SparqlParser:
             return self.cursor.peek().key == "("
         return key == "EXISTS" or (key == "NOT" and self.cursor.peek().key == "EXISTS")
 
-    def _constraint(self) -> ir.Expression:
+    def _constraint(self) -> program.Expression:
         """A bracketed expression, a function call, or EXISTS."""
         if not self._at_constraint():
             raise self.cursor.fail(
@@ -224,32 +477,32 @@ class SparqlParser:
             raise self.cursor.fail("a condition in brackets")
         return self.expressions.primary()
 
-    def _group_key(self) -> ir.GroupKey:
+    def _group_key(self) -> program.GroupKey:
         if self.cursor.token.kind == "var":
             token = self.cursor.advance()
-            return ir.GroupKey(self.expressions.variable_leaf(token))
+            return program.GroupKey(self.expressions.variable_leaf(token))
         if self.cursor.key == "(":
             self.cursor.advance()
             with self.cursor.nested():
                 expression = self.expressions.expression()
                 variable = self.variable() if self.cursor.accept("AS") else None
                 self.cursor.expect(")")
-            return ir.GroupKey(expression, variable)
-        return ir.GroupKey(self._constraint())
+            return program.GroupKey(expression, variable)
+        return program.GroupKey(self._constraint())
 
-    def _order_key(self) -> ir.OrderKey:
+    def _order_key(self) -> program.OrderKey:
         if self.cursor.key in ("ASC", "DESC"):
             descending = self.cursor.advance().key == "DESC"
             if self.cursor.key != "(":
                 raise self.cursor.fail("`(`", "write `DESC(?x)`")
-            return ir.OrderKey(self.expressions.primary(), descending)
+            return program.OrderKey(self.expressions.primary(), descending)
         if self.cursor.token.kind == "var":
-            return ir.OrderKey(self.expressions.variable_leaf(self.cursor.advance()))
-        return ir.OrderKey(self._constraint())
+            return program.OrderKey(self.expressions.variable_leaf(self.cursor.advance()))
+        return program.OrderKey(self._constraint())
 
     # -- groups ------------------------------------------------------------
 
-    def group(self) -> ir.GroupPattern:
+    def group(self) -> program.GroupPattern:
         """Take `{ … }`."""
         start = self.cursor.token
         self.cursor.expect("{")
@@ -257,19 +510,19 @@ class SparqlParser:
         self._triples.new_pattern()
         with self.cursor.nested():
             if self.cursor.key == "SELECT":
-                elements: tuple[ir.Element, ...] = (ir.SubSelect(self._subselect()),)
+                elements: tuple[program.Element, ...] = (program.SubSelect(self._subselect()),)
             else:
                 elements = self._elements()
             self.cursor.expect("}", "`}` or another pattern")
         self._triples.pattern = before
-        return ir.GroupPattern(elements, self.cursor.since(start))
+        return program.GroupPattern(elements, self.cursor.since(start))
 
-    def _subselect(self) -> ir.Select:
+    def _subselect(self) -> program.Select:
         with self.expressions.place(""):
             return self._select(outermost=False)
 
-    def _elements(self) -> tuple[ir.Element, ...]:
-        found: list[ir.Element] = []
+    def _elements(self) -> tuple[program.Element, ...]:
+        found: list[program.Element] = []
         while self.cursor.key != "}":
             if self.cursor.token.kind in ("attribute", "timeof"):
                 self.cursor.split_attribute()
@@ -278,27 +531,27 @@ class SparqlParser:
                 continue
             element = self._not_triples()
             found.append(element)
-            if not isinstance(element, ir.Filter):
+            if not isinstance(element, program.Filter):
                 self._triples.new_pattern()
             self.cursor.accept(".")
         return tuple(found)
 
-    def _not_triples(self) -> ir.Element:
+    def _not_triples(self) -> program.Element:
         start = self.cursor.token
         match start.key:
             case "{":
                 return self._group_or_union()
             case "OPTIONAL":
                 self.cursor.advance()
-                return ir.OptionalGroup(self.group())
+                return program.OptionalGroup(self.group())
             case "MINUS":
                 self.cursor.advance()
-                return ir.Minus(self.group())
+                return program.Minus(self.group())
             case "FILTER":
                 self.cursor.advance()
                 with self.expressions.place("a FILTER is asked of one solution"):
                     condition = self._constraint()
-                return ir.Filter(condition, self.cursor.since(start))
+                return program.Filter(condition, self.cursor.since(start))
             case "BIND":
                 return self._bind()
             case "VALUES":
@@ -328,16 +581,16 @@ class SparqlParser:
                     hint = "a `}` is missing"
                 raise self.cursor.fail("a pattern or `}`", hint)
 
-    def _group_or_union(self) -> ir.Element:
+    def _group_or_union(self) -> program.Element:
         first = self.group()
         if self.cursor.key != "UNION":
             return first
         branches = [first]
         while self.cursor.accept("UNION"):
             branches.append(self.group())
-        return ir.Union(tuple(branches))
+        return program.Union(tuple(branches))
 
-    def _bind(self) -> ir.Bind:
+    def _bind(self) -> program.Bind:
         start = self.cursor.advance()
         self.cursor.expect("(")
         with self.expressions.place("a BIND is asked of one solution"), self.cursor.nested():
@@ -345,9 +598,9 @@ class SparqlParser:
             self.cursor.expect("AS")
             variable = self.variable()
             self.cursor.expect(")")
-        return ir.Bind(expression, variable, self.cursor.since(start))
+        return program.Bind(expression, variable, self.cursor.since(start))
 
-    def _other_graph(self) -> ir.Element:
+    def _other_graph(self) -> program.Element:
         """GRAPH and SERVICE: read, refused, and their group taken as if it stood alone."""
         start = self.cursor.advance()
         if start.key == "SERVICE":
@@ -370,9 +623,9 @@ class SparqlParser:
         )
         return self.group()
 
-    def _values(self) -> ir.Values:
+    def _values(self) -> program.Values:
         start = self.cursor.expect("VALUES")
-        variables: list[ir.Var] = []
+        variables: list[program.Var] = []
         single = self.cursor.token.kind == "var"
         if single:
             variables.append(self.variable())
@@ -400,7 +653,7 @@ class SparqlParser:
                     hint="write UNDEF where there is none",
                 )
             rows.append(tuple(row))
-        return ir.Values(tuple(variables), tuple(rows), self.cursor.since(start))
+        return program.Values(tuple(variables), tuple(rows), self.cursor.since(start))
 
     def _cell(self) -> Term | None:
         if self.cursor.accept("UNDEF"):
@@ -414,7 +667,7 @@ class SparqlParser:
             "a constant or UNDEF", "VALUES holds constants" if self.cursor.token.kind == "var" else ""
         )
 
-    def variable(self) -> ir.Var:
+    def variable(self) -> program.Var:
         """Take a variable that is bound here (projected, assigned, listed); a parameter may not be."""
         if self.cursor.token.kind in ("attribute", "timeof"):
             self.cursor.split_attribute()
@@ -422,4 +675,4 @@ class SparqlParser:
         name = self.cursor.variable_name(token)
         span = self.cursor.span(token)
         self.parameters.refuse_binding(name, span, "variable")
-        return ir.Var(name, span)
+        return program.Var(name, span)

@@ -1,6 +1,6 @@
 """A .dotr text as written: names not yet looked up, windows not yet understood.
 
-Place:   what dotr.py reads and resolve.py turns into the checked program. Values only.
+Place:   what dotr.py reads and names.py turns into the checked program. Values only.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from dotr.ir import Expression, Operator, RelationToStream, Select, Selection, TemplateTriple
+from dotr.program import Expression, Operator, RelationToStream, Select, Selection, TemplateTriple
 from dotr.rdf.terms import Term
 from dotr.source import Span, Syntax
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dotr.io.dumps.subject_graphs import SubjectGraphs
+from dotr.io.dumps import SubjectGraphs
 from dotr.rdf.terms import RDF_TYPE, Triple
 from tests.io.dumps.dumps import dump_of
 
@@ -94,10 +94,10 @@ def test_a_full_disk_is_said_as_the_system_says_it(tmp_path: Path) -> None:
 
 PROGRAM = """
 import resource, sys
-from dotr.io.dumps.subject_graphs import SubjectGraphs
-from dotr.io.decode.parsing import stream_runs
+from dotr.io.dumps import SubjectGraphs
+from dotr.io.decode.rdf import stream_runs
 from dotr.io.decode.documents import Format
-import dotr.io.files.sources
+import dotr.io.sources
 limit = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize() + 48 * 2**20
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 parts = SubjectGraphs(sys.argv[2], "<http://www.w3.org/ns/sosa/Observation>", memory=4 * 2**20)

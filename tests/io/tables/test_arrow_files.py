@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from dotr.errors import DataError
-from dotr.io.error_policy import ErrorPolicy
-from dotr.io.files.sources import Sources
+from dotr.io.errors import ErrorPolicy
 from dotr.io.graphs import SourceOptions
+from dotr.io.sources import Sources
 from dotr.io.tables.mapping import parse_mapping
 
 ROWS = 300

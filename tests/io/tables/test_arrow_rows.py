@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from dotr.errors import DataError
-from dotr.io.tables.arrow_rows import BATCH, columns_of, rows
+from dotr.io.tables.rows import BATCH, rows
+from dotr.io.tables.rows import arrow_columns_of as columns_of
 
 WHEN = datetime(2026, 1, 1, 8, 0, 0, 500_000)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.io.tables.cells import CellError
-from dotr.io.tables.compiled_mapping import CompiledMapping
+from dotr.io.tables.compiled import CompiledMapping
 
 from .test_templates import HOSTILE, compiled
 

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from dotr.io.tables import csv_rows
+from dotr.io.tables import rows as csv_rows
 from dotr.io.tables.cells import CellError
-from dotr.io.tables.csv_rows import CsvRows, Dialect, TableRow, header_text, one_row_a_line, ragged
+from dotr.io.tables.rows import CsvRows, Dialect, TableRow, header_text, one_row_a_line, ragged
 
 CONTENT = b'a,b\r\n\n"x ""y""","over\ntwo lines"\nc,d\n'
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dotr.io.local_time import TimeError
-from dotr.io.tables.date_formats import DateFormat
+from dotr.io.tables.cells import DateFormat
+from dotr.io.time import TimeError
 
 FORMATS = (
     "%Y-%m-%d %H:%M:%S",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dotr.errors import DataError
-from dotr.io.tables.graph_template import (
+from dotr.io.tables.mapping import (
     BareSlot,
     Cell,
     ColumnFilter,

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from dotr.errors import DataError
 from dotr.io.tables.cells import CellError
-from dotr.io.tables.json_paths import ABSENT, steps_of, walk
-from dotr.io.tables.json_rows import JsonRows, arrays_of, columns_of, value_of
-from dotr.io.tables.mapping import parse_mapping
+from dotr.io.tables.mapping import ABSENT, parse_mapping, steps_of, walk
+from dotr.io.tables.rows import JsonRows, arrays_of, columns_of, value_of
 
 OTLP = """{"resourceLogs": [
   {"resource": {"attributes": [{"key": "host", "value": {"stringValue": "h1"}}]},

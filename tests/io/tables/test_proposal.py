@@ -7,13 +7,11 @@ from typing import Any
 
 import pytest
 
-from dotr.io.tables.cells import CellError
-from dotr.io.tables.compiled_mapping import compile_mapping
-from dotr.io.tables.date_formats import DateFormat
-from dotr.io.tables.json_rows import arrays_of
+from dotr.io.tables.cells import CellError, DateFormat
+from dotr.io.tables.compiled import compile_mapping
 from dotr.io.tables.mapping import parse_mapping
-from dotr.io.tables.proposal import ProposedColumn, describe, missing_words, propose
-from dotr.io.tables.samples import sample
+from dotr.io.tables.proposal import ProposedColumn, describe, missing_words, propose, sample
+from dotr.io.tables.rows import arrays_of
 from dotr.io.time_reading import TimeReading
 
 

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dotr.errors import DataError
-from dotr.io.tables.arrow_files import open_columns
-from dotr.io.tables.samples import TableSample, sample
+from dotr.io.tables.proposal import TableSample, sample
+from dotr.io.tables.rows import open_columns
 
 
 def of(folder: Path, name: str, content: bytes, most: int = 10) -> TableSample:

@@ -11,12 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.errors import DataError
-from dotr.io.decode.parsing import parse_triples
+from dotr.io.decode.rdf import parse_triples
 from dotr.io.tables.cells import CellError
-from dotr.io.tables.compiled_mapping import CompiledMapping, compile_mapping, may_repeat
+from dotr.io.tables.compiled import CompiledMapping, compile_mapping, may_repeat
 from dotr.io.tables.mapping import parse_mapping
-from dotr.rdf.canonical import canonical
-from dotr.rdf.terms import RDF_TYPE, XSD, Triple
+from dotr.rdf.terms import RDF_TYPE, XSD, Triple, canonical
 
 PREFIXES = """PREFIX : <http://example.org/>
 PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dotr.io.tables.term_columns import USUAL, TermColumn, in_iris, in_literals
-from dotr.rdf.memo import Memo
-from dotr.rdf.terms import XSD
+from dotr.io.tables.compiled import USUAL, TermColumn, in_iris, in_literals
+from dotr.rdf.terms import XSD, Memo
 
 
 @pytest.mark.parametrize(

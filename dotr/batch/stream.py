@@ -1,0 +1,743 @@
+"""A stream in numbered batches, each delivered at least once: events in order, exactly once.
+
+Place:   called by spark/stream.py with every micro-batch, on the driver (MicroBatches), and by
+         spark/distributed.py for the parts of a distributed stream (LivePart); independent of Spark.
+Method:  in order: the engine of `dotr run` takes the batches in order. For batch n the events are written
+         first, to a file named by n, then the state after it; each is complete or absent. A batch that is
+         repeated, after a kill before its end was recorded, starts from the state before it and writes the
+         same bytes. The files, in the order of their names, concatenate to what `dotr run` prints.
+         By part: a part has a detector of its group's rules, as in work.py, which stays alive from batch to
+         batch and is fed with all rows of an instant when the instant is closed. After a batch its state is
+         written as one bytes value, with a token; a process that holds the live part with the same token need
+         not read it. Python's marshal is the codec: it holds plain values only, executes nothing, and is
+         several times as fast as JSON; its version is fixed and recorded in the head.
+         The mode: features that need all of an instant, in order, run in order: what lasts, LARS rules, late
+         graphs that are kept or refused, dead letters. All others can be distributed, which pays with enough
+         cores: each graph goes through Spark twice more. `dotr stream` and `dotr.spark.stream` report the
+         choice and its reasons.
+Why not: append to one file: the lines that a killed attempt appended would have to be found and cut off.
+         A row of state for every fact: Spark's state protocol handles 10,000 of them per second.
+Bad input: D4123 an unknown mode · D4311 what cannot be distributed · D5001 a folder of other events · D5220 a
+         checkpoint of other rules or options · D5221 a damaged or missing state, or one of another version.
+"""
+
+from __future__ import annotations
+
+import json
+import marshal
+import os
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from hashlib import blake2b
+from importlib.util import find_spec
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct, field
+
+from dotr.batch.facts import MARK, Cut, FactRow, Layout
+from dotr.batch.work import Detecting, Shipped
+from dotr.core.deployment import Deployment
+from dotr.core.instants import ahead
+from dotr.core.messages import Part
+from dotr.core.pipeline import LeftOut, Pipeline
+from dotr.detect.partitioning import By
+from dotr.errors import NOT_WRITTEN, DataError, Diagnostic, DotrError, EngineError, RefusedError, UsageError
+from dotr.events import Clock, Composite, Fact, RawMatch, Time
+from dotr.io.errors import dead_letter
+from dotr.io.events import formatter, late_line
+from dotr.io.outputs import ENDINGS, unwritable, write_whole
+from dotr.program import Every, Program
+from dotr.rdf.terms import Triple
+
+VERSION = 1
+"""The version of a checkpoint's content."""
+
+META = "dotr-stream.json"
+FORMATS = ("jsonl", "nquads")
+"""Formats whose files can be concatenated."""
+
+ORDERED = "ordered"
+DISTRIBUTED = "distributed"
+MODES = (ORDERED, DISTRIBUTED)
+
+
+class StreamOptions(Struct, frozen=True):
+    """How a stream is read and written; fixed for the lifetime of a checkpoint.
+
+    `late`: "drop", "keep" (in `_late`) or "fail"; `on_error`: "fail", "skip" or "keep" (in `_letters`).
+    """
+
+    format_: str = "jsonl"
+    lateness: Time = 0
+    late: str = "drop"
+    on_error: str = "fail"
+    max_jump: Time | None = None
+
+
+class Taken(Struct):
+    """The result of one batch."""
+
+    number: int
+    graphs: int = 0
+    events: int = 0
+    late: int = 0
+    refused: int = 0
+
+
+class StreamFolder:
+    """Owns the folder of a stream's events, and `states`, that of its state.
+
+    `more`: content of the checkpoint beside rules and options; earlier values take precedence. `send`: takes
+    the events of a batch, as text, if they do not go to files. Raises RefusedError D5001 for a folder of
+    events that is not this checkpoint's, D5220; EngineError D5221.
+    """
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        out: str,
+        states: str,
+        options: StreamOptions,
+        mode: str = ORDERED,
+        more: Mapping[str, Any] | None = None,
+        send: Callable[[str], None] | None = None,
+    ) -> None:
+        self.out, self.states = Path(out), Path(states)
+        self._send = send
+        self._ending = ENDINGS[options.format_]
+        meta = {**_meta(deployment, options), "mode": mode}
+        self.noted: dict[str, Any] = dict(more or {})
+        """The checkpoint's content beside rules and options."""
+        self._claim(meta)
+
+    def _claim(self, meta: dict[str, Any]) -> None:
+        known = _read_json(self.states / META)
+        if known is not None:
+            _compare(known, meta, str(self.states))
+            self.noted = known.get("noted", {})
+        try:
+            self.states.mkdir(parents=True, exist_ok=True)
+            self.out.mkdir(parents=True, exist_ok=True)
+            owner = {"checkpoint": os.path.abspath(self.states)}
+            owned = _read_json(self.out / f"_{META}") == owner
+            if owned and known is None:
+                raise damaged(str(self.states), f"no {META}, but `{self.out}` has its events")
+            if not owned:
+                if any(self.out.iterdir()):
+                    raise RefusedError.of(
+                        "D5001",
+                        f"`{self.out}` exists",
+                        place=str(self.out),
+                        notes=("it has no events of the stream with this checkpoint",),
+                        hint="give another name",
+                    )
+                _write(self.out / f"_{META}", json.dumps(owner).encode())
+            if known is None:
+                _write(self.states / META, json.dumps({**meta, "noted": self.noted}).encode())
+        except OSError as error:
+            raise unwritable(str(self.out), error) from None
+
+    def write_batch(
+        self, name: str, events: str, late: Sequence[str] = (), letters: Sequence[str] = ()
+    ) -> None:
+        """The files of a batch; none if there is nothing to write."""
+        if self._send is None:
+            _put(self.out / f"{name}.{self._ending}", events)
+        else:
+            self._send(events)
+        _put(self.out / "_late" / f"{name}.jsonl", _lines(late))
+        _put(self.out / "_letters" / f"{name}.jsonl", _lines(letters))
+
+    def write_state(self, name: str, content: bytes) -> None:
+        _write(self.states / name, content)
+
+
+def batch_name(number: int) -> str:
+    """The name of a batch's files; they sort in the order of batches."""
+    return f"{number:012}"
+
+
+def known_mode(states: str) -> str | None:
+    """The mode of an existing checkpoint, or None. Raises EngineError D5221."""
+    known = _read_json(Path(states) / META)
+    return None if known is None else known.get("mode", ORDERED)
+
+
+def known_notes(states: str) -> Mapping[str, Any]:
+    """An existing checkpoint's content beside rules and options; empty without one."""
+    known = _read_json(Path(states) / META)
+    return {} if known is None else known.get("noted", {})
+
+
+def _meta(deployment: Deployment, options: StreamOptions) -> dict[str, Any]:
+    program = deployment.program
+    background = blake2b(digest_size=16)
+    for triple in sorted(deployment.background):
+        background.update(f"{' '.join(triple)}\n".encode())
+    return {
+        "version": VERSION,
+        "rules": {r.name: d for r, d in zip(program.rules, deployment.digests(), strict=True)},
+        "background": background.hexdigest(),
+        "format": options.format_,
+        "lateness": options.lateness,
+    }
+
+
+def _lines(lines: Sequence[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _put(path: Path, text: str) -> None:
+    """A file with a text; none for an empty one."""
+    try:
+        if text:
+            path.parent.mkdir(exist_ok=True)
+            _write(path, text.encode())
+        else:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise unwritable(str(path), error) from None
+
+
+def _write(path: Path, content: bytes) -> None:
+    """A file, complete or absent."""
+    write_whole(path, [content])
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise damaged(str(path), str(error)) from None
+
+
+def _compare(known: dict[str, Any], meta: dict[str, Any], place: str) -> None:
+    """Raise RefusedError D5220 unless a checkpoint has the same rules and options."""
+    if known.get("version") != VERSION:
+        raise damaged(place, f"version {known.get('version')!r}")
+    rules, before = meta["rules"], known["rules"]
+    differences = [
+        *(f"rule `{name}` is new" for name in rules if name not in before),
+        *(f"rule `{name}` is gone" for name in before if name not in rules),
+        *(f"rule `{name}` is another" for name in rules if name in before and rules[name] != before[name]),
+    ]
+    differences += [
+        f"the {what} is another" for what in ("background", "format", "lateness") if known[what] != meta[what]
+    ]
+    mode = known.get("mode", ORDERED)
+    if mode != meta["mode"]:
+        differences.append(f"the mode is {mode}, not {meta['mode']}")
+    if differences:
+        raise RefusedError.of(
+            "D5220",
+            "the checkpoint belongs to other rules or options",
+            place=place,
+            notes=tuple(differences),
+            hint="start again with another --checkpoint and --out; rules that change while state stays "
+            "are what `dotr deploy` and `dotr feed` are for",
+        )
+
+
+def damaged(place: str, what: str) -> EngineError:
+    """D5221."""
+    return EngineError.of(
+        "D5221",
+        "the state of the stream cannot be read",
+        place=place,
+        label=what,
+        hint="start again with another --checkpoint and --out",
+    )
+
+
+_KEPT = 3
+_STATE = ".state"
+_LAST = ".last"
+"""Suffix of the number of the batch after which the last instant was closed; its files sort after those of
+the batch itself.
+"""
+
+
+class _Written(Struct):
+    """Lines of one batch, by folder."""
+
+    events: list[str] = field(default_factory=list)
+    late: list[str] = field(default_factory=list)
+    letters: list[str] = field(default_factory=list)
+
+
+class MicroBatches:
+    """Owns the engine of a stream, the folder of its events, and `checkpoint`, the folder of its states.
+
+    Raises RefusedError D5001 for a folder of events that is not this checkpoint's, D5220.
+    """
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        out: str,
+        checkpoint: str,
+        options: StreamOptions | None = None,
+        send: Callable[[str], None] | None = None,
+    ) -> None:
+        self._deployment = deployment
+        self._options = options or StreamOptions()
+        self._states = Path(checkpoint)
+        head, self._format = formatter(
+            self._options.format_, deployment.program.prefixes, deployment.program.rules
+        )
+        assert not head, "formats with a head cannot be concatenated"
+        self._folder = StreamFolder(deployment, out, checkpoint, self._options, send=send)
+        self._at: str | None = None  # the engine's state; None: undefined after an error
+        self._lines = _Written()
+        self._taken = Taken(-1)
+        self.pipeline = self._fresh()
+
+    # -- the stream
+
+    @property
+    def clock(self) -> Clock | None:
+        """How the stream writes time, as far as known; restores the last state if needed."""
+        if self._at is None:
+            self._go_behind(None)
+        return self.pipeline.clock
+
+    def take(
+        self,
+        number: int,
+        clock: Clock | None,
+        rows: Iterable[tuple[Time, list[Triple]]],
+        letters: Sequence[str] = (),
+    ) -> Taken:
+        """Batch `number`: graphs in any order, times in µs; dead letters of refused documents. Writes its
+        events, then its state. Without graphs `clock` may be None.
+
+        Raises DataError for graphs in error under the policy `fail`, D2102 for another kind of time; then
+        nothing of the batch is written.
+        """
+        self._go_behind(number)
+        self._at = None  # until everything is done
+        known = self.pipeline.clock
+        if known is None and clock is not None:
+            self.pipeline.begin(clock)
+        elif clock is not None and known != clock:
+            raise DataError.of(
+                "D2102", "this batch writes time differently from those before", hint="--time-unit"
+            )
+        self._lines, self._taken = _Written(), Taken(number, refused=len(letters))
+        if self._options.on_error == "keep":
+            self._lines.letters += letters
+        for time, graph in sorted(rows, key=itemgetter(0)):
+            self._taken.graphs += 1
+            self.pipeline.take(time, graph)
+        self._done(batch_name(number))
+        return self._taken
+
+    def close(self) -> Taken | None:
+        """The end of the stream for now: close its last instant. None if there is nothing to close."""
+        self._go_behind(None)
+        at = self._at
+        if not at or at.endswith(_LAST) or self.pipeline.clock is None:
+            return None
+        self._at = None
+        self._lines, self._taken = _Written(), Taken(_number(at))
+        self.pipeline.close_all()
+        self._done(at + _LAST)
+        return self._taken
+
+    def _done(self, name: str) -> None:
+        """Run what is closed; write events, then state."""
+        for events in self.pipeline.drain():
+            clock = self.pipeline.clock
+            assert clock is not None
+            self._taken.events += len(events)
+            self._lines.events.append(self._format(events, clock))
+        lines = self._lines
+        self._folder.write_batch(name, "".join(lines.events), lines.late, lines.letters)
+        state = zlib.compress(json.dumps(self.pipeline.snapshot()).encode(), 1)
+        self._folder.write_state(f"{name}{_STATE}", state)
+        self._at = name
+        for old in self._names()[:-_KEPT]:
+            with suppress(OSError):
+                (self._states / f"{old}{_STATE}").unlink()
+
+    # -- states
+
+    def _names(self) -> list[str]:
+        """The existing states, in order."""
+        if not self._states.is_dir():
+            return []
+        found = [path.name.removesuffix(_STATE) for path in self._states.glob(f"*{_STATE}")]
+        return sorted(found, key=lambda name: (_number(name), name.endswith(_LAST)))
+
+    def _go_behind(self, number: int | None) -> None:
+        """Restore the last state before batch `number`; None: the last of all."""
+        names = [name for name in self._names() if number is None or _number(name) < number]
+        last = names[-1] if names else ""
+        if self._at == last:
+            return
+        if number and not last and self._names():
+            raise damaged(str(self._states), f"no state before batch {number} is left")
+        self.pipeline = self._fresh()
+        if last:
+            path = self._states / f"{last}{_STATE}"
+            try:
+                state = json.loads(zlib.decompress(path.read_bytes()))
+                self.pipeline.restore(state)
+            except (OSError, zlib.error, *NOT_WRITTEN) as error:
+                raise damaged(str(path), str(error)) from None
+        self._at = last
+
+    def _fresh(self) -> Pipeline:
+        options = self._options
+        return Pipeline(
+            self._deployment,
+            lateness=options.lateness,
+            on_late=self._late,
+            on_refused=None if options.on_error == "fail" else self._refused,
+            max_jump=options.max_jump,
+        )
+
+    def _late(self, time: Time, part: Part) -> None:
+        clock = self.pipeline.clock
+        assert clock is not None
+        if self._options.late == "fail":
+            raise DataError.of(
+                "D2301",
+                f"a graph is for {clock.text(time)}, an instant that is already closed",
+                hint="allow for disorder with a lateness, or drop such graphs",
+            )
+        self._taken.late += 1
+        if self._options.late == "keep":
+            self._lines.late.append(late_line(time, part, clock))
+
+    def _refused(self, time: Time, parts: Sequence[Part], error: DotrError) -> None:
+        clock = self.pipeline.clock
+        assert clock is not None
+        self._taken.refused += len(parts)
+        if self._options.on_error == "keep":
+            for part in parts:
+                more = json.loads(late_line(time, part, clock))
+                self._lines.letters.append(dead_letter(error, None, "", more))
+
+
+def _number(name: str) -> int:
+    return int(name.removesuffix(_LAST))
+
+
+AUTO = "auto"
+CHOICES = (AUTO, *MODES)
+
+MANY_CORES = 4
+"""Cores from which a stream is distributed by default: on fewer one engine is as fast."""
+
+PARTS = 4
+"""Parts of keys per core."""
+
+_END: Time = 2**62
+
+
+class Choice(Struct, frozen=True):
+    """A mode, and its reasons as sentences."""
+
+    mode: str
+    reasons: tuple[str, ...]
+
+
+def choose(
+    asked: str, known: str | None, deployment: Deployment, options: StreamOptions, cores: int
+) -> Choice:
+    """The mode of a stream: that of its checkpoint (`known`), else the requested one, else the faster one.
+
+    Raises UsageError D4123, D4311.
+    """
+    if asked not in CHOICES:
+        raise UsageError.of("D4123", f"mode cannot be `{asked}`", hint=f"one of {', '.join(CHOICES)}")
+    against = obstacles(deployment.program, options)
+    if asked == DISTRIBUTED and against:
+        raise _cannot(against)
+    if asked != AUTO:
+        return Choice(asked, ("that was asked for",))
+    if known is not None:
+        return Choice(known, ("the checkpoint was made so",))
+    if against:
+        return Choice(ORDERED, tuple(against))
+    if cores < MANY_CORES:
+        return Choice(ORDERED, (f"one engine is as quick as parts on {cores} cores, and keeps order",))
+    plan = deployment.partitioning(By.KEY)
+    if not any(group.keys is not None for group in plan.groups):
+        return Choice(
+            ORDERED, ("no rule is partitioned by key (`--mode distributed` still enriches on all cores)",)
+        )
+    return Choice(DISTRIBUTED, (f"rules are partitioned by key, and there are {cores} cores",))
+
+
+def no_clock(asked: str) -> Choice:
+    """In order, for a source without data yet. Raises UsageError D4311 if the other mode was requested."""
+    why = "there is no data yet that shows how times are written"
+    if asked == DISTRIBUTED:
+        raise _cannot([why])
+    return Choice(ORDERED, (why,))
+
+
+def _cannot(notes: Sequence[str]) -> UsageError:
+    return UsageError.of(
+        "D4311",
+        "this stream cannot be distributed",
+        notes=tuple(notes),
+        hint="leave the mode to `auto`, or run it `ordered`",
+    )
+
+
+def obstacles(program: Program, options: StreamOptions) -> list[str]:
+    """Why a stream cannot be distributed; empty if it can."""
+    found = []
+    if program.lasting:
+        found.append("what lasts (HOLD, ISTREAM, DSTREAM) is followed from instant to instant, in order")
+    if program.lars.rules:
+        found.append("one engine computes what holds by .lars files")
+    if options.late != "drop":
+        found.append(f"late graphs are only counted there, and `--late {options.late}` needs them")
+    if options.on_error == "keep":
+        found.append("dead letters are kept in order, by one engine")
+    if options.on_error == "skip" and any(isinstance(rule.trigger, Every) for rule in program.rules):
+        found.append("EVERY begins with the first instant that is not in error, which one engine knows")
+    if options.max_jump is not None:
+        found.append("--max-jump compares graphs in order of arrival")
+    if find_spec("google") is None or find_spec("google.protobuf") is None:
+        found.append("Spark's states need the package protobuf: pip install protobuf")
+    return found
+
+
+def stream_layout(deployment: Deployment, cores: int) -> Layout:
+    """The parts of a stream: buckets of keys if any, never slices of time."""
+    plan = deployment.partitioning(By.KEY)
+    cuts = (Cut(max(1, PARTS * cores) if group.keys is not None else 1) for group in plan.groups)
+    return Layout(plan, tuple(cuts), _END)
+
+
+def parts_of(layout: Layout) -> list[int]:
+    """All parts of a layout without slices."""
+    groups = layout.plan.groups
+    return [
+        layout.part(g.number, bucket, 0) for g in groups for bucket in range(layout.cuts[g.number].buckets)
+    ]
+
+
+def slots(parts: Iterable[int], partitions: int) -> dict[int, int]:
+    """Part → the number that Spark groups it by, so that its hash distributes parts evenly."""
+    found: dict[int, int] = {}
+    number = 0
+    for place, part in enumerate(parts):
+        while _hash(number) % partitions != place % partitions:
+            number += 1
+        found[part] = number
+        number += 1
+    return found
+
+
+def _hash(value: int) -> int:
+    """Spark's hash of a bigint: Murmur3 with the seed 42."""
+    found = 42
+    for half in (value & 0xFFFFFFFF, value >> 32 & 0xFFFFFFFF):
+        mixed = half * 0xCC9E2D51 & 0xFFFFFFFF
+        mixed = (mixed << 15 | mixed >> 17) & 0xFFFFFFFF
+        found ^= mixed * 0x1B873593 & 0xFFFFFFFF
+        found = (found << 13 | found >> 19) & 0xFFFFFFFF
+        found = (found * 5 + 0xE6546B64) & 0xFFFFFFFF
+    found ^= 8
+    found = (found ^ found >> 16) * 0x85EBCA6B & 0xFFFFFFFF
+    found = (found ^ found >> 13) * 0xC2B2AE35 & 0xFFFFFFFF
+    found ^= found >> 16
+    return found - 2**32 if found >= 2**31 else found
+
+
+_HEAD = b"dotr part 1\n"
+_MARSHAL = 4
+"""The codec's version: every Python since 3.4 reads it."""
+
+_NEVER: Time = 2**61
+"""From here on there are no ticks."""
+
+KEPT = 256
+"""The limit of parts that a process keeps alive."""
+
+Row = tuple[Time, str]
+
+
+class LivePart:
+    """Owns the detector of one part, and its current time. Rows of a time come once, in any order within a
+    batch; batches come in time order.
+    """
+
+    def __init__(self, detecting: Detecting, layout: Layout, clock: Clock, number: int) -> None:
+        group, self._bucket, _ = layout.owner(number)
+        self._group = layout.plan.groups[group]
+        self._detecting, self._clock = detecting, clock
+        self._rules = detecting.deployments[group].program.rules
+        self._emitter = detecting.emitters[group]
+        self._silence = detecting.silences[group]
+        self._ahead = ahead(self._silence)
+        self._left_out = LeftOut(None, _unsaid)
+        self._detector = detecting.deployments[group].detector(clock, self._left_out.take)
+        self._tick_facts = detecting.tick_facts_of(self._group, self._bucket)
+        self._done: Time | None = None  # ticks and instants up to here have run; None before the first
+        self._heard: Time | None = None  # the last instant with a row
+        self._seen: Time | None = None  # the last known instant of the stream
+
+    def take(self, rows: Iterable[Row], bound: Time | None) -> list[Composite]:
+        """The events of a batch's rows, in order; then of the ticks up to and including `bound`, None: up to
+        the last instant that the rows mention.
+
+        Raises ProgramError D4010, DataError D2107; then the part must not be used again.
+        """
+        events: list[Composite] = []
+        plain: list[Row] = []
+        for time, text in rows:
+            if time == MARK:
+                first, last = map(int, text.split(" "))
+                self._done = first - 1 if self._done is None else min(self._done, first - 1)
+                self._seen = last if self._seen is None else max(self._seen, last)
+            else:
+                plain.append((time, text))
+        plain.sort(key=itemgetter(0))
+        read, ticks = self._detecting.reader.read, bool(self._group.ticks)
+        for time, text in plain:
+            if ticks:
+                self._tick(time, events)
+            self._run(time, read(text, time), True, events)
+            self._done = self._heard = time
+        until = self._seen if bound is None else bound
+        if ticks and until is not None and self._done is not None and until > self._done:
+            self._tick(until + 1, events)
+            self._done = until
+        return events
+
+    def _tick(self, bound: Time, events: list[Composite]) -> None:
+        """Run the ticks before `bound` that can matter."""
+        done = self._done
+        if done is None:
+            return
+        error = self._ahead.ticked(done, done if self._heard is None else self._heard, bound, self._clock)
+        if error is not None:
+            raise error
+        silent = self._detecting.silent(
+            self._group, self._detector, done, self._heard, bound, self._tick_facts
+        )
+        for time, _, facts, graph in silent:
+            self._run(time, facts, graph, events)
+
+    def _run(
+        self, time: Time, facts: Mapping[str, Sequence[Fact]], graph: bool, events: list[Composite]
+    ) -> None:
+        matches: Sequence[RawMatch] = self._detector.detect(time, facts, graph)
+        if self._left_out.facts:
+            failed = self._left_out.settle(time, self._rules, self._clock)
+            if failed is not None:
+                raise failed
+        if matches and self._emitter.hides:
+            matches = self._emitter.public(matches)
+        if matches:
+            events += self._emitter.composites(matches)
+
+    def due(self) -> Time | None:
+        """The next tick that matters although no graph comes, or None."""
+        if self._done is None or not self._group.ticks:
+            return None
+        found = self._silence.next(self._done, self._heard, _NEVER)
+        return None if found is None or found >= _NEVER // 2 else found
+
+    def sizes(self) -> dict[str, int]:
+        """Rule → how many facts are stored for it."""
+        return self._detector.sizes()
+
+    def snapshot(self) -> bytes:
+        """Everything that the next batch depends on."""
+        times = [self._done, self._heard, self._seen]
+        return _HEAD + marshal.dumps([times, self._detector.snapshot()], _MARSHAL)
+
+    def restore(self, content: bytes) -> None:
+        """Continue where a snapshot was taken; the part is new. Raises EngineError D5221."""
+        if not content.startswith(_HEAD):
+            raise damaged("", f"a part begins with {content[: len(_HEAD)]!r}, not with {_HEAD!r}")
+        try:
+            times, state = marshal.loads(content[len(_HEAD) :])  # noqa: S302  # plain values; nothing is run
+        except (EOFError, ValueError, TypeError) as error:
+            raise damaged("", f"a part is truncated: {error}") from None
+        self._done, self._heard, self._seen = times
+        self._detector.restore(state)
+
+
+def _unsaid(_finding: Diagnostic) -> None:
+    """The engine's warnings are not reported here."""
+
+
+class _Held(Struct):
+    """A live part, and the token of its state."""
+
+    token: int
+    part: LivePart
+
+
+class LiveParts:
+    """Owns the live parts of this process for one stream, by number."""
+
+    def __init__(self, shipped: Shipped) -> None:
+        worker = shipped.worker()
+        self._layout, self._clock = worker.job.layout, worker.job.clock
+        self._detecting = worker.detecting()
+        self._held: dict[int, _Held] = {}
+
+    def taken(self, number: int, token: int | None) -> LivePart | None:
+        """Take out the part with the state of `token`; the caller returns it on success. A new part if there
+        is no state; None if the state must be restored first.
+        """
+        held = self._held.pop(number, None)
+        if token is None:
+            return self.fresh(number)
+        return held.part if held is not None and held.token == token else None
+
+    def fresh(self, number: int) -> LivePart:
+        return LivePart(self._detecting, self._layout, self._clock, number)
+
+    def give_back(self, number: int, token: int, part: LivePart) -> None:
+        while len(self._held) >= KEPT:
+            del self._held[next(iter(self._held))]
+        self._held[number] = _Held(token, part)
+
+
+_STREAMS: dict[str, LiveParts] = {}
+_STREAMS_KEPT = 2
+
+
+def live_parts(stream: str, shipped: Shipped) -> LiveParts:
+    """The live parts of this process for a stream, which has a unique name."""
+    name = f"{stream} {shipped.key}"
+    found = _STREAMS.pop(name, None)
+    if found is None:
+        while len(_STREAMS) >= _STREAMS_KEPT:
+            del _STREAMS[next(iter(_STREAMS))]
+        found = LiveParts(shipped)
+    _STREAMS[name] = found
+    return found
+
+
+def marks_of(parts: Iterable[int], first: Time, last: Time) -> list[FactRow]:
+    """A row for every part with the first and last instant of a task's graphs, so that every part is called
+    with every batch, runs ticks without other rows, and reports the size of its state.
+    """
+    text = f"{first} {last}"
+    return [(part, MARK, text) for part in parts]
+
+
+def merged(sizes: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Rule → how many facts all parts store for it."""
+    total: dict[str, int] = {}
+    for found in sizes:
+        for rule, count in found.items():
+            total[rule] = total.get(rule, 0) + count
+    return total

@@ -1,0 +1,1220 @@
+"""What lasts, from instant to instant: when it changes, how, and the facts of each instant over it.
+
+Place:   pipeline.py uses it for a program in which something lasts, that asks for changes, or whose messages
+         insert or delete; it replaces enriching and extracting each instant by itself. periods.py knows what
+         is stated when; enrich/maintenance.py derives. `ENGINES` names the two engines; both are tested
+         against reference/lasting.py.
+Method:  language.md, "What lasts". M(t) changes, K(t) is over it, and answers begin and end.
+           LastingInstants  which instants occur: those of messages, ticks, ends of periods, and changes of
+             rules, each once, in order. A refused instant is repeated without its messages; if that is in
+             error, too, what is stated advances and the instant has no facts.
+           Jumps  an instant is all or nothing: what is stated advances, what follows from it is maintained,
+             the queries are evaluated; if any of these fails, everything is as before.
+           LastingKnowledge  the interface of the engines. At an instant the pipeline calls `change` with the
+             change of what is stated, `facts` if a rule sees the instant, and then `keep`; or `abandon` if
+             one of them raised. Then `change` is called again with the ends of periods alone, as if the
+             messages had never come; if that raises, too, `overlook` continues.
+           Maintenance  engine: M is updated incrementally, standing answers by signed deltas. A change is
+             committed when it is stated, and undone when it is abandoned. New rules, a change of schema over
+             which rules were instantiated, and the end of most stated triples cause M to be recomputed. While
+             M contradicts itself its answers change unseen: the difference is kept for the next consistent M.
+           LastingModel  M as a maintained index, K over it, and the answers that stand over both. A change is
+             opened over the index, the standing queries give their signed deltas, and it is committed with
+             them; an instant is a temporary overlay over the current index. Code for undeclared relations
+             assumes that they never change; when a triple of theirs is inserted or deleted, plans are remade
+             over the same index.
+           PlainChanges  relations that no rule reads or derives: rows go straight into the index. A solution
+             of a conjunction binds all its variables. So a change removes the solutions that use a removed
+             row in the index before it, and adds those that use an added row in the index after it. Both are
+             sets, whichever pattern a row matches. For each relation a query has one generated function that
+             finds them (extract/compiled.py).
+           reader_of  which triples of a relation the queries can match, by the constants of their patterns; a
+             statement that matches none is not indexed. The caches of Gergatsoulis and Damigos (2021) hold,
+             for ground and star queries, only what matches a pattern of the query. Relations that rules, a
+             pattern without constants, a path or an interpreted query read are kept whole.
+           Recomputation  engine: after each change M is closed over what is stated, and the standing queries
+             run again. What is stated is split: a base that is closed and indexed, and an overlay that is
+             opened over it for every evaluation, like a stream's graph. Statements of graphs and insertions
+             go to the overlay, so that the end of a period costs what holds there; schema, or an end in the
+             base, closes the base again.
+           watching  `dotr watch`: the answers of one query, as they begin and end, by a program with DSTREAM
+             and ISTREAM of the query, each with a rule, so that answers that end at an instant are reported
+             before those that begin (signed answers of a continuous query over a dynamic graph: Gergatsoulis,
+             Damigos 2021). Undeclared relations are held until deleted.
+Why not: PlainChanges for all relations: derivations, paths, OPTIONAL and groups compare both states, which
+         needs the overlay.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import groupby
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from msgspec.structs import replace
+
+from dotr import program as ir
+from dotr.budget import BUDGET, CHANGED, SLACK, UNLIMITED, Exhausted, Meter, at_deployment
+from dotr.core.extract import MUCH_WORK, NO_MOVES, Extractor, Moves, much_work_of, needed
+from dotr.core.instant import wanted
+from dotr.core.messages import ANSWER, Part, Spending, labelled
+from dotr.core.periods import Entry, Periods, StatedChange
+from dotr.enrich.analysis import reads
+from dotr.enrich.maintenance import Maintained
+from dotr.enrich.materialiser import Limits, Materialiser, clash_found
+from dotr.enrich.owl import (
+    SAME_AS,
+    is_list_triple,
+    is_schema,
+    rules_over,
+    schema_triples,
+    stream_schema,
+    while_held,
+)
+from dotr.enrich.rules import place_of
+from dotr.errors import DataError, Diagnostic, DotrError, ProgramError
+from dotr.events import Clock, Composite, Fact, Message, Time, Values
+from dotr.extract.algebra import Pattern, Refused, patterns_of, read_by, relations_of, translate
+from dotr.extract.compiled import MaintainedQuery, UsingRows, standing_query
+from dotr.extract.operators import Change, Row
+from dotr.extract.sharing import facts_of
+from dotr.extract.units import QueryUnit
+from dotr.joins.plan import ALL, Relation, class_relation, holding, relation_of
+from dotr.joins.store import EVERYTHING
+from dotr.program import DatalogRule, Entailment, Program, RelationToStream, Select, Var
+from dotr.program.queries import AggregateAtom
+from dotr.rdf.index import Row as Key
+from dotr.rdf.terms import RDF_TYPE, TRUE, Term, Triple
+
+_REMEMBERED = 10_000
+
+Difference: TypeAlias = tuple[Select, MaintainedQuery, Sequence[Change]]
+Reader: TypeAlias = tuple[Select, MaintainedQuery, UsingRows]
+
+Answers: TypeAlias = dict[MaintainedQuery, dict[Row, None]]
+"""Query → its solutions before projection: a set, in order."""
+
+PlainChange: TypeAlias = tuple[Sequence[Difference], Callable[[], None]]
+"""How the answers of queries changed, and how to undo the change of the index."""
+
+Rows: TypeAlias = dict[Relation, tuple[dict[Key, None], dict[Key, None]]]
+"""Relation → (keys of added rows, keys of removed rows)."""
+
+
+class PlainChanges:
+    """Owns which relations are plain, and their queries. Made again whenever plans are.
+
+    `woken`: standing queries by the relations that they read. `follows`: whether others must see a change of
+    a relation while it is open. `meter`: the meter of the queries.
+    """
+
+    def __init__(
+        self,
+        kept: Maintained,
+        woken: Mapping[Relation, Sequence[tuple[Select, MaintainedQuery]]],
+        follows: Callable[[Relation], bool],
+        meter: Meter,
+    ) -> None:
+        self._kept, self._woken, self._follows, self._meter = kept, woken, follows, meter
+        self._readers: dict[Relation, list[Reader] | None] = {}
+
+    def make(self, begun: Iterable[Triple], ended: Iterable[Triple], limit: int) -> PlainChange | None:
+        """Make a change in the index and tell the queries. None, and nothing is done, if a relation is not
+        plain or if it takes more than a part of `limit`: then the overlay decides.
+        """
+        self._meter.open(limit // SLACK)
+        if len(self._readers) > _REMEMBERED:
+            self._readers.clear()
+        lost: Answers = {}
+        gained: Answers = {}
+        try:
+            rows = self._rows(begun, ended)
+            if rows is None:
+                return None
+            for relation, (_, removed) in rows.items():
+                if removed:
+                    self._use(relation, removed, lost)
+        except Exhausted:
+            return None
+        self._kept.exchange(rows)
+        undo = partial(self._take_back, rows)
+        try:
+            for relation, (added, _) in rows.items():
+                if added:
+                    self._use(relation, added, gained)
+            return self._moved(rows, lost, gained) if lost or gained else (), undo
+        except Exhausted:
+            for query in lost | gained:
+                query.forget()
+            undo()
+            return None
+
+    def _take_back(self, rows: Rows) -> None:
+        self._kept.exchange({relation: (removed, added) for relation, (added, removed) in rows.items()})
+
+    def _use(self, relation: Relation, rows: Collection[Key], found: Answers) -> None:
+        """Add the solutions that use rows of a relation to `found`."""
+        for _, query, using in self._readers[relation] or ():
+            if answers := using(rows):
+                self._meter.charge(len(answers), "answers that change", CHANGED)
+                found.setdefault(query, {}).update(dict.fromkeys(answers))
+
+    def _moved(self, relations: Iterable[Relation], lost: Answers, gained: Answers) -> list[Difference]:
+        """The signed answers of each query that lost or gained solutions."""
+        selects = {query: select for r in relations for select, query, _ in self._readers[r] or ()}
+        found: list[Difference] = []
+        for query in lost | gained:
+            query.take(lost.get(query, ()), gained.get(query, ()))
+            found.append((selects[query], query, query.moved()))
+        return found
+
+    def _rows(self, begun: Iterable[Triple], ended: Iterable[Triple]) -> Rows | None:
+        """The effective part of a change; None if a relation is not plain."""
+        index = self._kept.index
+        rows: Rows = {}
+        for triple in ended:
+            relation, key = place_of(triple)
+            exchanged = rows.get(relation) or self._entered(relation, rows)
+            if exchanged is None:
+                return None
+            if triple in index:
+                exchanged[1][key] = None
+        for triple in begun:
+            relation, key = place_of(triple)
+            exchanged = rows.get(relation) or self._entered(relation, rows)
+            if exchanged is None:
+                return None
+            if key in exchanged[1]:
+                del exchanged[1][key]
+            elif triple not in index:
+                exchanged[0][key] = None
+        return rows
+
+    def _entered(self, relation: Relation, rows: Rows) -> tuple[dict[Key, None], dict[Key, None]] | None:
+        """An entry for a relation in `rows`; None if it is not plain."""
+        if relation not in self._readers:
+            self._readers[relation] = None
+            self._readers[relation] = self._reading(relation)
+        return None if self._readers[relation] is None else rows.setdefault(relation, ({}, {}))
+
+    def _reading(self, relation: Relation) -> list[Reader] | None:
+        """The queries that read a relation; None if it is not plain."""
+        if not self._kept.plain(relation) or self._follows(relation):
+            return None
+        found: list[Reader] = []
+        for select, query in self._woken.get(relation, ()):
+            using = query.using(relation)
+            if using is None:
+                return None
+            found.append((select, query, using))
+        return found
+
+
+ConstantsReader: TypeAlias = Callable[[Iterable[Triple]], list[Triple]]
+"""Triples → those that may matter, in the same order."""
+
+
+_NOTHING: frozenset[Term] = frozenset()
+
+
+class _Constants:
+    """Owns the constants of the patterns of one predicate: `objects` without a constant subject, and
+    `subjects` → the objects beside them, None for any.
+    """
+
+    __slots__ = ("objects", "subjects")
+
+    def __init__(self) -> None:
+        self.subjects: dict[Term, set[Term] | None] = {}
+        self.objects: set[Term] = set()
+
+    def matches(self, subject: Term, object_: Term) -> bool:
+        """Whether a pattern may match the triple."""
+        if object_ in self.objects:
+            return True
+        beside = self.subjects.get(subject, _NOTHING)
+        return beside is None or object_ in beside
+
+
+def reader_of(selects: Iterable[Select], rules: Iterable[DatalogRule]) -> ConstantsReader | None:
+    """Which triples may matter to queries or rules; None where the relations alone decide."""
+    whole: set[Term] = {relation for rule in rules for relation, _ in reads(rule)} | {RDF_TYPE}
+    found: dict[Term, _Constants] = {}
+    for select in selects:
+        try:
+            patterns = list(patterns_of(translate(select).core))
+        except Refused:
+            whole |= relations_of(select)
+            continue
+        for pattern in patterns:
+            if not _narrows(pattern, found):
+                whole.update(read_by(pattern))
+    if ALL in whole:
+        return None
+    limits = {predicate: limit for predicate, limit in found.items() if predicate not in whole}
+    if not limits:
+        return None
+    subjects = frozenset(subject for limit in limits.values() for subject in limit.subjects)
+    objects = frozenset(object_ for limit in limits.values() for object_ in limit.objects)
+
+    def mattering(triples: Iterable[Triple]) -> list[Triple]:
+        kept = []
+        for triple in triples:  # most have a limited predicate and no constant of it
+            subject, predicate, object_ = triple
+            if object_ in objects or subject in subjects or predicate not in limits:
+                limit = limits.get(predicate)
+                if limit is None or limit.matches(subject, object_):
+                    kept.append(triple)
+        return kept
+
+    return mattering
+
+
+def _narrows(pattern: Pattern, found: dict[Term, _Constants]) -> bool:
+    """Record the constants of a pattern; whether it has any."""
+    subject, predicate, object_ = pattern.subject, pattern.predicate, pattern.object
+    if not isinstance(predicate, str):
+        return False
+    if isinstance(subject, Var) and isinstance(object_, Var):
+        return False
+    constants = found.setdefault(predicate, _Constants())
+    if isinstance(subject, Var):
+        constants.objects.add(object_)  # type: ignore[arg-type]  # one of them is not a variable
+    elif isinstance(object_, Var):
+        constants.subjects[subject] = None
+    else:
+        beside = constants.subjects.setdefault(subject, set())
+        if beside is not None:
+            beside.add(object_)
+    return True
+
+
+Differences = Mapping[Select, Sequence[Change]]
+"""Standing query → how its answers change, where they do."""
+
+_EPOCHS = 8
+"""How often plans are remade for undeclared relations before all relations are taken to change."""
+
+
+class Settled(NamedTuple):
+    """A committed change: how the standing answers changed, and how to undo it."""
+
+    differences: Differences
+    undo: Callable[[], None]
+
+
+def _nothing() -> None:
+    """No change was made: there is nothing to undo."""
+
+
+_NO_DIFFERENCES: Differences = MappingProxyType({})
+_NOTHING_MOVED = Settled(_NO_DIFFERENCES, _nothing)
+
+
+class SchemaChange(Exception):  # noqa: N818  # not an error: the model must be remade
+    """A change concerns triples over which rules were instantiated: M must be recomputed."""
+
+
+class LastingModel:
+    """Owns the index of M for one program, and the overlays over it.
+
+    `stated`: all stated triples; `ends`: when those end that end by time alone. `spending`: what the run may
+    spend; None for as much as there is. `closing`: units of closing what is stated, if not `budget`. Raises
+    ProgramError, DataError for rules that are invalid over it; a contradiction in it is not an error here.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        stated: Collection[Triple],
+        clock: Clock,
+        materialize_all: bool,
+        budget: int = BUDGET,
+        ends: Mapping[Triple, Time] = MappingProxyType({}),
+        spending: Spending | None = None,
+        closing: int | None = None,
+    ) -> None:
+        self.program = program
+        self._budget, self._closing = budget, closing or budget
+        self._spending = spending or Spending(UNLIMITED)
+        self._checked = program.entailment is not Entailment.NONE
+        self._clock = clock
+        self._unions = needed(program.selects) & {ALL, RDF_TYPE}
+        self._epochs = 0
+        rules = rules_over(program, stated)
+        mattering = None
+        if program.entailment is Entailment.NONE and not materialize_all:
+            mattering = reader_of(program.selects.values(), rules)
+        self._mattering = mattering
+        self.kept = Maintained(
+            rules,
+            stated if mattering is None else mattering(stated),
+            needed=wanted(program, materialize_all),
+            changing=_declared(program),
+            unions=self._unions,
+            ends=ends if _over_windows(program) else None,
+            limits=Limits(budget=budget, closing=closing),
+        )
+        self.findings: list[Diagnostic] = []
+        """Warnings about the graphs of `facts` and `equalities` since they were taken."""
+        self._over_basics = self.over_schema or program.entailment is Entailment.OWL2RL
+        self._make()
+
+    def _make(self) -> None:
+        """Plans over the current index."""
+        kept = self.kept
+        self._meter = Meter()
+        """The meter of the standing query that is evaluated."""
+        self._instants = Materialiser(
+            (), closed=kept.closed, ground=kept.ground, limits=Limits(budget=self._budget)
+        )
+        self._instants.store.moment.clock = kept.store.moment.clock = self._clock
+        self._extract = Extractor(
+            self.program.asked,
+            self._instants.store,
+            budget=self._closing,
+            patience=self._budget,
+            kept=kept.store,
+        )
+        self._met: set[Relation] = set()
+        self._standing: dict[Select, MaintainedQuery] = {}
+        self._woken: dict[Relation, list[tuple[Select, MaintainedQuery]]] = {}
+        self._names: dict[Select, str] = {}
+        for name, standing in self.program.standing.items():
+            if standing.select not in self._standing:
+                self._names[standing.select] = name
+                query = self._standing[standing.select] = standing_query(
+                    standing.select, kept.store, meter=self._meter
+                )
+                self._prime(standing.select, query)
+                for relation in query.relations:
+                    self._woken.setdefault(relation, []).append((standing.select, query))
+        self._plain: PlainChanges | None = None
+        if not (kept.expires or self._checked or kept.closed.instantiated.watched):
+            self._plain = PlainChanges(kept, self._woken, self._extract.follows, self._meter)
+
+    # -- M
+
+    def answers(self, select: Select) -> Counter[Row]:
+        """All answers over M of a query without NOW()."""
+        with self._working(select):
+            return Counter(standing_query(select, self.kept.store, meter=self._meter).answers())
+
+    def _prime(self, select: Select, query: MaintainedQuery) -> None:
+        """Let a query find the answers that it has to know; no instant spends for what lasts already."""
+        limit = at_deployment(self._closing, len(self.kept.index))
+        self._meter.open(limit)
+        try:
+            query.prime()
+        except Exhausted as exhausted:
+            raise self._much_work(exhausted, select, limit) from None
+
+    @contextmanager
+    def _working(self, select: Select) -> Iterator[None]:
+        """Evaluate a standing query. Raises ProgramError D4132 for too much work."""
+        limit = self._limit()
+        self._meter.open(limit)
+        try:
+            yield
+        except Exhausted as exhausted:
+            raise self._much_work(exhausted, select, limit) from None
+        finally:
+            self._spending.spend_of(self._meter)
+
+    def _limit(self) -> int:
+        """Units that a query, or the rules, may take for the open change."""
+        return self._spending.limit(at_deployment(self._budget, len(self.kept.index)))
+
+    def _much_work(self, exhausted: Exhausted, select: Select, limit: int) -> ProgramError:
+        return much_work_of(exhausted, self._names.get(select, ""), select, limit, "over what lasts")
+
+    @property
+    def over_schema(self) -> bool:
+        """Whether rules were instantiated over a schema."""
+        return self.kept.closed.instantiated.over
+
+    def schema(self) -> set[Triple]:
+        """The triples of M over which rules were instantiated, and those these are derived from."""
+        watched = self.kept.closed.instantiated.watched
+        return {triple for triple in schema_triples(self.kept) if relation_of(*triple) in watched}
+
+    def check(self) -> None:
+        """Raise DataError D3101 if M, with the open change, contradicts itself."""
+        if self._checked and (clashes := self.kept.clashes()):
+            raise DataError([clash_found(clash) for clash in clashes])
+
+    def mostly_ends(self, ended: Collection[Triple]) -> bool:
+        """Whether recomputing M is less work than `move`."""
+        kept = self.kept
+        if not kept.mostly_ends(len(ended)):
+            return False
+        return kept.mostly_ends(
+            sum(map(kept.keeps, ended if self._mattering is None else self._mattering(ended)))
+        )
+
+    def move(
+        self,
+        begun: Mapping[Triple, Time],
+        ended: Collection[Triple],
+        time: Time,
+        moved: Mapping[Triple, Time] = MappingProxyType({}),
+        *,
+        check: bool = True,
+    ) -> Settled:
+        """Commit a StatedChange. Raises DataError, ProgramError if M contradicts itself or explodes,
+        SchemaChange if it must be recomputed; nothing has changed then.
+        """
+        mattering = self._mattering
+        if mattering is not None:
+            reads, loses = mattering(begun), mattering(ended)
+            if not (reads or loses or moved):
+                return _NOTHING_MOVED
+            if len(reads) < len(begun):
+                begun = {triple: begun[triple] for triple in reads}
+            ended = loses
+            moved = {triple: moved[triple] for triple in mattering(moved)} if moved else moved
+        if self._plain is not None:
+            plain = self._plain.make(begun, ended, self._limit())
+            self._spending.spend_of(self._meter)
+            if plain is not None:
+                differences, undo = plain
+                if not differences:
+                    return Settled(_NO_DIFFERENCES, undo)
+                return self._settled(differences, undo)
+        return self._move(begun, ended, time, moved, check=check)
+
+    def _move(
+        self,
+        begun: Mapping[Triple, Time],
+        ended: Collection[Triple],
+        time: Time,
+        moved: Mapping[Triple, Time],
+        *,
+        check: bool,
+    ) -> Settled:
+        kept = self.kept
+        if self._over_basics and (self._schema_among(begun) or self._schema_among(ended)):
+            raise SchemaChange
+        self._widen(begun, ended)
+        kept.most = self._limit()
+        try:
+            if kept.expires:
+                kept.go(time, begun, ended, moved)
+            else:
+                kept.open(begun, ended)
+        finally:
+            self._spending.spend_of(kept.store.meter)
+        try:
+            watched = kept.closed.instantiated.watched
+            if watched and (kept.touches(watched) or self._equates()):
+                raise SchemaChange
+            if check:
+                self.check()
+            differences = self._differences()
+            moves = self._moves()
+        except BaseException:
+            self._forget()
+            kept.abandon()
+            raise
+        new = {c.relation for c in kept.store.overlay.touched if c.added and c.relation not in self._met}
+        settled = self._settled(differences, partial(kept.undo, kept.commit()), moves)
+        if new:
+            self._met |= new
+            self._instants.meet(new)
+        return settled
+
+    def _settled(
+        self, differences: Sequence[Difference], undo: Callable[[], None], moves: Moves = NO_MOVES
+    ) -> Settled:
+        """A change is in the index."""
+        backs = [query.settle() for _, query, _ in differences]
+        self._extract.settle(moves)
+
+        def back() -> None:
+            undo()
+            self._extract.settle(-moves)
+            for settled in backs:
+                settled()
+
+        return Settled({select: changes for select, _, changes in differences if changes}, back)
+
+    def _differences(self) -> list[Difference]:
+        """The delta of every standing query that the open change may touch. (Hashing a Select hashes all its
+        parts: queries are compared by identity here.)
+        """
+        woken = {
+            id(one[1]): one
+            for changes in self.kept.store.overlay.touched
+            for one in self._woken.get(changes.relation, ())
+        }
+        found: list[Difference] = []
+        for select, query in woken.values():
+            with self._working(select):
+                found.append((select, query, query.moved()))
+        return found
+
+    def _moves(self) -> Moves:
+        """The delta of the standing answers of all other queries."""
+        limit = self._limit()
+        try:
+            return self._extract.moves(self._spending, limit)
+        except Exhausted as exhausted:
+            unit = exhausted.source
+            assert isinstance(unit, QueryUnit), "followers say whose work it is"
+            raise much_work_of(exhausted, unit.name, unit.select, limit, "over what lasts") from None
+
+    def _forget(self) -> None:
+        for query in self._standing.values():
+            query.forget()
+
+    def _schema_among(self, triples: Iterable[Triple]) -> bool:
+        """Whether these triples may change the rules' instances."""
+        if self.over_schema:
+            return any(map(_is_basic, triples))
+        return self.program.entailment is Entailment.OWL2RL and any(map(is_list_triple, triples))
+
+    def _equates(self) -> bool:
+        """Whether an equality of a class, of a property, or of what the schema mentions begins or ends."""
+        moved = self.kept.store.changes(SAME_AS)
+        pairs = (*moved.added, *moved.removed)
+        return bool(pairs) and self._instants.concerns_schema(pairs)
+
+    def _widen(self, *changes: Iterable[Triple]) -> None:
+        """Open an epoch for relations that were assumed not to change."""
+        kept = self.kept
+        if kept.general is EVERYTHING:
+            return
+        new = {holding(t)[0] for part in changes for t in part if kept.keeps(t)}
+        new = {relation for relation in new if relation not in kept.general}
+        if new:
+            self._epochs += 1
+            kept.widen(None if self._epochs >= _EPOCHS else sorted(new))
+            self._make()
+
+    # -- K
+
+    def facts(self, graph: Iterable[Triple], time: Time) -> dict[str, list[Fact]]:
+        """The facts of the queries over K(t), which is dropped afterwards.
+
+        Raises DataError D2601, D3101 and ProgramError; nothing has changed then.
+        """
+        instants = self._instants
+        instants.instant(dict.fromkeys(graph))
+        try:
+            if self._checked and (clashes := instants.clashes()):
+                raise DataError(clashes)
+            self.findings += instants.findings()
+            return self._extract.facts_within(time, self._spending)
+        finally:
+            instants.forget()
+
+    def beside(self, graph: Iterable[Triple]) -> None:
+        """Note in `findings` what a graph makes equal. Raises DataError D2601 where it makes a class or a
+        property equal to something, or where schema follows; and as `facts`.
+        """
+        self._instants.instant(dict.fromkeys(graph))
+        self.findings += self._instants.findings()
+        self._instants.forget()
+
+    def state(self, graph: Iterable[Triple]) -> set[Triple]:
+        """K(t) over a graph, dropped afterwards; without stated triples that nothing reads. Raises as
+        `facts`.
+        """
+        instants = self._instants
+        instants.instant(dict.fromkeys(graph))
+        try:
+            return set(instants.state())
+        finally:
+            instants.forget()
+
+
+def _declared(program: Program) -> list[Relation] | None:
+    """The relations of HOLD lines; None for all."""
+    if any(hold.predicate is None and hold.class_ is None for hold in program.holds):
+        return None
+    return [
+        class_relation(hold.class_) if hold.class_ is not None else str(hold.predicate)
+        for hold in program.holds
+    ]
+
+
+def _over_windows(program: Program) -> bool:
+    """Whether what graphs state ends by time only, unless deleted."""
+    holds = program.holds
+    return any(hold.duration for hold in holds) and not any(hold.latest for hold in holds)
+
+
+def _is_basic(triple: Triple) -> bool:
+    """Whether rules may be instantiated over a triple."""
+    relation = relation_of(*triple)
+    return is_schema(relation) or relation == SAME_AS or is_list_triple(triple)
+
+
+Facts: TypeAlias = dict[str, list[Fact]]
+"""Stream → its facts of one instant in canonical order; streams without facts are left out."""
+
+Bags = Mapping[Select, Counter[Row]]
+"""Standing query → a bag of rows, or of signed changes."""
+
+
+class _State(NamedTuple):
+    """The state to which an open change is undone.
+
+    `model` None: none can be made; then `answers` are those of the last consistent one. `owed`: how the
+    answers changed since M was last `consistent`.
+    """
+
+    program: Program
+    model: LastingModel | None
+    answers: Bags = MappingProxyType({})
+    owed: Bags = MappingProxyType({})
+    consistent: bool = True
+
+
+class Maintenance:
+    """Owns M, the least model of the rules over what is stated, the standing answers over it, and how to undo
+    the open change. Stated triples that nothing reads are in `periods` alone.
+
+    Times never decrease from call to call. At most one change is open. What is stated is closed when the
+    first change is opened; a contradiction in it is not an error here. The periods advance before `change`
+    is called, and are undone after the change is.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        periods: Periods,
+        clock: Clock,
+        materialize_all: bool = False,
+        budget: int = BUDGET,
+        spending: Spending | None = None,
+    ) -> None:
+        self._clock, self._all, self._budget = clock, materialize_all, budget
+        self._spending = spending
+        self._periods = periods
+        self._first = list(periods), periods.ends()
+        self._now = self._kept = _State(program, None)
+        self._begun = False
+        self._findings: list[Diagnostic] = []
+        self._closing: int | None = None
+        self._undo: Callable[[], None] | None = None
+
+    def change(self, time: Time, stated: StatedChange, program: Program | None = None) -> Facts:
+        """Open the change from M(t⁻) to M(t); returns the facts of all ISTREAM and DSTREAM streams that have
+        any.
+
+        They are the bag difference between a query's answers and those kept last, ordinals counted within it.
+        With `stated` empty, an inconsistent M is still reported. `program`: its rules hold from `time` on,
+        and its queries are evaluated, also over M(t⁻) under the earlier rules. Raises DataError or
+        ProgramError when M(t) contradicts itself, explodes, or has a schema that makes the rules invalid;
+        then nothing is open and the earlier program stays.
+        """
+        first = self._begin()
+        self._findings = []
+        if program is None and not first and self._now.consistent and not self._matters(stated):
+            return {}
+        try:
+            self._refuse_schema(stated)
+            owed = self._go(time, stated, program, check=True)
+        except BaseException:
+            self.abandon()
+            raise
+        self._now = self._now._replace(owed={}, consistent=True)
+        return _facts(self._now.program, owed, time)
+
+    def facts(self, time: Time, graph: Sequence[Triple] | None) -> Facts:
+        """The facts of all other streams over K(t), with the open change.
+
+        `graph`: the triples of the instant's graphs, labelled, None if none came. K(t) is dropped afterwards.
+        Raises DotrError as `change` does, and D2601; the change stays open.
+        """
+        model = self._now.model
+        assert model is not None, "a change was opened"
+        model.findings = []
+        found = model.facts(graph or (), time)
+        self._findings += model.findings
+        return found
+
+    def findings(self) -> Sequence[Diagnostic]:
+        """Warnings about the open change and what `facts` took: D2602. Again for what was reported before."""
+        return self._findings
+
+    def state(self, graph: Sequence[Triple]) -> set[Triple]:
+        """K(t) with the open change, as far as it is materialised. Raises as `facts` does."""
+        assert self._now.model is not None, "a change was opened"
+        return {*self._periods, *self._now.model.state(graph)}
+
+    def keep(self) -> None:
+        """Commit the open change: the next change is compared with its answers."""
+        self._kept, self._undo = self._now, None
+
+    def abandon(self) -> None:
+        """Undo the open change, if any."""
+        if self._undo is not None:
+            self._undo()
+        self._now, self._undo = self._kept, None
+
+    def overlook(self, time: Time, stated: StatedChange, program: Program | None = None) -> None:
+        """Commit a change without messages for which `change` raised.
+
+        The answers kept last stay, to be compared with the next consistent M; `facts` is not called before
+        then.
+        """
+        self._begin()
+        try:
+            owed = self._go(time, stated, program, check=False)
+            self._now = self._now._replace(owed=owed, consistent=False)
+        except DotrError:
+            self.abandon()
+            self._now = self._without_model(stated, program)
+        self.keep()
+
+    def snapshot(self) -> Any:
+        """What a new one over what is stated now cannot derive, as a JSON value, or None. Called between
+        instants.
+        """
+        state = self._kept
+        if state.consistent or not self._begun:
+            return None
+        kind, bags = ("owed", state.owed) if state.model is not None else ("answers", state.answers)
+        rows = (bags.get(select, _NONE) for select in _standing(state.program))
+        return [kind, [[[list(row), n] for row, n in sorted(bag.items(), key=repr)] for bag in rows]]
+
+    def restore(self, state: Any) -> None:
+        """Restore a `snapshot` in a new one."""
+        self._closing = SLACK * self._budget  # what was maintained step by step is not refused now
+        if state is None:
+            return
+        kind, found = state
+        bags = (Counter({tuple(row): n for row, n in bag}) for bag in found)
+        by_query = dict(zip(_standing(self._now.program), bags, strict=True))
+        if kind == "owed":
+            self._begin()
+            self._now = self._now._replace(owed=by_query, consistent=False)
+        else:
+            self._begun = True
+            self._now = self._now._replace(answers=by_query, consistent=False)
+        self._kept = self._now
+
+    # -- advancing
+
+    def _begin(self) -> bool:
+        """Close what is stated at first; returns whether this call did."""
+        if self._begun:
+            return False
+        now = self._now
+        stated, ends = self._first
+        model = self._model(now.program, stated, ends)
+        self._begun, self._first, self._closing = True, ([], {}), None
+        self._now = self._kept = _State(now.program, model)
+        return True
+
+    def _model(
+        self, program: Program, stated: Collection[Triple], ends: Mapping[Triple, Time]
+    ) -> LastingModel:
+        return LastingModel(
+            program,
+            stated,
+            self._clock,
+            self._all,
+            self._budget,
+            ends,
+            spending=self._spending,
+            closing=self._closing,
+        )
+
+    def _matters(self, stated: StatedChange) -> bool:
+        """Whether M must process the change."""
+        model = self._now.model
+        return bool(stated) or (bool(stated.moved) and model is not None and model.kept.expires)
+
+    def _go(self, time: Time, stated: StatedChange, program: Program | None, *, check: bool) -> Bags:
+        """Advance to M(t); returns how its answers changed since M was last consistent."""
+        now, model = self._now, self._now.model
+        if program is None and model is not None and not model.mostly_ends(stated.ended):
+            try:
+                settled = model.move(stated.begun, stated.ended, time, stated.moved, check=check)
+            except SchemaChange:
+                pass
+            else:
+                self._undo = settled.undo
+                return _sum(now.owed, settled.differences)
+        return self._close_anew(stated, program or now.program, check)
+
+    def _close_anew(self, stated: StatedChange, program: Program, check: bool) -> Bags:
+        """Make a new model; compare the answers of both."""
+        now = self._now
+        after, ends = set(self._periods), self._periods.ends()
+        model = self._model(program, after, ends)
+        if check:
+            model.check()
+            self._look_at_held(model, after, stated)
+        before = self._before(program, stated)
+        self._now = _State(program, model)
+        found: dict[Select, Counter[Row]] = {}
+        for select in before:
+            bag = found[select] = Counter(model.answers(select))
+            bag.subtract(before[select])
+        return _sum(now.owed if now.model is not None else {}, found)
+
+    def _before(self, program: Program, stated: StatedChange) -> Bags:
+        """All answers that a program's queries are compared with: of M(t⁻), or of the last M kept."""
+        now, wanted = self._now, _standing(program)
+        if now.model is None:
+            return {select: now.answers[select] for select in wanted if select in now.answers}
+        known = set(_standing(now.program))
+        found = {select: now.model.answers(select) for select in wanted if select in known}
+        if now.consistent and len(found) < len(wanted):  # the old rules over what the new queries read
+            mixed = replace(program, datalog=now.program.datalog, entailment=now.program.entailment)
+            before = set(self._periods).difference(stated.begun).union(stated.ended)
+            model = LastingModel(mixed, before, self._clock, self._all, self._budget)
+            found |= {select: model.answers(select) for select in wanted if select not in known}
+        return found
+
+    def _without_model(self, stated: StatedChange, program: Program | None) -> _State:
+        """Advance what is stated although no model can be made of it."""
+        now = self._now
+        program = program or now.program
+        answers = {}
+        for select, bag in self._before(program, stated).items():
+            answers[select] = Counter(bag)
+            if now.model is not None:
+                answers[select].subtract(now.owed.get(select, _NONE))
+        return _State(program, None, answers, consistent=False)
+
+    # -- schema
+
+    def _refuse_schema(self, stated: StatedChange) -> None:
+        """Raise DataError D2601 for schema in a graph that would be held."""
+        model = self._now.model
+        if model is not None and model.over_schema:
+            for triple in stated.held:
+                if is_schema(relation_of(*triple)):
+                    raise DataError(stream_schema(triple))
+
+    def _look_at_held(self, model: LastingModel, after: set[Triple], stated: StatedChange) -> None:
+        """What a graph makes last is to it as to any graph: schema must not follow from it (DataError D2601),
+        and equalities of individuals that the schema mentions are reported (D2602).
+        """
+        if stated.held and model.over_schema:
+            others = after.difference(stated.held)
+            without = LastingModel(model.program, others, self._clock, self._all, self._budget)
+            without.beside(stated.held)
+            self._findings += map(while_held, without.findings)
+
+
+_NONE: Counter[Row] = Counter()
+
+
+def _standing(program: Program) -> list[Select]:
+    """The distinct queries of ISTREAM and DSTREAM."""
+    return list(dict.fromkeys(standing.select for standing in program.standing.values()))
+
+
+def _sum(owed: Bags, more: Mapping[Select, Iterable[tuple[Row, int]] | Counter[Row]]) -> Bags:
+    """The sum of signed changes, without queries that have none. (Hashing a Select hashes all its parts, so
+    queries are only hashed when they changed.)
+    """
+    if not (owed or more):
+        return {}
+    total = {select: Counter(bag) for select, bag in owed.items()}
+    for select, changes in more.items():
+        bag = total.setdefault(select, Counter())
+        for row, n in changes.items() if isinstance(changes, Counter) else changes:
+            bag[row] += n
+    found = {select: Counter({row: n for row, n in bag.items() if n}) for select, bag in total.items()}
+    return {select: bag for select, bag in found.items() if bag}
+
+
+def _facts(program: Program, changes: Bags, time: Time) -> Facts:
+    """The facts of the streams: what their queries gained or lost."""
+    if not changes:
+        return {}
+    found: dict[str, list[Fact]] = {}
+    for stream, standing in program.standing.items():
+        sign = 1 if standing.operator is RelationToStream.ISTREAM else -1
+        bag = changes.get(standing.select, _NONE)
+        rows = (row for row, n in bag.items() for _ in range(n * sign))
+        facts = facts_of(rows, time)
+        if facts:
+            found[stream] = facts
+    return found
+
+
+class Replacement(NamedTuple):
+    """A new program, with its background, from a time on."""
+
+    program: Program
+    background: frozenset[Triple]
+
+
+class Jump(NamedTuple):
+    """One instant of what lasts. `graph`: whether a graph came; `tick`: whether an EVERY is due; `program`:
+    the new program from this instant on; `state`: if messages came and it is requested, K(t) without what
+    follows from the background alone; `findings`: warnings.
+    """
+
+    facts: Facts
+    messages: Sequence[Message] = ()
+    graph: bool = False
+    tick: bool = False
+    program: Program | None = None
+    state: Sequence[Triple] = ()
+    findings: Sequence[Diagnostic] = ()
+
+    @property
+    def seen(self) -> bool:
+        """Whether a rule may see it, or it is the first instant of a run or program."""
+        return bool(self.tick or self.facts or self.messages or self.program)
+
+
+class Jumps:
+    """Owns what is stated, what follows from it, and the later programs. `states`: report what holds at each
+    instant; everything must be materialised.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        background: Collection[Triple],
+        clock: Clock,
+        *,
+        materialize_all: bool = False,
+        budget: int = BUDGET,
+        states: bool = False,
+    ) -> None:
+        self.program = program
+        self.useless = 0
+        """Deletions of triples that were not stated."""
+        self.consistent = True
+        """Whether the last M was a consistent model: not after `overlook`."""
+        self._background = frozenset(background)
+        self._periods = Periods(self._background, program.holds)
+        self._states = states
+        self._given: frozenset[Triple] | None = None  # what follows from the background alone
+        self.clock, self._all, self._budget = clock, materialize_all, budget
+        self._spending = Spending(budget)
+        self._readers = _readers(program)
+        self._knowledge = self._opened()
+        self._ahead: dict[Time, Replacement] = {}
+
+    def _opened(self) -> Maintenance:
+        return Maintenance(self.program, self._periods, self.clock, self._all, self._budget, self._spending)
+
+    def replace(self, time: Time, program: Program, background: Collection[Triple]) -> None:
+        """Schedule a program, with its background, to hold from `time` on, which lies ahead."""
+        self._ahead[time] = Replacement(program, frozenset(background))
+
+    def program_from(self, time: Time) -> Program | None:
+        """The new program that holds from exactly this time on, or None."""
+        found = self._ahead.get(time)
+        return None if found is None else found.program
+
+    def programs_ahead(self) -> dict[Time, Program]:
+        """The later programs, by the times from which they hold."""
+        return {time: replacement.program for time, replacement in self._ahead.items()}
+
+    def next(self) -> Time | None:
+        """When what lasts next changes without a message, or None."""
+        times = [*self._ahead, *([] if (end := self._periods.next_end()) is None else [end])]
+        return min(times, default=None)
+
+    def go(self, time: Time, parts: Sequence[Part], tick: bool) -> Jump:
+        """Advance to an instant; no change lies before it.
+
+        `parts`: all messages, blank nodes as in the documents. Raises DataError and ProgramError for an
+        instant in error; what lasts is then as before.
+        """
+        messages = labelled(parts, time)
+        self._spending.begin(sum(map(_triples, messages)), self._periods.statements, self._readers)
+        came = any(message.graph is not None for message in messages)
+        replacement = self._ahead.get(time)
+        stated = self._stated(time, messages, replacement)
+        knowledge = self._knowledge
+        program = self.program_from(time)
+        state: Sequence[Triple] = ()
+        try:
+            facts = knowledge.change(time, stated, program)
+            if came or tick or facts:
+                graph = [triple for message in messages for triple in message.graph or ()]
+                facts = {**knowledge.facts(time, graph if came else None), **facts}
+                self._answered(facts)
+            if self._states and messages:
+                graph = [triple for message in messages for triple in message.graph or ()]
+                state = sorted(knowledge.state(graph) - self._background_alone(replacement))
+        except BaseException as error:
+            knowledge.abandon()
+            self._periods.undo()
+            self._periods.declare(self.program.holds)
+            if isinstance(error, ProgramError):
+                raise self._spending.explained(error) from None
+            raise
+        finally:
+            self._spending.end()
+        knowledge.keep()
+        self._settle(time, stated, replacement)
+        self.consistent = True
+        return Jump(facts, messages, came, tick, program, state, knowledge.findings())
+
+    def _answered(self, facts: Facts) -> None:
+        """Spend what rules may do with the facts of an instant. Raises ProgramError D4132."""
+        spending = self._spending
+        most, units = spending.left, ANSWER * sum(map(len, facts.values()))
+        spending.spend(min(units, most))
+        if units > most:
+            name = max(facts, key=lambda stream: (len(facts[stream]), stream))
+            changes = name.startswith(("ISTREAM ", "DSTREAM "))
+            instead = "" if changes else "read ISTREAM in place of all answers, "
+            raise ProgramError.of(
+                MUCH_WORK,
+                f"query `{name}` takes more than {most} units of work over what lasts",
+                notes=(f"it has {len(facts[name]):,} answers at once, of {ANSWER} units each",),
+                hint=f"join patterns through shared variables, {instead}or raise --budget",
+            )
+
+    def _background_alone(self, replacement: Replacement | None) -> frozenset[Triple]:
+        """What follows from the background and the rules without any message."""
+        if self._given is None or replacement is not None:
+            program, background = replacement or (self.program, self._background)
+            rules = rules_over(program, background)
+            closed = Materialiser(rules, background, needed=wanted(program, materialize_all=True))
+            self._given = frozenset(closed.state())
+        return self._given
+
+    def overlook(self, time: Time, tick: bool) -> Jump:
+        """Advance to an instant that is in error without its messages: it has no facts."""
+        replacement = self._ahead.get(time)
+        stated = self._stated(time, (), replacement)
+        program = self.program_from(time)
+        self._knowledge.overlook(time, stated, program)
+        self._settle(time, stated, replacement)
+        self.consistent = False
+        return Jump({}, tick=tick, program=program)
+
+    def stated(self) -> list[Triple]:
+        """Every triple stated now."""
+        return list(self._periods)
+
+    def _stated(
+        self, time: Time, messages: Sequence[Message], replacement: Replacement | None
+    ) -> StatedChange:
+        if replacement is None:
+            return self._periods.change(time, messages)
+        self._periods.declare(replacement.program.holds)
+        old, new = self._background, replacement.background
+        return self._periods.change(time, messages, sorted(old - new), sorted(new - old))
+
+    def _settle(self, time: Time, stated: StatedChange, replacement: Replacement | None) -> None:
+        self.useless += stated.useless
+        if replacement is not None:
+            del self._ahead[time]
+            self.program, self._background = replacement
+            self._readers = _readers(self.program)
+            self._periods.rebase(self._background)
+
+    @property
+    def spent_at_most(self) -> int:
+        """The most that was ever missing of what a run may spend (messages.py)."""
+        return self._spending.deepest
+
+    def changed(self) -> dict[Triple, Entry | None]:
+        return self._periods.changed()
+
+    def snapshot(self, stated: bool = True) -> dict[str, Any]:
+        """What is stated beside the background, as a JSON value; between instants. A caller that keeps the
+        values of `changed` leaves `stated` out.
+        """
+        return {
+            "stated": self._periods.save() if stated else [],
+            "consistent": self.consistent,
+            "useless": self.useless,
+            "spent": self._spending.spent,
+            "knowledge": self._knowledge.snapshot(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Restore a `snapshot`, over the current program and background."""
+        self._periods.load(state["stated"])
+        self.consistent, self.useless = state["consistent"], state["useless"]
+        self._spending.restore(state.get("spent", 0))
+        self._knowledge = self._opened()
+        self._knowledge.restore(state["knowledge"])
+
+
+def _triples(message: Message) -> int:
+    """How many a message has."""
+    return sum(map(len, filter(None, message)))
+
+
+def _readers(program: Program) -> int:
+    """The number of queries, and of Datalog rules with an AGGREGATE, that look at what lasts."""
+    totals = sum(any(isinstance(atom, AggregateAtom) for atom in rule.body) for rule in program.datalog)
+    return max(1, len(program.asked) + len(program.standing) + totals)
+
+
+ENDED, BEGUN = "ended", "begun"
+
+_SIGNS: Final = {ENDED: -1, BEGUN: 1}
+
+
+class SignedAnswer(NamedTuple):
+    """Equal rows, `change` of them, that begin (> 0) or end at a time. `values` in projection order."""
+
+    time: Time
+    change: int
+    values: Values
+
+
+def watching(program: ir.Program, select: ir.Select) -> ir.Program:
+    """The prologue of `program` with nothing but the query, which has no NOW()."""
+    query = _with_a_row(select)
+    holds = program.holds
+    if not any(hold.predicate is None and hold.class_ is None for hold in holds):
+        holds = (*holds, ir.Hold())
+    operators = {ENDED: ir.RelationToStream.DSTREAM, BEGUN: ir.RelationToStream.ISTREAM}
+    return replace(
+        program,
+        queries={},
+        rules=tuple(_rule(name, query) for name in operators),
+        dependencies=tuple(range(len(operators))),
+        holds=holds,
+        standing={name: ir.StandingQuery(operator, query) for name, operator in operators.items()},
+    )
+
+
+def watched(program: ir.Program) -> ir.Select:
+    """The query of a program of `watching`: for an ASK one that has a row while the answer is yes."""
+    return program.standing[BEGUN].select
+
+
+def signed(events: Sequence[Composite], ask: bool = False) -> Iterator[SignedAnswer]:
+    """The events of one instant of a program of `watching` as answers: those that end, then those that begin,
+    each in canonical order, equal rows merged. `ask`: the query was an ASK, whose row is empty.
+    """
+    for (rule, time, values), equal in groupby(events, _content):
+        yield SignedAnswer(time, _SIGNS[rule] * len(list(equal)), () if ask else values)
+
+
+def _content(event: Composite) -> tuple[str, Time, Values]:
+    _, values, _, _ = event.facts[0]
+    return event.rule, event.time, values
+
+
+def _rule(name: str, select: ir.Select) -> ir.Rule:
+    template = (ir.TemplateTriple(ir.Fresh("dotr_answer"), RDF_TYPE, f"<urn:dotr:{name}>"),)
+    return ir.Rule(name, template, ir.Position(name, name, select.variables), (), None, (), ())
+
+
+def _with_a_row(select: ir.Select) -> ir.Select:
+    """An ASK as a SELECT that has one row where it is true."""
+    if not select.ask:
+        return select
+    name, text = "yes", repr(select)
+    while f"'{name}'" in text:
+        name += "_"
+    projection = (ir.Projection(ir.Var(name), ir.Const(TRUE)),)
+    return replace(select, ask=False, distinct=True, projection=projection)

@@ -1,0 +1,586 @@
+"""Planned rules as one Python function: trigger facts in, matches out.
+
+Place:   network.py calls it when rules first wake; operators.py writes the code of a conjunct.
+Method:  one loop over the trigger facts; every conjunct, part of WHERE and binding is evaluated as soon as
+         its inputs are known, so that what depends on the trigger alone is evaluated once, whatever EACH
+         multiplies. Rules with a common beginning are one function: the beginning is written once, as in a
+         Rete network (Forgy 1982), and each branch after it is a one-turn loop, which `continue` leaves. A
+         branch starts with the units of work left where it begins: each rule is charged as if alone.
+         RuleWriter writes the rules of one shape. Items before any loop are a list (`before_loops`), which
+         are written one by one, or by another rule's writer; then follow the loops of this rule and the
+         match. EACH, LAST k and FIRST k nest as loops in the order written, which is the output order; a
+         conjunct that fails is a `continue`. With thresholds a loop over ranges of members, each with its
+         choice or total, stands as far out as it can.
+Why not: a function per rule: a thousand rules of different shapes would look up one fact a thousand times.
+         Interpreting the plan per trigger fact costs 3 to 10 times as much; passing partial matches from
+         conjunct to conjunct costs memory where few survive.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from dotr.budget import Exhausted
+from dotr.codegen import CodeSource, Reserved
+from dotr.detect.analysis import NOW, names, parts
+from dotr.detect.columns import Column
+from dotr.detect.operators import DETECTED, CodeItem, StepCode
+from dotr.detect.plan import Numbered, RulePlan
+from dotr.detect.plan_step import LastValue, MonotonicStack, PlanStep, RankedTotal, RunningTotal
+from dotr.detect.scope import RuleWork, Scope, StageCounts, StageWriter, computed, faults
+from dotr.detect.thresholds import write_size
+from dotr.events import Clock, Fact, RawMatch, Time
+from dotr.expressions.functions import may_be_overlong
+from dotr.program.names import label
+from dotr.program.queries import Const, Expression
+from dotr.program.rules import Between, Binding, Choose, Rule, Summarise
+from dotr.rdf.terms import Term
+
+Exceeded: TypeAlias = Callable[[Time, Fact, Exhausted, list[RawMatch], int, int], None]
+"""(instant, trigger fact, what was too much, where matches are appended, from, to): the members in this range
+have no match of the fact."""
+
+LOOPS = 12
+"""How many loops nest before another function continues: CPython refuses twenty."""
+
+
+class SharedRules(NamedTuple):
+    """Rules of one shape (sharing.py), usually one: `columns` serve their conjuncts; `exceeded` is called for
+    a trigger fact that takes too much work; `stages` counts how far trigger facts get.
+    """
+
+    plans: Sequence[RulePlan]
+    columns: Sequence[Column[Any]]
+    exceeded: Exceeded
+    stages: StageCounts | None = None
+
+
+class RuleWriter:
+    """Owns the part of one shape in a function under construction. `plan` represents all members."""
+
+    def __init__(
+        self,
+        rules: SharedRules,
+        source: CodeSource,
+        clock: Clock,
+        work: RuleWork | None,
+        drop: Callable[[Sequence[int]], None],
+    ) -> None:
+        self.plans, self.columns, self.exceeded, self.counts = rules
+        self.plan = self.plans[0]
+        self.rule, self.source, self.work, self.drop = self.plan.rule, source, work, drop
+        self.ranged = ranged(self.plans)
+        variables = {position.name: position.variables for position in self.rule.positions}
+        self.scope = Scope(source, clock, self.rule.trigger.name, variables, work)
+        self.bound: dict[int, str] = {}  # number of a WITH binding → its source
+        self.limits = _limits(self.plans) if self.ranged else {}
+        self.triggered = "lo0", "hi0"  # locals that delimit the members it triggers
+        counts = self.counts
+        self.stages = None if counts is None else StageWriter(source, counts, _needed(self.plan))
+        self.waiting: list[CodeItem] = []  # loops with listed candidates that are not open yet
+        self.kept: list[str] = []  # locals with known values
+        self.gathers = ""  # the list that collects its rules, if others may match equally
+        self._numbered = Numbered(self.plan)
+        self._items = [self._step(number, step) for number, step in enumerate(self.plan.steps, 1)]
+        self._items += [self._part(part) for part in parts(self.rule.where)]
+        self._items += [self._binding(i, binding) for i, binding in enumerate(self.rule.bindings)]
+        self._loops = [item for item in self._items if item.loop]
+        self.faults = " or ".join(self._faults())
+
+    @property
+    def loses(self) -> bool:
+        """Whether loops drop matches: those of a fact that is too much work are not counted."""
+        return bool(self.faults and self._loops)
+
+    def before_loops(self) -> list[CodeItem]:
+        """The items that can be written before any loop is open, in order.
+
+        Bindings that only read a value are not, if a loop parts the members: what an unbound value drops has
+        passed the steps that are counted in that loop. (Computed ones are counted with them.)
+        """
+        known = {self.rule.trigger.name}
+        found: list[CodeItem] = []
+        progress, parted = True, False
+        while progress:
+            left: list[CodeItem] = []
+            for item in self._items:
+                if item.needs <= known and (item.stage or item.may_fail or not parted):
+                    parted = parted or bool(item.target)
+                    found.append(item)
+                    if item.gives and not item.loop:
+                        known.add(item.gives)
+                else:
+                    left.append(item)
+            progress = len(left) < len(self._items)
+            self._items = left
+        return found
+
+    def write_loops(self) -> None:
+        """Write the loops, the items inside them, and the match; restores the depth."""
+        source, work, loops, depth = self.source, self.work, self._in_order(), self.source.depth
+        for number, item in enumerate(loops):
+            if number and number % LOOPS == 0:
+                self._new_function(number // LOOPS)
+            if work is not None and number == len(loops) - 1:
+                work.count_matches()
+            self._open(item)
+            self._write_ready()
+        self._write_match(bool(loops))
+        source.resume(depth)
+        if work is not None:
+            if loops:
+                work.count_matches()
+            work.leave()
+
+    def _in_order(self) -> list[CodeItem]:
+        """The loops, outermost first: as written, but after those that part the members by what is known.
+        Each member runs the body of such a loop once, so that moving it outwards changes no order of its
+        matches.
+        """
+        known = {id(item) for item in self.waiting if item.choice}
+        return sorted(self._loops, key=lambda item: id(item) not in known)
+
+    def write_trigger(self) -> None:
+        """Write the trigger fact's own tests, and how many members it passes for."""
+        source, plan = self.source, self.plan
+        self.begin()
+        if plan.threshold is None:
+            self._count_trigger(str(len(self.plans)))
+        if self.ranged:
+            source.line("lo0 = 0")
+            if plan.threshold is None:
+                source.line(f"hi0 = {source.name('count', len(self.plans))}")
+        if plan.threshold is None:
+            return
+        write_size(source, plan.threshold.measure, "f0", "f0[1]")
+        if self.ranged:
+            cut = source.name("cut", bisect_right if plan.threshold.measure.inclusive else bisect_left)
+            source.line(f"hi0 = {cut}({source.name('limits', self.limits[0])}, size)")
+            source.line("if not hi0: continue")
+            self._count_trigger("hi0")
+        else:
+            source.line(f"if size < {source.name('least', plan.threshold.least)}: continue")
+            self._count_trigger(str(len(self.plans)))
+        source.line("f0 = f0[:4]")
+
+    def begin(self) -> None:
+        """Make the trigger fact known."""
+        self.scope.locals[self.rule.trigger.name] = "f0"
+        if self.ranged:
+            self.scope.range = self.triggered
+            self.kept += self.triggered
+
+    def _count_trigger(self, members: str) -> None:
+        counts = self.counts
+        if counts is not None and counts.triggers is not None:
+            place = members if members == "hi0" else str(len(counts.triggers) - 1)
+            self.source.line(f"{self.source.name('triggers', counts.triggers)}[{place}] += 1")
+
+    def write_exceeded(self) -> None:
+        """Write what happens if a trigger fact is too much work."""
+        range_ = ", ".join(self.triggered) if self.ranged else f"0, {len(self.plans)}"
+        self.source.line(f"{self.source.name('exceeded', self.exceeded)}(time, f0, spent, out, {range_})")
+
+    def write_dropped(self) -> None:
+        """Count what was lost."""
+        self.source.line(f"for members in lost: {self.source.name('drop', self.drop)}(members)")
+
+    def write_consumed(self) -> None:
+        """Remove what was chosen from the candidates."""
+        self.source.line(f"if len(out) > start: {self.source.name('consume', self._consume())}(out, start)")
+
+    def advance(self, item: CodeItem, line: Reserved | None, like: RuleWriter | None = None) -> None:
+        """An item, or an equal one of another writer, is written; a passed step is counted at `line`."""
+        if like is not None:
+            self.scope.range = like.scope.range
+        self.kept += item.keeps
+        if item.loop:
+            self.waiting.append(item)
+        self._passed(item, line)
+        if item.gives and not item.loop:
+            self.scope.locals[item.gives] = item.local
+
+    def _open(self, item: CodeItem) -> None:
+        """The loop over a conjunct's choices."""
+        if self.work is not None:
+            self.work.loop(item.what, item.loop, choice=item.choice)
+        self.source.open(f"for {item.target or item.local} in {item.loop}")
+        self.scope.locals[item.gives] = item.local
+        self.kept.append(item.local)
+        self.waiting.remove(item)
+        if not item.target:
+            self._opened()
+            return
+        lo, hi = self.scope.range
+        own = f"lo_{item.local}", f"hi_{item.local}"
+        self.source.line(f"if {own[0]} < {lo}: {own[0]} = {lo}")
+        self.source.line(f"if {own[1]} > {hi}: {own[1]} = {hi}")
+        self.source.line(f"if {own[0]} >= {own[1]}: continue")
+        self.scope.range = own
+        self.kept += own
+        self._opened()
+
+    def _passed(self, item: CodeItem, line: Reserved | None) -> None:
+        """Count what is left after a written item."""
+        if self.stages is not None and line is not None:
+            loops, range_ = self._left()
+            self.stages.passed(item.stage, loops, range_, line, may_fail=item.may_fail)
+        elif self.stages is not None and not item.stage and item.may_fail:
+            self.stages.bound()
+
+    def _opened(self) -> None:
+        if self.stages is not None:
+            self.stages.opened(*self._left(), self.source.reserve())
+
+    def _left(self) -> tuple[list[str], tuple[str, str] | None]:
+        """The lists not looped over yet, and the members in range, if known without them."""
+        known = not any(item.target for item in self.waiting)
+        return [item.loop for item in self.waiting], self.scope.range if known and self.ranged else None
+
+    def _write_ready(self) -> None:
+        """Write, in order, every remaining item whose needs are known."""
+        progress = True
+        while progress:
+            progress = False
+            for item in list(self._items):
+                if item.needs <= self.scope.locals.keys():
+                    self._items.remove(item)
+                    item.write()
+                    self.advance(item, self.source.reserve() if item.stage else None)
+                    progress = True
+
+    def _new_function(self, number: int) -> None:
+        """Continue in a new function that takes all known values."""
+        start = () if self.work is None else (self.work.start,)
+        given = dict.fromkeys(("time", "out", *start, "f0", *self.kept))
+        self.source.call(f"further{self.plan.index}_{number}", ", ".join(given))
+        self.source.open("for _ in (0,)")  # a failure is a `continue`
+
+    def _step(self, number: int, step: PlanStep) -> CodeItem:
+        conjunct, column = step.conjunct, self.columns[number - 1]
+        window = conjunct.window
+        looked_at = [*step.probe, *([] if step.residual is None else [step.residual])]
+        if isinstance(conjunct, Summarise) and conjunct.argument is not None:
+            looked_at.append(conjunct.argument)
+        needs = frozenset[str]().union(*map(names, looked_at)) - {conjunct.position.name, NOW}
+        needs |= {window.start, window.end} if isinstance(window, Between) else {window.reference}
+        least = None if self.ranged or step.threshold is None else step.threshold.least
+        code = StepCode(self.source, self.scope, step, column, self.limits.get(number, ()), least, number)
+        item = DETECTED[conjunct.operator].item(conjunct, needs, code)
+        item.key = number, self._numbered.step(step), least
+        return item
+
+    def _part(self, part: Expression) -> CodeItem:
+        def write() -> None:
+            self._count()
+            self.source.line(f"if not {self.scope.test(part)}: continue")
+
+        return CodeItem(self._needs(part), write, stage="WHERE", key=self._numbered.expression(part))
+
+    def _binding(self, number: int, binding: Binding) -> CodeItem:
+        """WITH: an error or an unbound value drops the match."""
+        if isinstance(binding.expression, Const):
+            same = len({_constant(plan, number) for plan in self.plans}) == 1
+            known = self.source.name("constant", binding.expression.term)
+            self.bound[number] = known if same else f"w{number}"
+            return CodeItem(frozenset(), lambda: None, key=(), may_fail=False)
+        self.bound[number] = local = f"b{number}"
+        may_fail = computed(binding.expression)
+
+        def write() -> None:
+            if may_fail:
+                self._count()
+            self.source.line(f"{local} = {self.scope.value(binding.expression)}")
+            self.source.line(f"if {local} is None: continue")
+
+        key = number, self._numbered.expression(binding.expression)
+        return CodeItem(self._needs(binding.expression), write, keeps=(local,), key=key, may_fail=may_fail)
+
+    def _count(self) -> None:
+        """Charge an expression evaluated here."""
+        if self.work is not None:
+            self.work.expression()
+
+    def _needs(self, expression: Expression) -> frozenset[str]:
+        return frozenset(self.rule.trigger.name if name == NOW else name for name in names(expression))
+
+    def _write_match(self, loops: bool) -> None:
+        """The end of the innermost loop: drop matches without a valid graph, append the rest."""
+        source, rule = self.source, self.rule
+        rules = source.name("rules", tuple(plan.index for plan in self.plans))
+        lo, hi = self.scope.range
+        members = f"{rules}[{lo}:{hi}]" if self.ranged else rules
+        if self.faults:
+            drop = "lost.append" if loops and self.work is not None else source.name("drop", self.drop)
+            with source.block(f"if {self.faults}"):
+                source.line(f"{drop}({members})")
+                source.line("continue")
+        if self.plan.referred or any(plan.rule.private for plan in self.plans):  # not counted elsewhere
+            self._passed(CodeItem(frozenset(), lambda: None, stage="WITH"), source.reserve())
+        if self.gathers:
+            source.line(f"{self.gathers} += {members}")
+            source.line(f"{self.gathers}_ = ({self._values()})")  # another branch may bind these locals
+            return
+        facts, values = self._facts(), self._values()
+        own = [i for i in range(len(rule.bindings)) if self.bound[i] == f"w{i}"]
+        if not own:
+            source.line(f"out.append(({members}, time, ({facts}), ({values})))")
+            return
+        source.line(f"facts_ = ({facts})")
+        rows = [((plan.index,), *(_constant(plan, i) for i in own)) for plan in self.plans]
+        names_ = ", ".join(["rule", *(f"w{i}" for i in own)])
+        each = source.name("members", rows) + (f"[{lo}:{hi}]" if self.ranged else "")
+        source.line(f"out += [(rule, time, facts_, ({values})) for {names_} in {each}]")
+
+    def match_here(self) -> Hashable:
+        """Its match as a value, if all its parts are known; else None, also if it may have several."""
+        if self._loops or self.faults or self.gathers or self.ranged:
+            return None
+        if any(self.bound[i] == f"w{i}" for i in range(len(self.rule.bindings))):
+            return None
+        if any(c.position.name not in self.scope.locals for c in self.rule.chosen):
+            return None
+        given: list[Hashable] = []
+        for binding in self.rule.bindings:
+            if not self._needs(binding.expression) <= self.scope.locals.keys():
+                return None
+            given.append(self._numbered.expression(binding.expression))
+        return self._facts(), tuple(given)
+
+    def write_gathered(self, name: str) -> None:
+        """The match of all rules in a list, with the bindings of one of them."""
+        whole = self.source.name("tuple", tuple)
+        self.source.line(f"out.append(({whole}({name}), time, ({self._facts()}), {name}_))")
+
+    def _facts(self) -> str:
+        return "f0, " + "".join(f"{self.scope.locals[c.position.name]}, " for c in self.rule.chosen)
+
+    def _values(self) -> str:
+        return "".join(f"{self.bound[i]}, " for i in range(len(self.rule.bindings)))
+
+    def _faults(self) -> list[str]:
+        """Tests for a literal as subject or anything but an IRI as predicate."""
+        subjects, predicates, never = faults(self.rule)
+        tests = [f"{self.bound[i]}[0] == '\"'" for i in sorted(subjects)]
+        tests += [f"{self.bound[i]}[0] != '<'" for i in sorted(predicates)]
+        return ["True"] if never else tests
+
+    def _consume(self) -> Callable[[list[RawMatch], int], None]:
+        """Write what happens to consumed facts after the matches of one trigger fact."""
+        chosen = [c.position.name for c in self.rule.chosen]
+        served = {
+            step.conjunct.position.name: column
+            for step, column in zip(self.plan.steps, self.columns, strict=True)
+        }
+        consumed = [(chosen.index(name) + 1, served[name]) for name in dict.fromkeys(self.rule.consuming)]
+
+        def consume(out: list[RawMatch], start: int) -> None:
+            for place, column in consumed:
+                column.consume({match[2][place] for match in out[start:]})
+
+        return consume
+
+
+def ranged(plans: Sequence[RulePlan]) -> bool:
+    """Whether rules of one shape differ in limits, so that a partial match carries a range of them."""
+    return any(plan.limits != plans[0].limits for plan in plans)
+
+
+def works(plans: Sequence[RulePlan]) -> bool:
+    """Whether a trigger fact may take rules of one shape too much work: one of them reads more than one fact
+    of some conjunct, or may make a text or number that is too long.
+    """
+    plan = plans[0]
+    single = (LastValue, RunningTotal, MonotonicStack, RankedTotal)
+    loops = any(not isinstance(step.column.content, single) for step in plan.steps)
+    return loops or _may_be_overlong(plan.rule)
+
+
+def _may_be_overlong(rule: Rule) -> bool:
+    """Whether an expression may make a text or number that is too long."""
+    on = [conjunct.on for conjunct in rule.conjuncts]
+    arguments = [c.argument for c in rule.conjuncts if isinstance(c, Summarise)]
+    given = [binding.expression for binding in rule.bindings]
+    return any(map(may_be_overlong, [rule.where, *on, *arguments, *given]))
+
+
+def _needed(plan: RulePlan) -> list[str]:
+    """The steps without whose facts the rule is not evaluated (network.py)."""
+    return [
+        label(step.conjunct)
+        for step in plan.steps
+        if isinstance(step.conjunct, Choose) and not step.column.chained
+    ]
+
+
+def _limits(plans: Sequence[RulePlan]) -> dict[int, list[int]]:
+    """Limits of the members, in order: of the trigger under 0, of conjuncts under their number."""
+    found: dict[int, list[int]] = {}
+    for plan in plans:
+        for number, threshold in plan.thresholds.items():
+            found.setdefault(number, []).append(threshold.limit)
+    return found
+
+
+def _constant(plan: RulePlan, number: int) -> Term:
+    expression = plan.rule.bindings[number].expression
+    if not isinstance(expression, Const):
+        raise AssertionError("members of a group have constants in the same places")
+    return expression.term
+
+
+Run: TypeAlias = Callable[[Time, Sequence[Fact], list[RawMatch]], None]
+"""(instant, trigger facts in canonical order, where matches are appended in output order)."""
+
+BRANCHES = 4
+"""How deep branches of rules with a common beginning nest; loops nest inside, and CPython refuses twenty."""
+
+
+def compile_rules(
+    shapes: Sequence[SharedRules],
+    clock: Clock,
+    *,
+    budget: int,
+    drop: Callable[[Sequence[int]], None],
+    spent: list[int] | None = None,
+) -> Run:
+    """The function of rules of one trigger, by shape (sharing.py); usually of one rule.
+
+    `drop` gets the rules of matches that have no graph. A match shared by several rules of a shape is one
+    entry. A trigger fact that takes more than `budget` units of work yields no match; `exceeded` of its shape
+    is called instead. `spent`: see RuleWork.
+    """
+    source = CodeSource()
+    work = RuleWork(source, budget, spent) if any(works(shape.plans) for shape in shapes) else None
+    writers = [RuleWriter(shape, source, clock, work, drop) for shape in shapes]
+    return _FunctionWriter(source, work).function(writers)
+
+
+class _Branch:
+    """Owns what remains to be written of one shape before its loops."""
+
+    __slots__ = ("items", "writer")
+
+    def __init__(self, writer: RuleWriter) -> None:
+        self.writer = writer
+        self.items = writer.before_loops()
+        self.items.reverse()
+
+    @property
+    def next(self) -> CodeItem | None:
+        return self.items[-1] if self.items else None
+
+
+class _FunctionWriter:
+    """Owns one function under construction."""
+
+    def __init__(self, source: CodeSource, work: RuleWork | None) -> None:
+        self._source = source
+        self._work = work
+
+    def function(self, writers: Sequence[RuleWriter]) -> Run:
+        source = self._source
+        branches = [_Branch(writer) for writer in writers]
+        with source.block("for f0 in facts"):
+            first, *others = writers
+            if first.rule.consuming and self._work is None:
+                source.line("start = len(out)")
+            first.write_trigger()
+            for other in others:
+                other.begin()
+            if self._work is not None:
+                self._work.begin()
+            self._limited(branches, 0)
+            if first.rule.consuming:  # then it is alone
+                first.write_consumed()
+        if self._work is not None:
+            self._work.settle()
+        counted: dict[int, list[int]] = {}
+        for writer in writers:
+            if writer.stages is not None:
+                writer.stages.settle(counted)
+        return source.function("time, facts, out")
+
+    def _limited(self, branches: list[_Branch], depth: int) -> None:
+        """Write rules that are equal so far; too much work of theirs ends here."""
+        source, work = self._source, self._work
+        if work is None:
+            self._alike(branches, depth)
+            return
+        outer, before = source.depth, work.start
+        work.start = start = f"start{depth}" if depth else "start"
+        source.line(f"{start} = len(out)")
+        loses = [branch.writer for branch in branches if branch.writer.loses]
+        alone = len(branches) == 1 and bool(loses)
+        if alone:
+            source.line("lost = []")
+            loses[0].kept.append("lost")
+        source.open("try")
+        self._alike(branches, depth)
+        source.resume(outer)
+        with source.block(f"except {source.name('exhausted', Exhausted)} as spent"):
+            source.line(f"del out[{start}:]")
+            for branch in branches:
+                branch.writer.write_exceeded()
+            source.line("continue")
+        if alone:
+            loses[0].write_dropped()
+        work.start = before
+
+    def _alike(self, branches: list[_Branch], depth: int) -> None:
+        """Write what all have next in common, then each branch."""
+        while True:
+            ways: dict[object, list[_Branch]] = {}
+            for number, branch in enumerate(branches):
+                item = branch.next
+                apart = item is None or depth == BRANCHES  # branches are independent
+                ways.setdefault(("alone", number) if apart or item is None else item.key, []).append(branch)
+            if len(ways) > 1:
+                break
+            if branches[0].next is None:
+                branches[0].writer.write_loops()
+                return
+            self._item(branches)
+        local = f"left{depth}_"
+        if self._work is not None:
+            self._work.save(local)
+        gathered = self._gathered(branches, depth)
+        for number, way in enumerate(ways.values()):
+            with self._source.block("for _ in (0,)"):
+                if number and self._work is not None:
+                    self._work.restore(local)
+                self._limited(way, depth + 1)
+        for name, writer in gathered.items():
+            with self._source.block(f"if {name}"):
+                writer.write_gathered(name)
+
+    def _gathered(self, branches: Sequence[_Branch], depth: int) -> dict[str, RuleWriter]:
+        """Rules that branch here with equal matches, if any, are collected in a list: (its local, one of
+        them).
+        """
+        alike: dict[object, list[RuleWriter]] = {}
+        for branch in branches:
+            match = branch.writer.match_here()
+            if match is not None:
+                alike.setdefault(match, []).append(branch.writer)
+        found: dict[str, RuleWriter] = {}
+        for writers in alike.values():
+            if len(writers) > 1:
+                name = f"same{depth}_{len(found)}"
+                self._source.line(f"{name} = []")
+                found[name] = writers[0]
+                for writer in writers:
+                    writer.gathers = name
+        return found
+
+    def _item(self, branches: Sequence[_Branch]) -> None:
+        """Write the next item of all, once."""
+        first, *others = [(branch.writer, branch.items.pop()) for branch in branches]
+        writer, item = first
+        item.write()
+        line = self._source.reserve() if item.stage else None
+        writer.advance(item, line)
+        for other, same in others:
+            other.advance(same, line, writer)

@@ -1,0 +1,455 @@
+"""Streams, columns and groups of rules, wired together: what fills and what wakes what.
+
+Place:   detector.py drives it instant by instant; state.py reads and fills its columns.
+Method:  a stream knows the columns its facts fill and the bundles they trigger. A bundle is one function for
+         groups of rules with a common beginning that need the same columns. It is awake while every column it
+         must choose from is not empty: rules that cannot match are not evaluated. Columns are swept when
+         their oldest possible fact is out of reach, from a heap by due time.
+         When the work of a group of rules exceeds the budget of one, each rule is evaluated alone, as if
+         nothing were shared, to decide whether a trigger fact takes it too much work. It is planned without
+         thresholds that others share, and its columns are filled with what the group's columns hold for it,
+         as from a snapshot (state.py). Its cost is then the same wherever it is deployed, and only that cost
+         decides. A group never costs less than each of its rules alone (scope.py), so a group within the
+         budget needs no such check.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dotr.budget import Exhausted
+from dotr.detect.analysis import Occasion, classes, evaluation_order, occasions_seen, roots
+from dotr.detect.code import Exceeded, Run, SharedRules, compile_rules, ranged
+from dotr.detect.columns import Column, open_column
+from dotr.detect.digest import Past
+from dotr.detect.plan import RulePlan, beginning, groups, plan_rule, without_needless_sharing
+from dotr.detect.plan_step import ColumnSpec, MonotonicStack, PlanStep, Ranked, RankedTotal
+from dotr.detect.scope import StageCounts
+from dotr.detect.thresholds import CARRIED, Filtered
+from dotr.events import Clock, Fact, RawMatch, Time
+from dotr.program.names import Passed, RefusedTrigger, overworked
+from dotr.program.program import Program
+from dotr.program.rules import Choose, Every
+
+
+def run_alone(
+    plan: RulePlan,
+    columns: Sequence[Column[Any]],
+    clock: Clock,
+    filtered: Mapping[str, Filtered],
+    *,
+    budget: int,
+    drop: Callable[[Sequence[int]], None],
+    exceeded: Callable[[RulePlan, Sequence[Column[Any]]], Exceeded],
+) -> Run:
+    """The function of one rule of a group. `columns`: the group's, which must not change while it is used.
+
+    Its trigger facts are those that pass the rule's threshold.
+    """
+    own = plan_rule(plan.index, plan.rule, plan.occasions, epoch=plan.epoch, alone=True)
+    steps = zip(own.steps, plan.steps, columns, strict=True)
+    kept = [_column(step, shared, column, clock, filtered) for step, shared, column in steps]
+    shape = SharedRules([own], kept, exceeded(own, kept))
+    return compile_rules([shape], clock, budget=budget, drop=drop)
+
+
+def _column(
+    step: PlanStep, shared: PlanStep, column: Column[Any], clock: Clock, filtered: Mapping[str, Filtered]
+) -> Column[Any]:
+    """The column that the rule would have alone; the group's column if it is equal."""
+    if replace(column.spec, stream=step.column.stream, size=None) == step.column:
+        return column
+    by = filtered.get(step.conjunct.position.stream)
+    own = None if by is None else by.threshold
+    if isinstance(column.spec.content, RankedTotal):
+        own = shared.threshold
+    past = Past(0, own, None)
+    made = open_column(step.column, clock, lambda _: None)
+    made.retention = column.retention
+    made.load([past.facts(column.dump(), step.column)])
+    return made
+
+
+NEVER: Time = 2**127
+"""Later than every time."""
+
+
+@dataclass(slots=True, eq=False)
+class RuleGroup:
+    """Owns the run-time state of rules of one shape, answered together; most groups are one rule."""
+
+    plans: list[RulePlan]
+    columns: list[Column[Any]]
+    stages: StageCounts = field(init=False)
+
+    def __post_init__(self) -> None:
+        many = len(self.plans)
+        self.stages = StageCounts(many, ranged=ranged(self.plans))
+        if self.plans[0].threshold is not None:
+            self.stages.triggers = [0] * (many + 1)
+
+    @property
+    def shares(self) -> bool:
+        """Whether it reads more than one of its rules would read alone."""
+        contents = [column.spec.content for column in self.columns]
+        return len(self.plans) > 1 or any(
+            isinstance(c, MonotonicStack | Ranked | RankedTotal) for c in contents
+        )
+
+
+class RuleBundle(Struct, eq=False):
+    """Owns the function of groups with a common beginning that wake together; most bundles are one group.
+
+    `rank`: the place in dependency order. `missing`: how many of its needed columns are empty. `referred`:
+    its only rule's composites are facts of other rules. `asleep`: counts its trigger facts while it sleeps,
+    if nothing else does.
+    """
+
+    groups: list[RuleGroup]
+    rank: int
+    occasions: frozenset[Occasion]
+    referred: bool
+    missing: int = 0
+    run: Run | None = None
+    asleep: RuleBundle | None = None
+
+    @property
+    def plan(self) -> RulePlan:
+        """One of its rules: all have one trigger."""
+        return self.groups[0].plans[0]
+
+    @property
+    def name(self) -> str:
+        """The name of its only rule, if it has one."""
+        return self.plan.rule.name
+
+
+MANY = 256
+"""The limit of groups in one function: it is compiled when one of them first wakes."""
+
+
+class StreamWiring(Struct, eq=False):
+    """What a stream's facts do: fill columns now, or at the instant's end, and trigger groups.
+
+    `awake`: (rank, bundle) in order of rank. `triggers`: whether any bundle has it as trigger.
+    """
+
+    fills: list[Column[Any]] = []
+    defers: list[Column[Any]] = []
+    triggers: bool = False
+    awake: list[tuple[int, RuleBundle]] = []
+
+
+class Options(Struct, frozen=True):
+    """Settings of a detector; see TeslaDetector. `spent`: its item adds up the units of all trigger facts."""
+
+    clock: Clock
+    budget: int
+    on_refused: RefusedTrigger
+    same: Mapping[str, str]
+    filtered: Mapping[str, Filtered]
+    spent: list[int] | None = None
+
+
+class Network:
+    """Owns the streams, columns and groups of a program whose rules were deployed at `epochs`.
+
+    `now` is the time of the instant being processed. `columns_of`: the columns of each rule's conjuncts.
+    """
+
+    def __init__(self, program: Program, options: Options, epochs: Sequence[int], now: Time | None) -> None:
+        self.now = now
+        self.epochs = tuple(epochs)
+        bases = {name: by.base for name, by in options.filtered.items()}
+        of_queries = [bases.get(name, options.same.get(name, name)) for name in program.queries]
+        self.queries = tuple(dict.fromkeys(of_queries))  # the streams under which their facts arrive
+        self.streams: dict[str, StreamWiring] = {}
+        self.columns: dict[ColumnSpec, Column[Any]] = {}
+        self.columns_of: list[list[Column[Any]]] = [[] for _ in program.rules]
+        self.dropped = [0] * len(program.rules)
+        # streams whose facts are counted as they are found: not what holds (timeline.py), nor where something
+        # lasts, since facts then also come without a graph, and count for the rules that see them
+        self._counted = () if program.lasting else program.queries
+        self.connected: list[RuleGroup] = []
+        self.sweep_at = NEVER
+        self.options = options
+        self._sweeps: list[tuple[Time, int, Column[Any]]] = []
+        self._numbers: dict[Column[Any], int] = {}
+        self._users: dict[Column[Any], list[RuleBundle]] = {}
+        durations = {r.trigger.duration for r in program.rules if isinstance(r.trigger, Every)}
+        self.clocks: dict[Time, StreamWiring] = {duration: StreamWiring() for duration in sorted(durations)}
+        order = evaluation_order(program)
+        self.plans = self._plan(program, order)
+        self.groups = groups(self.plans)
+        self.chains = any(p.within_instant for rule in program.rules for p in rule.positions)
+        ranks = {index: rank for rank, index in enumerate(order)}
+        bundles: dict[Hashable, list[RuleGroup]] = {}
+        for number, plans in enumerate(self.groups):
+            group = self._group(plans)
+            alike = self._alike(group)
+            key: Hashable = number if alike is None else alike
+            if len(bundles.get(key, ())) == MANY:
+                bundles[number] = bundles.pop(key)
+            bundles.setdefault(key, []).append(group)
+        for of_bundle in bundles.values():
+            self._connect(of_bundle, min(ranks[p.index] for group in of_bundle for p in group.plans))
+
+    def _plan(self, program: Program, order: Sequence[int]) -> list[RulePlan]:
+        occasions = occasions_seen(program)
+        referred = {p.stream for rule in program.rules for p in rule.positions if p.chained}
+        referred.update(program.lars.reads)
+        options = self.options
+        plans = [
+            plan_rule(
+                index,
+                rule,
+                occasions[index],
+                epoch=self.epochs[index],
+                same=options.same,
+                filtered=options.filtered,
+                referred=rule.name in referred,
+            )
+            for index, rule in enumerate(program.rules)
+        ]
+        return without_needless_sharing(plans)
+
+    def _group(self, plans: list[RulePlan]) -> RuleGroup:
+        """Make a group of planned rules and its columns, and connect them to streams."""
+        plan = plans[0]
+        columns = [self._column(step.column) for step in plan.steps]
+        for other in plans:
+            self.columns_of[other.index] = columns
+            for step, column in zip(other.steps, columns, strict=True):
+                column.retention = max(column.retention, step.retention)
+                if step.threshold is not None:
+                    column.share(step.threshold)
+        group = RuleGroup(plans, columns)
+        self.connected.append(group)
+        trigger = plan.rule.trigger
+        if not isinstance(trigger, Every) and not trigger.chained and trigger.stream not in self._counted:
+            group.stages.triggers = [0] * (len(plans) + 1)
+        return group
+
+    def _alike(self, group: RuleGroup) -> Hashable:
+        """What groups of one bundle have in common; None if a group shares with no other."""
+        plan = group.plans[0]
+        begins = beginning(plan)
+        if begins is None:
+            return None
+        limits = tuple(plan.limits for plan in group.plans) if group.stages.ranged else None
+        return begins, frozenset(map(id, self._needed(group))), limits, group.stages.triggers is None
+
+    def _needed(self, group: RuleGroup) -> list[Column[Any]]:
+        """The columns that must not be empty for it to match. Those over rules may fill between its waking
+        and its turn, so they do not keep it asleep.
+        """
+        steps = zip(group.plans[0].steps, group.columns, strict=True)
+        return list(
+            dict.fromkeys(c for s, c in steps if isinstance(s.conjunct, Choose) and not c.spec.chained)
+        )
+
+    def _connect(self, groups: list[RuleGroup], rank: int) -> None:
+        """Make a bundle of groups, asleep until the columns that it needs have facts."""
+        plan = groups[0].plans[0]
+        own = self._stream(plan.rule.name) if plan.referred else None
+        bundle = RuleBundle(groups, rank, plan.occasions, own is not None)
+        triggers = groups[0].stages.triggers
+        if triggers is not None:
+            triggers = [0] * (1 + max(len(group.plans) for group in groups))
+            for group in groups:
+                group.stages.triggers = triggers
+        self._trigger(bundle).triggers = True
+        needed = self._needed(groups[0])
+        bundle.missing = len(needed)
+        for column in needed:
+            self._users[column].append(bundle)
+        if not needed:
+            self._wake(bundle)
+        elif triggers is not None:
+            bundle.asleep = RuleBundle(groups, rank, plan.occasions, referred=False)
+            bundle.asleep.run = _counting(groups[0].plans, triggers)
+            insort(self._trigger(bundle).awake, (rank, bundle.asleep))
+
+    def _column(self, spec: ColumnSpec) -> Column[Any]:
+        column = self.columns.get(spec)
+        if column is None:
+            column = self.columns[spec] = open_column(spec, self.options.clock, self._filled)
+            self._numbers[column] = len(self._numbers)
+            self._users[column] = []
+            stream = self._stream(spec.stream)
+            (stream.defers if spec.deferred else stream.fills).append(column)
+        return column
+
+    def _stream(self, name: str) -> StreamWiring:
+        return self.streams.setdefault(name, StreamWiring())
+
+    def _trigger(self, bundle: RuleBundle) -> StreamWiring:
+        trigger = bundle.plan.rule.trigger
+        if isinstance(trigger, Every):
+            return self.clocks[trigger.duration]
+        return self._stream(bundle.plan.stream)
+
+    def compile(self, bundle: RuleBundle) -> Run:
+        """Make the bundle's function, when it first runs."""
+        options = self.options
+        together = len(bundle.groups) > 1
+        shapes = [
+            SharedRules(
+                group.plans,
+                group.columns,
+                self._apart(group)
+                if together or group.shares
+                else self._refusal(group.plans[0], group.columns),
+                group.stages,
+            )
+            for group in bundle.groups
+        ]
+        bundle.run = compile_rules(
+            shapes, options.clock, budget=options.budget, drop=self._drop, spent=options.spent
+        )
+        return bundle.run
+
+    def passed(self) -> dict[str, Passed]:
+        """Rule → the number of partial matches after each of its steps."""
+        return {
+            plan.rule.name: group.stages.of(number)
+            for group in self.connected
+            for number, plan in enumerate(group.plans)
+        }
+
+    def forget_passed(self) -> None:
+        """Count from 0 again."""
+        for group in self.connected:
+            group.stages.forget()
+
+    def _refusal(self, plan: RulePlan, columns: Sequence[Column[Any]]) -> Exceeded:
+        """The handler of a trigger fact that takes a rule too much work.
+
+        It does nothing if a position had no fact to choose: then the rule might as well have been asleep.
+        """
+        options = self.options
+        carried = roots(plan.rule)
+
+        def could_choose(fact: Fact) -> bool:
+            return all(
+                column.reaches(fact[0] - step.retention, classes(carried, step.conjunct.position, fact))
+                for column, step in zip(columns, plan.steps, strict=True)
+                if isinstance(step.conjunct, Choose) and not step.conjunct.position.within_instant
+            )
+
+        def refuse(
+            time: Time, fact: Fact, exhausted: Exhausted, out: list[RawMatch], lo: int, hi: int
+        ) -> None:
+            if could_choose(fact):
+                error = overworked(plan.rule, fact, exhausted, options.clock, options.budget)
+                options.on_refused(plan.index, fact, error)
+
+        return refuse
+
+    def _apart(self, group: RuleGroup) -> Exceeded:
+        """The handler of a trigger fact that takes a group too much work: each rule is tried alone."""
+        options = self.options
+        runs: dict[int, Run] = {}
+        at: list[Time] = []
+
+        def apart(
+            time: Time, fact: Fact, exhausted: Exhausted, out: list[RawMatch], lo: int, hi: int
+        ) -> None:
+            if at != [time]:  # the columns have changed since
+                at[:] = [time]
+                runs.clear()
+            for number in range(lo, hi):
+                if number not in runs:
+                    runs[number] = run_alone(
+                        group.plans[number],
+                        group.columns,
+                        options.clock,
+                        options.filtered,
+                        budget=options.budget,
+                        drop=self._drop,
+                        exceeded=self._refusal,
+                    )
+                runs[number](time, [fact], out)
+
+        return apart
+
+    def _drop(self, rules: Sequence[int]) -> None:
+        for rule in rules:
+            self.dropped[rule] += 1
+
+    # ------------------------------------------------------------------ waking and sweeping
+
+    def _wake(self, bundle: RuleBundle) -> None:
+        awake = self._trigger(bundle).awake
+        if bundle.asleep is not None:
+            awake.remove((bundle.rank, bundle.asleep))
+        insort(awake, (bundle.rank, bundle))
+
+    def _filled(self, column: Column[Any]) -> None:
+        """A column gets its first fact: wake bundles that waited only for it, and schedule a sweep."""
+        for bundle in self._users[column]:
+            bundle.missing -= 1
+            if not bundle.missing:
+                self._wake(bundle)
+        self._schedule(column, self.now or 0)
+
+    def _schedule(self, column: Column[Any], now: Time) -> None:
+        """A column was swept, or got its first fact: sweep it when that may be out of reach."""
+        heappush(self._sweeps, (now + column.retention + 1, self._numbers[column], column))
+        self.sweep_at = self._sweeps[0][0]
+
+    def sweep(self, now: Time) -> None:
+        """Sweep the columns whose oldest facts may be out of reach; rules whose columns are empty sleep."""
+        while self._sweeps and self._sweeps[0][0] <= now:
+            column = heappop(self._sweeps)[2]
+            column.sweep(now)
+            if len(column.index):
+                self._schedule(column, now)
+            else:
+                self._emptied(column)
+        self.sweep_at = self._sweeps[0][0] if self._sweeps else NEVER
+
+    def sweep_all(self) -> None:
+        """Sweep every column, due or not: what remains can still be read."""
+        if self.now is not None:
+            for column in self.columns.values():
+                column.sweep(self.now)
+
+    def _emptied(self, column: Column[Any]) -> None:
+        column.filled = False
+        for bundle in self._users[column]:
+            if not bundle.missing:
+                awake = self._trigger(bundle).awake
+                awake.remove((bundle.rank, bundle))
+                if bundle.asleep is not None:
+                    insort(awake, (bundle.rank, bundle.asleep))
+            bundle.missing += 1
+
+
+def _counting(plans: Sequence[RulePlan], triggers: list[int]) -> Run:
+    """Count how many facts of a stream are trigger facts of the members of a group."""
+    threshold = plans[0].threshold
+    if threshold is None:
+        return lambda _time, facts, _out: triggers.__setitem__(-1, triggers[-1] + len(facts))
+    assert threshold.measure.place == CARRIED
+    cut = bisect_right if threshold.measure.inclusive else bisect_left
+    if not ranged(plans):
+        least = threshold.least
+        return lambda _time, facts, _out: triggers.__setitem__(
+            -1,
+            triggers[-1] + sum([fact[4] >= least for fact in facts]),  # type: ignore[misc]  # of a base
+        )
+    limits = [plan.threshold.limit for plan in plans if plan.threshold is not None]
+
+    def run(_time: Time, facts: Sequence[Fact], _out: list[RawMatch]) -> None:
+        for fact in facts:
+            triggers[cut(limits, fact[4])] += 1  # type: ignore[misc]  # facts of a base carry their size
+
+    return run

@@ -1,0 +1,632 @@
+"""Running aggregates over a sliding window, one per key: plain, or ranked by the thresholds of rules.
+
+Place:   the buckets of `RunningTotal` and `RankedTotal` columns (columns.py), read with the oldest time that
+         counts; operators.py reads the ranked ones. Totals of what further conditions select candidate by
+         candidate are added up here, too (`summed`, `counted`).
+Method:  COUNT, SUM and AVG are groups: a queue of the values, and their total; what leaves is subtracted, and
+         sums are exact, so that subtraction leaves no residue. MIN and MAX are not; they keep the ascending
+         (descending) stack of candidates that no later one beats. DISTINCT keeps how often each term is
+         inside. Every fact enters and leaves once: O(1) amortised whatever the window.
+         Ranked: rules that differ in a threshold share one aggregate, kept by level. A fact belongs to one
+         level, the highest limit that it passes; the aggregate of a rule is that of the levels from its own
+         limit up. The totals of levels, from the highest down, are computed once for all rules and kept until
+         a fact comes or goes. COUNT, SUM and AVG have a part for each level, and parts add up. With DISTINCT
+         a term counts at the highest level at which it is inside, and moves down when its last fact there
+         leaves. MIN and MAX have a stack for each level.
+Why not: two-stack queues for everything: they need only an associative operation, but exact sums can
+         subtract, and recombining them on each look-up costs more. A running aggregate for each rule: a fact
+         would enter and leave as many as it passes. Prefix sums in a tree: rules ask for most of the levels
+         at once.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final, Protocol, TypeAlias
+
+from dotr.events import Time
+from dotr.expressions.aggregates import summarise
+from dotr.rdf.sums import ExactSum
+from dotr.rdf.terms import Memo, Term, integer
+from dotr.rdf.values import TermKey, term_key
+
+COUNTS: Final[Memo[int, Term]] = Memo(integer, 1 << 12)
+
+
+class RunningAggregate(Protocol):
+    """An aggregate of what came since some time. Times never decrease, for `add` and for `value`."""
+
+    def add(self, time: Time, term: Term | None) -> None:
+        """Add a candidate's argument; None is an error or unbound."""
+
+    def value(self, since: Time) -> Term | None:
+        """Drop what is older than `since`; return the aggregate of the rest."""
+
+    def expire(self, since: Time) -> bool:
+        """Drop what is older than `since`; return whether anything is left."""
+
+    def entries(self) -> list[tuple[Time, Term | None]]:
+        """The values (for MIN and MAX: those that can still matter), oldest first."""
+
+
+class RunningCount:
+    """COUNT(*), and COUNT(e) where only candidates with a value are added."""
+
+    __slots__ = ("_skips", "_times")
+
+    def __init__(self, skips_errors: bool) -> None:
+        self._times: deque[Time] = deque()
+        self._skips = skips_errors
+
+    def add(self, time: Time, term: Term | None) -> None:
+        if term is not None or not self._skips:
+            self._times.append(time)
+
+    def value(self, since: Time) -> Term | None:
+        times = self._times
+        while times and times[0] < since:  # `expire`, in place
+            times.popleft()
+        return COUNTS[len(times)]
+
+    def expire(self, since: Time) -> bool:
+        times = self._times
+        while times and times[0] < since:
+            times.popleft()
+        return bool(times)
+
+    def entries(self) -> list[tuple[Time, Term | None]]:
+        term = integer(1) if self._skips else None
+        return [(time, term) for time in self._times]
+
+
+class RunningSum:
+    """SUM and AVG, with DISTINCT over different terms; also COUNT(DISTINCT e)."""
+
+    __slots__ = ("_counts", "_errors", "_finish", "_inside", "_sum")
+
+    def __init__(self, function: str, distinct: bool) -> None:
+        self._inside: deque[tuple[Time, Term | None]] = deque()
+        self._counts: dict[Term, int] | None = {} if distinct else None
+        self._errors = 0
+        self._sum = ExactSum()
+        self._finish = {"COUNT": self._count, "SUM": self._total, "AVG": self._mean}[function]
+
+    def add(self, time: Time, term: Term | None) -> None:
+        self._inside.append((time, term))
+        if term is None:
+            self._errors += 1
+            return
+        if self._counts is not None:
+            before = self._counts.get(term, 0)
+            self._counts[term] = before + 1
+            if before:
+                return
+        self._sum.add(term)
+
+    def expire(self, since: Time) -> bool:
+        inside = self._inside
+        while inside and inside[0][0] < since:
+            term = inside.popleft()[1]
+            if term is None:
+                self._errors -= 1
+                continue
+            if self._counts is not None:
+                self._counts[term] -= 1
+                if self._counts[term]:
+                    continue
+                del self._counts[term]
+            self._sum.remove(term)
+        return bool(inside)
+
+    def value(self, since: Time) -> Term | None:
+        self.expire(since)
+        return self._finish()
+
+    def _count(self) -> Term | None:
+        return COUNTS[len(self._counts or ())]
+
+    def _total(self) -> Term | None:
+        return None if self._errors else self._sum.total()
+
+    def _mean(self) -> Term | None:
+        count = len(self._inside) if self._counts is None else len(self._counts)
+        return None if self._errors or not count else self._sum.mean(count)
+
+    def entries(self) -> list[tuple[Time, Term | None]]:
+        return list(self._inside)
+
+
+class RunningExtreme:
+    """MIN and MAX in canonical order, without errors. DISTINCT makes no difference."""
+
+    __slots__ = ("_least", "_stack")
+
+    def __init__(self, function: str) -> None:
+        self._stack: deque[tuple[Time, TermKey, Term]] = deque()
+        self._least = function == "MIN"
+
+    def add(self, time: Time, term: Term | None) -> None:
+        if term is None:
+            return
+        key, stack = term_key(term), self._stack
+        if self._least:
+            while stack and stack[-1][1] >= key:
+                stack.pop()
+        else:
+            while stack and stack[-1][1] <= key:
+                stack.pop()
+        stack.append((time, key, term))
+
+    def expire(self, since: Time) -> bool:
+        stack = self._stack
+        while stack and stack[0][0] < since:
+            stack.popleft()
+        return bool(stack)
+
+    def value(self, since: Time) -> Term | None:
+        return self._stack[0][2] if self.expire(since) else None
+
+    def entries(self) -> list[tuple[Time, Term | None]]:
+        return [(time, term) for time, _, term in self._stack]
+
+
+class Recomputed:
+    """Any other aggregate: over all values, on demand. O(the window) per look-up."""
+
+    __slots__ = ("_distinct", "_function", "_inside")
+
+    def __init__(self, function: str, distinct: bool) -> None:
+        self._inside: deque[tuple[Time, Term | None]] = deque()
+        self._function, self._distinct = function, distinct
+
+    def add(self, time: Time, term: Term | None) -> None:
+        self._inside.append((time, term))
+
+    def expire(self, since: Time) -> bool:
+        inside = self._inside
+        while inside and inside[0][0] < since:
+            inside.popleft()
+        return bool(inside)
+
+    def value(self, since: Time) -> Term | None:
+        self.expire(since)
+        return summarise(self._function, self._distinct, [term for _, term in self._inside])
+
+    def entries(self) -> list[tuple[Time, Term | None]]:
+        return list(self._inside)
+
+
+class JoinedTotal:
+    """Several buckets read as one: a key that `=` equates with several exact ones. Computed on demand."""
+
+    __slots__ = ("_buckets", "_finish")
+
+    def __init__(
+        self, buckets: Iterable[RunningAggregate], function: str, distinct: bool, star: bool
+    ) -> None:
+        self._buckets = list(buckets)
+
+        def finish(terms: list[Term | None]) -> Term | None:
+            return summarise(function, distinct, terms, star=star)
+
+        self._finish = finish
+
+    def __len__(self) -> int:
+        return sum(len(bucket.entries()) for bucket in self._buckets)
+
+    def value(self, since: Time) -> Term | None:
+        entries = [entry for bucket in self._buckets for entry in bucket.entries()]
+        return self._finish([term for time, term in entries if time >= since])
+
+
+def running(function: str, distinct: bool, star: bool) -> Callable[[], RunningAggregate]:
+    """The constructor of the running form of an aggregate."""
+    if function in ("MIN", "MAX"):
+        return lambda: RunningExtreme(function)
+    if function == "COUNT" and not distinct:
+        return lambda: RunningCount(not star)
+    if function in ("COUNT", "SUM", "AVG"):
+        return lambda: RunningSum(function, distinct)
+    return lambda: Recomputed(function, distinct)
+
+
+Entry: TypeAlias = tuple[Time, Term | None, int]
+"""(time, argument, level)."""
+
+Above: TypeAlias = list[tuple[int, Term | None]]
+"""(level, aggregate of what is at it or higher), the highest level first."""
+
+Ranges: TypeAlias = list[tuple[Term | None, int, int]]
+"""(aggregate, from, to): ranges of the members of a group that it holds for."""
+
+_FIRST: Final = itemgetter(0)
+
+
+class RankedAggregate(Protocol):
+    """An aggregate of what came since some time, by level. Times never decrease."""
+
+    def add(self, time: Time, term: Term | None, level: int) -> None:
+        """Add a candidate's argument; None is an error or unbound."""
+
+    def expire(self, since: Time) -> bool:
+        """Drop what is older than `since`; return whether anything is left."""
+
+    def above(self, since: Time) -> Above:
+        """Drop what is older than `since`; return what the rest comes to. Read only."""
+
+    def entries(self) -> list[Entry]:
+        """The values (for MIN and MAX: those that can still matter), oldest first."""
+
+
+class RankedCount:
+    """COUNT(*), and COUNT(e) where only candidates with a value are added."""
+
+    __slots__ = ("_above", "_counts", "_inside", "_skips")
+
+    def __init__(self, skips_errors: bool) -> None:
+        self._inside: deque[tuple[Time, int]] = deque()
+        self._counts: dict[int, int] = {}
+        self._above: Above | None = None
+        self._skips = skips_errors
+
+    def add(self, time: Time, term: Term | None, level: int) -> None:
+        if term is None and self._skips:
+            return
+        self._inside.append((time, level))
+        self._counts[level] = self._counts.get(level, 0) + 1
+        self._above = None
+
+    def expire(self, since: Time) -> bool:
+        inside, counts = self._inside, self._counts
+        while inside and inside[0][0] < since:
+            level = inside.popleft()[1]
+            counts[level] -= 1
+            if not counts[level]:
+                del counts[level]
+            self._above = None
+        return bool(inside)
+
+    def above(self, since: Time) -> Above:
+        self.expire(since)
+        if self._above is None:
+            self._above, counts, count = [], self._counts, 0
+            for level in sorted(counts, reverse=True):
+                count += counts[level]
+                self._above.append((level, COUNTS[count]))
+        return self._above
+
+    def entries(self) -> list[Entry]:
+        term = COUNTS[1] if self._skips else None
+        return [(time, term, level) for time, level in self._inside]
+
+
+class _Part:
+    """Owns what a level adds to sum and mean."""
+
+    __slots__ = ("errors", "many", "sum")
+
+    def __init__(self) -> None:
+        self.sum = ExactSum()
+        self.many = 0
+        self.errors = 0
+
+
+class RankedSum:
+    """SUM and AVG, with DISTINCT over different terms; also COUNT(DISTINCT e)."""
+
+    __slots__ = ("_above", "_finish", "_inside", "_levels", "_parts")
+
+    def __init__(self, function: str, distinct: bool) -> None:
+        self._inside: deque[Entry] = deque()
+        self._parts: dict[int, _Part] = {}
+        self._levels: dict[Term, dict[int, int]] | None = {} if distinct else None  # how often it is at each
+        self._above: Above | None = None
+        self._finish = {"COUNT": _count, "SUM": _total, "AVG": _mean}[function]
+
+    def add(self, time: Time, term: Term | None, level: int) -> None:
+        self._inside.append((time, term, level))
+        self._above = None
+        if term is not None and self._levels is not None and not self._rises(term, level, self._levels):
+            return
+        self._change(term, level, 1)
+
+    def _rises(self, term: Term, level: int, of_terms: dict[Term, dict[int, int]]) -> bool:
+        """Under DISTINCT: a fact comes; whether its term counts at a higher level from now on."""
+        levels = of_terms.get(term)
+        if levels is None:
+            of_terms[term] = {level: 1}
+            return True
+        if level in levels:
+            levels[level] += 1
+            return False
+        top = max(levels)
+        levels[level] = 1
+        if top > level:
+            return False
+        self._change(term, top, -1)
+        return True
+
+    def expire(self, since: Time) -> bool:
+        inside = self._inside
+        while inside and inside[0][0] < since:
+            _, term, level = inside.popleft()
+            self._above = None
+            if term is None or self._levels is None or self._falls(term, level, self._levels):
+                self._change(term, level, -1)
+        return bool(inside)
+
+    def _falls(self, term: Term, level: int, of_terms: dict[Term, dict[int, int]]) -> bool:
+        """Under DISTINCT: a fact leaves; whether its term no longer counts at its level."""
+        levels = of_terms[term]
+        if levels[level] > 1:
+            levels[level] -= 1
+            return False
+        del levels[level]
+        if not levels:
+            del of_terms[term]
+            return True
+        top = max(levels)
+        if top < level:
+            self._change(term, top, 1)
+        return top < level
+
+    def _change(self, term: Term | None, level: int, sign: int) -> None:
+        part = self._parts.get(level)
+        if part is None:
+            part = self._parts[level] = _Part()
+        if term is None:
+            part.errors += sign
+        else:
+            part.many += sign
+            if self._finish is not _count:
+                part.sum.add(term, sign)
+        if not (part.many or part.errors):
+            del self._parts[level]
+
+    def above(self, since: Time) -> Above:
+        self.expire(since)
+        if self._above is None:
+            self._above, parts, whole = [], self._parts, _Part()
+            for level in sorted(parts, reverse=True):
+                part = parts[level]
+                if self._finish is not _count:
+                    whole.sum.include(part.sum)
+                whole.many += part.many
+                whole.errors += part.errors
+                self._above.append((level, self._finish(whole)))
+        return self._above
+
+    def entries(self) -> list[Entry]:
+        return list(self._inside)
+
+
+def _count(whole: _Part) -> Term | None:
+    return COUNTS[whole.many]
+
+
+def _total(whole: _Part) -> Term | None:
+    return None if whole.errors else whole.sum.total()
+
+
+def _mean(whole: _Part) -> Term | None:
+    return None if whole.errors else whole.sum.mean(whole.many)
+
+
+class RankedExtreme:
+    """MIN and MAX in canonical order, without errors. DISTINCT makes no difference."""
+
+    __slots__ = ("_above", "_least", "_oldest", "_stacks")
+
+    def __init__(self, function: str) -> None:
+        self._stacks: dict[int, deque[tuple[Time, TermKey, Term]]] = {}  # the extreme first, then later ones
+        self._least = function == "MIN"
+        self._oldest: Time = 0  # set by the first entry
+        self._above: Above | None = None
+
+    def add(self, time: Time, term: Term | None, level: int) -> None:
+        if term is None:
+            return
+        if not self._stacks:
+            self._oldest = time
+        key, stack = term_key(term), self._stacks.setdefault(level, deque())
+        if self._least:
+            while stack and stack[-1][1] >= key:
+                stack.pop()
+        else:
+            while stack and stack[-1][1] <= key:
+                stack.pop()
+        stack.append((time, key, term))
+        self._above = None
+
+    def expire(self, since: Time) -> bool:
+        stacks = self._stacks
+        if since > self._oldest:
+            for stack in stacks.values():
+                while stack and stack[0][0] < since:
+                    stack.popleft()
+                    self._above = None
+            for level in [level for level, stack in stacks.items() if not stack]:
+                del stacks[level]
+            self._oldest = min((stack[0][0] for stack in stacks.values()), default=since)
+        return bool(stacks)
+
+    def above(self, since: Time) -> Above:
+        self.expire(since)
+        if self._above is None:
+            self._above, best, value = [], None, None
+            for level in sorted(self._stacks, reverse=True):
+                _, key, term = self._stacks[level][0]
+                if best is None or (key < best if self._least else key > best):
+                    best, value = key, term
+                self._above.append((level, value))
+        return self._above
+
+    def entries(self) -> list[Entry]:
+        stacks = sorted(self._stacks.items())
+        found = [(time, term, level) for level, stack in stacks for time, _, term in stack]
+        return sorted(found, key=_FIRST)
+
+
+class RankedValues:
+    """Any other aggregate: over all values, on demand. O(the window) for each level per look-up."""
+
+    __slots__ = ("_distinct", "_function", "_inside")
+
+    def __init__(self, function: str, distinct: bool) -> None:
+        self._inside: deque[Entry] = deque()
+        self._function, self._distinct = function, distinct
+
+    def add(self, time: Time, term: Term | None, level: int) -> None:
+        self._inside.append((time, term, level))
+
+    def expire(self, since: Time) -> bool:
+        inside = self._inside
+        while inside and inside[0][0] < since:
+            inside.popleft()
+        return bool(inside)
+
+    def above(self, since: Time) -> Above:
+        self.expire(since)
+        found: Above = []
+        terms: list[Term | None] = []
+        of_level = itemgetter(2)
+        for level, entries in groupby(sorted(self._inside, key=of_level, reverse=True), of_level):
+            terms += [term for _, term, _ in entries]
+            found.append((level, summarise(self._function, self._distinct, terms)))
+        return found
+
+    def entries(self) -> list[Entry]:
+        return list(self._inside)
+
+
+class JoinedRanks:
+    """Several buckets read as one: a key that `=` equates with several exact ones. Made for one look-up."""
+
+    __slots__ = ("_many", "_whole")
+
+    def __init__(self, buckets: Iterable[RankedAggregate], whole: RankedAggregate) -> None:
+        found = [entry for bucket in buckets for entry in bucket.entries()]
+        for entry in sorted(found, key=_FIRST):
+            whole.add(*entry)
+        self._whole, self._many = whole, len(found)
+
+    def __len__(self) -> int:
+        return self._many
+
+    def above(self, since: Time) -> Above:
+        return self._whole.above(since)
+
+
+def ranked(function: str, distinct: bool, star: bool) -> Callable[[], RankedAggregate]:
+    """The constructor of the form of an aggregate by level."""
+    if function == "COUNT" and not distinct:
+        return lambda: RankedCount(not star)
+    if function in ("COUNT", "SUM", "AVG"):
+        return lambda: RankedSum(function, distinct)
+    if function in ("MIN", "MAX"):
+        return lambda: RankedExtreme(function)
+    return lambda: RankedValues(function, distinct)
+
+
+def value_above(
+    bucket: RankedAggregate | JoinedRanks, since: Time, least: int, nothing: Term | None
+) -> Term | None:
+    """The aggregate of what measures `least` or more; `nothing` of nothing. O(log levels) if unchanged."""
+    above = bucket.above(since)
+    lo, hi = 0, len(above)  # levels fall
+    while lo < hi:
+        middle = (lo + hi) // 2
+        if above[middle][0] >= least:
+            lo = middle + 1
+        else:
+            hi = middle
+    return above[lo - 1][1] if lo else nothing
+
+
+def values_above(
+    nothing: Term | None,
+    bucket: RankedAggregate | JoinedRanks,
+    since: Time,
+    lo: int,
+    hi: int,
+    limits: Sequence[int],
+    cut: Callable[..., int],
+) -> Ranges:
+    """The aggregates of the members `lo` ≤ i < `hi`, each of what passes `limits[i]`, in falling ranges.
+
+    `limits` rise; `cut` is bisect_left, or bisect_right if equal passes.
+    """
+    found: Ranges = []
+    value = nothing
+    for level, term in bucket.above(since):
+        if term == value:
+            continue
+        upto = cut(limits, level, lo, hi)
+        if upto < hi:
+            found.append((value, upto, hi))
+            hi = upto
+            if lo == hi:
+                return found
+        value = term
+    found.append((value, lo, hi))
+    return found
+
+
+def summed(
+    values: list[tuple[int, Term | None]], lo: int, hi: int, make: Callable[[], RunningAggregate]
+) -> Ranges:
+    """The aggregates of the members `lo` ≤ i < `hi`, given the candidates' (end, argument): those that pass
+    for the members before `end` > `lo`.
+    """
+    found: Ranges = []
+    total = make()
+    values.sort(key=_FIRST, reverse=True)
+    for upto, passing in groupby(values, _FIRST):
+        if upto < hi:
+            found.append((total.value(0), upto, hi))
+            hi = upto
+        for _, term in passing:
+            total.add(0, term)
+    found.append((total.value(0), lo, hi))
+    return found
+
+
+def counted(ends: list[int], lo: int, hi: int) -> Ranges:
+    """`summed` for COUNT(*)."""
+    found: Ranges = []
+    ends.sort(reverse=True)
+    for count, upto in enumerate(ends):
+        if upto < hi:
+            found.append((COUNTS[count], upto, hi))
+            hi = upto
+    found.append((COUNTS[len(ends)], lo, hi))
+    return found
+
+
+def united(dumps: Sequence[Sequence[Sequence[Any]]]) -> list[tuple[Any, list[Entry]]]:
+    """Dumps by key, of what several rules could read of the same facts, as one.
+
+    The level of an entry says that it passes a limit of its rule, at least. So of entries that are equal but
+    for their levels, the highest is the greatest of all dumps, and so on down.
+    """
+    if len(dumps) == 1:
+        return [(key, [(time, term, level) for time, term, level in entries]) for key, entries in dumps[0]]
+    of_keys: dict[Any, dict[tuple[Time, Term | None], list[int]]] = {}
+    for dump in dumps:
+        for key, entries in dump:
+            known = of_keys.setdefault(key if isinstance(key, str) else tuple(key), {})
+            mine: dict[tuple[Time, Term | None], list[int]] = {}
+            for time, term, level in entries:
+                mine.setdefault((time, term), []).append(level)
+            for entry, levels in mine.items():
+                levels.sort(reverse=True)
+                others = known.setdefault(entry, [])
+                shared = [max(pair) for pair in zip(levels, others, strict=False)]
+                others[:] = shared + levels[len(shared) :] + others[len(shared) :]
+    return [
+        (key, sorted(((*entry, level) for entry, levels in of_key.items() for level in levels), key=_FIRST))
+        for key, of_key in of_keys.items()
+    ]

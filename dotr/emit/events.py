@@ -1,0 +1,207 @@
+"""Step 4: emit. A match becomes the composite event that leaves: its id, its bindings, its graph.
+
+Place:   called by pipeline.py after detect.
+Method:  paper, sec. 4, "output translation"; fresh names are content hashes (language.md, sec. 3), so that
+         replay, restart and Spark agree; the paper draws them at random. A template is resolved once, to
+         nodes for its triples and a generated function for its N-Quads, each made on demand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+from operator import itemgetter
+from typing import Any, TypeAlias, overload
+
+from dotr.emit.templates import Constants, Row, RuleTemplate, Writer, share_writers
+from dotr.events import Clock, Composite, Fact, RawMatch, Time, in_order
+from dotr.program import Program
+from dotr.program.names import match_hash, match_hashes
+from dotr.rdf.terms import Memo, Term
+
+_FACTS = itemgetter(2)
+
+Rules: TypeAlias = tuple[int, ...]
+
+_Part: TypeAlias = tuple[list[int], list[Constants], Writer]
+"""Rules in output order, the constants of each, and the function that writes their events."""
+
+_Order: TypeAlias = tuple[list[list[_Part]], Callable[[list[Any]], tuple[Any, ...]]]
+"""The parts of several sets of rules, and a function that puts what they write, rule by rule, in output
+order."""
+
+
+class Emission(Sequence[Composite]):
+    """The events of one instant, in output order: a sequence whose items are made on demand.
+
+    `len` counts the matches; an event costs its object and, once for all rules that matched the same facts,
+    its hash.
+    """
+
+    __slots__ = ("_emitter", "_events", "matches")
+
+    def __init__(self, emitter: Emitter, matches: Sequence[RawMatch]) -> None:
+        self.matches = matches
+        self._emitter = emitter
+        self._events: list[Composite] | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.matches)
+
+    def __len__(self) -> int:
+        return sum([len(match[0]) for match in self.matches])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # a sequence of values
+
+    def rules(self) -> set[int]:
+        """The numbers of the rules that have an event."""
+        return {rule for match in self.matches for rule in match[0]}
+
+    @overload
+    def __getitem__(self, place: int) -> Composite: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Composite]: ...
+    def __getitem__(self, place: int | slice) -> Composite | list[Composite]:
+        return self._made()[place]
+
+    def __iter__(self) -> Iterator[Composite]:
+        return iter(self._made())
+
+    def _made(self) -> list[Composite]:
+        events = self._events
+        if events is None:
+            events = self._events = self._emitter.composites(self.matches)
+        return events
+
+    def nquads(self, clock: Clock) -> list[str]:
+        """The N-Quads of each event, without making it. See RuleTemplate.quads."""
+        return self._emitter.nquads(self.matches, clock)
+
+
+class Emitter:
+    """Turns the matches of a program's rules into composite events. Stateless."""
+
+    def __init__(self, program: Program) -> None:
+        self._templates = tuple(RuleTemplate(rule) for rule in program.rules)
+        share_writers(self._templates)
+        most = max(256, (1 << 21) // max(1, len(program.rules)))
+        private = frozenset(index for index, rule in enumerate(program.rules) if rule.private)
+        self.hides = bool(private)
+        self._leaving: Memo[Rules, Rules] = Memo(
+            lambda rules: tuple(rule for rule in rules if rule not in private), most
+        )
+        self._parts: Memo[Rules, list[_Part]] = Memo(self._parts_of, most)
+        self._orders: Memo[tuple[Rules, ...], _Order | None] = Memo(self._order_of, most // 4)
+
+    def public(self, matches: Sequence[RawMatch]) -> list[RawMatch]:
+        """The matches whose events leave; those of PRIVATE rules are for other rules only. Called if the
+        program `hides` some.
+        """
+        leaving = self._leaving
+        return [(rules, *match[1:]) for match in matches if (rules := leaving[match[0]])]
+
+    def composites(self, matches: Sequence[RawMatch]) -> list[Composite]:
+        """The events of one instant's matches, in output order. O(facts of a match) for its name, once for
+        all rules that matched the same facts.
+        """
+        templates = self._templates
+        if len(matches) == 1:
+            match = matches[0]
+            name = match_hash(match[1], match[2])
+            return [
+                Composite(template, template.prefix + name, match)
+                for template in [templates[rule] for rule in sorted(match[0])]
+            ]
+        names = _names(matches)
+        return [
+            Composite(templates[rule], templates[rule].prefix + names[match[2]], match)
+            for rule, match in in_order(matches)
+        ]
+
+    def nquads(self, matches: Sequence[RawMatch], clock: Clock) -> list[str]:
+        """The N-Quads of each event of one instant's matches, in output order, without making the events."""
+        stamp = clock.term(matches[0][1])
+        if len(matches) == 1:
+            rules, time, chosen, values = matches[0]
+            parts = self._parts[rules]
+            if len(parts) == 1:
+                _, own, write = parts[0]
+                return write(own, ((match_hash(time, chosen), values),), stamp)
+        if len(matches) > 2 and matches[0][0] != matches[1][0]:
+            once = len({match[0] for match in matches}) == len(matches)
+            alike = self._together(matches, stamp) if once else None
+            if alike is not None:
+                return alike
+        runs: dict[Rules, list[Row]] = {}
+        names = match_hashes(matches[0][1], [match[2] for match in matches])
+        last: Rules | None = None
+        for (rules, _, _, values), name in zip(matches, names, strict=True):
+            if rules is not last:  # those of a rule are adjacent, most often
+                last, rows = rules, runs.setdefault(rules, [])
+            rows.append((name, values))
+        order = self._orders[tuple(runs)]
+        if order is None:  # a rule is in several
+            runs = _by_rule(matches, names)
+            order = self._orders[tuple(runs)]
+            assert order is not None, "each rule is by itself"
+        together, in_rule_order = order
+        texts: list[list[str]] = []
+        for rows, of_run in zip(runs.values(), together, strict=True):
+            for _, constants, write in of_run:
+                written, width = write(constants, rows, stamp), len(constants)
+                texts += [written] if width == 1 else [written[place::width] for place in range(width)]
+        return texts[0] if len(texts) == 1 else list(chain.from_iterable(in_rule_order(texts)))
+
+    def _together(self, matches: Sequence[RawMatch], stamp: str) -> list[str] | None:
+        """For rules that matched once each: those with equal matches are written together. None if a rule
+        matched more than once.
+        """
+        same: dict[tuple[Time, tuple[Fact, ...], tuple[Term, ...]], list[int]] = {}
+        for rules, time, facts, values in matches:
+            same.setdefault((time, facts, values), []).extend(rules)
+        order = self._orders[tuple(map(tuple, same.values()))]
+        if order is None:
+            return None
+        parts, in_rule_order = order
+        texts: list[str] = []
+        for (time, facts, values), of_match in zip(same, parts, strict=True):
+            row = ((match_hash(time, facts), values),)
+            for _, own, write in of_match:
+                texts += write(own, row, stamp)
+        return list(in_rule_order(texts))
+
+    def _order_of(self, together: tuple[Rules, ...]) -> _Order | None:
+        """How rules are written together; None if a rule occurs twice."""
+        parts = [self._parts[rules] for rules in together]
+        written = [rule for of_match in parts for numbers, _, _ in of_match for rule in numbers]
+        if len(set(written)) < len(written):
+            return None
+        return parts, itemgetter(*sorted(range(len(written)), key=written.__getitem__))
+
+    def _parts_of(self, rules: Rules) -> list[_Part]:
+        """Rules in output order, by the function that writes their events."""
+        parts: dict[int, _Part] = {}
+        for rule in sorted(rules):
+            template = self._templates[rule]
+            numbers, own, _ = parts.setdefault(id(template.write), ([], [], template.write))
+            numbers.append(rule)
+            own.append(template.constants)
+        return list(parts.values())
+
+
+def _by_rule(matches: Sequence[RawMatch], names: Sequence[str]) -> dict[Rules, list[Row]]:
+    """What each rule by itself matched, as found."""
+    runs: dict[Rules, list[Row]] = {}
+    for (rules, _, _, values), name in zip(matches, names, strict=True):
+        for rule in rules:
+            runs.setdefault((rule,), []).append((name, values))
+    return runs
+
+
+def _names(matches: Sequence[RawMatch]) -> Mapping[tuple[Fact, ...], str]:
+    """The hash of what each match of an instant matched."""
+    distinct = list(dict.fromkeys(map(_FACTS, matches)))
+    return dict(zip(distinct, match_hashes(matches[0][1], distinct), strict=True))

@@ -1,0 +1,197 @@
+"""Ends of statements with a lifetime: a queue instead of deleting and deriving again.
+
+Place:   beside retraction.py, for programs without NOT and aggregates: maintenance.py uses it for statements
+         whose ends are known when they begin.
+Method:  IMaRS (Barbieri et al. 2010, sec. 3) with lower bounds (insertion.py): due rows fall at once, without
+         a
+         join; only if some premise was stated again since, each is checked, and stays with the latest bound
+         of its derivations. A deletion lowers bounds: the rows that may depend on it are found by joins, as
+         in delete and rederive, except those with a later bound than its own, and their bounds are computed
+         again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from msgspec import Struct
+
+from dotr.enrich.insertion import Bounds, Ends, Log, Popped
+from dotr.enrich.retraction import Retraction, Suspect
+from dotr.enrich.rules import Clauses, place_of
+from dotr.events import FOREVER, Time
+from dotr.joins.plan import ALL, AbsentPattern, BodyPattern, Relation, is_aggregate, is_clash, is_path
+from dotr.rdf.index import Changes, Row
+from dotr.rdf.terms import RDF_TYPE, Triple
+
+
+def may_expire(clauses: Clauses) -> bool:
+    """Whether there are rules, and derivations alone determine how long a row holds: no NOT, no aggregates,
+    no relations that contain others.
+    """
+    if not clauses.all or clauses.all_aggregations or len(clauses.layers) > 1:
+        return False
+    relations = {head.pattern.relation for clause in clauses.all for head in clause.heads}
+    for clause in clauses.all:
+        if any(isinstance(item, AbsentPattern) for item in clause.items):
+            return False
+        relations |= {item.relation for item in clause.items if isinstance(item, BodyPattern)}
+    special = (is_aggregate, is_clash, is_path)
+    return not (relations & {ALL, RDF_TYPE} or any(test(r) for r in relations for test in special))
+
+
+class UndoBounds(Struct, frozen=True):
+    """How to undo the bounds of a change, after its rows are undone."""
+
+    log: Log
+    popped: Popped
+    added: list[tuple[Ends, list[Row]]]
+
+
+class Expiration:
+    """Owns the bounds, and what the open change removes from their queue. `is_stated`: see Bounds."""
+
+    def __init__(self, is_stated: Callable[[Relation, Row], bool]) -> None:
+        self.bounds = Bounds(is_stated)
+        self._popped: Popped = []
+
+    def end_of(self, triple: Triple) -> Time:
+        """When the statement of a stated triple ends."""
+        relation, key = place_of(triple)
+        return self._end(relation, key)
+
+    def _end(self, relation: Relation, key: Row) -> Time:
+        found = self.bounds.own(relation).get(key)
+        return self.bounds.of(relation).get(key, FOREVER) if found is None else found
+
+    # -- a change
+
+    def begin(self, relation: Relation, key: Row, until: Time) -> None:
+        """An existing row that was only derived is stated."""
+        bound = self.bounds.of(relation).get(key, FOREVER)
+        if until > bound:
+            self.bounds.extend(relation, key, until)
+        elif until < bound:
+            self.bounds.set_own(relation, key, until)
+
+    def move(self, relation: Relation, key: Row, until: Time) -> bool:
+        """Change the end of a statement; returns whether its consequences are in doubt."""
+        bound, before = self.bounds.of(relation).get(key, FOREVER), self._end(relation, key)
+        if until >= bound:
+            self.bounds.set_own(relation, key, None)
+            if until > bound:
+                self.bounds.extend(relation, key, until)
+            return False
+        self.bounds.set_own(relation, key, until)
+        return before == bound
+
+    def end(self, relation: Relation, keys: Iterable[Row], time: Time) -> list[tuple[Relation, Row]]:
+        """End statements; returns those on which rows may depend that are not due now."""
+        ends, own = self.bounds.of(relation), self.bounds.own(relation)
+        found: list[tuple[Relation, Row]] = []
+        for key in keys:
+            if own and key in own:
+                self.bounds.set_own(relation, key, None)
+            elif ends.get(key, FOREVER) > time:
+                found.append((relation, key))
+        return found
+
+    def fall(self, time: Time, doubts: list[tuple[Relation, Row]], retraction: Retraction) -> None:
+        """Remove what is due and what depends on rows in doubt; restore what is still derived."""
+        suspects, bounds = retraction.suspects, self.bounds
+        self._popped = popped = bounds.pop_due(time)
+        rows: dict[tuple[Suspect, Row], Time] = {}
+        look = bool(doubts)
+        for relation, due, keys in popped:
+            suspect = suspects.of(relation)
+            found = bounds.drop_due(relation, due, keys)
+            retraction.take_out(suspect, found)
+            if look or due < bounds.looked_at:
+                look = True
+                rows |= {(suspect, key): due for key in found}
+        if doubts:
+            rows |= self._standing_on(doubts, retraction)
+        if look:
+            self._rederive(rows, retraction)
+
+    def _standing_on(
+        self, doubts: list[tuple[Relation, Row]], retraction: Retraction
+    ) -> dict[tuple[Suspect, Row], Time]:
+        """Rows whose bounds may stem from rows in doubt (no later than those), with their former bounds."""
+        of = self.bounds.of
+        latest = max(of(relation).get(key, FOREVER) for relation, key in doubts)
+        suspects = retraction.suspects
+        found: dict[tuple[Suspect, Row], Time] = {}
+        for relation, key in doubts:
+            suspects.doubter(relation)(*(key if isinstance(key, tuple) else (key,)))
+        queues = list(suspects.queues.values())
+        waiting = True
+        while waiting:
+            waiting = False
+            for queue in queues:
+                waiting = waiting or bool(queue)
+                for suspect, key in queue:  # grows during the loop
+                    if key in suspect.changes.removed:
+                        continue  # it was due: rows with the same bound are due, too
+                    if of(suspect.relation).get(key, FOREVER) <= latest:
+                        retraction.take_out(suspect, (key,))
+                        found[suspect, key] = self.bounds.drop(suspect.relation, key)
+                        suspect.spread(key)
+                queue.clear()
+            queues = list(suspects.queues.values())
+        return found
+
+    def _rederive(self, rows: Mapping[tuple[Suspect, Row], Time], retraction: Retraction) -> None:
+        """Restore those removed rows (with their former bounds) that are stated or derived."""
+        suspects, bounds, back = retraction.suspects, self.bounds, retraction.suspects.back
+        found: list[tuple[Suspect, Row, Time]] = []
+        for (suspect, key), before in rows.items():
+            relation = suspect.relation
+            own = self.bounds.own(relation).get(key, before) if suspect.stated(key) else -FOREVER
+            until = max(own, suspects.latest(suspect, key))
+            if until > -FOREVER:
+                self.bounds.set_own(relation, key, own if -FOREVER < own < until else None)
+                found.append((suspect, key, until))
+        for suspect, key, until in found:
+            bounds.set(suspect.relation, key, until)
+            retraction.put_back(suspect, key)
+        back += [(suspect, key) for suspect, key, _ in found]
+        for suspect, key in back:  # grows during the loop
+            suspect.again(key)
+        back.clear()
+
+    def commit(self, touched: Iterable[Changes]) -> UndoBounds:
+        """Drop the statements of removed rows. Returns how to undo all bounds of the change."""
+        bounds = self.bounds
+        added: list[tuple[Ends, list[Row]]] = []
+        for changes in touched:
+            own = bounds.own(changes.relation)
+            if own and changes.removed:
+                for key in own.keys() & changes.removed.keys():
+                    bounds.set_own(changes.relation, key, None)
+            if changes.added:
+                added.append((bounds.of(changes.relation), list(changes.added)))
+        undo = UndoBounds(bounds.log, self._popped, added)
+        bounds.log = []
+        self._popped = []
+        return undo
+
+    def undo(self, undo: UndoBounds) -> None:
+        """Undo the bounds of the last committed change."""
+        self.bounds.undo(undo.log)
+        for ends, keys in undo.added:
+            for key in keys:
+                ends.pop(key, None)
+        self.bounds.put_back(undo.popped)
+
+    def abandon(self, touched: Iterable[Changes]) -> None:
+        """Forget the open change; called before the overlay forgets its rows."""
+        bounds = self.bounds
+        bounds.undo(bounds.log)
+        bounds.log = []
+        for changes in touched:
+            ends = bounds.of(changes.relation)
+            for key in changes.added:
+                ends.pop(key, None)
+        bounds.put_back(self._popped)
+        self._popped = []

@@ -1,0 +1,220 @@
+"""Refused documents and graphs: the error policy, dead letters, and places in documents.
+
+Method:  `--on-error fail|skip|file=PATH`: a dead letter has all that is needed to fix and feed it again: the
+         place, the diagnostic, and the original bytes, as one JSON line (bytes as text where they are UTF-8,
+         else as base64).
+         Lineage: some errors of data show only when an instant is closed: a triple of the schema, a
+         contradiction, an explosion. Then the graphs of the instant are set aside as if they had never come,
+         each as one dead letter: place, diagnostic, the graph as it was read with its time (so that the
+         letter itself is a line of a source), and the bytes of its document, message or line where a regular
+         file still has them. Of a graph only its place is kept until its instant is closed; the bytes are
+         read again.
+         Place of a triple, found again for the leaves of a proof: a tolerant scan for the line on which the
+         object stands after the predicate and the subject, each in any of the ways in which Turtle can write
+         it. Triples carry no lines on their way through the engine.
+Why not: keeping the bytes of open instants: with a lateness of an hour that is an hour of the stream.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
+from os.path import isfile
+from typing import Any, TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from dotr.core.messages import Part
+from dotr.errors import DataError, DotrError
+from dotr.events import Clock, Time
+from dotr.io.decode.documents import content_hash, is_packed, open_document, read_bytes
+from dotr.io.events import late_line
+from dotr.io.graphs import Bookmark, GraphRun, Item, TimedGraph
+
+DeadLetter: TypeAlias = Callable[[str], None]
+"""Takes one JSON line without its end."""
+
+
+class ErrorPolicy(Struct):
+    """Owns the count of refused documents and the policy for them.
+
+    `fail` raises the first; otherwise they are counted, and written to `sink` if there is one.
+    """
+
+    fail: bool = True
+    sink: DeadLetter | None = None
+    count: int = 0
+    first: DataError | None = None
+
+    def take(self, error: DataError, content: bytes) -> None:
+        """A document whose original bytes are `content` was refused. Raises `error` under `fail`."""
+        if self.fail:
+            raise error
+        self.count += 1
+        if self.first is None:
+            self.first = error
+        if self.sink is not None:
+            self.sink(dead_letter(error, content))
+
+    def set_aside(self, letters: Iterable[str]) -> None:
+        """Graphs were refused at their instant, where `fail` is not the policy; a dead letter each."""
+        for letter in letters:
+            self.count += 1
+            if self.sink is not None:
+                self.sink(letter)
+
+
+def dead_letter(
+    error: DotrError, content: bytes | None, place: str = "", more: Mapping[str, Any] | None = None
+) -> str:
+    """A refused document as one JSON line: place, code, diagnostic, document or (for other bytes) base64.
+
+    `place` is used instead of the diagnostic's; `more` stands between the diagnostic and the document, which
+    is left out where there is none any more.
+    """
+    first = error.diagnostics[0]
+    line = {"place": place or first.place, "code": first.code, "diagnostic": str(error), **(more or {})}
+    if content is not None:
+        try:
+            line["document"] = content.decode()
+        except UnicodeDecodeError:
+            line["base64"] = base64.b64encode(content).decode("ascii")
+    return json.dumps(line, ensure_ascii=False, separators=(",", ":"))
+
+
+def graphs_alone(items: Iterable[Item], refusals: ErrorPolicy) -> Iterator[TimedGraph]:
+    """The graphs among items; what is refused goes to the refusals."""
+    for item in items:
+        if isinstance(item, TimedGraph):
+            yield item
+        elif item.error is not None:
+            refusals.take(item.error, item.content)
+
+
+Origin: TypeAlias = tuple[Time, str, int, str, int, int, str]
+"""Time, file, line (0 unknown), what `start` and `end` count, start, end, hash of a whole document."""
+
+_FULL = 256
+
+
+class Lineage(Struct):
+    """Owns the places of the graphs whose instants are open, and how far each file has been read.
+
+    `watermark` says up to where instants are closed.
+    """
+
+    watermark: Callable[[], Time | None]
+    _open: list[Origin] = field(default_factory=list)
+    _ends: dict[str, int] = field(default_factory=dict)
+    _full: int = _FULL
+
+    def begin(self, bookmarks: Mapping[str, Bookmark]) -> None:
+        """Files are read from here on."""
+        for file, bookmark in bookmarks.items():
+            self._ends[file] = bookmark.end if bookmark.how == "byte" else 0
+
+    def passed(self, item: Item) -> None:
+        """A document that gives no graph was read."""
+        if item.how == "byte":
+            self._ends[item.file] = item.end
+
+    def note(self, graph: TimedGraph) -> None:
+        """A graph is about to be taken. Once a graph: it keeps no triple and looks nothing up."""
+        time, _triples, file, line, how, end, carried = graph
+        if how == "byte":
+            self._open.append((time, file, line, how, self._ends.get(file, 0), end, ""))
+            self._ends[file] = end
+        else:
+            self._open.append((time, file, line, how, 0, end, carried))
+        if len(self._open) > self._full:
+            self._forget()
+
+    def note_run(self, run: GraphRun) -> None:
+        """As `note` for many graphs."""
+        file, ends = run.file, run.ends
+        starts: Iterable[int] = repeat(0)
+        carried = run.carried
+        if run.how == "byte":
+            starts, carried = (self._ends.get(file, 0), *ends), ""
+            self._ends[file] = ends[-1]
+        columns = repeat(file), run.lines, repeat(run.how), starts, ends, repeat(carried)
+        self._open += zip(run.times, *columns, strict=False)
+        if len(self._open) > self._full:
+            self._forget()
+
+    def withdraw(self, graph: TimedGraph) -> None:
+        """The graph just noted came late: it is not one of its instant's."""
+        if self._open and self._open[-1][:3] == (graph.time, graph.file, graph.line):
+            self._open.pop()
+
+    def settle(self, time: Time) -> None:
+        """The graphs of an instant have been dealt with."""
+        self._open = [origin for origin in self._open if origin[0] != time]
+
+    def _forget(self) -> None:
+        closed = self.watermark()
+        if closed is not None:
+            self._open = [origin for origin in self._open if origin[0] > closed]
+        self._full = 2 * len(self._open) + _FULL
+
+    def letters(self, time: Time, graphs: Sequence[Part], error: DotrError, clock: Clock) -> Iterable[str]:
+        """A dead letter a graph, without line ends."""
+        for graph, origin in zip(graphs, self._of(time, len(graphs)), strict=True):
+            place = _place(origin)
+            more = json.loads(late_line(time, graph, clock))
+            yield dead_letter(error, _original(origin), place, more)
+
+    def places(self, time: Time, count: int) -> list[str]:
+        """Where the graphs of an instant stand, as far as that is known, in the order they came."""
+        return [place for place in map(_place, self._of(time, count)) if place]
+
+    def _of(self, time: Time, count: int) -> list[Origin]:
+        """The places of the graphs of an instant; of those a snapshot brought without places, nowhere."""
+        found = [origin for origin in self._open if origin[0] == time][-count:]
+        return [(time, "", 0, "", 0, 0, "")] * (count - len(found)) + found
+
+    def save(self) -> list[Any]:
+        """The places of open instants as a JSON-able value."""
+        self._forget()
+        return [list(origin) for origin in self._open]
+
+    def restore(self, saved: Sequence[Any]) -> None:
+        """What `save` gave, before anything is noted."""
+        self._open = [(*origin,) for origin in saved]
+
+
+def with_places(error: DotrError, places: Sequence[str]) -> DotrError:
+    """An error at an instant, with the places of its graphs for a note."""
+    if not places:
+        return error
+    first, *more = error.diagnostics
+    others = f" and {len(places) - 5} more" if len(places) > 5 else ""
+    note = f"the graphs of this instant: {', '.join(f'`{place}`' for place in places[:5])}{others}"
+    return type(error)([replace(first, notes=(*first.notes, note)), *more])
+
+
+def _place(origin: Origin) -> str:
+    _time, file, line, *_ = origin
+    return f"{file}:{line}" if line else file
+
+
+def _original(origin: Origin) -> bytes | None:
+    """The bytes of a graph's document, message or line, None where they cannot be had again."""
+    _time, file, _line, how, start, end, whole = origin
+    if not file or not isfile(file):
+        return None
+    try:
+        if how == "whole":
+            content = read_bytes(file)
+            return content if content_hash(content) == whole else None
+        if how != "byte" or not start < end or is_packed(file):
+            return None
+        with open_document(file) as document:
+            document.seek(start)
+            content = document.read(end - start)
+        return content.strip(b"\r\n") if len(content) == end - start else None
+    except (DataError, OSError):
+        return None

@@ -1,0 +1,465 @@
+"""Composite events as text, JSON lines, TriG, N-Quads and CSV, and the choice of format.
+
+Place:   the command line and `Event.to_json` write by these formats; every message shows terms by
+         `TermFormatter`.
+Method:  every line is written by hand from ready parts (N-Quads of one event 0.4 µs; a serializer over term
+         objects takes three times that). TriG and N-Quads put the stamp, prov:generatedAtTime in the default
+         graph, before the event's graph, so that an output is a source. CSV has one table of all rules: time,
+         rule, id, then the WITH variables in program order, each name once; terms as in SPARQL 1.1 CSV
+         results: an IRI or a literal's text bare, and an empty cell for what a rule does not bind.
+         JSON lines: a generated function for each rule is one f-string from ready parts; terms, times and
+         escaped terms come from tables, and the order of the graph's lines is known beforehand where all are
+         about the event and no property occurs twice. `format_jsonl` writes the rest: a chosen event of a
+         chained rule, an attribute without a value.
+         Format: `--format` decides, else the ending of the name. An ending that names a format which the verb
+         cannot write is refused; an unknown ending gives JSON lines.
+         Terms for a reader: the longest namespace of the program's prefixes wins; a name is shortened only
+         when the short form is Turtle without escapes, so that TriG output written this way reads back to the
+         same terms.
+Why not: json.dumps: 2 µs an event; the round trip through json is tested instead. Assembling names and keys
+         anew for each event: three times the cost.
+Bad input: D4151 a format that the verb does not write.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from json.encoder import encode_basestring as json_string
+from typing import Final, TypeAlias
+
+from dotr.codegen import Names, make
+from dotr.core.messages import Part
+from dotr.emit.events import Emission
+from dotr.emit.templates import RuleTemplate
+from dotr.events import Clock, Composite, Fact, Message, Template, Time
+from dotr.program import Rule
+from dotr.rdf.terms import (
+    PROV_GENERATED_AT_TIME,
+    RDF_TYPE,
+    XSD,
+    XSD_BOOLEAN,
+    XSD_DECIMAL,
+    XSD_DOUBLE,
+    XSD_INTEGER,
+    XSD_STRING,
+    Memo,
+    Term,
+    Triple,
+    is_literal,
+    literal_parts,
+)
+from dotr.regex import regex
+
+_LOCAL = regex(r"(?:[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_-])?)?")
+_PREFIX = regex(r"(?:[A-Za-z](?:[A-Za-z0-9_.-]*[A-Za-z0-9_-])?)?")
+_FRESH = regex(r"<(urn:dotr:[A-Za-z][A-Za-z0-9_]*:[a-z2-7]{24}(?:-[A-Za-z0-9_]+)?)>")
+_NUMERAL = regex(r"[+-]?[0-9]+")
+_DECIMAL = regex(r"[+-]?[0-9]+(?:\.[0-9]+)?")
+_BOOLEAN = ("true", "false")
+
+
+class TermFormatter:
+    """Writes terms with a program's prefixes. `fresh` True shows fresh names bare, as the paper does
+    (text only).
+    """
+
+    def __init__(self, prefixes: Mapping[str, str], fresh: bool = False) -> None:
+        usable = {name: iri for name, iri in prefixes.items() if _PREFIX.fullmatch(name) and iri}
+        self.prefixes = dict(sorted(usable.items()))
+        self._namespaces = sorted(
+            ((iri, name) for name, iri in usable.items()), key=lambda pair: -len(pair[0])
+        )
+        self._fresh = fresh
+        self._memo: Memo[Term, str] = Memo(self._short)
+
+    def term(self, term: Term) -> str:
+        """A term in subject or object position."""
+        return self._memo[term]
+
+    def predicate(self, term: Term) -> str:
+        return "a" if term == RDF_TYPE else self._memo[term]
+
+    def header(self) -> str:
+        """The prefixes as Turtle directives, one a line."""
+        return "".join(f"PREFIX {name}: <{iri}>\n" for name, iri in self.prefixes.items())
+
+    def _short(self, term: Term) -> str:
+        if term[0] == "<":
+            if self._fresh and (found := _FRESH.fullmatch(term)):
+                return found[1]
+            return self._iri(term[1:-1])
+        if term[0] == "_" or term[-1] == '"':
+            return term
+        lexical, datatype, language = literal_parts(term)
+        if language:
+            return term
+        if datatype == XSD_INTEGER and _NUMERAL.fullmatch(lexical):
+            return lexical
+        if datatype == XSD_DECIMAL and _DECIMAL.fullmatch(lexical):
+            return lexical if "." in lexical else f"{lexical}.0"
+        if datatype == XSD_DOUBLE and _DECIMAL.fullmatch(lexical):
+            return f"{lexical}e0"
+        if datatype == XSD_BOOLEAN and lexical in _BOOLEAN:
+            return lexical
+        return f"{term[: term.rindex('^') + 1]}{self._iri(datatype)}"
+
+    def _iri(self, value: str) -> str:
+        for namespace, name in self._namespaces:
+            if value.startswith(namespace) and _LOCAL.fullmatch(value, len(namespace)):
+                return f"{name}:{value[len(namespace) :]}"
+        return f"<{value}>"
+
+
+def _json_term(term: Term) -> str:
+    if term[0] == "<":
+        return f'{{"type":"uri","value":{json_string(term[1:-1])}}}'
+    if term[0] == "_":
+        return f'{{"type":"bnode","value":{json_string(term[2:])}}}'
+    lexical, datatype, language = literal_parts(term)
+    value = json_string(lexical)
+    if language:
+        return f'{{"type":"literal","value":{value},"xml:lang":{json_string(language)}}}'
+    if datatype == XSD_STRING:
+        return f'{{"type":"literal","value":{value}}}'
+    return f'{{"type":"literal","value":{value},"datatype":{json_string(datatype)}}}'
+
+
+json_terms: Memo[Term, str] = Memo(_json_term)
+"""Term → its object in SPARQL 1.1 JSON results."""
+
+
+Line: TypeAlias = Callable[[Composite], str]
+WriteFact: TypeAlias = Callable[[tuple[str, ...], Fact, Clock], str]
+WriteGraph: TypeAlias = Callable[[Composite], str]
+
+
+def _escaped(term: Term) -> str:
+    return json_string(term)[1:-1]
+
+
+escaped_terms: Memo[Term, str] = Memo(_escaped)
+
+
+def line_writer(template: RuleTemplate, clock: Clock, fact: WriteFact, graph: WriteGraph) -> Line:
+    """What writes the events of one rule, line ends included; `fact` and `graph` write what is unusual."""
+    names = Names()
+    times: Memo[int, str] = Memo(lambda t: f'"{clock.text(t)}"', 1 << 10)
+    names.namespace |= {"T": times, "J": json_terms, "E": escaped_terms, "FACT": fact, "GRAPH": graph}
+    names.namespace["CLOCK"] = clock
+    parts = _Parts(names)
+    facts = range(len(template.positions))
+    lines = ["def line(event):", "    i = event.id", f"    t = {_text_of('event.time', clock)}"]
+    if template.variables:
+        lines.append(f"    {''.join(f'b{n}, ' for n in range(len(template.variables)))}= event.bound")
+    lines.append(f"    {''.join(f'f{n}, ' for n in facts)}= event.facts")
+    for n, (_, variables) in enumerate(template.positions):
+        lines += _fact_lines(n, variables, names, clock)
+    static = _graph_parts(template)
+    if static is None:
+        lines.append("    g = GRAPH(event)")
+    parts.add(f'{{"rule":{json_string(template.rule)},"time":').local("t").add(',"id":"').local("i")
+    parts.add('","bindings":{')
+    for n, variable in enumerate(template.variables):
+        parts.add(f"{',' if n else ''}{json_string(variable)}:").local(f"J[b{n}]")
+    parts.add('},"match":{')
+    for n, (name, _) in enumerate(template.positions):
+        parts.add(f"{',' if n else ''}{json_string(name)}:").local(f"p{n}")
+    parts.add('},"graph":')
+    if static is None:
+        parts.local("g")
+    else:
+        parts.add('"')
+        for part in static:
+            if isinstance(part, str):
+                parts.add(_escaped(part))
+            else:
+                parts.local(part[0])
+        parts.add('"')
+    parts.add("}\n")
+    lines.append(f"    return f'{parts.text()}'")
+    written: Line = make("line", "\n".join([*lines, ""]), names)
+    return written
+
+
+class _Parts:
+    """Owns the parts of an f-string: constants by name, and locals."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+        self._parts: list[str] = []
+        self._constant = ""
+
+    def add(self, constant: str) -> _Parts:
+        self._constant += constant
+        return self
+
+    def local(self, expression: str) -> _Parts:
+        self._settle()
+        self._parts.append(f"{{{expression}}}")
+        return self
+
+    def text(self) -> str:
+        self._settle()
+        return "".join(self._parts)
+
+    def _settle(self) -> None:
+        if self._constant:
+            self._parts.append(f"{{{self._names.constant(self._constant)}}}")
+            self._constant = ""
+
+
+def _text_of(time: str, clock: Clock) -> str:
+    """The expression of a time as JSON: an integer is a division, which costs less than a table of them."""
+    return f"{time} // {clock.unit}" if clock.integer else f"T[{time}]"
+
+
+def _fact_lines(n: int, variables: tuple[str, ...], names: Names, clock: Clock) -> list[str]:
+    """`p{n}`: a position of the match."""
+    parts = _Parts(names).add('{"time":').local(_text_of("w", clock)).add(',"values":{')
+    for place, variable in enumerate(variables):
+        parts.add(f"{',' if place else ''}{json_string(variable)}:").local(f"J[v[{place}]]")
+    text = parts.add("}}").text()
+    names.namespace[f"V{n}"] = variables
+    return [
+        f"    w, v, _, o = f{n}",
+        f"    p{n} = FACT(V{n}, f{n}, CLOCK) if o or None in v else f'{text}'",
+    ]
+
+
+_ID = ("i",)
+_Part: TypeAlias = str | tuple[str]
+"""Constant text, or an expression of the generated function."""
+
+
+def _graph_parts(template: RuleTemplate) -> list[_Part] | None:
+    """The sorted N-Triples of an event: constants, `_ID`, and locals; None where their order depends on
+    values.
+    """
+    predicates = [p for _, p, _ in template.build]
+    about_the_event = all(s == 0 for s, _, _ in template.build)
+    if template.repeats or not about_the_event or len(set(predicates)) < len(predicates):
+        return None
+    if not all(isinstance(p, str) for p in predicates):
+        return None
+    parts: list[_Part] = []
+    for _, predicate, object_ in sorted(template.build, key=lambda triple: f"{triple[1]} "):
+        parts += ["<", _ID, f"> {predicate} ", *_object_parts(object_, template), " .\n"]
+    return parts
+
+
+def _object_parts(object_: Term | int, template: RuleTemplate) -> Sequence[_Part]:
+    if isinstance(object_, str):
+        return [object_]
+    if object_ == 0:
+        return ["<", _ID, ">"]
+    values = len(template.variables)
+    if object_ < 2 + values:
+        return [(f"E[b{object_ - 2}]",)]
+    return ["<", _ID, f"{template.suffixes[object_ - 2 - values]}>"]
+
+
+_OWN: Final = ("time", "rule", "id")
+
+
+def csv_columns(rules: Iterable[Rule]) -> list[str]:
+    """The header. A variable that is called as one of the first three columns keeps its question mark."""
+    names = dict.fromkeys(v for rule in rules if not rule.private for v in rule.variables)
+    return [*_OWN, *(f"?{name}" if name in _OWN else name for name in names)]
+
+
+def csv_formatter(rules: Sequence[Rule]) -> tuple[str, Callable[[Sequence[Composite], Clock], str]]:
+    """(the header line, how events are written)."""
+    columns = csv_columns(rules)
+    place = {name.removeprefix("?"): number for number, name in enumerate(columns) if number >= len(_OWN)}
+    places = {rule.name: [place[name] for name in rule.variables] for rule in rules if not rule.private}
+
+    def rows(events: Sequence[Composite], clock: Clock) -> str:
+        return _written([_row(event, clock, places[event.rule], len(columns)) for event in events])
+
+    return _written([columns]), rows
+
+
+def csv_solutions(variables: Sequence[str], rows: Iterable[Sequence[Term | None]]) -> str:
+    """The solutions of a query as SPARQL 1.1 CSV results have them, but for line ends: what is unbound is
+    empty.
+    """
+    cells = (["" if term is None else _texts[term] for term in row] for row in rows)
+    return _written([list(variables), *cells])
+
+
+def _row(event: Composite, clock: Clock, places: Sequence[int], width: int) -> list[str]:
+    row = [""] * width
+    row[:3] = clock.text(event.time), event.rule, event.id
+    for place, term in zip(places, event.bound, strict=True):
+        row[place] = _texts[term]
+    return row
+
+
+def _written(rows: Sequence[Sequence[str]]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(rows)
+    return out.getvalue()
+
+
+def _text(term: Term) -> str:
+    if is_literal(term):
+        return literal_parts(term)[0]
+    return term if term[0] == "_" else term[1:-1]
+
+
+_texts: Memo[Term, str] = Memo(_text)
+
+
+Formatter: TypeAlias = Callable[[Sequence[Composite], Clock], str]
+"""Events as the characters that go to the sink, line ends included."""
+
+
+def formatter(name: str, prefixes: Mapping[str, str], rules: Sequence[Rule] = ()) -> tuple[str, Formatter]:
+    """(the beginning of an output, how events are written) of a format that is text. `rules` are those of
+    the program: columns of a table are theirs.
+    """
+    if name == "text":
+        short = TermFormatter({"xsd": XSD, **prefixes}, fresh=True)
+        return "", lambda events, clock: "".join([f"{text(event, clock, short)}\n" for event in events])
+    if name == "jsonl":
+        return "", _JsonLines()
+    if name == "trig":
+        notation = TermFormatter(_with_prov(prefixes))
+        return notation.header(), lambda events, clock: "".join([trig(e, clock, notation) for e in events])
+    if name == "nquads":
+        return "", nquads
+    if name == "csv":
+        return csv_formatter(rules)
+    raise ValueError(name)
+
+
+def _with_prov(prefixes: Mapping[str, str]) -> dict[str, str]:
+    """The prefixes, with `prov` and `xsd` for the stamps unless the program uses those names otherwise."""
+    return {"prov": "http://www.w3.org/ns/prov#", "xsd": XSD, **prefixes}
+
+
+def text(event: Composite, clock: Clock, notation: TermFormatter) -> str:
+    """The paper's notation: `{ urn:dotr:Fire:7k2q… a :Fire ; :at_room :roomA } @ 12`."""
+    return f"{{ {turtle(event.graph, notation)}}} @ {clock.text(event.time)}"
+
+
+def trig(event: Composite, clock: Clock, notation: TermFormatter) -> str:
+    """A stamp and a graph, each on its line."""
+    name = f"<{event.id}>"
+    stamp = f"{notation.term(PROV_GENERATED_AT_TIME)} {notation.term(clock.term(event.time))}"
+    return f"{name} {stamp} .\n{name} {{ {turtle(event.graph, notation)}}}\n"
+
+
+def turtle(graph: tuple[Triple, ...], notation: TermFormatter) -> str:
+    """Triples in their order, `;` and `,` where subject or predicate repeat; ends with a blank if not
+    empty.
+    """
+    out: list[str] = []
+    last: Triple | None = None
+    for triple in graph:
+        subject, predicate, object_ = triple
+        if last is not None and last[0] == subject:
+            if last[1] == predicate:
+                out.append(f", {notation.term(object_)} ")
+            else:
+                out.append(f"; {notation.predicate(predicate)} {notation.term(object_)} ")
+        else:
+            dot = ". " if last is not None else ""
+            out.append(
+                f"{dot}{notation.term(subject)} {notation.predicate(predicate)} {notation.term(object_)} "
+            )
+        last = triple
+    return "".join(out)
+
+
+def nquads(events: Sequence[Composite], clock: Clock) -> str:
+    """Of each event the stamp in the default graph, then its quads in template order. The events of an
+    instant as the pipeline gives them are written without being made.
+    """
+    if isinstance(events, Emission):
+        return "".join(events.nquads(clock))
+    return "".join([e.template.quads(e.id, e.bound, clock.term(e.time)) for e in events])
+
+
+class _JsonLines:
+    """Owns the functions that write the events of each rule as `format_jsonl` does, with their line ends."""
+
+    def __init__(self) -> None:
+        self._writers: dict[Template, Line] = {}
+        self._clock: Clock | None = None
+
+    def __call__(self, events: Sequence[Composite], clock: Clock) -> str:
+        if clock is not self._clock:
+            self._clock = clock
+            self._writers.clear()
+        writers = self._writers
+        return "".join([(writers.get(e.template) or self._writer(e.template, clock))(e) for e in events])
+
+    def _writer(self, template: Template, clock: Clock) -> Line:
+        if isinstance(template, RuleTemplate):
+            made = line_writer(template, clock, _fact, lambda event: json_string(format_graph(event)))
+        else:
+            made = lambda event: f"{format_jsonl(event, clock)}\n"  # noqa: E731  # either is a function
+        self._writers[template] = made
+        return made
+
+
+def format_jsonl(event: Composite, clock: Clock) -> str:
+    """The JSON line of an event, without its end; keys in the order of cli.md."""
+    bindings = ",".join([f"{json_string(name)}:{json_terms[term]}" for name, term in event.bindings])
+    return (
+        f'{{"rule":{json_string(event.rule)},"time":{_time(event.time, clock)},"id":{json_string(event.id)},'
+        f'"bindings":{{{bindings}}},"match":{format_match(event, clock)},'
+        f'"graph":{json_string(format_graph(event))}}}'
+    )
+
+
+def format_match(event: Composite, clock: Clock) -> str:
+    """The `match` of a JSON line: an object."""
+    facts = [f"{json_string(name)}:{_fact(variables, fact, clock)}" for name, variables, fact in event.match]
+    return f"{{{','.join(facts)}}}"
+
+
+def format_graph(event: Composite) -> str:
+    """The event's graph as sorted N-Triples."""
+    return "".join(sorted([f"{s} {p} {o} .\n" for s, p, o in event.graph]))
+
+
+def _fact(variables: tuple[str, ...], fact: Fact, clock: Clock) -> str:
+    time, values, _ordinal, id_ = fact
+    pairs = ",".join(
+        [
+            f"{json_string(variable)}:{json_terms[value]}"
+            for variable, value in zip(variables, values, strict=True)
+            if value is not None
+        ]
+    )
+    own = f',"id":{json_string(id_)}' if id_ else ""
+    return f'{{"time":{_time(time, clock)},"values":{{{pairs}}}{own}}}'
+
+
+def _time(time: int, clock: Clock) -> str:
+    return clock.text(time) if clock.integer else f'"{clock.text(time)}"'
+
+
+def late_line(time: Time, part: Part, clock: Clock) -> str:
+    """A late graph or message as a JSON line that is a valid source. Blank nodes are numbered as they appear:
+    the labels that a parser makes up differ from run to run.
+    """
+    line: dict[str, str | int] = {"time": int(clock.text(time)) if clock.integer else clock.text(time)}
+    parts = part._asdict() if isinstance(part, Message) else {"graph": part}
+    line |= {name: _numbered(triples) for name, triples in parts.items() if triples is not None}
+    return json.dumps(line, ensure_ascii=False, separators=(",", ":"))
+
+
+def _numbered(graph: Sequence[Triple]) -> str:
+    """Triples as N-Triples, blank nodes numbered as they appear."""
+    blanks: dict[Term, Term] = {}
+    for subject, _, object_ in graph:
+        for term in (subject, object_):
+            if term[0] == "_":
+                blanks.setdefault(term, f"_:b{len(blanks)}")
+    return "".join(f"{blanks.get(s, s)} {p} {blanks.get(o, o)} .\n" for s, p, o in graph)

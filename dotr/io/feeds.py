@@ -1,0 +1,559 @@
+"""Sources of a feed: graphs with positions that only their source understands.
+
+DocumentSource   a source of any transport that delivers documents: a queue, a database, a socket with a log
+FileSource       files, folders, pipes and standard input, read once or watched
+FilePositions    how far every file is consumed, and for which bytes that is true
+ReadyFiles       which files of watched sources are ready to be read
+
+Method:  a position is a JSON value for each partition, as in Bytewax: the transport gives a mark with every
+         document, and only at commits is the value to store for a mark requested. Transport knows nothing of
+         RDF, decoding nothing of where bytes come from.
+         Documents: partitions in turn, a batch of each. A document may have several graphs; the stored
+         position is the mark of the last whole document and the number of graphs consumed of the next, so
+         commits may fall anywhere.
+         Files: transport and decoding are one here, since formats read blocks of bytes as it suits them. A
+         thread of its own reads a live source, so that its silence is noticed. A file is known by its path
+         and the hash of the bytes consumed (decompressed); while those are unchanged, feeding continues after
+         them, else it is a new file. Of a stream that is read by the byte only what was added since the last
+         commit is hashed; other documents are hashed once, whole.
+         Ready files (`--follow`): a file is taken when it was renamed into place (last written before the
+         scan in which it was not there yet) or has not grown between two scans. Only the size of a file is
+         remembered.
+Why not: size and modification time as identity: a copy changes them, an edit in place need not. Notifications
+         of the operating system: different everywhere, and none on network file systems.
+Bad input: as in files: raised, or a mark in its place, and reading goes on with the next document.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from msgspec import Struct, field
+
+from dotr.errors import DataError, EngineError
+from dotr.io.decode.documents import (
+    Format,
+    format_of,
+    is_packed,
+    open_document,
+    parts_of,
+    plain_name,
+    read_some,
+)
+from dotr.io.errors import ErrorPolicy
+from dotr.io.graphs import START, Bookmark, Item, Mark, ReadSoFar, SourceOptions, TimedGraph, mapping_for
+from dotr.io.reader import FileReader
+from dotr.io.sources import Sources, live, resolve
+from dotr.io.tables.mapping import TableMapping
+from dotr.io.time import TimestampExtractor
+
+Position: TypeAlias = Any
+"""A JSON value: how far one partition of a source is consumed. Only the source understands it."""
+
+PositionOf: TypeAlias = Callable[[str], Position | None]
+"""Partition → its position at the last commit, None before the first."""
+
+
+class Document(NamedTuple):
+    """The bytes of one document, and the mark behind it. `place` names it in messages."""
+
+    content: bytes
+    mark: Position
+    place: str = ""
+
+
+class Transport(Protocol):
+    """Delivers documents as bytes, from any position on, in the same order each time.
+
+    `name` is what its positions are stored under. A source that cannot deliver again what was not committed
+    gives at-most-once at best; one that can gives exactly-once with sinks that are (service/outputs.py).
+    """
+
+    name: str
+
+    def partitions(self) -> Sequence[str]:
+        """What has positions of its own, by name."""
+
+    def open(self, partition: str, position: Position | None) -> Iterator[Sequence[Document]]:
+        """Batches of the documents behind `position`; an empty one: none has come for a while. The end: none
+        is there now, `open` may be called again. Raises DataError.
+        """
+
+    def position(self, partition: str, mark: Position) -> Position:
+        """What is stored for the mark of the last document that was consumed; asked at commits."""
+
+    def committed(self, positions: Mapping[str, Position | None]) -> None:
+        """What lies before these positions, by partition, is not asked for again; None: the beginning."""
+
+
+class GraphSource(Protocol):
+    """Graphs with times, in the order in which a feed takes them.
+
+    `extractor` finds times; its `clock` is set where a run has one. `bookmarks`: where partitions that are
+    files are read on from. `live`: graphs cannot wait for others. `over`: nothing more can come. `done` of
+    `total` bytes are behind, None: not known.
+    """
+
+    name: str
+    extractor: TimestampExtractor
+    bookmarks: Mapping[str, Bookmark]
+    live: bool
+    done: int
+    total: int | None
+
+    @property
+    def over(self) -> bool: ...
+
+    def items(self, position_of: PositionOf) -> Iterator[Item | None]:
+        """What is there now behind the positions; None: nothing has come for a while. Raises DataError."""
+
+    def consumed(self, item: Item) -> None:
+        """Everything up to and with this item, the last that was given, is consumed."""
+
+    def changes(self) -> Mapping[str, Position]:
+        """The positions that changed since the last commit, for the next one. Raises DataError."""
+
+    def committed(self) -> None:
+        """The changes are stored."""
+
+
+class Reached(NamedTuple):
+    """How far a partition is consumed: behind the whole document with `mark`, or, before there was one, from
+    the stored `position` on; and so many items of the next document.
+    """
+
+    position: Position | None
+    mark: Position | None = None
+    items: int = 0
+
+
+class DocumentSource:
+    """Owns how far each partition is consumed. `format_`: of every document; `fail`: raise what cannot be
+    read. `ends`: nothing more comes behind what is there.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        format_: Format,
+        options: SourceOptions | None = None,
+        *,
+        fail: bool = True,
+        ends: bool = True,
+    ) -> None:
+        self.name = transport.name
+        self.options = options or SourceOptions()
+        self.extractor = self.options.extractor()
+        self.bookmarks: Mapping[str, Bookmark] = {}
+        self.live, self.done, self.total = True, 0, None
+        self.over = False
+        self._transport, self._format, self._refusals = transport, format_, ErrorPolicy(fail)
+        self._ends = ends
+        self._last: tuple[str, Reached] = ("", Reached(None))  # behind the item that was given last
+        self._reached: dict[str, Reached] = {}
+        self._changed: set[str] = set()
+
+    def items(self, position_of: PositionOf) -> Iterator[Item | None]:
+        """See `GraphSource`."""
+        open_ = {}
+        for partition in self._transport.partitions():
+            if partition not in self._reached:
+                stored, count = position_of(partition) or (None, 0)
+                self._reached[partition] = Reached(stored, items=count)
+            open_[partition] = self._transport.open(partition, self._position(partition))
+        while open_:
+            silent = True
+            for partition in list(open_):
+                batch = next(open_[partition], None)
+                if batch is None:
+                    del open_[partition]
+                for document in batch or ():
+                    silent = False
+                    yield from self._document(partition, document)
+            if silent and open_:
+                yield None
+        self.over = self._ends
+
+    def _document(self, partition: str, document: Document) -> Iterator[Item]:
+        before = self._reached[partition]
+        done = before.items
+        name = document.place or f"{self.name}/{partition}"
+        self.done += len(document.content)
+        reader = FileReader(
+            name, self.options, self.extractor, self._refusals, content=document.content, format=self._format
+        )
+        items: list[Item] = [item for item in reader.items() if not _is_end(item)]
+        for number, item in enumerate(items[done:], done + 1):
+            whole = number == len(items)
+            self._last = partition, Reached(None, document.mark) if whole else before._replace(items=number)
+            yield item._replace(how="document", end=number)
+        if done >= len(items):  # a document of no graph
+            self._last = partition, Reached(None, document.mark)
+            yield Mark(None, name, "document", 0)
+
+    def consumed(self, item: Item) -> None:
+        """See `GraphSource`."""
+        partition, reached = self._last
+        self._reached[partition] = reached
+        self._changed.add(partition)
+
+    def changes(self) -> Mapping[str, Position]:
+        """See `GraphSource`."""
+        return {name: [self._position(name), self._reached[name].items] for name in sorted(self._changed)}
+
+    def _position(self, partition: str) -> Position | None:
+        position, mark, _ = self._reached[partition]
+        return position if mark is None else self._transport.position(partition, mark)
+
+    def committed(self) -> None:
+        """See `GraphSource`. The transport may let go of whole documents."""
+        self._transport.committed({name: self._position(name) for name in sorted(self._changed)})
+        self._changed.clear()
+
+
+def _is_end(item: Item) -> bool:
+    return not isinstance(item, TimedGraph) and item.error is None
+
+
+_PART = 1 << 20
+
+
+def _hash() -> blake2b:
+    return blake2b(digest_size=16)
+
+
+class FilePosition(NamedTuple):
+    """A position in one file: a bookmark, and the size and hash of the bytes that it is true for."""
+
+    how: str
+    end: int
+    carried: str
+    size: int
+    hash: str
+    finished: bool
+
+    @classmethod
+    def of(cls, stored: Position) -> FilePosition:
+        """What was stored of one. Raises EngineError D5105."""
+        try:
+            how, end, carried, size, hash_, finished = stored
+            if [*map(type, (how, end, carried, size, hash_))] != [str, int, str, int, str]:
+                raise TypeError
+        except (TypeError, ValueError):
+            raise EngineError.of(
+                "D5105",
+                "what is stored of a file says no position in it",
+                hint="deploy again with another --dir, and feed again from the start",
+            ) from None
+        return cls(how, end, carried, size, hash_, bool(finished))
+
+
+class ResumePlan(Struct):
+    """What is left to read of some files: where to go on, and what is done."""
+
+    files: list[str] = field(default_factory=list)
+    bookmarks: dict[str, Bookmark] = field(default_factory=dict)
+    limited: bool = False
+    """Whether a file has more than this reading takes: read again afterwards."""
+
+
+class FilePositions(Struct):
+    """Owns the positions that the next commit records, and the hashes of files that are being read.
+
+    Only regular files are kept; standard input and pipes cannot be read again.
+    """
+
+    changed: dict[str, str] = field(default_factory=dict)
+    """Files that are read from their beginning again → what became of the bytes that were fed."""
+    _latest: dict[str, Item] = field(default_factory=dict)
+    _growing: dict[str, tuple[blake2b, int]] = field(default_factory=dict)
+    """Files read by the byte → hash of the first so many bytes."""
+    _whole: dict[str, tuple[int, str]] = field(default_factory=dict)
+    """Other files being read → size and hash of all of it, as it was when reading began."""
+
+    def plan(self, files: Sequence[str], position_of: PositionOf) -> ResumePlan:
+        """What to read of `files`. Hashes the consumed bytes of each again. Raises DataError."""
+        plan = ResumePlan()
+        for file in files:
+            position = self._position(file, position_of) if os.path.isfile(file) else None
+            rest = START if position is None else self._rest(file, position)
+            if rest is None:
+                continue
+            plan.files.append(file)
+            plan.bookmarks[file] = rest
+            plan.limited = plan.limited or bool(rest.limit)
+        return plan
+
+    def _position(self, file: str, position_of: PositionOf) -> FilePosition | None:
+        """How far a file is consumed: by what is not committed yet, if anything, else by the last commit."""
+        if file in self._latest:
+            return self._row(file, self._latest[file])
+        stored = position_of(_key(file))
+        return None if stored is None else FilePosition.of(stored)
+
+    def _rest(self, file: str, row: FilePosition) -> Bookmark | None:
+        """Where to go on in a file that was read before; None when there is nothing left of it."""
+        hashed, size = _hash(), 0
+        with open_document(file) as document:
+            for part in parts_of(document, row.size, file):
+                hashed.update(part)
+                size += len(part)
+            more = bool(read_some(document, 1, file))
+        if size != row.size or hashed.hexdigest() != row.hash or (row.how == "whole" and more):
+            self.changed[file] = "changed"
+            if size < row.size:
+                self.changed[file] = "shrank" if size else "was emptied"
+            return START
+        if row.finished and not more:
+            return None
+        if row.how == "byte" and row.end == size:
+            self._growing[file] = (hashed, size)
+        elif not row.finished:
+            self._whole[file] = (row.size, row.hash)
+        limit = row.size if more and not row.finished and row.how != "byte" else 0
+        return Bookmark(row.how, row.end, row.carried, limit)
+
+    def consumed(self, item: Item) -> None:
+        """Everything up to and with this item is consumed."""
+        if item.file != "<stdin>":
+            self._latest[item.file] = item
+
+    def changes(self) -> Mapping[str, Position]:
+        """The positions of the next commit. Reads what was consumed since the last one. Raises DataError."""
+        rows = ((file, self._row(file, item)) for file, item in self._latest.items() if os.path.isfile(file))
+        return {_key(file): row for file, row in rows}
+
+    def _row(self, file: str, item: Item) -> FilePosition:
+        how, end, carried = item.how, item.end, item.carried
+        if how == "whole" and carried:  # the reader had all of it in hand
+            return FilePosition(how, end, "", end, carried, finished=True)
+        if how == "whole":  # the rest of a stream was refused
+            size, digest = self._measured(file)
+            return FilePosition("byte", size, "", size, digest, finished=True)
+        finished = isinstance(item, Mark) and item.error is None
+        if how == "byte" and not is_packed(file):
+            return FilePosition(how, end, carried, end, self._grown(file, end), finished)
+        if isinstance(item, Mark) and finished and self._whole.get(file, (0, ""))[0] != item.size:
+            self._whole.pop(file, None)  # it grew while it was read
+        if file not in self._whole:
+            self._whole[file] = self._measured(file)
+        return FilePosition(how, end, carried, *self._whole[file], finished)
+
+    def committed(self) -> None:
+        """The changes are in the journal."""
+        for file, item in self._latest.items():
+            if item.how == "whole" or (isinstance(item, Mark) and item.error is None):
+                self._growing.pop(file, None)
+                self._whole.pop(file, None)
+        self._latest.clear()
+
+    def _grown(self, file: str, end: int) -> str:
+        """The hash of the first `end` bytes, from that of fewer."""
+        hashed, upto = self._growing.get(file, (_hash(), 0))
+        if upto < end:
+            with open_document(file) as document:
+                document.seek(upto)
+                for part in parts_of(document, end - upto, file):
+                    hashed.update(part)
+        self._growing[file] = (hashed, end)
+        return hashed.hexdigest()
+
+    def _measured(self, file: str) -> tuple[int, str]:
+        """Size and hash of a whole file, decompressed."""
+        hashed, size = _hash(), 0
+        with open_document(file) as document:
+            while part := read_some(document, _PART, file):
+                hashed.update(part)
+                size += len(part)
+        return size, hashed.hexdigest()
+
+
+def _key(file: str) -> str:
+    return os.path.realpath(file)
+
+
+def is_as_fed(file: str, position: FilePosition) -> bool:
+    """Whether a file has the bytes that its position is true for."""
+    hashed, size = _hash(), 0
+    with open_document(file) as document:
+        for part in parts_of(document, position.size, file):
+            hashed.update(part)
+            size += len(part)
+    return size == position.size and hashed.hexdigest() == position.hash
+
+
+_GRAIN = 0.05
+"""Seconds by which the clock of a file system may be coarse."""
+
+
+class ReadyFiles(Struct):
+    """Owns what the last look saw: file → (size, time of last write), and the files handed out at
+    that size.
+    """
+
+    paths: Sequence[str]
+    mappings: Sequence[TableMapping] = ()
+    _seen: dict[str, tuple[int, float]] = field(default_factory=dict)
+    _given: dict[str, int] = field(default_factory=dict)
+    _looked: float = 0.0
+
+    def ready(self) -> list[str]:
+        """Files that may be read now: new ones, and those that grew. Folders may still be empty.
+
+        Raises DataError for a path that does not exist.
+        """
+        now = time.time()
+        ready: list[str] = []
+        seen: dict[str, tuple[int, float]] = {}
+        for file in self._files():
+            if file == "-":
+                if "-" not in self._given:
+                    ready.append(file)
+                self._given[file], seen[file] = 0, (0, 0.0)
+                continue
+            try:
+                status = os.stat(file)
+            except OSError:
+                continue  # gone again
+            size, written = status.st_size, status.st_mtime
+            seen[file] = (size, written)
+            if self._given.get(file) == size:
+                continue
+            before = self._seen.get(file)
+            if not os.path.isfile(file) or self._by_lines(file):
+                ready.append(file)  # a pipe is read as it comes, lines as they are completed
+                self._given[file] = size
+                continue
+            renamed = before is None and file not in self._given and 0 < written < self._looked - _GRAIN
+            first = not self._looked and written < now - 1
+            if renamed or first or (before is not None and before == (size, written)):
+                ready.append(file)
+                self._given[file] = size
+        self._seen, self._looked = seen, now
+        self._given = {file: size for file, size in self._given.items() if file in seen}
+        return ready
+
+    def _by_lines(self, file: str) -> bool:
+        """Whether a file is read on while it grows."""
+        mapping = mapping_for(file, self.mappings)
+        if plain_name(file) != file:
+            return False
+        if mapping is None:
+            return format_of(file) is Format.JSONLINES
+        return mapping.format_of(file) in ("csv", "tsv", "jsonl")
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more can come: every source is standard input, and was handed out."""
+        return bool(self._given) and all(path == "-" for path in self.paths)
+
+    def _files(self) -> list[str]:
+        files: list[str] = []
+        for path in self.paths:
+            try:
+                files.extend(resolve([path], self.mappings))
+            except DataError as error:
+                if error.diagnostics[0].code != "D2009":  # an empty folder fills, a pattern comes to match
+                    raise
+        return files
+
+
+FILES = "files"
+"""What positions of files are stored under; a partition is the real path of a file."""
+
+_AHEAD = 1000
+"""Graphs that may be read ahead of the pipeline from a live source."""
+
+
+class FileSource:
+    """Owns the reading of one feed's files. `fail`: raise what cannot be read; `follow`: each call of `items`
+    takes the files that are ready by then.
+    """
+
+    def __init__(
+        self, paths: Sequence[str], options: SourceOptions, *, fail: bool = True, follow: bool = False
+    ) -> None:
+        self.name = FILES
+        self.extractor = options.extractor()
+        self.bookmarks: Mapping[str, Bookmark] = {}
+        self.live, self.done = False, 0
+        self.total: int | None = None
+        self._paths, self._options, self._fail = paths, options, fail
+        self._watch = ReadyFiles(paths, options.mappings) if follow else None
+        self._positions = FilePositions()
+        self.changed = self._positions.changed
+        """Files that are read from their beginning again → what became of the bytes that were fed."""
+
+    @property
+    def over(self) -> bool:
+        """Whether every source is standard input, and has ended."""
+        return self._watch is None or self._watch.over
+
+    def items(self, position_of: PositionOf) -> Iterator[Item | None]:
+        """See `GraphSource`. Hashes what was consumed of each file again."""
+        watch = self._watch
+        files = resolve(self._paths, self._options.mappings) if watch is None else watch.ready()
+        plan = self._positions.plan(files, position_of)
+        self.bookmarks, self.live, self.total = plan.bookmarks, live(plan.files), None
+        return self._read(files, plan, position_of)
+
+    def _read(self, files: Sequence[str], plan: ResumePlan, position_of: PositionOf) -> Iterator[Item | None]:
+        while plan.files:
+            sources = Sources(plan.files, self._options, ErrorPolicy(self._fail), bookmarks=plan.bookmarks)
+            sources.extractor = self.extractor
+            yield from ahead(sources.items()) if self.live else self._counted(sources)
+            if not plan.limited:
+                return
+            plan = self._positions.plan(files, position_of)
+
+    def _counted(self, sources: Sources) -> Iterator[Item]:
+        behind = ReadSoFar(sources.paths)
+        self.total = behind.total
+        for item in sources.items():
+            behind.passed(item)
+            self.done = behind.done
+            yield item
+
+    def consumed(self, item: Item) -> None:
+        """See `GraphSource`."""
+        self._positions.consumed(item)
+
+    def changes(self) -> Mapping[str, Position]:
+        """See `GraphSource`."""
+        return self._positions.changes()
+
+    def committed(self) -> None:
+        """See `GraphSource`."""
+        self._positions.committed()
+
+
+def ahead(items: Iterator[Item]) -> Iterator[Item | None]:
+    """Items of a live source as they come, None whenever nothing comes for a while."""
+    waiting: queue.Queue[Item | BaseException | None] = queue.Queue(_AHEAD)
+
+    def read() -> None:
+        try:
+            for item in items:
+                waiting.put(item)
+            waiting.put(None)
+        except BaseException as error:
+            waiting.put(error)
+
+    threading.Thread(target=read, daemon=True).start()
+    while True:
+        try:
+            item = waiting.get(timeout=0.2)
+        except queue.Empty:
+            yield None
+            continue
+        if item is None:
+            return
+        if isinstance(item, BaseException):
+            raise item
+        yield item

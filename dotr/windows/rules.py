@@ -1,0 +1,402 @@
+"""LARS rules that are evaluated together: components, their order, and their differences.
+
+Place:   building.py makes components, engine.py evaluates them in order at each point; engine.py splits the
+         strata it is given into components; callers with no order (tests, plans of .lars files alone) take
+         `strata`.
+Method:  strongly connected components of names, dependencies first. NOT and aggregates inside one have no
+         stratified meaning (Apt, Blair, Walker 1988); positive recursion, through windows or not, is fine. A
+         component is lasting or standing (engine.py).
+         Differences: what a rule of a standing, non-recursive component gains and may lose when the tables
+         that it reads change. A new solution has a row that began under a positive atom, or one that ended
+         under NOT: the body is joined from there over what holds now. A lost head had a row that ended under
+         a positive atom, or meets one that began under NOT: the heads that stand and agree with it in the
+         variables that both have are checked again, and kept if any rule still derives them.
+Limits:  where a row shares no variable with the head, or a head leaves a table of the body open, all heads
+         would be checked each time: such a component is derived as a whole instead.
+Why not: counting derivations: it needs joins over what held before, too, and state for every head.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct, field
+
+from dotr.budget import Meter
+from dotr.joins.filters import Moment
+from dotr.program.program import Argument, FactWindow, LarsProgram, LarsRule, WindowAggregate, WindowAtom
+from dotr.program.queries import BindAtom, Var
+from dotr.windows.body_code import (
+    HeadSink,
+    Item,
+    TableProbe,
+    Work,
+    compile_body,
+    compile_check,
+    is_selective,
+    pattern,
+)
+from dotr.windows.tables import Pile, Relation
+from dotr.windows.window_tables import Agenda, AtomTable, Index, Row
+from dotr.windows.windows import FactView, Totals
+
+
+class Gain(Struct, frozen=True, eq=False):
+    """A join from rows that began (`ended`: that ended) in a table at this point."""
+
+    table: AtomTable
+    ended: bool
+    run: Callable[[list[Row]], None]
+    sink: Pile
+
+    def find(self) -> None:
+        assert self.table.net is not None
+        rows = self.table.net.ended if self.ended else self.table.net.began
+        if rows:
+            self.run(list(rows))
+            self.sink.empty()
+
+
+class Loss(Struct, frozen=True, eq=False):
+    """Which heads may be lost by rows that ended (`began`: that began) in a table. `key` reads what a row
+    shares with heads, `index` has the heads by that; None: all of them.
+    """
+
+    table: AtomTable
+    began: bool
+    key: Callable[[Row], Any]
+    index: Index | None
+    single: bool
+
+    def candidates(self, standing: Iterable[Row]) -> Iterable[Row]:
+        assert self.table.net is not None
+        found: dict[Row, None] = {}
+        for row in list(self.table.net.began if self.began else self.table.net.ended):
+            read = self.key(row)
+            if read is None:
+                continue
+            if self.index is None:
+                return standing
+            shared, _ = read
+            found.update(dict.fromkeys(self.index.get(shared[0] if self.single else shared, ())))
+        return found
+
+
+class Differences(Struct, frozen=True, eq=False):
+    """One rule. `check`: whether it derives a head now; None for heads AT, which are never lost."""
+
+    gains: Sequence[Gain]
+    losses: Sequence[Loss] = ()
+    check: Callable[[Row], bool] | None = None
+
+
+def differences(
+    items: Sequence[Item],
+    columns: Sequence[Argument],
+    sink: HeadSink,
+    relation: Relation,
+    moment: Moment,
+    work: Work,
+) -> Differences | None:
+    """How a rule with the head `columns` is kept up; None where it had better be derived as a whole."""
+    gains = []
+    for place, item in enumerate(items):
+        if isinstance(item, TableProbe):
+            rest = [*items[:place], *items[place + 1 :]]
+            first = item
+            if item.negated:  # it must be absent still: of what NOT ranges over, one row is gone
+                renamed = tuple(_renamed(c, _bindable(items)) for c in item.columns)
+                first = TableProbe(item.table, renamed, name=item.name)
+                rest.append(item)
+            run = compile_body([first, *rest], sink, moment, work, 0)
+            gains.append(Gain(item.table, item.negated, run, sink.target))
+    if sink.at is not None:
+        return Differences(gains)
+    losses = []
+    for item in items:
+        if isinstance(item, TableProbe):
+            loss = _loss(item, columns, _bindable(items), relation, moment)
+            if loss is None:
+                return None
+            losses.append(loss)
+    if not is_selective(items, columns):
+        return None
+    return Differences(gains, losses, compile_check(items, columns, moment, work))
+
+
+def _loss(
+    item: TableProbe, columns: Sequence[Argument], bindable: set[str], relation: Relation, moment: Moment
+) -> Loss | None:
+    shared: dict[str, int] = {}
+    for place, column in enumerate(columns):
+        if isinstance(column, Var) and column.name in item.variables & bindable:
+            shared.setdefault(column.name, place)
+    if columns and not shared:
+        return None
+    key = pattern(item.columns, [Var(name) for name in shared], None, moment)
+    if not shared:
+        return Loss(item.table, item.negated, key, None, False)
+    assert relation.present is not None
+    index = relation.present.table.index(tuple(shared.values()))
+    return Loss(item.table, item.negated, key, index, len(shared) == 1)
+
+
+def _bindable(items: Sequence[Item]) -> set[str]:
+    """The variables of a body that are not local to a NOT."""
+    found = {item.variable.name for item in items if isinstance(item, BindAtom)}
+    return found.union(
+        *(item.variables for item in items if isinstance(item, TableProbe) and not item.negated)
+    )
+
+
+def _renamed(column: Argument, bindable: set[str]) -> Argument:
+    """A variable that is local to a NOT, by a name that nothing else has."""
+    return Var(f"{column.name} of NOT") if isinstance(column, Var) and column.name not in bindable else column
+
+
+class TableTrigger(Struct, eq=False):
+    """A rule's join from what is new in one of its tables. `done`: how much of that it has seen."""
+
+    table: AtomTable
+    run: Callable[[list[Row]], None]
+    sink: Pile
+    done: int = 0
+
+
+class LastingHeads:
+    """Owns the triggers of a component whose heads only ever last longer.
+
+    `recursive`: its joins may make something new for each other.
+    """
+
+    def __init__(
+        self,
+        heads: Sequence[Relation],
+        triggers: Sequence[TableTrigger],
+        recursive: bool,
+        watched: Sequence[Relation],
+    ) -> None:
+        self.heads = heads
+        self._triggers, self._recursive = triggers, recursive
+        self.watched = watched
+        self.evaluated = True
+
+    def evaluate(self, now: int) -> None:
+        if self._recursive:
+            for trigger in self._triggers:
+                trigger.done = 0
+            run_all(self._triggers)
+            return
+        for trigger in self._triggers:
+            delta = trigger.table.delta
+            if delta:
+                trigger.run(delta)
+                trigger.sink.empty()
+
+
+def run_all(triggers: Sequence[TableTrigger]) -> None:
+    """Run triggers until none has anything new."""
+    moved = True
+    while moved:
+        moved = False
+        for trigger in triggers:
+            delta = trigger.table.delta
+            if len(delta) > trigger.done:
+                new = delta[trigger.done :]
+                trigger.done = len(delta)
+                trigger.run(new)
+                trigger.sink.empty()
+                moved = True
+
+
+class Reads(Struct, eq=False):
+    """What the rules of a standing component read."""
+
+    tables: dict[AtomTable, None] = field(default_factory=dict)
+    fact_views: dict[FactView, None] = field(default_factory=dict)
+    totals: dict[Totals, None] = field(default_factory=dict)
+
+    def refresh(self, now: int) -> None:
+        """Bring up to date what is computed from other tables."""
+        for view in self.fact_views:
+            view.refresh(now)
+        for total in self.totals:
+            total.refresh()
+
+    @property
+    def changed(self) -> bool:
+        """Whether a row began or ended at this point."""
+        return any(table.changed for table in self.tables)
+
+
+class StandingHead(Struct, eq=False):
+    """Owns the rules of one head that stands until something that they read changes.
+
+    `whole`: every rule over all that holds, into `found`. `differences`: the same rules from what changed;
+    None where they are derived as a whole each time.
+    """
+
+    relation: Relation
+    reads: Reads
+    whole: Sequence[tuple[Callable[[], None], Pile]]
+    found: dict[Row, None]
+    differences: Sequence[Differences] | None
+    meter: Meter
+    watched: Sequence[Relation] = ()
+    evaluated: bool = field(default=False)
+
+    def evaluate(self, now: int) -> None:
+        self.reads.refresh(now)
+        if self.evaluated and self.reads.changed and self.differences is not None:
+            self._keep_up(self.differences)
+        elif self.reads.changed or not self.evaluated:
+            self._derive()
+        self.evaluated = True
+        self.relation.settle()
+
+    @property
+    def heads(self) -> Sequence[Relation]:
+        return (self.relation,)
+
+    def _derive(self) -> None:
+        relation, found = self.relation, self.found
+        found.clear()
+        for run, sink in self.whole:
+            run()
+            sink.empty()
+        for values in [values for values in relation.standing if values not in found]:
+            relation.stop(values)
+        relation.stand(found)
+
+    def _keep_up(self, rules: Sequence[Differences]) -> None:
+        relation, found = self.relation, self.found
+        found.clear()
+        for rule in rules:
+            for gain in rule.gains:
+                gain.find()
+        standing = relation.standing
+        doubtful: dict[Row, None] = {}
+        for rule in rules:
+            for loss in rule.losses:
+                doubtful.update((row, None) for row in loss.candidates(standing) if row not in found)
+        self.meter.charge(len(doubtful), f"{relation.name}() that may have ended")
+        for row in doubtful:
+            if row in standing and not any(rule.check is not None and rule.check(row) for rule in rules):
+                relation.stop(row)
+        relation.stand(found)
+
+
+class Recursive(Struct, eq=False):
+    """Owns the rules of heads that depend on each other and stand until something that they read changes.
+
+    `whole`: every rule over all that holds. `triggers`: over the component's own tables. `carried`: what the
+    last derivation cost is charged where it is not repeated, too, as it would be beside other keys.
+    """
+
+    heads: Sequence[Relation]
+    reads: Reads
+    whole: Sequence[tuple[Callable[[], None], Pile]]
+    triggers: Sequence[TableTrigger]
+    meter: Meter
+    agenda: Agenda
+    carried: bool = False
+    watched: Sequence[Relation] = ()
+    evaluated: bool = field(default=False)
+    cost: int = 0
+
+    def evaluate(self, now: int) -> None:
+        self.reads.refresh(now)
+        if not self.evaluated or self.reads.changed or self._goes_on():
+            left = self.meter.left[0]
+            self._derive()
+            self.cost = left - self.meter.left[0]
+            # what stands on atoms that are put at this point alone has to be found again at the next
+            self.evaluated = not any(relation.put_now for relation in self.heads)
+            if not self.evaluated:
+                self.agenda.add(now + 1)
+        elif self.carried:
+            self.meter.charge(self.cost, "what stands")
+        for relation in self.heads:
+            relation.settle()
+
+    def _goes_on(self) -> bool:
+        """Whether a rule sees each point at which a head of its own stands."""
+        return any(view.lasting for head in self.heads for view in head.each_point)
+
+    def _derive(self) -> None:
+        """What stood is stopped first, so that nothing supports itself."""
+        for relation in self.heads:
+            for values in list(relation.standing):
+                relation.stop(values)
+        for trigger in self.triggers:
+            trigger.done = len(trigger.table.delta)
+        for run, sink in self.whole:
+            run()
+            sink.empty()
+        run_all(self.triggers)
+
+
+Component = LastingHeads | StandingHead | Recursive
+
+
+def reads(rule: LarsRule) -> Iterator[tuple[str, str]]:
+    """(name, "NOT" | "AGGREGATE" | "") of every atom of a body."""
+    for literal in rule.body:
+        if isinstance(literal, WindowAtom | WindowAggregate):
+            negated = isinstance(literal, WindowAtom) and literal.negated
+            strict = "NOT" if negated else "AGGREGATE" if isinstance(literal, WindowAggregate) else ""
+            yield literal.atom.name, strict
+            if isinstance(literal.window, FactWindow):
+                yield from ((name, strict) for name in literal.window.streams if name != literal.atom.name)
+
+
+def strata(program: LarsProgram) -> list[list[int]]:
+    """Numbers of rules by component of their heads, dependencies first; program order within one."""
+    return components(program.rules, range(len(program.rules)))
+
+
+def components(rules: Sequence[LarsRule], numbers: Collection[int]) -> list[list[int]]:
+    """Some of the rules by component of their heads, dependencies first."""
+    reached = _reached(_graph(rules, numbers))
+    found: list[list[int]] = []
+    placed: set[str] = set()
+    heads = list(dict.fromkeys(rules[number].head.atom.name for number in numbers))
+    while heads:
+        ready = next(h for h in heads if all(b in placed or h in reached.get(b, ()) for b in reached[h]))
+        members = {ready, *(b for b in reached[ready] if ready in reached.get(b, ()))}
+        placed |= members
+        heads = [head for head in heads if head not in members]
+        found.append([number for number in numbers if rules[number].head.atom.name in members])
+    return found
+
+
+def recursive(rules: Sequence[LarsRule]) -> bool:
+    """Whether a head of these rules, which are one component, depends on one."""
+    heads = {rule.head.atom.name for rule in rules}
+    return any(name in heads for rule in rules for name, _ in reads(rule))
+
+
+def _graph(rules: Sequence[LarsRule], numbers: Collection[int]) -> dict[str, dict[str, None]]:
+    """Head → the heads among these rules that it reads."""
+    heads = {rules[number].head.atom.name for number in numbers}
+    graph: dict[str, dict[str, None]] = {}
+    for number in numbers:
+        found = graph.setdefault(rules[number].head.atom.name, {})
+        found.update((name, None) for name, _ in reads(rules[number]) if name in heads)
+    return graph
+
+
+def _reached(graph: Mapping[str, Mapping[str, None]]) -> dict[str, set[str]]:
+    """Head → every head that it depends on, by whatever way."""
+    found = {}
+    for start in graph:
+        seen: set[str] = set()
+        todo = list(graph[start])
+        while todo:
+            name = todo.pop()
+            if name not in seen:
+                seen.add(name)
+                todo += graph[name]
+        found[start] = seen
+    return found
