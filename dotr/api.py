@@ -21,7 +21,7 @@ from dotr.core.deployment import Deployment, Settings
 from dotr.core.instants import LateGraph, RefusedInstant
 from dotr.core.pipeline import AHEAD, TOGETHER, Counters, Pipeline, drive
 from dotr.detect.state import Restored
-from dotr.emit.events import Emission
+from dotr.emit.events import InstantEvents
 from dotr.errors import NOT_WRITTEN, DataError, DotrError, EngineError, UsageError
 from dotr.events import Clock, Composite, Time
 from dotr.io.decode.documents import Format
@@ -490,7 +490,7 @@ class Engine:
             raise UsageError.of("D4153", "a frame is read through a mapping", hint=hint)
         return FrameSource(frames, options.mappings[0], options, self._refusals)
 
-    def replay(self, sources: Sources | FrameSource) -> Iterator[Emission]:
+    def replay(self, sources: Sources | FrameSource) -> Iterator[InstantEvents]:
         """Push every graph of `sources`, then finish; yields the composite events of each instant that
         closed."""
         yield from drive(self.pipeline, self._reading(sources), 1 if live(sources.paths) else AHEAD)

@@ -15,7 +15,7 @@ from random import Random
 import pytest
 
 from dotr.core.deployment import Deployment
-from dotr.core.instant import FactBatch, Facts, Graphs, Instants, Known
+from dotr.core.instant import FactBatch, Facts, Graphs, InstantFacts, Instants
 from dotr.core.messages import Instant
 from dotr.core.pipeline import TOGETHER, Pipeline
 from dotr.errors import DotrError
@@ -164,7 +164,7 @@ def test_a_day_that_is_closed_at_once_has_few_instants_facts_in_memory(
     extracted = detected = 0
     overlaid, entered = Instants.overlaid, Instants.entered
 
-    def counted(self: Instants, time: Time, graphs: Graphs | None) -> Known:
+    def counted(self: Instants, time: Time, graphs: Graphs | None) -> InstantFacts:
         nonlocal extracted
         extracted += 1
         return overlaid(self, time, graphs)

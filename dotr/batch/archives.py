@@ -33,7 +33,7 @@ from dotr.batch.log import LogListing, Piece, Split, other_time
 from dotr.batch.runs import LEAST, MOST, PARTS, Request
 from dotr.batch.time_cuts import Even, Slices, Span, Uneven
 from dotr.batch.work import Detecting, Instant, Worker, packed
-from dotr.core.instant import Known
+from dotr.core.instant import InstantFacts
 from dotr.detect.partitioning import Partitioning
 from dotr.events import Composite, Message, Time
 from dotr.io.decode.parquet import ArchiveFile, integers, not_there
@@ -261,15 +261,15 @@ def slice_events(
     """
     done, extracting, count = detecting.done, worker.extracting, 0
 
-    def facts(due: Sequence[Instant]) -> list[Known]:
-        known: list[Known] = []
+    def facts(due: Sequence[Instant]) -> list[InstantFacts]:
+        known: list[InstantFacts] = []
         while len(known) < len(due):
             extracting.several(due[len(known) :], known)
             done.findings += ((known[-1][0], json.dumps(packed(found))) for found in extracting.findings)
             extracting.findings.clear()
         return known
 
-    def shown() -> Iterator[Known]:
+    def shown() -> Iterator[InstantFacts]:
         nonlocal count
         for due in instants_between(log, task.pieces, *task.lead):
             yield from facts(due)

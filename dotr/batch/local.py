@@ -83,7 +83,7 @@ from dotr.batch.work import (
     skewed,
 )
 from dotr.collecting import RARELY
-from dotr.core.instants import Ahead, check_units
+from dotr.core.instants import JumpLimit, check_units
 from dotr.errors import EngineError, UnsupportedError
 from dotr.events import Time
 from dotr.io.decode.documents import is_packed
@@ -410,7 +410,7 @@ def _read(
     log: LogListing,
     scratch: str,
     buckets: int,
-    ahead: Ahead,
+    ahead: JumpLimit,
     lasting: bool,
     gap: Time | None,
     task: tuple[int, Split],

@@ -42,7 +42,7 @@ from dotr.batch.work import Detecting, Shipped
 from dotr.core.deployment import Deployment
 from dotr.core.instants import ahead
 from dotr.core.messages import Part
-from dotr.core.pipeline import LeftOut, Pipeline
+from dotr.core.pipeline import Pipeline, SkippedTriggers
 from dotr.detect.partitioning import By
 from dotr.errors import NOT_WRITTEN, DataError, Diagnostic, DotrError, EngineError, RefusedError, UsageError
 from dotr.events import Clock, Composite, Fact, RawMatch, Time
@@ -582,7 +582,7 @@ class LivePart:
         self._emitter = detecting.emitters[group]
         self._silence = detecting.silences[group]
         self._ahead = ahead(self._silence)
-        self._left_out = LeftOut(None, _unsaid)
+        self._left_out = SkippedTriggers(None, _unsaid)
         self._detector = detecting.deployments[group].detector(clock, self._left_out.take)
         self._tick_facts = detecting.tick_facts_of(self._group, self._bucket)
         self._done: Time | None = None  # ticks and instants up to here have run; None before the first

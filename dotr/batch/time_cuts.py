@@ -25,7 +25,7 @@ from typing import TypeAlias
 
 from msgspec import Struct, field
 
-from dotr.core.instants import Ahead
+from dotr.core.instants import JumpLimit
 from dotr.detect.analysis import ENDLESS
 from dotr.errors import DataError
 from dotr.events import Clock, Time
@@ -70,7 +70,7 @@ class Spans(Struct):
         return found if self.most is None else with_fewer_gaps(found, self.most)
 
 
-def spans_for(ahead: Ahead) -> Spans | None:
+def spans_for(ahead: JumpLimit) -> Spans | None:
     """The record of a reader's times; None if no time can be too far ahead of another."""
     return None if ahead.stride >= ENDLESS else Spans(ahead.stride)
 
@@ -110,7 +110,7 @@ def _mixed(time: Time) -> int:
 class Cutoff(Struct, frozen=True):
     """Graphs from `since` on lie too far ahead of `last`, the last instant taken."""
 
-    ahead: Ahead
+    ahead: JumpLimit
     last: Time
     since: Time
 
@@ -126,7 +126,7 @@ def gaps(spans: Iterable[Span], stride: Time) -> Iterator[Gap]:
     return ((last, first) for (_, last), (first, _) in pairwise(joined(spans, stride)))
 
 
-def cutoff(ahead: Ahead, gaps: Iterable[Gap], clock: Clock, forgiving: bool) -> Cutoff | None:
+def cutoff(ahead: JumpLimit, gaps: Iterable[Gap], clock: Clock, forgiving: bool) -> Cutoff | None:
     """The first gap that is too wide, or None. `gaps`: those wider than `ahead.stride`.
 
     Raises DataError D2106, D2107 unless `forgiving`.

@@ -61,9 +61,9 @@ from dotr.batch.facts import (
 from dotr.batch.time_cuts import Cutoff, Span
 from dotr.core.deployment import Deployment, Settings
 from dotr.core.funnel import FactCounts
-from dotr.core.instant import REFUSABLE, FactBatch, Graphs, Known, OnState
+from dotr.core.instant import REFUSABLE, FactBatch, Graphs, InstantFacts, OnState
 from dotr.core.messages import Part
-from dotr.core.pipeline import LeftOut
+from dotr.core.pipeline import SkippedTriggers
 from dotr.detect.detector import TeslaDetector
 from dotr.detect.partitioning import RuleComponentGroup, StreamKeys, bucket
 from dotr.enrich.owl import rules_over
@@ -192,7 +192,7 @@ class Extracting:
         """Report every instant that is not in error with what holds at it."""
         self._instants.on_state = on_state
 
-    def several(self, due: Sequence[Instant], known: list[Known]) -> None:
+    def several(self, due: Sequence[Instant], known: list[InstantFacts]) -> None:
         """Append the facts of instants with graphs to `known`, in order: of all, or up to the first with
         `findings`. They are not counted.
 
@@ -212,19 +212,19 @@ class Extracting:
                 self._check(known[-1:])
                 place += 1
 
-    def count(self, known: Iterable[Known]) -> None:
+    def count(self, known: Iterable[InstantFacts]) -> None:
         """Count the facts of instants with graphs."""
         seen = self.counts.seen
         for _, _, facts, _ in known:
             for name, found in facts.items():
                 seen[name][0] += len(found)
 
-    def _one(self, time: Time, graphs: Graphs | None) -> Known:
+    def _one(self, time: Time, graphs: Graphs | None) -> InstantFacts:
         if self._cutoff is not None and time >= self._cutoff.since:
             raise self._cutoff.error(time, self._clock)
         return self._instants.overlaid(time, graphs)
 
-    def _check(self, known: Iterable[Known]) -> None:
+    def _check(self, known: Iterable[InstantFacts]) -> None:
         if self._oracle is not None:
             for time, triples, facts, _ in known:
                 self._oracle.check(time, triples, facts)  # type: ignore[arg-type]  # nothing lasts here
@@ -394,7 +394,7 @@ class Detecting:
         self.silences = [part.silent(part.program, standing) for part in self.deployments]
         self.emitters = [part.emitter for part in self.deployments]
         self.done = Detected()
-        self._left_out = LeftOut(self._overworked if treatment.forgiving else None, self._say)
+        self._left_out = SkippedTriggers(self._overworked if treatment.forgiving else None, self._say)
         self._time: Time = 0
 
     def events(self, rows: Iterable[FactRow]) -> Iterator[Composite]:
@@ -431,7 +431,7 @@ class Detecting:
             if weighing is not None:
                 self.done.weights.append(weighing.weight)
 
-    def slice(self, number: int, span: Span, known: Iterable[Known]) -> Iterator[Composite]:
+    def slice(self, number: int, span: Span, known: Iterable[InstantFacts]) -> Iterator[Composite]:
         """The composite events of a slice of `whole`; `known`: its instants, in order; `span`: the first and
         the last of the log. Facts are counted.
         """
@@ -454,7 +454,7 @@ class Detecting:
             if matches:
                 yield from emitter.composites(matches)
 
-    def _read(self, rows: Iterator[FactRow]) -> tuple[Span | None, Iterator[Known]]:
+    def _read(self, rows: Iterator[FactRow]) -> tuple[Span | None, Iterator[InstantFacts]]:
         """A part's facts by instant, and the content of the row before those with facts."""
         read, first = self.reader.read, next(rows)
         if first[1] == MARK:
@@ -464,7 +464,7 @@ class Detecting:
         return None, ((time, (), read(text, time), True) for _part, time, text in known)
 
     def _matches(
-        self, number: int, span: Span | None, known: Iterable[Known], counts: FactCounts | None = None
+        self, number: int, span: Span | None, known: Iterable[InstantFacts], counts: FactCounts | None = None
     ) -> Iterator[Sequence[RawMatch]]:
         """The matches that a part owns (triggered inside its slice), instant by instant. `counts` gets the
         facts of the instants it owns.
@@ -483,10 +483,10 @@ class Detecting:
             known = self._with_silence(
                 group, detector, (start, end), known, span, self.tick_facts_of(group, bucket_)
             )
-        shown, waiting, dropped = iter(known), list[Known](), 0
-        instant: Known
+        shown, waiting, dropped = iter(known), list[InstantFacts](), 0
+        instant: InstantFacts
 
-        def before(bound: Time | None) -> Iterator[Known]:
+        def before(bound: Time | None) -> Iterator[InstantFacts]:
             nonlocal instant
             for instant in chain(waiting, shown):
                 if bound is not None and instant[0] >= bound:
@@ -533,10 +533,10 @@ class Detecting:
         group: RuleComponentGroup,
         detector: TeslaDetector,
         bounds: tuple[Time | None, Time | None],
-        known: Iterable[Known],
+        known: Iterable[InstantFacts],
         span: Span,
         tick_facts: TickFacts,
-    ) -> Iterator[Known]:
+    ) -> Iterator[InstantFacts]:
         """The instants of a part, and the ticks and points between and after them; `span` is the log's. The
         first instant is included for a timeline, which begins with it, whatever its keys.
         """
@@ -544,20 +544,22 @@ class Detecting:
         done = (first if start is None else max(first, start - (group.horizon or 0))) - 1
         stop = last if end is None else min(last, end - 1)
         beginning = first if group.holds else None
-        heard: Time | None = None
+        last_graph_time: Time | None = None
         for instant in known:
             time = instant[0]
             if beginning is not None and beginning < time:
                 yield beginning, (), {}, True
-                done = heard = beginning
+                done = last_graph_time = beginning
             beginning = None
-            yield from self.silent(group, detector, done, heard, time, tick_facts)
+            yield from self.silent(group, detector, done, last_graph_time, time, tick_facts)
             yield instant
-            done = heard = time
+            done = last_graph_time = time
         if beginning is not None:
             yield beginning, (), {}, True
-            done = heard = beginning
-        yield from self.silent(group, detector, done, heard, detector.covering(stop) + 1, tick_facts)
+            done = last_graph_time = beginning
+        yield from self.silent(
+            group, detector, done, last_graph_time, detector.covering(stop) + 1, tick_facts
+        )
 
     def tick_facts_of(self, group: RuleComponentGroup, bucket_: int) -> TickFacts:
         """The background's own facts, of a part's keys."""
@@ -580,14 +582,14 @@ class Detecting:
         group: RuleComponentGroup,
         detector: TeslaDetector,
         after: Time,
-        heard: Time | None,
+        last_graph_time: Time | None,
         bound: Time,
         tick_facts: TickFacts,
-    ) -> Iterator[Known]:
-        """The ticks and points in (after, bound) that can matter; the last graph came at `heard`."""
+    ) -> Iterator[InstantFacts]:
+        """The ticks and points in (after, bound) that can matter, after the graph at `last_graph_time`."""
         silence_ = self.silences[group.number]
         while True:
-            tick = silence_.next(after, heard, bound)
+            tick = silence_.next(after, last_graph_time, bound)
             point = detector.due(bound if tick is None else tick)
             time = tick if point is None else point
             if time is None:
@@ -770,7 +772,7 @@ def extract(worker: Worker, instants: Iterable[Instant]) -> Iterator[FactRow]:
     source = iter(instants)
     while due := list(islice(source, _TOGETHER)):
         while due:
-            known: list[Known] = []
+            known: list[InstantFacts] = []
             try:
                 extracting.several(due, known)
                 due = due[len(known) :]

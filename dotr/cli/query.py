@@ -20,7 +20,7 @@ from dotr.cli.show import counted, note
 from dotr.cli.show import width as terminal_width
 from dotr.core.funnel import answer as answer_of
 from dotr.core.funnel import graph_of, makes_a_graph
-from dotr.core.hold import Jumps
+from dotr.core.hold import LastingRun
 from dotr.core.lasting_instants import LastingInstants
 from dotr.core.messages import Part, labelled
 from dotr.enrich.owl import rules_over
@@ -243,7 +243,7 @@ def _stated(
         refusals.count += len(parts)
         return error if refusals.fail else None
 
-    instants = LastingInstants(Jumps(program, background, clock, budget=budget), on_refused, None)
+    instants = LastingInstants(LastingRun(program, background, clock, budget=budget), on_refused, None)
     for _, _, failed in instants.instants(sorted(came.items()), time + 1, lambda _: None, lambda _: False):
         if failed is not None:
             raise failed

@@ -23,8 +23,8 @@ from dotr.budget import BUDGET, UNLIMITED, Allowance
 from dotr.collecting import uncollected
 from dotr.core.funnel import FactCounts
 from dotr.core.instant import Instants, enricher, reopened
-from dotr.core.instants import Ahead, ahead
-from dotr.detect.analysis import RuleReach, Silence, rule_reaches, silence
+from dotr.core.instants import JumpLimit, ahead
+from dotr.detect.analysis import IdleTicks, RuleReach, rule_reaches, silence
 from dotr.detect.detector import TeslaDetector
 from dotr.detect.digest import rule_digests
 from dotr.detect.partitioning import By, Partitioning, plan_batch
@@ -41,7 +41,7 @@ from dotr.rdf.mapped import Content
 from dotr.rdf.terms import Term, Triple
 
 if TYPE_CHECKING:
-    from dotr.core.hold import Jumps
+    from dotr.core.hold import LastingRun
     from dotr.reference.oracle import Oracle
     from dotr.reference.tesla import LiteralTesla
 
@@ -164,15 +164,15 @@ class Deployment:
         return self.instants.extract.standing() if ticks else frozenset()
 
     @cached_property
-    def silence(self) -> Silence:
+    def silence(self) -> IdleTicks:
         """Which ticks matter while no graph comes."""
         return self.silent(self.program, self.standing)
 
-    def silent(self, program: Program, standing: Collection[str]) -> Silence:
+    def silent(self, program: Program, standing: Collection[str]) -> IdleTicks:
         """`silence` of a program that holds for a while; `standing`: queries that may have facts then."""
         return silence(program, standing)
 
-    def ahead(self, max_jump: Time | None) -> Ahead:
+    def ahead(self, max_jump: Time | None) -> JumpLimit:
         """How far apart instants may lie; `max_jump` in µs, None for no limit."""
         return ahead(self.silence, max_jump)
 
@@ -225,12 +225,12 @@ class Deployment:
 
         return Oracle(self.program, self.background, self.settings.budget)
 
-    def jumps(self, program: Program, clock: Clock, *, states: bool = False) -> Jumps:
+    def jumps(self, program: Program, clock: Clock, *, states: bool = False) -> LastingRun:
         """The instants of what lasts, from now on, by `program`. `states`: each reports what holds."""
-        from dotr.core.hold import Jumps  # noqa: PLC0415  # start-up: in most programs nothing lasts
+        from dotr.core.hold import LastingRun  # noqa: PLC0415  # start-up: in most programs nothing lasts
 
         everything, budget = self.settings.materialize_all, self.settings.budget
-        return Jumps(
+        return LastingRun(
             program, self.background, clock, materialize_all=everything, budget=budget, states=states
         )
 

@@ -49,11 +49,11 @@ from dotr.extract.leaves import NO_LIMIT, Leaf
 from dotr.extract.operators import Change
 from dotr.extract.sharing import Comparison, Distribution, Shape, Shares, shape_of
 from dotr.extract.units import (
-    Entry,
     IncrementalView,
     Interpreted,
     MonotoneDelta,
     QueryUnit,
+    SingleTripleReader,
     UnitReader,
     entry,
 )
@@ -248,7 +248,7 @@ def _checks(distribution: Distribution, branch: BasicGraphPattern) -> list[Check
     return [Check(index.any, (first.variable,), f"some {first.operator} constant", index.members)]
 
 
-class Moves(Struct, frozen=True):
+class ViewDeltas(Struct, frozen=True):
     """Units whose standing answers change: by how much, or (`asked`) to be evaluated again."""
 
     changes: tuple[tuple[IncrementalView, Sequence[Change]], ...] = ()
@@ -257,12 +257,12 @@ class Moves(Struct, frozen=True):
     def __bool__(self) -> bool:
         return bool(self.changes or self.asked)
 
-    def __neg__(self) -> Moves:
+    def __neg__(self) -> ViewDeltas:
         back = ((unit, [(row, -n) for row, n in changes]) for unit, changes in self.changes)
-        return Moves(tuple(back), self.asked)
+        return ViewDeltas(tuple(back), self.asked)
 
 
-NO_MOVES = Moves()
+NO_MOVES = ViewDeltas()
 
 
 class Following:
@@ -285,7 +285,7 @@ class Following:
         """Whether a query must be asked while a change of the relation is open."""
         return relation in self._views or relation in self._fallbacks
 
-    def moves(self, spending: Spending, limit: int) -> Moves:
+    def moves(self, spending: Spending, limit: int) -> ViewDeltas:
         """The effect of the open change; `limit`: units of each query. Raises Exhausted from a unit."""
         if not (self._views or self._fallbacks):
             return NO_MOVES
@@ -303,9 +303,9 @@ class Following:
             if changes:
                 found.append((unit, changes))
         asked = dict.fromkeys(unit for r in touched for unit in self._fallbacks.get(r, ()))
-        return Moves(tuple(found), tuple(asked))
+        return ViewDeltas(tuple(found), tuple(asked))
 
-    def settle(self, moves: Moves) -> None:
+    def settle(self, moves: ViewDeltas) -> None:
         for unit, changes in moves.changes:
             unit.settle(changes)
         for fallback in moves.asked:
@@ -391,12 +391,12 @@ class Extractor:
         assert self._following is not None, "made with `kept`"
         return self._following.reads(relation)
 
-    def moves(self, spending: Spending, limit: int) -> Moves:
+    def moves(self, spending: Spending, limit: int) -> ViewDeltas:
         """How the open change of the kept background changes its answers; see `Following.moves`."""
         assert self._following is not None, "made with `kept`"
         return self._following.moves(spending, limit)
 
-    def settle(self, moves: Moves) -> None:
+    def settle(self, moves: ViewDeltas) -> None:
         """Apply that change when it is committed; its negative when it is undone."""
         assert self._following is not None, "made with `kept`"
         if not moves:
@@ -458,7 +458,7 @@ class Extractor:
         """Streams that may have facts at an instant without a graph: the background alone answers them."""
         return frozenset(stream for unit in self._always for stream in unit.standing())
 
-    def entry(self, predicate: Term) -> Entry | None:
+    def entry(self, predicate: Term) -> SingleTripleReader | None:
         """`facts` of an instant with one triple of this predicate, as a function of the rest of the triple
         that adds them to those of earlier instants.
 

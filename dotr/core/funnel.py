@@ -26,7 +26,7 @@ from dotr.events import Clock, Time, Values
 from dotr.expressions.aggregates import AGGREGATES
 from dotr.extract.algebra import Refused, translate
 from dotr.extract.compiled import Builder, CompiledQuery
-from dotr.extract.full import ForeseenQuery
+from dotr.extract.full import BoundedFullQuery
 from dotr.extract.interpreter import InterpretedQuery
 from dotr.joins.store import TripleIndex
 from dotr.program import Every, Position, Program, Select
@@ -239,7 +239,7 @@ def _compare(
     select: Select, state: Collection[Triple], moment: tuple[Clock, Time] | None, rows: Sequence[Values]
 ) -> None:
     """Raise EngineError D4090 unless the full engine answers the same."""
-    full, store = ForeseenQuery(select), ox.Store()
+    full, store = BoundedFullQuery(select), ox.Store()
     store.bulk_extend(map(quad, state))
     now = literal("") if moment is None else moment[0].term(moment[1])
     same = full.ask(store, now) is bool(rows) if select.ask else full.solutions(store, now) == rows

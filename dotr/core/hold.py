@@ -59,7 +59,7 @@ from msgspec.structs import replace
 
 from dotr import program as ir
 from dotr.budget import BUDGET, CHANGED, SLACK, UNLIMITED, Exhausted, Meter, at_deployment
-from dotr.core.extract import MUCH_WORK, NO_MOVES, Extractor, Moves, much_work_of, needed
+from dotr.core.extract import MUCH_WORK, NO_MOVES, Extractor, ViewDeltas, much_work_of, needed
 from dotr.core.instant import wanted
 from dotr.core.messages import ANSWER, Part, Spending, labelled
 from dotr.core.periods import Entry, Periods, StatedChange
@@ -300,7 +300,7 @@ _EPOCHS = 8
 """How often plans are remade for undeclared relations before all relations are taken to change."""
 
 
-class Settled(NamedTuple):
+class CommittedChange(NamedTuple):
     """A committed change: how the standing answers changed, and how to undo it."""
 
     differences: Differences
@@ -312,7 +312,7 @@ def _nothing() -> None:
 
 
 _NO_DIFFERENCES: Differences = MappingProxyType({})
-_NOTHING_MOVED = Settled(_NO_DIFFERENCES, _nothing)
+_NOTHING_MOVED = CommittedChange(_NO_DIFFERENCES, _nothing)
 
 
 class SchemaChange(Exception):  # noqa: N818  # not an error: the model must be remade
@@ -464,7 +464,7 @@ class LastingModel:
         moved: Mapping[Triple, Time] = MappingProxyType({}),
         *,
         check: bool = True,
-    ) -> Settled:
+    ) -> CommittedChange:
         """Commit a StatedChange. Raises DataError, ProgramError if M contradicts itself or explodes,
         SchemaChange if it must be recomputed; nothing has changed then.
         """
@@ -483,7 +483,7 @@ class LastingModel:
             if plain is not None:
                 differences, undo = plain
                 if not differences:
-                    return Settled(_NO_DIFFERENCES, undo)
+                    return CommittedChange(_NO_DIFFERENCES, undo)
                 return self._settled(differences, undo)
         return self._move(begun, ended, time, moved, check=check)
 
@@ -495,7 +495,7 @@ class LastingModel:
         moved: Mapping[Triple, Time],
         *,
         check: bool,
-    ) -> Settled:
+    ) -> CommittedChange:
         kept = self.kept
         if self._over_basics and (self._schema_among(begun) or self._schema_among(ended)):
             raise SchemaChange
@@ -528,8 +528,8 @@ class LastingModel:
         return settled
 
     def _settled(
-        self, differences: Sequence[Difference], undo: Callable[[], None], moves: Moves = NO_MOVES
-    ) -> Settled:
+        self, differences: Sequence[Difference], undo: Callable[[], None], moves: ViewDeltas = NO_MOVES
+    ) -> CommittedChange:
         """A change is in the index."""
         backs = [query.settle() for _, query, _ in differences]
         self._extract.settle(moves)
@@ -540,7 +540,7 @@ class LastingModel:
             for settled in backs:
                 settled()
 
-        return Settled({select: changes for select, _, changes in differences if changes}, back)
+        return CommittedChange({select: changes for select, _, changes in differences if changes}, back)
 
     def _differences(self) -> list[Difference]:
         """The delta of every standing query that the open change may touch. (Hashing a Select hashes all its
@@ -557,7 +557,7 @@ class LastingModel:
                 found.append((select, query, query.moved()))
         return found
 
-    def _moves(self) -> Moves:
+    def _moves(self) -> ViewDeltas:
         """The delta of the standing answers of all other queries."""
         limit = self._limit()
         try:
@@ -952,7 +952,7 @@ class Replacement(NamedTuple):
     background: frozenset[Triple]
 
 
-class Jump(NamedTuple):
+class LastingInstant(NamedTuple):
     """One instant of what lasts. `graph`: whether a graph came; `tick`: whether an EVERY is due; `program`:
     the new program from this instant on; `state`: if messages came and it is requested, K(t) without what
     follows from the background alone; `findings`: warnings.
@@ -972,7 +972,7 @@ class Jump(NamedTuple):
         return bool(self.tick or self.facts or self.messages or self.program)
 
 
-class Jumps:
+class LastingRun:
     """Owns what is stated, what follows from it, and the later programs. `states`: report what holds at each
     instant; everything must be materialised.
     """
@@ -1023,7 +1023,7 @@ class Jumps:
         times = [*self._ahead, *([] if (end := self._periods.next_end()) is None else [end])]
         return min(times, default=None)
 
-    def go(self, time: Time, parts: Sequence[Part], tick: bool) -> Jump:
+    def go(self, time: Time, parts: Sequence[Part], tick: bool) -> LastingInstant:
         """Advance to an instant; no change lies before it.
 
         `parts`: all messages, blank nodes as in the documents. Raises DataError and ProgramError for an
@@ -1058,7 +1058,7 @@ class Jumps:
         knowledge.keep()
         self._settle(time, stated, replacement)
         self.consistent = True
-        return Jump(facts, messages, came, tick, program, state, knowledge.findings())
+        return LastingInstant(facts, messages, came, tick, program, state, knowledge.findings())
 
     def _answered(self, facts: Facts) -> None:
         """Spend what rules may do with the facts of an instant. Raises ProgramError D4132."""
@@ -1085,7 +1085,7 @@ class Jumps:
             self._given = frozenset(closed.state())
         return self._given
 
-    def overlook(self, time: Time, tick: bool) -> Jump:
+    def overlook(self, time: Time, tick: bool) -> LastingInstant:
         """Advance to an instant that is in error without its messages: it has no facts."""
         replacement = self._ahead.get(time)
         stated = self._stated(time, (), replacement)
@@ -1093,7 +1093,7 @@ class Jumps:
         self._knowledge.overlook(time, stated, program)
         self._settle(time, stated, replacement)
         self.consistent = False
-        return Jump({}, tick=tick, program=program)
+        return LastingInstant({}, tick=tick, program=program)
 
     def stated(self) -> list[Triple]:
         """Every triple stated now."""

@@ -37,7 +37,7 @@ from dotr.errors import DataError, Diagnostic, DotrError, ProgramError
 from dotr.events import Clock, Fact, Message, Time
 from dotr.extract.full import Explosion
 from dotr.extract.sharing import Shares
-from dotr.extract.units import Entry
+from dotr.extract.units import SingleTripleReader
 from dotr.joins.plan import ALL, Relation
 from dotr.program import Entailment, Program
 from dotr.rdf.blanks import label_stream
@@ -84,7 +84,7 @@ def wanted(program: Program, materialize_all: bool) -> frozenset[Relation]:
 
 Facts: TypeAlias = Mapping[str, Sequence[Fact]]
 
-Known: TypeAlias = tuple[Time, Sequence[Triple] | Sequence[Message], Facts, bool]
+InstantFacts: TypeAlias = tuple[Time, Sequence[Triple] | Sequence[Message], Facts, bool]
 """(time, input, stream → facts, whether a graph came) of an instant; the input is triples, or messages where
 something lasts."""
 
@@ -101,7 +101,7 @@ class FactBatch:
 
     def __init__(self, waking: Set[str] | None, most: int) -> None:
         self.waking, self.most = waking, most
-        self.known: list[Known] = []
+        self.known: list[InstantFacts] = []
         self.size = 0
         self.first: Time | None = None
         self.last: Time | None = None
@@ -114,13 +114,13 @@ class FactBatch:
         return self.most - self.size
 
     @classmethod
-    def of(cls, known: Known) -> FactBatch:
+    def of(cls, known: InstantFacts) -> FactBatch:
         """One instant."""
         batch = cls(None, 1)
         batch.put(known)
         return batch
 
-    def put(self, known: Known) -> None:
+    def put(self, known: InstantFacts) -> None:
         """Take an instant; its facts may wait."""
         time, came, facts, graph = known
         self.came(time, time, 1)
@@ -206,7 +206,7 @@ class Instants:
         enrich.store.meter.open(budget // SLACK)
         self._findings: Findings | None = None
         self._ontology = program.entailment is not Entailment.NONE
-        self._entries: Memo[Term, Entry | None] = Memo(self._entry_of, longest=1 << 12)
+        self._entries: Memo[Term, SingleTripleReader | None] = Memo(self._entry_of, longest=1 << 12)
         self._mixture: list[Term] = []  # predicates of the last instant's triples, in order
         self._read: Pick | None = None  # found when they come again
         self._canonical: tuple[Materialiser, CanonicalExtractor] | None = None
@@ -251,7 +251,7 @@ class Instants:
             batch.came(due[start][0], due[place - 1][0], place - start)
         return place
 
-    def overlaid(self, time: Time, graphs: Graphs | None) -> Known:
+    def overlaid(self, time: Time, graphs: Graphs | None) -> InstantFacts:
         """The facts of the instant of `graphs`; None is a tick without a graph. Cost: the triples,
         and what they touch.
 
@@ -331,7 +331,7 @@ class Instants:
             self._canonical = enrich, extract
         return self._canonical
 
-    def _entry_of(self, predicate: Term) -> Entry | None:
+    def _entry_of(self, predicate: Term) -> SingleTripleReader | None:
         """Both steps for an instant of one triple of this predicate, if one function can do them."""
         if self._ontology or not self.enrich.inert(predicate):
             return None

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from dotr.core.messages import Instant, Part, part_of, plain
-from dotr.detect.analysis import ENDLESS, Silence
+from dotr.detect.analysis import ENDLESS, IdleTicks
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError
 from dotr.events import Clock, Time
 from dotr.program import Every, Program
@@ -34,17 +34,17 @@ TICKS = 1_000_000
 """The limit of ticks between two instants that have to be stepped through."""
 
 
-class Ahead(Struct, frozen=True):
+class JumpLimit(Struct, frozen=True):
     """How far ahead of an instant the next one may lie.
 
     `max_jump`: in µs, ENDLESS for no limit. `stride`: a distance that always passes. `later`: (time from
     which it holds, how it ticks) of later programs, in order.
     """
 
-    silence: Silence
+    silence: IdleTicks
     max_jump: Time
     stride: Time
-    later: tuple[tuple[Time, Silence], ...] = ()
+    later: tuple[tuple[Time, IdleTicks], ...] = ()
 
     def refused(self, now: Time, latest: Time, time: Time, clock: Clock) -> DataError | None:
         """D2106 or D2107 for a graph at `time`; the last one came at `latest`, time is at `now` ≥ it."""
@@ -70,7 +70,7 @@ class Ahead(Struct, frozen=True):
         return self.ticked(first, first, time, clock) if first < time else None
 
 
-def _ticked(silence: Silence, now: Time, latest: Time, bound: Time, clock: Clock) -> DataError | None:
+def _ticked(silence: IdleTicks, now: Time, latest: Time, bound: Time, clock: Clock) -> DataError | None:
     if silence.count(now, latest, bound) <= TICKS:
         return None
     worst = silence.worst(now, latest, bound)
@@ -86,13 +86,13 @@ def _ticked(silence: Silence, now: Time, latest: Time, bound: Time, clock: Clock
 
 
 def ahead(
-    silence: Silence, max_jump: Time | None = None, later: Mapping[Time, Silence] | None = None
-) -> Ahead:
+    silence: IdleTicks, max_jump: Time | None = None, later: Mapping[Time, IdleTicks] | None = None
+) -> JumpLimit:
     """The distances for a program; `max_jump` in µs, None for no limit."""
     most = ENDLESS if max_jump is None else max_jump
     others = tuple((time, (later or {})[time]) for time in sorted(later or {}))
     stride = min(most, silence.allows(TICKS), *(other.allows(TICKS) for _, other in others))
-    return Ahead(silence, most, stride, others)
+    return JumpLimit(silence, most, stride, others)
 
 
 def _jumped(now: Time, time: Time, max_jump: Time, clock: Clock) -> DataError:
@@ -124,7 +124,7 @@ class OpenInstants:
     """
 
     def __init__(
-        self, lateness: Time, on_late: LateGraph | None, on_refused: RefusedInstant | None, ahead: Ahead
+        self, lateness: Time, on_late: LateGraph | None, on_refused: RefusedInstant | None, ahead: JumpLimit
     ) -> None:
         self.lateness = lateness
         self.clock: Clock | None = None
@@ -144,7 +144,7 @@ class OpenInstants:
         self._due: list[Instant] = []  # closed by the next graph, not run yet (without lateness)
         self._taken: list[Instant] = []  # by an unfinished run
 
-    def limit(self, ahead: Ahead) -> None:
+    def limit(self, ahead: JumpLimit) -> None:
         """Set how far ahead graphs may lie from now on."""
         self._ahead, self._stride = ahead, ahead.stride
 

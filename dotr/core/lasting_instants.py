@@ -22,20 +22,20 @@ from dotr.program import Program
 from dotr.rdf.terms import Triple
 
 if TYPE_CHECKING:
-    from dotr.core.hold import Jump, Jumps
+    from dotr.core.hold import LastingInstant, LastingRun
     from dotr.reference.oracle import Oracle
 
 OnRefused: TypeAlias = Callable[[Time, Sequence[Part], DotrError], DotrError | None]
 """Handles an instant in error: returns what to raise after it, None to continue."""
 
-Leap: TypeAlias = "tuple[Time, Jump, DotrError | None]"
+Leap: TypeAlias = "tuple[Time, LastingInstant, DotrError | None]"
 """(time, what happened, what to raise after it)."""
 
 
 class LastingInstants:
     """Owns what lasts in a run, and drives the literal reading beside it if verifying."""
 
-    def __init__(self, jumps: Jumps, on_refused: OnRefused, oracle: Oracle | None) -> None:
+    def __init__(self, jumps: LastingRun, on_refused: OnRefused, oracle: Oracle | None) -> None:
         self._jumps = jumps
         self._on_refused = on_refused
         self._oracle = oracle
@@ -99,7 +99,7 @@ class LastingInstants:
 
     def _without(
         self, time: Time, parts: Sequence[Part], tick: bool, error: DotrError
-    ) -> tuple[Jump, DotrError | None]:
+    ) -> tuple[LastingInstant, DotrError | None]:
         """The jump of an instant whose messages are refused."""
         jumps, oracle = self._jumps, self._oracle
         failed = self._on_refused(time, parts, error) if parts or jumps.consistent else None

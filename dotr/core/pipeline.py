@@ -29,14 +29,22 @@ from msgspec.structs import replace as replace_fields
 
 from dotr.core.deployment import Deployment
 from dotr.core.funnel import FactCounts, Funnel, funnels, joined
-from dotr.core.instant import REFUSABLE, FactBatch, Facts, Known, OnState
-from dotr.core.instants import Ahead, LateGraph, OpenInstants, RefusedInstant, ahead, check_units, ticks_of
+from dotr.core.instant import REFUSABLE, FactBatch, Facts, InstantFacts, OnState
+from dotr.core.instants import (
+    JumpLimit,
+    LateGraph,
+    OpenInstants,
+    RefusedInstant,
+    ahead,
+    check_units,
+    ticks_of,
+)
 from dotr.core.lasting_instants import LastingInstants, is_refusable
 from dotr.core.messages import Finding, Findings, Instant, Part
 from dotr.core.periods import Entry
 from dotr.detect.detector import TeslaDetector
 from dotr.detect.state import Restored
-from dotr.emit.events import Emission, Emitter
+from dotr.emit.events import Emitter, InstantEvents
 from dotr.errors import DataError, DotrError, EngineError, ProgramError, Severity, UsageError
 from dotr.events import Clock, Composite, Fact, RawMatch, Time
 from dotr.program import Program
@@ -45,7 +53,7 @@ from dotr.program.rules import Rule
 from dotr.rdf.terms import Triple
 
 if TYPE_CHECKING:
-    from dotr.core.hold import Jump
+    from dotr.core.hold import LastingInstant
 
 VERSION = 2
 """The version of snapshots. Version 1, in which nothing lasts, is read; others are refused."""
@@ -129,22 +137,22 @@ class Tally:
             self.counts.first = first
 
     def instants(
-        self, batch: FactBatch, start: int, end: int, lasting: bool, heard: Time | None
+        self, batch: FactBatch, start: int, end: int, lasting: bool, last_graph_time: Time | None
     ) -> Time | None:
-        """Count the detected instants of a range; returns the last with a message, `heard` if there was none.
-        `lasting`: whether there may be instants without message and tick.
+        """Count the detected instants of a range; returns the last with a message, or
+        `last_graph_time`. `lasting`: whether there may be instants without message and tick.
         """
         counts, every, lars = self.counts, self.every, self._program.lars.rules
         if not (every or lars or lasting):
             counts.instants += batch.instants(start, end)
-            return batch.known[end - 1][0] if end > start else heard
+            return batch.known[end - 1][0] if end > start else last_graph_time
         for time, came, _, graph in batch.known[start:end]:
             if graph or came:
-                heard = time
+                last_graph_time = time
                 counts.instants += 1
             elif not lars or any(time % duration == 0 for duration in every):
                 counts.ticks += 1
-        return heard
+        return last_graph_time
 
     def events(self, matches: Sequence[RawMatch]) -> None:
         """Count the events of one instant."""
@@ -194,7 +202,7 @@ Overworked: TypeAlias = Callable[[str, ProgramError], None]
 _KEPT = "its graphs were taken and are not dead letters: fed again, they would give other rules' events twice"
 
 
-class LeftOut:
+class SkippedTriggers:
     """Owns the facts left out at the instant in progress, and their number by rule.
 
     Without `on_overwork` the error is raised; with it, `say` is called with the first of every rule.
@@ -283,7 +291,7 @@ class Pipeline:
         pause: Callable[[], None] | None = None,
         on_matches: Observer | None = None,
         on_facts: FactsAt | None = None,
-        on_jump: Callable[[Time, Jump], None] | None = None,
+        on_jump: Callable[[Time, LastingInstant], None] | None = None,
         on_state: OnState | None = None,
     ) -> None:
         self.deployment = deployment
@@ -291,7 +299,7 @@ class Pipeline:
         self.instants = deployment.instants
         self.clock: Clock | None = None
         self._on_refused, self._on_finding = on_refused, on_finding
-        self._left_out = LeftOut(on_overworked, on_finding)
+        self._left_out = SkippedTriggers(on_overworked, on_finding)
         self._findings = None if on_finding is None else Findings(on_finding)  # of what lasts
         self._detect: TeslaDetector | None = None
         self._oracle = deployment.oracle() if verify else None
@@ -305,8 +313,8 @@ class Pipeline:
         self._max_jump, self._pause, self._on_facts = max_jump, pause, on_facts
         self._on_matches, self._on_jump, self._on_state = on_matches, on_jump, on_state
         self._open = OpenInstants(lateness, on_late, on_refused, self._tick())
-        self._unreturned: list[Emission] = []  # what a call that raised would have returned
-        self._heard: Time | None = None  # last instant at which a graph came
+        self._unreturned: list[InstantEvents] = []  # what a call that raised would have returned
+        self._last_graph_time: Time | None = None  # last instant at which a graph came
 
     def begin(self, clock: Clock) -> None:
         """Fix how this run writes time; called once, before the first graph.
@@ -323,15 +331,15 @@ class Pipeline:
         if self.program.lasting or self._planned:
             self._last_from_now()
 
-    def _tick(self) -> Ahead:
+    def _tick(self) -> JumpLimit:
         """How the program ticks while no graph comes, and how far ahead a graph may lie."""
         program = self.program
         self._tally.every = ticks_of(program)
         lasts = program.lasting or self._lasting is not None  # what lasts may answer any of its queries
         silent = self.deployment.silent
-        self._silence = silent(program, program.selects) if lasts else self.deployment.silence
+        self._idle_ticks = silent(program, program.selects) if lasts else self.deployment.silence
         later = {} if self._lasting is None else self._lasting.programs_ahead()
-        return ahead(self._silence, self._max_jump, {t: silent(p, p.selects) for t, p in later.items()})
+        return ahead(self._idle_ticks, self._max_jump, {t: silent(p, p.selects) for t, p in later.items()})
 
     def _new_detector(self, clock: Clock) -> TeslaDetector:
         if self._lasting is not None:
@@ -396,7 +404,7 @@ class Pipeline:
         return self._drained()
 
     def _drained(self) -> Sequence[Composite]:
-        emissions: list[Emission] = []
+        emissions: list[InstantEvents] = []
         try:
             emissions.extend(self.drain())
         except DotrError:
@@ -442,7 +450,7 @@ class Pipeline:
         """Like `accept` for many graphs, none a message; False if none was taken; see OpenInstants."""
         return self._open.accept_run(times, graphs)
 
-    def drain(self) -> Iterator[Emission]:
+    def drain(self) -> Iterator[InstantEvents]:
         """Run the closed instants that have not run, in time order; yields the events of each that has any.
 
         Several instants are enriched and extracted first, then detected: the halves are independent. An error
@@ -466,7 +474,7 @@ class Pipeline:
             yield from self._run(due)
         self._open.done()
 
-    def _run(self, due: Sequence[Instant]) -> Iterator[Emission]:
+    def _run(self, due: Sequence[Instant]) -> Iterator[InstantEvents]:
         """Both halves over instants in order, up to an error."""
         pause, look = self._pause, self.instants.overlaid
         batch = self._batch()
@@ -548,7 +556,7 @@ class Pipeline:
         self._open.graphs, self._open.late = counts.graphs, counts.late
         self._left_out.counts = dict(counts.left_out)
         self._open.restore(state)
-        self._heard = self._open.last  # or earlier: then a few more ticks are stepped through
+        self._last_graph_time = self._open.last  # or earlier: then a few more ticks are stepped through
         self._unreturned = []
         if state["clock"] is None:
             return Restored((), tuple(rule.name for rule in self.program.rules), ())
@@ -611,7 +619,7 @@ class Pipeline:
         self._detect = self._new_detector(self.clock)
         self._detect.restore(state)
 
-    def _leap(self, due: Sequence[Instant], bound: Time) -> Iterator[Emission]:
+    def _leap(self, due: Sequence[Instant], bound: Time) -> Iterator[InstantEvents]:
         """Run instants of what lasts, in order, and what is due between and after them."""
         assert self._lasting is not None
         for time, jump, failed in self._lasting.instants(due, bound, self._next_tick, self._is_tick):
@@ -640,7 +648,7 @@ class Pipeline:
         last = self._open.last
         if last is None or self._detect is None:
             return None
-        tick = self._silence.next(last, self._heard, bound)
+        tick = self._idle_ticks.next(last, self._last_graph_time, bound)
         point = self._detect.due(bound if tick is None else tick)
         return tick if point is None else point
 
@@ -663,7 +671,7 @@ class Pipeline:
             self._tally.counts.overlooked += 1
         return None
 
-    def _silence_before(self, bound: Time) -> Iterator[Emission]:
+    def _silence_before(self, bound: Time) -> Iterator[InstantEvents]:
         """Run the ticks and points that can matter after the last instant and before `bound`; no graph came
         there.
         """
@@ -672,7 +680,7 @@ class Pipeline:
         if self._detect is not None:
             self._detect.pass_over(bound)
 
-    def _found(self, batch: FactBatch) -> Iterator[Emission]:
+    def _found(self, batch: FactBatch) -> Iterator[InstantEvents]:
         """Detect instants in order; yields the events of each that has any."""
         assert self._detect is not None, "begin() comes before the first graph"
         assert self.clock is not None
@@ -681,7 +689,7 @@ class Pipeline:
         batch.close()
         known = batch.known
         tally.begin(batch.first)
-        instants: Iterable[Known] = known
+        instants: Iterable[InstantFacts] = known
         if observe is not None:
             instants = ((time, came, observe(time, facts, here), here) for time, came, facts, here in known)
         try:
@@ -698,7 +706,7 @@ class Pipeline:
                 matches = emitter.public(matches) if emitter.hides else matches
                 if matches:
                     tally.events(matches)
-                    yield Emission(emitter, matches)
+                    yield InstantEvents(emitter, matches)
                 if failed is not None:
                     raise failed
         except (Exception, KeyboardInterrupt):  # what was detected is not detected again
@@ -711,14 +719,14 @@ class Pipeline:
         """Count the instants of a range as detected, if there are any."""
         if end > start:
             self._open.last, lasting = batch.known[end - 1][0], self._lasting is not None
-            self._heard = self._tally.instants(batch, start, end, lasting, self._heard)
+            self._last_graph_time = self._tally.instants(batch, start, end, lasting, self._last_graph_time)
 
 
 AHEAD: Final = 64
 """How many graphs are taken before they are run, unless they cannot wait."""
 
 
-def drive(pipeline: Pipeline, taking: Iterator[int], ahead: int = AHEAD) -> Iterator[Emission]:
+def drive(pipeline: Pipeline, taking: Iterator[int], ahead: int = AHEAD) -> Iterator[InstantEvents]:
     """Yields the emission of each instant that closes. `taking` has the pipeline take graphs, and yields how
     many at each step.
 

@@ -298,7 +298,7 @@ class Ticking(Struct, frozen=True):
         return reached // every - after // every + kept
 
 
-class Silence(Struct, frozen=True):
+class IdleTicks(Struct, frozen=True):
     """How a program ticks while no graph comes. `ticking` has the durations that can matter."""
 
     ticking: tuple[Ticking, ...]
@@ -463,7 +463,7 @@ def as_own(expression: Expression, own: str, variables: Mapping[str, int]) -> Ex
 Reaches: TypeAlias = Callable[[Position], Time]
 
 
-def silence(program: Program, standing: Collection[str]) -> Silence:
+def silence(program: Program, standing: Collection[str]) -> IdleTicks:
     """How a program ticks in a silence; `standing`: the queries that may have facts without a graph (what
     holds may have some, too).
     """
@@ -487,7 +487,7 @@ def silence(program: Program, standing: Collection[str]) -> Silence:
         for every in sorted(reach)
         if reach[every] or memory[every]
     ]
-    return Silence(tuple(one for i, one in enumerate(found) if not _covered(one, found[:i])))
+    return IdleTicks(tuple(one for i, one in enumerate(found) if not _covered(one, found[:i])))
 
 
 def _covered(one: Ticking, others: Sequence[Ticking]) -> bool:

@@ -40,7 +40,7 @@ from dotr.detect.plan_step import (
 )
 from dotr.detect.scope import only_attribute, term_table, truth_table
 from dotr.detect.thresholds import Threshold, ThresholdStack, measured, write_size, write_test
-from dotr.detect.timeline import HeldLog, HeldTotal, Stretch, merged
+from dotr.detect.timeline import HeldTotal, Interval, IntervalLog, merged
 from dotr.detect.totals import (
     JoinedRanks,
     JoinedTotal,
@@ -153,40 +153,40 @@ class LogKind:
 class HeldLogKind:
     """The bucket is what holds, as intervals of points; never empty."""
 
-    def nothing(self) -> HeldLog:
-        return HeldLog()
+    def nothing(self) -> IntervalLog:
+        return IntervalLog()
 
-    def open(self, fact: Fact) -> HeldLog:
-        return self.add(HeldLog(), fact)
+    def open(self, fact: Fact) -> IntervalLog:
+        return self.add(IntervalLog(), fact)
 
-    def add(self, bucket: HeldLog, fact: Fact) -> HeldLog:
+    def add(self, bucket: IntervalLog, fact: Fact) -> IntervalLog:
         bucket.append(fact)
         return bucket
 
-    def add_stretch(self, bucket: HeldLog, points: range, facts: Sequence[Fact]) -> None:
+    def add_stretch(self, bucket: IntervalLog, points: range, facts: Sequence[Fact]) -> None:
         """Facts of one point at each of `points`."""
         bucket.add_stretch(points, [fact[1] for fact in facts])
 
-    def expired(self, buckets: Iterable[tuple[Key, HeldLog]], since: Time) -> list[Key]:
+    def expired(self, buckets: Iterable[tuple[Key, IntervalLog]], since: Time) -> list[Key]:
         for _, log in buckets:
             if log.oldest < since <= log.newest:
                 log.forget(since)
         return [key for key, log in buckets if log.newest < since]
 
-    def join(self, buckets: Sequence[HeldLog], since: Time) -> HeldLog | None:
+    def join(self, buckets: Sequence[IntervalLog], since: Time) -> IntervalLog | None:
         live = [bucket for bucket in buckets if bucket.newest >= since]
         if len(live) <= 1:
             return live[0] if live else None
         return merged(live, since)
 
-    def size(self, buckets: Collection[tuple[Key, HeldLog]]) -> int:
+    def size(self, buckets: Collection[tuple[Key, IntervalLog]]) -> int:
         return sum([log.kept() for _, log in buckets])
 
-    def dump(self, bucket: HeldLog) -> list[Any]:
+    def dump(self, bucket: IntervalLog) -> list[Any]:
         return bucket.dump()
 
-    def load(self, blocks: Iterable[Sequence[Any]]) -> HeldLog:
-        bucket = HeldLog()
+    def load(self, blocks: Iterable[Sequence[Any]]) -> IntervalLog:
+        bucket = IntervalLog()
         bucket.load(blocks)
         return bucket
 
@@ -470,7 +470,7 @@ class Column(Generic[B]):
             for fact in self.kind.dump(bucket)
         )
 
-    def pass_over(self, stretch: Stretch) -> None:
+    def pass_over(self, stretch: Interval) -> None:
         """Take what held at skipped points. O(atoms), however many points there are."""
         facts: list[Fact] = [(stretch.points[-1], values, 0, "") for values in stretch.atoms]
         kind = self.kind
@@ -496,7 +496,7 @@ class Column(Generic[B]):
         """Remove facts from a log. Cost: a look-up and a shift each, or one pass where many share a key."""
         if isinstance(self.kind, HeldLogKind):
             for fact in facts:
-                log = cast("HeldLog", self.index.exact(self.key_of(fact)))
+                log = cast("IntervalLog", self.index.exact(self.key_of(fact)))
                 log.remove(fact)
                 if not log.blocks:
                     self.index.remove(cast("Key", self.key_of(fact)))

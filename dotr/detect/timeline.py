@@ -38,7 +38,7 @@ from dotr.rdf.values import values_key
 R = TypeVar("R")
 
 
-class Stretch(Struct, frozen=True):
+class Interval(Struct, frozen=True):
     """Points at which the same atoms of a head hold, in canonical order; at least one point."""
 
     points: range
@@ -133,7 +133,7 @@ class Blocks(Generic[R]):
         self.blocks = [Block(first, step, points, rows[:]) for first, step, points, rows in blocks]
 
 
-class HeldLog(Sequence[Fact]):
+class IntervalLog(Sequence[Fact]):
     """Facts in canonical order, kept as blocks; read like a list."""
 
     def __init__(self) -> None:
@@ -248,9 +248,9 @@ class HeldLog(Sequence[Fact]):
         self._kept.load((f, s, n, [tuple(row) for row in rows]) for f, s, n, rows in blocks)
 
 
-def merged(logs: Sequence[HeldLog], since: Time) -> HeldLog:
+def merged(logs: Sequence[IntervalLog], since: Time) -> IntervalLog:
     """Several logs as one, without what is older than `since`. O(blocks) where their points coincide."""
-    found = HeldLog()
+    found = IntervalLog()
     left = [[block for block in log.blocks if block.last >= since] for log in logs]
     blocks = [block for of_log in left for block in of_log]
     edges = sorted({since, *(edge for b in blocks for edge in (b.first, b.last + 1) if edge >= since)})
@@ -274,7 +274,7 @@ def merged(logs: Sequence[HeldLog], since: Time) -> HeldLog:
 class LogSlice(Sequence[Fact]):
     """Facts of a log from one place up to another, while the log does not change."""
 
-    def __init__(self, log: HeldLog, start: int, stop: int) -> None:
+    def __init__(self, log: IntervalLog, start: int, stop: int) -> None:
         self._log, self._start, self._stop = log, start, stop
 
     def __len__(self) -> int:
@@ -514,14 +514,14 @@ class Timeline:
         """The last instant taken was a point of stillness without a match."""
         self._still = True
 
-    def passed(self, time: Time) -> tuple[int, dict[str, Stretch]]:
+    def passed(self, time: Time) -> tuple[int, dict[str, Interval]]:
         """The number of points of stillness skipped before an instant, and, for rules that choose from heads,
         what held at all skipped points; called before `take`.
         """
         if self._lars is None or self._last is None:
             return 0, {}
         step = self.step
-        found: dict[str, Stretch] = {}
+        found: dict[str, Interval] = {}
         through = (time - 1) // step * step
         for name, bare in self._bare.items():
             held = self._holding.get(name)
@@ -529,7 +529,7 @@ class Timeline:
                 first = max(self._passed + step, self.point(time - bare.memory))
                 points = range(first, through + step, step)
                 if points:
-                    found[name] = Stretch(points, held)
+                    found[name] = Interval(points, held)
         many = (through - self._passed) // step if self._still else 0
         self._passed = max(self._passed, through)
         return max(0, many), found

@@ -31,7 +31,7 @@ _Order: TypeAlias = tuple[list[list[_Part]], Callable[[list[Any]], tuple[Any, ..
 order."""
 
 
-class Emission(Sequence[Composite]):
+class InstantEvents(Sequence[Composite]):
     """The events of one instant, in output order: a sequence whose items are made on demand.
 
     `len` counts the matches; an event costs its object and, once for all rules that matched the same facts,

@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from dotr.budget import EXPRESSION, KEPT, Factor
-from dotr.enrich.insertion import Bounds, Inserters, Trigger, Triggers, Work, outside
+from dotr.enrich.insertion import Bounds, DeltaAtom, Inserters, Triggers, Work, outside
 from dotr.enrich.owl import UNRESTRICTED, Restrictions
 from dotr.enrich.retraction import Retraction, Stated
 from dotr.enrich.rules import AggregateClause, Clause, Clauses
@@ -338,7 +338,7 @@ class StratumEvaluator:
         """Whether rows are from lower strata; those of the stratum itself are on its worklist."""
         return relation in (ALL, RDF_TYPE) or self._level(relation) < stratum
 
-    def _starter(self, trigger: Trigger) -> Finder:
+    def _starter(self, trigger: DeltaAtom) -> Finder:
         found = self._delta_rules.get(id(trigger))
         if found is None:
             found = self._delta_rules[id(trigger)] = self.inserters.rules.delta_rule(trigger)

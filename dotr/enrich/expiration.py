@@ -123,7 +123,7 @@ class Expiration:
         suspects = retraction.suspects
         found: dict[tuple[Suspect, Row], Time] = {}
         for relation, key in doubts:
-            suspects.doubter(relation)(*(key if isinstance(key, tuple) else (key,)))
+            suspects.enqueuer(relation)(*(key if isinstance(key, tuple) else (key,)))
         queues = list(suspects.queues.values())
         waiting = True
         while waiting:
@@ -136,7 +136,7 @@ class Expiration:
                     if of(suspect.relation).get(key, FOREVER) <= latest:
                         retraction.take_out(suspect, (key,))
                         found[suspect, key] = self.bounds.drop(suspect.relation, key)
-                        suspect.spread(key)
+                        suspect.propagate(key)
                 queue.clear()
             queues = list(suspects.queues.values())
         return found

@@ -63,7 +63,7 @@ from dotr.rdf.terms import RDF_TYPE, Term
 _DEEPEST = 40  # calls from one row of an instant to the next
 
 
-class Trigger(Struct, frozen=True):
+class DeltaAtom(Struct, frozen=True):
     """A clause as seen from one of its atoms: a row of the atom starts it, `rest` is joined.
 
     An absence is tested again among `rest`: another row may replace the added or removed one.
@@ -87,8 +87,8 @@ def outside(absent: AbsentPattern, items: Sequence[Item]) -> BodyPattern:
 class Triggers(Struct):
     """Clauses by the relation of each atom and the clause's stratum; absences separately."""
 
-    positive: dict[tuple[Relation, int], list[Trigger]] = field(default_factory=dict)
-    negative: dict[tuple[Relation, int], list[Trigger]] = field(default_factory=dict)
+    positive: dict[tuple[Relation, int], list[DeltaAtom]] = field(default_factory=dict)
+    negative: dict[tuple[Relation, int], list[DeltaAtom]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, clauses: Sequence[Clause]) -> Triggers:
@@ -98,10 +98,10 @@ class Triggers(Struct):
                 rest = clause.items[:i] + clause.items[i + 1 :]
                 if isinstance(item, BodyPattern):
                     key = (item.relation, clause.stratum)
-                    found.positive.setdefault(key, []).append(Trigger(clause, item, rest))
+                    found.positive.setdefault(key, []).append(DeltaAtom(clause, item, rest))
                 elif isinstance(item, AbsentPattern):
                     key = (item.pattern.relation, clause.stratum)
-                    trigger = Trigger(clause, outside(item, clause.items), clause.items)
+                    trigger = DeltaAtom(clause, outside(item, clause.items), clause.items)
                     found.negative.setdefault(key, []).append(trigger)
         return found
 
@@ -358,13 +358,13 @@ class DeltaRules:
         self._adder = adder
         self._annotation = None if bounds is None else bounds.annotation
 
-    def plan_of(self, trigger: Trigger) -> JoinPlan:
+    def plan_of(self, trigger: DeltaAtom) -> JoinPlan:
         """The plan of a clause triggered by a new row; the overlay gets the indexes it needs."""
         found = plan(trigger.rest, trigger.clause.outputs, self._store, trigger=trigger.atom, as_set=True)
         self._store.prepare(found)
         return found
 
-    def delta_rule(self, trigger: Trigger) -> Callable[..., None]:
+    def delta_rule(self, trigger: DeltaAtom) -> Callable[..., None]:
         """One triggered clause as a function of the row's columns, made on its first call."""
         made: list[Callable[..., None]] = []
 
@@ -757,7 +757,7 @@ class Inserters:
 
     # -- running
 
-    def _plans(self, relation: Relation) -> list[tuple[Trigger, Relation]]:
+    def _plans(self, relation: Relation) -> list[tuple[DeltaAtom, Relation]]:
         """Triggers of the relation's own stratum, with the relation of their atom."""
         level = self._level(relation)
         over = [relation] if is_apart(relation) else [relation, ALL]
@@ -822,7 +822,7 @@ class Inserters:
             lines += block.lines
         return lines
 
-    def _plans_other(self, predicate: Term, level: int) -> list[Trigger]:
+    def _plans_other(self, predicate: Term, level: int) -> list[DeltaAtom]:
         over = [RDF_TYPE, ALL] if predicate == RDF_TYPE else [ALL]
         return [t for r in over for t in self._triggers.positive.get((r, level), ())]
 

@@ -177,13 +177,13 @@ class OpenStatements:
                 if not layers.retraction.derivable(statements.relation):
                     layers.retraction.fall(statements.relation, statements.ended)
                     continue
-                doubt = layers.retraction.doubter(statements.relation)
+                enqueue = layers.retraction.enqueuer(statements.relation)
                 if is_class(statements.relation):
                     for key in statements.ended:
-                        doubt(key)
+                        enqueue(key)
                 else:
                     for subject, object_ in statements.ended:
-                        doubt(subject, object_)
+                        enqueue(subject, object_)
 
     def forget(self) -> None:
         for statements in self.relations.values():

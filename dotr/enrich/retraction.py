@@ -7,10 +7,10 @@ Method:  delete and rederive (Gupta, Mumick, Subrahmanian 1993; Volz, Staab, Mot
          derives it now, which is exact; then what it supported is checked. In a recursive component a row
          falls that is neither stated nor derived from outside it, with everything it supported there, and is
          restored if what is left derives it.
-         Each relation has generated functions, made on first use: `doubt` queues a row of the background,
-         once, in its component; `spread` finds by joins over the background what a row supported, and doubts
-         it; `outer` and `inner` test whether a clause derives a row from what holds now, without or with rows
-         of its own component; `again` restores what a restored row supports.
+         Each relation has generated functions, made on first use: `enqueue` queues a row of the background,
+         once, in its component; `propagate` finds by joins over the background what a row supported, and
+         enqueues it; `outer` and `inner` test whether a clause derives a row from what holds now, without or
+         with rows of its own component; `again` restores what a restored row supports.
          Components are the strongly connected ones (Tarjan 1972) of "a row of this may derive a row of that",
          computed from a relation on demand, from the triggers of a program and without data, so that
          unchanged relations cost nothing. Height is the longest path down to a component that derives
@@ -29,7 +29,7 @@ from msgspec import Struct, field
 
 from dotr.codegen import Names, make
 from dotr.enrich.analysis import components
-from dotr.enrich.insertion import Inserters, Trigger, Triggers
+from dotr.enrich.insertion import DeltaAtom, Inserters, Triggers
 from dotr.enrich.rules import Clause, Clauses
 from dotr.events import FOREVER
 from dotr.joins.code import AnySolution, CodeBlock, RowSink, Value, compile_plan
@@ -168,7 +168,7 @@ class Suspect(Struct, eq=False):
     stated: Test
     derivable: bool
     supports: bool
-    spread: Callable[[Row], None]
+    propagate: Callable[[Row], None]
     again: Callable[[Row], None]
     tests: list[list[Test]] | None = None
     doubted: dict[Row, None] = field(default_factory=dict)
@@ -274,14 +274,14 @@ class Suspects:
 
     # -- doubting
 
-    def doubter(self, relation: Relation) -> Callable[..., None]:
+    def enqueuer(self, relation: Relation) -> Callable[..., None]:
         """The function that doubts a row, passed by columns."""
         found = self._doubters.get(relation)
         if found is None:
             if relation == ALL:
-                found = self._any(self.doubter)
+                found = self._any(self.enqueuer)
             elif relation == RDF_TYPE:
-                found = self._any_type(self.doubter)
+                found = self._any_type(self.enqueuer)
             else:
                 found = self._make_doubter(self.of(relation))
             self._doubters[relation] = found
@@ -295,7 +295,7 @@ class Suspects:
         if not present:
             return _nothing
         columns = ["s", "o"][:arity]
-        lines = [f"def doubt({', '.join(columns)}):"]
+        lines = [f"def enqueue({', '.join(columns)}):"]
         if arity > 1:
             lines.append("    k = (s, o)")
         key = "s" if arity == 1 else "k"
@@ -307,23 +307,23 @@ class Suspects:
         lines += [f"    {doubted}[{key}] = None"]
         lines += [f"    if not {queue}: {names.bind(self._wake, 'WAKE')}({whole})"]
         lines += [f"    {queue}.append(({whole}, {key}))"]
-        return make("doubt", "\n".join(lines) + "\n", names)
+        return make("enqueue", "\n".join(lines) + "\n", names)
 
     def _make_spread(self, relation: Relation) -> Callable[[Row], None]:
         """Doubt what a row supported in its own stratum."""
         suspect = self.of(relation)
-        suspect.spread = self._follower(suspect, View.OLD, self.doubter)
-        return suspect.spread
+        suspect.propagate = self._follower(suspect, View.OLD, self.enqueuer)
+        return suspect.propagate
 
-    def lost(self, trigger: Trigger) -> Callable[..., None]:
+    def lost(self, trigger: DeltaAtom) -> Callable[..., None]:
         """Doubt what a clause derived over the background with a row from below, passed by columns."""
-        return self._start(trigger, View.OLD, self.doubter)
+        return self._start(trigger, View.OLD, self.enqueuer)
 
     def all_of(self, clause: Clause, store: TripleIndex) -> Callable[..., None]:
         """Doubt everything that a clause derives in a store over the same index."""
         found = plan(clause.items, clause.outputs, store, as_set=True)
         store.prepare(found)
-        return compile_plan(found, store, _Heads(clause, self.doubter))
+        return compile_plan(found, store, _Heads(clause, self.enqueuer))
 
     # -- restoring
 
@@ -406,7 +406,7 @@ class Suspects:
         return make("follow", "\n".join(lines) + "\n", names)
 
     def _lazily(
-        self, trigger: Trigger, view: View, function: Callable[[Relation], Callable[..., None]]
+        self, trigger: DeltaAtom, view: View, function: Callable[[Relation], Callable[..., None]]
     ) -> Callable[..., None]:
         made: list[Callable[..., None]] = []
 
@@ -418,13 +418,13 @@ class Suspects:
         return start
 
     def _start(
-        self, trigger: Trigger, view: View, function: Callable[[Relation], Callable[..., None]]
+        self, trigger: DeltaAtom, view: View, function: Callable[[Relation], Callable[..., None]]
     ) -> Callable[..., None]:
         annotation = self._inserters.annotation if view is View.NEW else None
         sink = _Heads(trigger.clause, function)
         return compile_plan(self._plan(trigger, view), self._store, sink, annotation)
 
-    def _plan(self, trigger: Trigger, view: View) -> Any:
+    def _plan(self, trigger: DeltaAtom, view: View) -> Any:
         found = plan(
             trigger.rest, trigger.clause.outputs, self._store, trigger=trigger.atom, view=view, as_set=True
         )
@@ -538,15 +538,15 @@ class Retraction:
         self._woken = 0
         self._lost: dict[int, Callable[..., None]] = {}
 
-    def doubter(self, relation: Relation) -> Callable[..., None]:
+    def enqueuer(self, relation: Relation) -> Callable[..., None]:
         """Record that a row, passed by columns, may have lost its last derivation, or its statement."""
-        return self.suspects.doubter(relation)
+        return self.suspects.enqueuer(relation)
 
     def doubt_derived(self, clause: Clause, store: TripleIndex) -> None:
         """Doubt all that a clause of another program derives in its `store`, over the same index."""
         self.suspects.all_of(clause, store)()
 
-    def lost(self, trigger: Trigger, rows: Iterable[tuple[Term, ...]]) -> None:
+    def lost(self, trigger: DeltaAtom, rows: Iterable[tuple[Term, ...]]) -> None:
         """Rows that the clause used changed: doubt what it derived over the background."""
         lost = self._lost.get(id(trigger))
         if lost is None:
@@ -564,11 +564,11 @@ class Retraction:
         self.take_out(suspect, keys)
         if suspect.supports:
             for key in keys:
-                suspect.spread(key)
+                suspect.propagate(key)
 
     def fell(self, relation: Relation, key: Row) -> None:
         """A row fell without doubt (of an aggregate): doubt what it supported."""
-        self.suspects.of(relation).spread(key)
+        self.suspects.of(relation).propagate(key)
 
     def waits(self, stratum: int) -> bool:
         """Whether rows of the stratum are in doubt."""
@@ -604,7 +604,7 @@ class Retraction:
         for suspect, key in queue:
             if not (suspect.stated(key) or derives(suspect, key, False)):
                 take_out(suspect, (key,))
-                suspect.spread(key)
+                suspect.propagate(key)
 
     def _decide_together(self, queue: list[tuple[Suspect, Row]]) -> None:
         """For rows that derive each other: overdelete, rederive."""
@@ -614,7 +614,7 @@ class Retraction:
             if not (suspect.stated(key) or derives(suspect, key, False)):
                 take_out(suspect, (key,))
                 fallen.append((suspect, key))
-                suspect.spread(key)
+                suspect.propagate(key)
         back += [one for one in fallen if derives(*one, True)]
         for suspect, key in back:
             self.put_back(suspect, key)

@@ -31,7 +31,7 @@ from msgspec.structs import replace
 
 from dotr.core.deployment import Deployment, Settings
 from dotr.core.extract import Extractor
-from dotr.core.hold import Jump
+from dotr.core.hold import LastingInstant
 from dotr.core.instant import instant_triples, wanted
 from dotr.core.instants import LateGraph, RefusedInstant
 from dotr.core.messages import Part, labelled
@@ -324,7 +324,7 @@ class Record:
         self.reach = reach if reach is not None else reach_of(program)
         self.pinned: tuple[Time, Time] | None = None
         """What lies between these times, both inclusive, is not forgotten, however old."""
-        self.jumps: _KeptItems[Jump] = _KeptItems()
+        self.jumps: _KeptItems[LastingInstant] = _KeptItems()
         self._arrived: deque[tuple[Time, Part, str | Arrival]] = deque()
         """What came and was not looked for yet: most graphs come and are forgotten."""
         self._graphs: _KeptItems[list[Graph]] = _KeptItems()
@@ -378,7 +378,7 @@ class Record:
         """A graph comes for an instant that is closed."""
         self._left_out.setdefault(graph.time, []).append(graph)
 
-    def note_jump(self, time: Time, jump: Jump) -> None:
+    def note_jump(self, time: Time, jump: LastingInstant) -> None:
         """An instant of what lasts has its facts."""
         if self.statements is None:
             self.statements = RunStatements(self.background, self.program.holds)

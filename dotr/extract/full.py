@@ -446,7 +446,7 @@ LARGEST = 2 * BUDGET
 """Units that the interpreter may take instead of the full engine."""
 
 
-class ForeseenQuery:
+class BoundedFullQuery:
     """Like FullQuery, over states of any size. Raises ProgramError D1290, D4091."""
 
     def __init__(self, select: Select, budget: int = BUDGET, largest: int = LARGEST) -> None:

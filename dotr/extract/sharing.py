@@ -365,9 +365,9 @@ class Distribution:
         )
 
     def _address(self) -> None:
-        """Set `everybody`, the members that get every row as it is, if no row must be tested for that."""
+        """Set `unfiltered`, the members that get every row as it is, if no row must be tested for that."""
         self._everybody = tuple(stream for group in self.groups for stream in group.fed)
-        self.everybody = self._everybody if self.index is None else ()
+        self.unfiltered = self._everybody if self.index is None else ()
 
     def part(self) -> None:
         """Give every member its own facts instead of a base. Before the first row."""

@@ -175,10 +175,10 @@ class MonotoneDelta(QueryUnit):
 
     def _take(self, rows: list[Row], time: Time, result: dict[str, list[Fact]]) -> None:
         """The facts of the rows, which are then dropped."""
-        everybody = self.distribution.everybody
-        if len(rows) == 1 and everybody:  # the common case
+        unfiltered = self.distribution.unfiltered
+        if len(rows) == 1 and unfiltered:  # the common case
             facts: list[Fact] = [(time, attributes(rows.pop()), 0, "")]
-            for stream in everybody:
+            for stream in unfiltered:
                 result[stream] = facts
             return
         try:
@@ -353,7 +353,7 @@ class Interpreted(QueryUnit):
             self.meter.open(limit)
 
 
-Entry: TypeAlias = Callable[[Term, Term, Time, defaultdict[str, list[Fact]]], None]
+SingleTripleReader: TypeAlias = Callable[[Term, Term, Time, defaultdict[str, list[Fact]]], None]
 """(subject, object, time) of the only triple of an instant, and where to add its facts, by stream. If it
 raises Exhausted or Explosion, some may have been added.
 """
@@ -413,7 +413,7 @@ def _explode() -> None:
     raise Explosion
 
 
-def entry(units: Iterable[MonotoneDelta], predicate: Relation, moment: Moment) -> Entry | None:
+def entry(units: Iterable[MonotoneDelta], predicate: Relation, moment: Moment) -> SingleTripleReader | None:
     """The function for an instant of one triple of this predicate, which no rule and no union reads, over the
     units that read it. None if a query takes more than the triple and the background.
 

@@ -32,7 +32,7 @@ from typing import Final, TypeAlias
 
 from dotr.codegen import Names, make
 from dotr.core.messages import Part
-from dotr.emit.events import Emission
+from dotr.emit.events import InstantEvents
 from dotr.emit.templates import RuleTemplate
 from dotr.events import Clock, Composite, Fact, Message, Template, Time
 from dotr.program import Rule
@@ -379,7 +379,7 @@ def nquads(events: Sequence[Composite], clock: Clock) -> str:
     """Of each event the stamp in the default graph, then its quads in template order. The events of an
     instant as the pipeline gives them are written without being made.
     """
-    if isinstance(events, Emission):
+    if isinstance(events, InstantEvents):
         return "".join(events.nquads(clock))
     return "".join([e.template.quads(e.id, e.bound, clock.term(e.time)) for e in events])
 

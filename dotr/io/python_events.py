@@ -25,7 +25,7 @@ from dotr.detect.plan_step import (
     RankedTotal,
     RunningTotal,
 )
-from dotr.emit.events import Emission
+from dotr.emit.events import InstantEvents
 from dotr.errors import UsageError
 from dotr.events import Clock, Composite, Time
 from dotr.io.events import TermFormatter, format_jsonl, nquads
@@ -195,7 +195,7 @@ class Events(Sequence[Event]):
     def nquads(self) -> list[str]:
         """Each as N-Quads, as `dotr run --format nquads` prints it: the quickest way out."""
         composites = self._composites
-        if isinstance(composites, Emission):
+        if isinstance(composites, InstantEvents):
             return composites.nquads(self._clock)
         return [nquads((composite,), self._clock) for composite in composites]
 

@@ -180,11 +180,11 @@ def _parse_aggregate(clauses: ClauseParser, start: Token) -> SummariseSyntax:
     cursor.expect(")", "`)` or an operator")
     cursor.expect("AS", hint="an aggregate has a name: `AS ?v`")
     variable = clauses.windows.variable()
-    clauses.wild.add("?" + variable.text)
+    clauses.unresolved.add("?" + variable.text)
     clauses.expressions.parameters.refuse_binding(variable.text, variable.span, "aggregate")
     cursor.expect("OVER")
     event, window, on = clauses.scope()
-    clauses.wild.discard("?" + variable.text)
+    clauses.unresolved.discard("?" + variable.text)
     return SummariseSyntax(function, argument, distinct, variable, event, window, on, cursor.since(start))
 
 
@@ -294,12 +294,12 @@ CHOSEN = ROLE
 def check_consuming(
     written: Sequence[Name],
     roles: Mapping[str, str],
-    wild: set[str],
+    unresolved: set[str],
     called: Mapping[str, str],
     found: Diagnostics,
 ) -> bool:
-    """Whether all names are of chosen events; what is wrong is recorded. `roles`: name → what it is. `wild`:
-    names of which nothing is known. `called`: what to call a role.
+    """Whether all names are of chosen events; what is wrong is recorded. `roles`: name → what it is.
+    `unresolved`: names of which nothing is known. `called`: what to call a role.
     """
     good = True
     reported: set[str] = set()
@@ -308,7 +308,7 @@ def check_consuming(
         if name.text in reported:
             found.warning("D1306", f"`{name.text}` is consumed twice", name.span, hint="delete one of them")
         reported.add(name.text)
-        if role == CHOSEN or (role is None and name.text in wild):
+        if role == CHOSEN or (role is None and name.text in unresolved):
             continue
         good = False
         chosen = [n for n, r in roles.items() if r == CHOSEN]

@@ -13,7 +13,7 @@ import pyoxigraph as ox
 
 from dotr.events import Fact, Time
 from dotr.expressions.literal_numbers import row_key
-from dotr.extract.full import ForeseenQuery
+from dotr.extract.full import BoundedFullQuery
 from dotr.extract.sharing import facts_of
 from dotr.program import Select
 from dotr.rdf.terms import Term
@@ -23,7 +23,7 @@ class LiteralExtractor:
     """Asks the full SPARQL engine every query at every instant, where its work can be foreseen."""
 
     def __init__(self, queries: Mapping[str, Select]) -> None:
-        self._queries = {name: ForeseenQuery(select) for name, select in queries.items()}
+        self._queries = {name: BoundedFullQuery(select) for name, select in queries.items()}
 
     def facts(self, store: ox.Store, time: Time, now: Term) -> dict[str, list[Fact]]:
         """Stream name → facts at `time`; streams without facts are left out."""

@@ -33,7 +33,7 @@ from dotr.errors import DataError
 from dotr.events import Clock, Fact, Message, Time, Values
 from dotr.expressions.literal_numbers import row_key
 from dotr.extract.algebra import relations_of
-from dotr.extract.full import ForeseenQuery
+from dotr.extract.full import BoundedFullQuery
 from dotr.extract.sharing import facts_of
 from dotr.joins.plan import relation_of
 from dotr.program import DatalogRule, Entailment, Hold, Program, RelationToStream, Select
@@ -142,7 +142,7 @@ class LiteralLasting:
         self._model = frozenset(closure(rules_over(program, self._background), self._background))
         self._consistent = True
         self._last = _EVER
-        self._queries: dict[Select, ForeseenQuery] = {}
+        self._queries: dict[Select, BoundedFullQuery] = {}
         self._extract: tuple[Program, LiteralExtractor] | None = None
 
     def replace(self, change: ProgramChange) -> None:
@@ -225,7 +225,7 @@ class LiteralLasting:
 
     def _answers(self, select: Select, store: ox.Store) -> Counter[Values]:
         if select not in self._queries:
-            self._queries[select] = ForeseenQuery(select)
+            self._queries[select] = BoundedFullQuery(select)
         return Counter(self._queries[select].rows(store, self.clock.term(0)))
 
     def _extractor(self, program: Program) -> LiteralExtractor:

@@ -30,7 +30,7 @@ from msgspec import Struct, field
 from dotr.collecting import uncollected
 from dotr.core.messages import Part, plain
 from dotr.core.pipeline import Pipeline
-from dotr.emit.events import Emission
+from dotr.emit.events import InstantEvents
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError, RefusedError, Severity
 from dotr.events import Clock, Time
 from dotr.io.errors import Lineage, dead_letter, with_places
@@ -430,7 +430,7 @@ class Feed:
             assert clock is not None
             self._emit(events, clock)
 
-    def _emit(self, events: Emission, clock: Clock) -> None:
+    def _emit(self, events: InstantEvents, clock: Clock) -> None:
         if not events:
             return
         for sink in self.sinks:

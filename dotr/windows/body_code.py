@@ -22,7 +22,7 @@ from dotr.joins.filters import Moment, positional_condition, positional_value
 from dotr.joins.plan import expression_variables
 from dotr.program.program import Argument
 from dotr.program.queries import BindAtom, Expression, FilterAtom, Var
-from dotr.windows.tables import Pile
+from dotr.windows.tables import SolutionBuffer
 from dotr.windows.window_tables import AtomTable
 
 _DEEPEST = 15
@@ -80,7 +80,7 @@ class HeadSink(Struct, frozen=True):
     """
 
     columns: tuple[Argument, ...]
-    target: Pile
+    target: SolutionBuffer
     annotated: bool = False
     at: str | None = None
 

@@ -49,9 +49,9 @@ from dotr.windows.rules import (
     reads,
     recursive,
 )
-from dotr.windows.tables import HeadPile, Kept, Pile, Placing, Relation, Scattered, Through, Upright
+from dotr.windows.tables import HeadPile, Kept, Placing, Relation, Scattered, SolutionBuffer, Through, Upright
 from dotr.windows.window_tables import Agenda, AtomTable, Net, Row
-from dotr.windows.windows import EachPoint, FactView, HeldRuns, PointLog, Sometime, Totals, WindowView
+from dotr.windows.windows import AtWindow, BoxWindow, DiamondWindow, FactView, PointLog, Totals, WindowView
 
 
 class Wiring(Struct, eq=False):
@@ -164,14 +164,14 @@ class ComponentBuilder:
         view: WindowView
         match modality:
             case Modality.SOMETIME:
-                view = Sometime(agenda, length)
+                view = DiamondWindow(agenda, length)
                 if length == 0:
                     relation.present = view
             case Modality.AT:
-                view = EachPoint(agenda, length, self._term, relation.name in self._standing)
+                view = AtWindow(agenda, length, self._term, relation.name in self._standing)
             case Modality.ALWAYS | Modality.AT_LEAST:
                 needed = count if modality is Modality.AT_LEAST else None
-                view = HeldRuns(agenda, length, needed, self._beginning, relation.name in self._scattered)
+                view = BoxWindow(agenda, length, needed, self._beginning, relation.name in self._scattered)
         relation.add(view)
         self._views[key] = view.table
         return view.table
@@ -261,7 +261,7 @@ class ComponentBuilder:
 
     def _whole(
         self, rules: Sequence[LarsRule], bodies: Sequence[Sequence[Item]], piles: Sequence[HeadPile]
-    ) -> list[tuple[Callable[[], None], Pile]]:
+    ) -> list[tuple[Callable[[], None], SolutionBuffer]]:
         """A join over all that holds for each rule."""
         sinks = [self._sink(rule, piles) for rule in rules]
         return [

@@ -37,18 +37,18 @@ from dotr.windows.body_code import (
     is_selective,
     pattern,
 )
-from dotr.windows.tables import Pile, Relation
+from dotr.windows.tables import Relation, SolutionBuffer
 from dotr.windows.window_tables import Agenda, AtomTable, Index, Row
 from dotr.windows.windows import FactView, Totals
 
 
-class Gain(Struct, frozen=True, eq=False):
+class SolutionDelta(Struct, frozen=True, eq=False):
     """A join from rows that began (`ended`: that ended) in a table at this point."""
 
     table: AtomTable
     ended: bool
     run: Callable[[list[Row]], None]
-    sink: Pile
+    sink: SolutionBuffer
 
     def find(self) -> None:
         assert self.table.net is not None
@@ -86,7 +86,7 @@ class Loss(Struct, frozen=True, eq=False):
 class Differences(Struct, frozen=True, eq=False):
     """One rule. `check`: whether it derives a head now; None for heads AT, which are never lost."""
 
-    gains: Sequence[Gain]
+    gains: Sequence[SolutionDelta]
     losses: Sequence[Loss] = ()
     check: Callable[[Row], bool] | None = None
 
@@ -110,7 +110,7 @@ def differences(
                 first = TableProbe(item.table, renamed, name=item.name)
                 rest.append(item)
             run = compile_body([first, *rest], sink, moment, work, 0)
-            gains.append(Gain(item.table, item.negated, run, sink.target))
+            gains.append(SolutionDelta(item.table, item.negated, run, sink.target))
     if sink.at is not None:
         return Differences(gains)
     losses = []
@@ -160,7 +160,7 @@ class TableTrigger(Struct, eq=False):
 
     table: AtomTable
     run: Callable[[list[Row]], None]
-    sink: Pile
+    sink: SolutionBuffer
     done: int = 0
 
 
@@ -239,7 +239,7 @@ class StandingHead(Struct, eq=False):
 
     relation: Relation
     reads: Reads
-    whole: Sequence[tuple[Callable[[], None], Pile]]
+    whole: Sequence[tuple[Callable[[], None], SolutionBuffer]]
     found: dict[Row, None]
     differences: Sequence[Differences] | None
     meter: Meter
@@ -296,7 +296,7 @@ class Recursive(Struct, eq=False):
 
     heads: Sequence[Relation]
     reads: Reads
-    whole: Sequence[tuple[Callable[[], None], Pile]]
+    whole: Sequence[tuple[Callable[[], None], SolutionBuffer]]
     triggers: Sequence[TableTrigger]
     meter: Meter
     agenda: Agenda

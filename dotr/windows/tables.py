@@ -15,7 +15,7 @@ from dotr.events import Values
 from dotr.rdf.terms import Term
 from dotr.rdf.values import values_key
 from dotr.windows.window_tables import FOREVER, Agenda, Row
-from dotr.windows.windows import EachPoint, Sometime, WindowView
+from dotr.windows.windows import AtWindow, DiamondWindow, WindowView
 
 
 class Relation:
@@ -25,10 +25,10 @@ class Relation:
 
     def __init__(self, name: str, arity: int) -> None:
         self.name, self.arity = name, arity
-        self.present: Sometime | None = None
+        self.present: DiamondWindow | None = None
         self.views: list[WindowView] = []
         self._others: list[WindowView] = []  # all but `present`
-        self.each_point: list[EachPoint] = []
+        self.each_point: list[AtWindow] = []
         self.standing: dict[Row, None] = {}
         self.put_now: set[Row] = set()
         self.now = 0
@@ -38,7 +38,7 @@ class Relation:
         self.views.append(view)
         if view is not self.present:
             self._others.append(view)
-        if isinstance(view, EachPoint):
+        if isinstance(view, AtWindow):
             self.each_point.append(view)
 
     def begin(self, now: int, since: int) -> None:
@@ -112,7 +112,7 @@ class Relation:
         self.standing = {tuple(values): None for values in standing}
 
 
-class Pile(Protocol):
+class SolutionBuffer(Protocol):
     """Solutions, for a while."""
 
     @property

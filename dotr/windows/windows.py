@@ -52,7 +52,7 @@ class WindowView(Protocol):
     def load(self, state: Any) -> None: ...
 
 
-class Sometime:
+class DiamondWindow:
     """`WITHIN n`, and with n = 0 what holds now. Rows are values."""
 
     __slots__ = ("_length", "_now", "table")
@@ -88,7 +88,7 @@ class Sometime:
         self.table.load(rows)
 
 
-class EachPoint:
+class AtWindow:
     """`AT ?t WITHIN n`. Rows are values and the term of a point.
 
     What holds on is entered point by point: at `begin`, or, where it may turn out not to (`standing`), in
@@ -151,7 +151,7 @@ Interval = list[int]
 """[first, last]: points at which an atom holds, one after the other."""
 
 
-class HeldRuns:
+class BoxWindow:
     """`ALWAYS WITHIN n` (`count` None) and `AT LEAST k WITHIN n`. Rows are values.
 
     Owns, for each atom, the runs of points at which it holds, disjoint and in order, as far as they matter.

@@ -29,11 +29,11 @@ SIZES = (1_000, 10_000, 100_000)
 WIDTH = 300 * detect.SECOND
 _KEY = np.int64(1) << 44  # greater than every time of the stream
 
-Known = Sequence[tuple[int, Any, Mapping[str, Sequence[Fact]], bool]]
+InstantFacts = Sequence[tuple[int, Any, Mapping[str, Sequence[Fact]], bool]]
 Columns = tuple[list[int], list[int], list[Fact]]
 
 
-def columns(batch: Known, codes: dict[Any, int]) -> tuple[Columns, Columns]:
+def columns(batch: InstantFacts, codes: dict[Any, int]) -> tuple[Columns, Columns]:
     """(times, numbers of keys, facts) of readings and of triggers."""
     heat: Columns = [], [], []
     smoke: Columns = [], [], []
@@ -46,7 +46,7 @@ def columns(batch: Known, codes: dict[Any, int]) -> tuple[Columns, Columns]:
     return heat, smoke
 
 
-def merged(batch: Known, codes: dict[Any, int], latest: dict[int, Fact]) -> list[RawMatch]:
+def merged(batch: InstantFacts, codes: dict[Any, int], latest: dict[int, Fact]) -> list[RawMatch]:
     """The matches of a batch; `latest` is the last reading of each key so far."""
     (times, keys, facts), (triggered, of, triggers) = columns(batch, codes)
     if not triggered:
@@ -73,13 +73,13 @@ def merged(batch: Known, codes: dict[Any, int], latest: dict[int, Fact]) -> list
     ]
 
 
-def engine(batches: Sequence[Known]) -> list[RawMatch]:
+def engine(batches: Sequence[InstantFacts]) -> list[RawMatch]:
     detector = TeslaDetector(detect.rules("last"), Clock())
     seen, quiet = counts(), counts()
     return [m for batch in batches for _, found in detector.detected(batch, seen, quiet) for m in found]
 
 
-def merge(batches: Sequence[Known]) -> list[RawMatch]:
+def merge(batches: Sequence[InstantFacts]) -> list[RawMatch]:
     codes: dict[Any, int] = {}
     latest: dict[int, Fact] = {}
     return [match for batch in batches for match in merged(batch, codes, latest)]
@@ -88,7 +88,7 @@ def merge(batches: Sequence[Known]) -> list[RawMatch]:
 def measure(facts: int, size: int, repeats: int = 3) -> dict[str, float]:
     """µs a fact of each way, in turns, best of `repeats`."""
     stream = detect.stream(max(facts, size))
-    known: Known = [(time, None, found, True) for time, found in stream]
+    known: InstantFacts = [(time, None, found, True) for time, found in stream]
     batches = [known[place : place + size] for place in range(0, len(known), size)]
     assert engine(batches) == merge(batches)
     ways: dict[str, Callable[[], object]] = {

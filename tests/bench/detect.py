@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from functools import partial
 from time import process_time
 
-from dotr.core.instant import FactBatch, Known
+from dotr.core.instant import FactBatch, InstantFacts
 from dotr.core.pipeline import TOGETHER
 from dotr.detect.detector import TeslaDetector, waking
 from dotr.events import Clock, Fact, RawMatch
@@ -91,7 +91,7 @@ def floor(instants: Instants) -> int:
     return matches
 
 
-Batches = Sequence[Sequence[Known]]
+Batches = Sequence[Sequence[InstantFacts]]
 Make = Callable[[Instants], Callable[[], int]]
 """What makes a runner that counts matches; making it is not timed."""
 

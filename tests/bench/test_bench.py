@@ -353,7 +353,7 @@ def test_rules_with_a_further_condition_are_one_function(operator: str) -> None:
 
 @pytest.mark.parametrize("size", [1, 7, 400])
 def test_a_merge_over_arrays_finds_what_the_engine_finds(size: int) -> None:
-    known: as_of.Known = [(time, None, facts, True) for time, facts in detect.stream(400)]
+    known: as_of.InstantFacts = [(time, None, facts, True) for time, facts in detect.stream(400)]
     batches = [known[place : place + size] for place in range(0, len(known), size)]
     found = as_of.merge(batches)
     assert len(found) > 50

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from dotr.budget import BUDGET
 from dotr.core.extract import Extractor
-from dotr.core.hold import Jumps
+from dotr.core.hold import LastingRun
 from dotr.core.instant import wanted
 from dotr.core.periods import Periods, StatedChange
 from dotr.enrich.materialiser import Limits, Materialiser
@@ -117,7 +117,7 @@ class _Model:
         }
 
 
-class RecomputedJumps(Jumps):
+class RecomputedJumps(LastingRun):
     """What lasts, from instant to instant, recomputed at each. It has the whole budget at each."""
 
     def _opened(self) -> Recomputation:  # type: ignore[override]  # it has the same methods

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dotr.emit.events import Emission, Emitter
+from dotr.emit.events import Emitter, InstantEvents
 from dotr.events import Clock, Fact, RawMatch
 from dotr.lang import parse_program
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, integer
@@ -49,10 +49,10 @@ matches = st.lists(
 @given(matches)
 def test_what_is_written_is_what_the_events_would_write(found: list[RawMatch]) -> None:
     clock = Clock()
-    events = Emission(EMITTER, found)
+    events = InstantEvents(EMITTER, found)
     stamp = clock.term(7)
     made = [event.template.quads(event.id, event.bound, stamp) for event in events]
-    assert Emission(EMITTER, found).nquads(clock) == made
+    assert InstantEvents(EMITTER, found).nquads(clock) == made
     for event, text in zip(events, made, strict=True):
         node = f"<{event.id}>"
         graph = [f"{s} {p} {o} {node} .\n" for s, p, o in event.template.graph(event.id, event.bound)]
@@ -64,5 +64,5 @@ def test_rules_that_match_once_each_are_written_in_their_order(order: list[int],
     found: list[RawMatch] = [
         ((n,), 7, (fact(v), fact(v)), (integer(v),)) for n, v in zip(order, values, strict=True)
     ]
-    written = Emission(EMITTER, found).nquads(Clock())
+    written = InstantEvents(EMITTER, found).nquads(Clock())
     assert [text.split(":")[2] for text in written] == [f"R{n}" for n in range(RULES)]

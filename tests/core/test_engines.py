@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from dotr.core.hold import Jumps, Maintenance
+from dotr.core.hold import LastingRun, Maintenance
 from dotr.enrich import maintenance
 from dotr.enrich.owl import rules_over
 from dotr.enrich.rules import check_rules
@@ -108,7 +108,7 @@ def _with_schema(history: History, schema: Sequence[tuple[int, Triple, bool]]) -
     return sorted(found.items())
 
 
-def _gone(jumps: Jumps, time: Time, parts: Sequence[Message]) -> tuple[object, ...]:
+def _gone(jumps: LastingRun, time: Time, parts: Sequence[Message]) -> tuple[object, ...]:
     """What happens at one instant: facts, or what is wrong with it and what happens without its messages."""
     try:
         return (jumps.go(time, parts, False).facts,)
@@ -120,7 +120,7 @@ def _gone(jumps: Jumps, time: Time, parts: Sequence[Message]) -> tuple[object, .
 
 
 def _reported(
-    engine: type[Jumps],
+    engine: type[LastingRun],
     program: Program,
     background: list[Triple],
     history: History,
@@ -186,7 +186,7 @@ def _give_the_same(
         return
     if contradictions(rules, state):
         return  # refused when it is deployed
-    maintained = _reported(Jumps, program, background, history, change, saved)
+    maintained = _reported(LastingRun, program, background, history, change, saved)
     assert maintained == _reported(RecomputedJumps, program, background, history, change, saved)
 
 
@@ -207,7 +207,7 @@ def test_a_window_of_which_more_than_half_is_replaced_is_closed_anew(
     with patch.object(
         Maintenance, "_close_anew", autospec=True, side_effect=Maintenance._close_anew
     ) as closed:
-        jumps = Jumps(program, [], Clock())
+        jumps = LastingRun(program, [], Clock())
         jumps.go(0, [Message(first)], False)
         jumps.go(UNIT, [Message(later)], False)
         jumps.go(2 * UNIT, [Message(edges[1_500:])], False)

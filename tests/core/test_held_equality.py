@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from dotr.core.hold import Jump, Jumps
+from dotr.core.hold import LastingInstant, LastingRun
 from dotr.enrich.materialiser import Materialiser
 from dotr.enrich.owl import rules_over
 from dotr.errors import DataError
@@ -29,7 +29,7 @@ SCHEMA = (
 class Run:
     """Owns an engine and the literal reading, which must refuse the same, and what is stated."""
 
-    def __init__(self, holds: str, background: str, engine: type[Jumps] = Jumps) -> None:
+    def __init__(self, holds: str, background: str, engine: type[LastingRun] = LastingRun) -> None:
         self.program = program(re.sub(r":(\w+)", r"<http://example.org/\1>", holds))
         stated = turtle(background)
         self.jumps = engine(self.program, stated, Clock(), materialize_all=True)
@@ -37,7 +37,7 @@ class Run:
         self.statements = LiteralStatements.of(stated)
         self.time = 0
 
-    def go(self, **parts: str) -> Jump:
+    def go(self, **parts: str) -> LastingInstant:
         """The next second, with a message. K(t) and M(t) are those of a new deployment."""
         self.time += SECOND
         message = Message(**{name: turtle(text) for name, text in parts.items()})  # type: ignore[arg-type]
@@ -64,14 +64,14 @@ class Run:
         return raised.value.diagnostics[0].code
 
 
-def changed(jump: Jump, stream: str) -> set[Triple]:
+def changed(jump: LastingInstant, stream: str) -> set[Triple]:
     return {fact[1] for fact in jump.facts.get(stream, ())}  # type: ignore[misc]  # three values each
 
 
-@pytest.mark.parametrize("engine", [Jumps, RecomputedJumps])
+@pytest.mark.parametrize("engine", [LastingRun, RecomputedJumps])
 @pytest.mark.parametrize("holds", ["HOLD :p", "HOLD *", "HOLD :p FOR 9 s", "HOLD * FOR 9 s"])
 def test_a_held_equality_of_what_the_schema_mentions_is_a_note_and_ends(
-    holds: str, engine: type[Jumps]
+    holds: str, engine: type[LastingRun]
 ) -> None:
     run = Run(holds, SCHEMA, engine)
     noted = run.go(graph=":a :p :a, :b")

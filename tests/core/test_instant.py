@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.core.deployment import Deployment
-from dotr.core.instant import Instants, Known, instant_triples
+from dotr.core.instant import InstantFacts, Instants, instant_triples
 from dotr.events import Clock
 from dotr.lang import load_program
 from dotr.rdf.terms import RDF_TYPE, Triple, integer
@@ -64,7 +64,7 @@ def instants(query: str, entailment: str) -> Instants:
     return found
 
 
-def facts(known: Known) -> object:
+def facts(known: InstantFacts) -> object:
     _, triples, of_streams, _ = known
     return sorted(triples), {stream: sorted(found) for stream, found in of_streams.items()}  # type: ignore[type-var]
 

@@ -8,9 +8,9 @@ import pytest
 
 from dotr.budget import OVERLONG, Exhausted, Factor, Overlong
 from dotr.core.deployment import Deployment
-from dotr.core.extract import NO_MOVES, Moves
+from dotr.core.extract import NO_MOVES, ViewDeltas
 from dotr.core.lasting_instants import is_refusable
-from dotr.core.pipeline import LeftOut, Pipeline, drive
+from dotr.core.pipeline import Pipeline, SkippedTriggers, drive
 from dotr.errors import DataError, Diagnostic, ProgramError, Severity
 from dotr.events import Clock, Fact
 from dotr.lang import parse_program
@@ -27,7 +27,7 @@ def much(number: int) -> ProgramError:
 
 
 def test_without_a_handler_the_first_error_ends_the_run_behind_the_instant() -> None:
-    left = LeftOut()
+    left = SkippedTriggers()
     left.take(1, FACT, first := much(1))
     left.take(0, FACT, much(0))
     assert left.facts == [(1, FACT), (0, FACT)]
@@ -39,7 +39,7 @@ def test_without_a_handler_the_first_error_ends_the_run_behind_the_instant() -> 
 def test_with_one_facts_are_counted_and_the_first_of_a_rule_is_said() -> None:
     taken: list[str] = []
     said: list[Diagnostic] = []
-    left = LeftOut(lambda name, _: taken.append(name), said.append)
+    left = SkippedTriggers(lambda name, _: taken.append(name), said.append)
     for time in (5, 6):
         for number in (0, 0, 1):
             left.take(number, FACT, much(number))
@@ -57,7 +57,7 @@ def test_what_a_handler_raises_ends_the_run_but_all_are_counted() -> None:
         if name == "Q":
             raise error
 
-    left = LeftOut(refuse)
+    left = SkippedTriggers(refuse)
     for number in (0, 1, 0):
         left.take(number, FACT, much(number))
     failed = left.settle(5, RULES, CLOCK)
@@ -88,13 +88,13 @@ def test_which_errors_an_instant_is_at_fault_for() -> None:
 
 
 def test_moves_are_undone_by_their_opposite() -> None:
-    moves = Moves(((None, [(("a",), 2), (("b",), -1)]),))  # type: ignore[arg-type]  # whichever unit
+    moves = ViewDeltas(((None, [(("a",), 2), (("b",), -1)]),))  # type: ignore[arg-type]  # whichever unit
     assert (-moves).changes == ((None, [(("a",), -2), (("b",), 1)]),)
     again = -moves
     assert -again == moves
     assert bool(moves)
     assert not NO_MOVES
-    assert Moves(asked=(None,))  # type: ignore[arg-type]
+    assert ViewDeltas(asked=(None,))  # type: ignore[arg-type]
 
 
 SEEN = "PREFIX : <urn:x:>\nRULE R DEFINE { dotr_x a :R } FROM S := { SELECT ?o WHERE { ?o :p ?v } }"

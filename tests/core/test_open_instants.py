@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dotr.core.instants import OpenInstants, ahead
-from dotr.detect.analysis import Silence
+from dotr.detect.analysis import IdleTicks
 from dotr.errors import DataError
 from dotr.events import Clock
 
@@ -17,7 +17,7 @@ Late = list[tuple[int, Any]]
 def instants(lateness: int = 0, max_jump: int | None = None) -> tuple[OpenInstants, Late]:
     late: Late = []
     made = OpenInstants(
-        lateness, lambda time, graph: late.append((time, graph)), None, ahead(Silence(()), max_jump)
+        lateness, lambda time, graph: late.append((time, graph)), None, ahead(IdleTicks(()), max_jump)
     )
     made.clock = Clock()
     return made, late

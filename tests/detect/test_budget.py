@@ -19,12 +19,12 @@ from tests.detect.worlds import World, families, kin, worlds
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
 
-LeftOut = list[tuple[int, Fact]]
+SkippedTriggers = list[tuple[int, Fact]]
 
 
-def _run(world: World, budget: int, *, shared: bool, cuts: bool) -> tuple[list[Match], LeftOut]:
+def _run(world: World, budget: int, *, shared: bool, cuts: bool) -> tuple[list[Match], SkippedTriggers]:
     """Matches and what was left out; the literal reading agrees once it knows that."""
-    left_out: LeftOut = []
+    left_out: SkippedTriggers = []
 
     def engine() -> TeslaDetector:
         return TeslaDetector(
@@ -91,7 +91,7 @@ def test_the_same_is_left_out_however_rules_share_and_wherever_the_stream_is_cut
     assert _run(world, budget, shared=False, cuts=True) == alone
     chained = any(p.chained for one in world.program.rules for p in one.positions)
     if not chained:
-        apart: LeftOut = []
+        apart: SkippedTriggers = []
         for number, one in enumerate(world.program.rules):
             solo = replace(world, program=replace(world.program, rules=(one,), dependencies=()))
             apart += [(number, fact) for _, fact in _run(solo, budget, shared=False, cuts=False)[1]]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import dotr
-from dotr.detect.analysis import ENDLESS, Silence, Ticking, silence
+from dotr.detect.analysis import ENDLESS, IdleTicks, Ticking, silence
 from dotr.detect.detector import TeslaDetector
 from dotr.events import Fact, Match
 from dotr.lang import parse_program
@@ -31,7 +31,7 @@ def program(*rules: str) -> Program:
     return parse_program("PREFIX : <urn:x:>\n" + "\n".join(rules))
 
 
-def ticking(text: str, *standing: str) -> Silence:
+def ticking(text: str, *standing: str) -> IdleTicks:
     """Of one rule that begins with FROM EVERY, given what follows."""
     rule = f"RULE R DEFINE {{ dotr_r :at ?t }} FROM {text}"
     return silence(program(rule if "WITH ?" in rule else f"{rule} WITH ?t := T.time"), standing)
@@ -117,7 +117,7 @@ def test_ticks_of_a_multiple_are_among_those_of_its_divisor() -> None:
 @settings(max_examples=2_000 if DEEP else 200)
 @given(st.randoms(use_true_random=False))
 def test_counting_is_stepping(r: Random) -> None:
-    found = Silence(
+    found = IdleTicks(
         tuple(
             Ticking(r.randint(1, 7), r.choice((0, 3, 20, ENDLESS)), r.choice((0, 0, 4, 30)), ("R",))
             for _ in range(r.randint(0, 3))
@@ -177,7 +177,7 @@ def _may_tick(rule: Rule) -> bool:
 
 
 def driven(
-    detector: LiteralTesla | TeslaDetector, world: World, standing: list[Fact], skip: Silence | None
+    detector: LiteralTesla | TeslaDetector, world: World, standing: list[Fact], skip: IdleTicks | None
 ) -> list[Match]:
     """Every match; ticks are stepped through one by one, or as `skip` says."""
     found: list[Match] = []
@@ -208,7 +208,7 @@ def test_skipping_ticks_loses_no_match(case: tuple[World, list[Fact]]) -> None:
     event(f"{len(expected) > 0}: {any(ticking.reach < ENDLESS for ticking in skip.ticking)}")
 
 
-def pushed(whole: Whole, steps: Silence | None = None, cut: bool = False) -> list[str]:
+def pushed(whole: Whole, steps: IdleTicks | None = None, cut: bool = False) -> list[str]:
     """The events of a run, which steps through all ticks of `steps` if it is given."""
 
     def engine() -> dotr.Engine:
@@ -251,7 +251,7 @@ def test_skipping_ticks_changes_nothing_in_whole_programs() -> None:
             continue
         triggers = [rule.trigger for rule in running.program.rules]
         durations = {trigger.duration for trigger in triggers if isinstance(trigger, Every)}
-        always = Silence(tuple(Ticking(every, ENDLESS, 0, ()) for every in sorted(durations)))
+        always = IdleTicks(tuple(Ticking(every, ENDLESS, 0, ()) for every in sorted(durations)))
         try:
             expected = pushed(whole, always)
             assert pushed(whole) == expected

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.detect.columns import fact_key
-from dotr.detect.timeline import HeldLog, HeldTotal, merged
+from dotr.detect.timeline import HeldTotal, IntervalLog, merged
 from dotr.events import Fact, Time, Values
 from dotr.expressions.aggregates import summarise
 from dotr.rdf.terms import Term, integer
@@ -33,9 +33,9 @@ def stretches(draw: st.DrawFn, step: int | None = None) -> Given:
     return found
 
 
-def log_of(given_: Given, at_once: bool) -> tuple[HeldLog, list[Fact]]:
+def log_of(given_: Given, at_once: bool) -> tuple[IntervalLog, list[Fact]]:
     """The log and the list; a stretch at once or point by point."""
-    log = HeldLog()
+    log = IntervalLog()
     facts: list[Fact] = []
     for points, rows in given_:
         of_points: list[Fact] = [(point, row, 0, "") for point in points for row in rows]
@@ -65,7 +65,7 @@ def test_a_log_is_read_as_a_list(given_: Given, at_once: bool, one: int, other: 
         assert (log.oldest, log.newest) == (facts[0][0], facts[-1][0])
     assert list(log.backwards(min(one, len(facts)), True)) == list(range(min(one, len(facts)) - 1, -1, -1))
     assert list(log.forwards(one, True)) == list(range(one, len(facts)))
-    again = HeldLog()
+    again = IntervalLog()
     again.load(log.dump())
     assert list(again) == facts
     log.forget(one)
@@ -109,7 +109,7 @@ def test_several_logs_are_read_as_one(
 
 def test_what_holds_for_years_is_one_interval() -> None:
     year = range(0, 365 * 86_400, 1)
-    log, other = HeldLog(), HeldLog()
+    log, other = IntervalLog(), IntervalLog()
     for each in (log, other):
         each.add_stretch(year, list(ROWS[:1]))
         each.append((year[-1] + 1, ROWS[0], 0, ""))

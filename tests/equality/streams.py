@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from random import Random
 
-from dotr.core.hold import Jumps
+from dotr.core.hold import LastingRun
 from dotr.enrich.materialiser import Materialiser
 from dotr.enrich.owl import rules_over
 from dotr.errors import DotrError
@@ -69,7 +69,7 @@ class History:
         self._background = background
         self.program = program(holds)
         self.done = [f"seed {seed}", holds, *(f"  {' '.join(triple)} ." for triple in background)]
-        engine = random.choice([Jumps] * 5 + [RecomputedJumps])
+        engine = random.choice([LastingRun] * 5 + [RecomputedJumps])
         self.jumps = engine(self.program, background, Clock(), materialize_all=True)
         self.statements = LiteralStatements.of(background)
         self.literal = LiteralLasting(self.program, background, Clock()) if random.random() < 0.1 else None

@@ -8,7 +8,7 @@ import pyoxigraph as ox
 import pytest
 
 from dotr.errors import ProgramError
-from dotr.extract.full import ForeseenQuery, FullQuery, foreseen
+from dotr.extract.full import BoundedFullQuery, FullQuery, foreseen
 from dotr.lang import parse_query
 from dotr.rdf.terms import Triple
 from tests.extract.states import whole
@@ -43,7 +43,7 @@ def test_a_second_reading_ends(body: str, answers: int | None) -> None:
     store = clique(20)
     query = parse_query(select(f"SELECT * {{ {body} }}"))
     assert foreseen(query, store) > 10**4
-    checked = ForeseenQuery(query, 10**4, 2 * 10**6)
+    checked = BoundedFullQuery(query, 10**4, 2 * 10**6)
     begun = time.process_time()
     if answers is None:
         with pytest.raises(ProgramError, match="D4091"):
@@ -81,8 +81,8 @@ def test_what_takes_no_time_is_asked_of_the_full_engine() -> None:
 )
 def test_either_way_of_asking_says_the_same(text: str) -> None:
     store, query = clique(5), parse_query(select(text))
-    full, other = FullQuery(query), ForeseenQuery(query, budget=0)
+    full, other = FullQuery(query), BoundedFullQuery(query, budget=0)
     if query.ask:
-        assert other.ask(store, NOW) == full.ask(store, NOW) == ForeseenQuery(query).ask(store, NOW)
+        assert other.ask(store, NOW) == full.ask(store, NOW) == BoundedFullQuery(query).ask(store, NOW)
         return
-    assert other.rows(store, NOW) == full.rows(store, NOW) == ForeseenQuery(query).rows(store, NOW)
+    assert other.rows(store, NOW) == full.rows(store, NOW) == BoundedFullQuery(query).rows(store, NOW)

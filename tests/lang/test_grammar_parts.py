@@ -121,14 +121,14 @@ def test_behind_a_broken_brace_reading_goes_on_at_the_next_clause() -> None:
 # -- clauses -------------------------------------------------------------------------------------------
 
 
-def test_a_clause_that_cannot_be_read_is_left_out_and_its_names_are_wild() -> None:
+def test_a_clause_that_cannot_be_read_is_left_out_and_its_names_are_unresolved() -> None:
     clauses = clauses_over(
         "RULE R DEFINE { dotr_x a :C } FROM A AND EACH B := { SELECT } WITHIN 1 s FROM A "
         "AND EACH C WITHIN FROM A AND LAST D WITHIN 1 s FROM A WHERE A.?x > 1 CONSUMING D"
     )
     rule = clauses.rule()
     assert not rule.whole
-    assert rule.wild >= {"C"}
+    assert rule.unresolved >= {"C"}
     assert [type(one).__name__ for one in rule.conjuncts] == ["ChooseSyntax", "ChooseSyntax"]
     assert [one.event.broken for one in rule.conjuncts] == [True, False]
     assert rule.where is not None

@@ -19,7 +19,7 @@ from dotr.knowledge_base import KnowledgeBase
 from dotr.rdf.terms import OWL, RDF, XSD, Term, canonical, literal
 from dotr.rdf.values import data_value
 
-Known = tuple[Term, Any]
+InstantFacts = tuple[Term, Any]
 """A literal, and its value: equal for one value, another for each other."""
 
 
@@ -47,7 +47,7 @@ _INTEGERS = {
 
 
 @st.composite
-def integers(draw: st.DrawFn) -> Known:
+def integers(draw: st.DrawFn) -> InstantFacts:
     name = draw(st.sampled_from(sorted(_INTEGERS)))
     least, most = _INTEGERS[name]
     small = [n for n in range(-3, 4) if (least is None or n >= least) and (most is None or n <= most)]
@@ -57,7 +57,7 @@ def integers(draw: st.DrawFn) -> Known:
 
 
 @st.composite
-def decimals(draw: st.DrawFn) -> Known:
+def decimals(draw: st.DrawFn) -> InstantFacts:
     whole, fraction = (
         draw(st.integers(0, 3) | st.integers(0, 10**25)),
         draw(st.sampled_from(["", "0", "5", "50", "125", "00000000000000000000000001"])),
@@ -67,7 +67,7 @@ def decimals(draw: st.DrawFn) -> Known:
 
 
 @st.composite
-def rationals(draw: st.DrawFn) -> Known:
+def rationals(draw: st.DrawFn) -> InstantFacts:
     over, under = draw(st.integers(-9, 9)), draw(st.integers(1, 12))
     return typed(f"{over}/{under}", OWL + "rational"), ("number", Fraction(over, under))
 
@@ -96,7 +96,7 @@ _FLOATS = [
 
 
 @st.composite
-def floats(draw: st.DrawFn) -> Known:
+def floats(draw: st.DrawFn) -> InstantFacts:
     name, lexical = draw(st.sampled_from(["double", "float"])), draw(st.sampled_from(_FLOATS))
     value = float(lexical)  # Python reads INF and NaN as XSD does
     code = "d" if name == "double" else "f"
@@ -108,7 +108,7 @@ def floats(draw: st.DrawFn) -> Known:
 
 
 @st.composite
-def strings(draw: st.DrawFn) -> Known:
+def strings(draw: st.DrawFn) -> InstantFacts:
     name = draw(
         st.sampled_from(["string", "normalizedString", "token", "language", "Name", "NCName", "NMTOKEN"])
     )
@@ -117,7 +117,7 @@ def strings(draw: st.DrawFn) -> Known:
 
 
 @st.composite
-def tagged(draw: st.DrawFn) -> Known:
+def tagged(draw: st.DrawFn) -> InstantFacts:
     lexical, tag = (
         draw(st.sampled_from(["en", "a", "A"])),
         draw(st.sampled_from(["en", "EN", "de-AT", "de-at", "de"])),
@@ -128,13 +128,13 @@ def tagged(draw: st.DrawFn) -> Known:
 
 
 @st.composite
-def plain(draw: st.DrawFn) -> Known:
+def plain(draw: st.DrawFn) -> InstantFacts:
     lexical = draw(st.sampled_from(["en", "a", "A"]))
     return literal(f"{lexical}@", RDF + "PlainLiteral"), ("string", lexical)
 
 
 @st.composite
-def moments(draw: st.DrawFn) -> Known:
+def moments(draw: st.DrawFn) -> InstantFacts:
     hours = draw(st.sampled_from([None, 0, 1, -5]))
     zone = None if hours is None else timezone(timedelta(hours=hours))
     moment = datetime(2024, 2, 28, draw(st.sampled_from([0, 5, 23])), tzinfo=zone) + timedelta(
@@ -157,7 +157,7 @@ def moments(draw: st.DrawFn) -> Known:
 
 
 @st.composite
-def bytes_(draw: st.DrawFn) -> Known:
+def bytes_(draw: st.DrawFn) -> InstantFacts:
     data = draw(st.sampled_from([b"", b"\x0a", b"\xab", b"\xab\xcd\xef", b"hello"]))
     if draw(st.booleans()):
         text = data.hex()
@@ -176,7 +176,7 @@ _XML = {
     "t&#101;xt": 3,
     "": 4,
 }
-_OTHERS: list[Known] = [
+_OTHERS: list[InstantFacts] = [
     *((literal(text, RDF + "XMLLiteral"), ("xml", number)) for text, number in _XML.items()),
     *((typed(text, "boolean"), ("boolean", text in ("1", "true"))) for text in ("0", "1", "false", "true")),
     *((typed(text, "anyURI"), ("uri", text)) for text in ("en", "a", "http://e/")),
@@ -215,7 +215,9 @@ known = st.one_of(
 
 @given(known, known)
 @settings(max_examples=settings().max_examples * 5)
-def test_two_literals_have_one_form_where_python_has_one_value(one: Known, other: Known) -> None:
+def test_two_literals_have_one_form_where_python_has_one_value(
+    one: InstantFacts, other: InstantFacts
+) -> None:
     """As they are written, and as they are kept."""
     forms = [data_value(one[0]), data_value(other[0])]
     assert None not in forms
@@ -273,7 +275,7 @@ def clashes(axioms: str, first: Term, second: Term, by: str = "urn:p") -> bool:
 
 @given(known, known, st.sampled_from(_AXIOMS))
 @settings(max_examples=settings().max_examples // 2, deadline=None)
-def test_dt_diff_is_a_difference_of_values(one: Known, other: Known, axioms: str) -> None:
+def test_dt_diff_is_a_difference_of_values(one: InstantFacts, other: InstantFacts, axioms: str) -> None:
     by = "urn:q" if "urn:q" in axioms else "urn:p"
     assert clashes(axioms, one[0], other[0], by) == (one[1] != other[1])
 

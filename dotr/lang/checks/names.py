@@ -3,8 +3,8 @@
 Place:   called by lang/__init__.py with what loading.py read.
 Method:  language.md, sec. 2 and 3. First the names of the deployment (queries, rules, heads and their
          changes), with one error per name, however many rules use it; then each rule against them. A position
-         is known from its conjunct on. A name that could not be read or resolved is `wild`: nothing more is
-         reported about it, so that one mistake is reported once.
+         is known from its conjunct on. A name that could not be read or resolved is `unresolved`:
+         nothing more is reported about it, so that one mistake is reported once.
 """
 
 from __future__ import annotations
@@ -277,7 +277,7 @@ class _Known(Struct):
     positions: dict[str, ir.Position] = field(default_factory=dict)
     roles: dict[str, str] = field(default_factory=dict)  # trigger, tick, chosen, NOT, aggregate
     totals: dict[str, Span] = field(default_factory=dict)
-    wild: set[str] = field(default_factory=set)
+    unresolved: set[str] = field(default_factory=set)
 
 
 class RuleResolver:
@@ -289,7 +289,7 @@ class RuleResolver:
         self._syntax = syntax
         self._found = found
         self._name = unit.prefix + syntax.name.text
-        self._known = _Known(wild=set(syntax.wild))
+        self._known = _Known(unresolved=set(syntax.unresolved))
         self._spans: dict[str, Span] = {}
         self._later = {c.event.name.text: c.event.name.span for c in syntax.conjuncts}
         self._hiding: set[str] = set()  # names of queries or rules that events were given
@@ -352,7 +352,7 @@ class RuleResolver:
         self._spans.setdefault(name.text, name.span)
         self._known.roles.setdefault(name.text, role)
         if position is None:
-            self._known.wild.add(name.text)
+            self._known.unresolved.add(name.text)
         else:
             self._known.positions.setdefault(name.text, position)
 
@@ -406,7 +406,7 @@ class RuleResolver:
             return replace(earlier, name=name.text, span=name.span)
         if not claimed and event.alias is None:
             return None
-        if event.alias is not None and target.text in self._known.wild:
+        if event.alias is not None and target.text in self._known.unresolved:
             return None
         stream_found = self._streams.look_up(self._unit, target.text)
         if stream_found is None:
@@ -457,7 +457,7 @@ class RuleResolver:
         if fresh and position is not None:
             self._known.positions[own] = position
         elif fresh:
-            self._known.wild.add(own)
+            self._known.unresolved.add(own)
         if written.on is not None:
             self.check(written.on, own)
         return WRITTEN[written.operator].build(self, written, position, window)
@@ -571,7 +571,7 @@ class RuleResolver:
 
     def _readable(self, name: str, own: str | None, span: Span | None, whole: Span | None) -> bool:
         """Whether a position has one fact here whose values can be read."""
-        if name == own or (name in self._known.wild and name not in self._known.roles):
+        if name == own or (name in self._known.unresolved and name not in self._known.roles):
             return True
         role = self._known.roles.get(name)
         if role in _ONE_FACT:
@@ -608,11 +608,11 @@ class RuleResolver:
 
     def _maybe_wild(self, name: str) -> bool:
         """Whether an unknown name may be one that an unreadable or unknown event was meant to have."""
-        return self._lost or name in self._known.wild or bool(nearest(name, self._known.wild))
+        return self._lost or name in self._known.unresolved or bool(nearest(name, self._known.unresolved))
 
     def _total_use(self, name: str, own: str | None, span: Span | None) -> None:
         """`?name` is an aggregate that is known here; `own` is the event of the conjunct it stands in."""
-        if name in self._known.totals or "?" + name in self._known.wild:
+        if name in self._known.totals or "?" + name in self._known.unresolved:
             return
         self._broken = True
         carriers = [p.name for p in self._known.positions.values() if name in p.variables]
@@ -671,7 +671,7 @@ class RuleResolver:
             role: operator.called for role, operator in EXCLUDED.items()
         }
         known = self._known
-        if not check_consuming(self._syntax.consuming, known.roles, known.wild, called, self._found):
+        if not check_consuming(self._syntax.consuming, known.roles, known.unresolved, called, self._found):
             self._broken = True
 
 

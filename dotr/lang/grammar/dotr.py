@@ -5,8 +5,8 @@ Place:   above the other parsers; checks/names.py resolves the names in the resu
 Method:  language.md, sec. 2. PREFIX and PARAMETER hold in the whole file, so they are read beforehand; a
          statement that cannot be read is left out and parsing continues at the next.
          Clauses of RULE: a clause that cannot be read is left out and parsing continues at the next; the rule
-         is then not `whole`, and names that the lost clause may have bound are `wild`: never reported as
-         unknown.
+         is then not `whole`, and names that the lost clause may have bound are `unresolved`: never
+         reported as unknown.
          Windows: keywords in any case are not names; a unit is read only after a number; a `?name` in place
          of a duration or a `k` is a parameter.
          DEFINE: the triples of a composite event, as Turtle's triples over constants, WITH variables and
@@ -157,7 +157,7 @@ class WindowParser:
         return syntax.Name(self.cursor.variable_name(token), self.cursor.span(token))
 
     def close(self, opened: int) -> None:
-        """Jump behind the brace that closes the one at `opened`, or to where a rule surely goes on."""
+        """Jump to after the brace that closes the one at `opened`, or to where a rule surely goes on."""
         depth, at = 0, opened
         while at < len(self.cursor.tokens) - 1:
             token = self.cursor.tokens[at]
@@ -421,7 +421,7 @@ class ClauseParser:
         self.cursor = cursor
         self.expressions = queries.expressions
         self.windows = windows
-        self.wild: set[str] = set()
+        self.unresolved: set[str] = set()
         self._queries = queries
         self._templates = TemplateParser(cursor, windows)
 
@@ -430,7 +430,7 @@ class ClauseParser:
         private = self.cursor.accept("PRIVATE") is not None
         self.cursor.expect("RULE")
         name = self.windows.name("the name of the rule")
-        self.wild = set()
+        self.unresolved = set()
         whole = True
         template: tuple[TemplateTriple, ...] = ()
         names: tuple[syntax.Name, ...] = ()
@@ -482,7 +482,7 @@ class ClauseParser:
         self._misplaced()
         return syntax.RuleSyntax(
             name, template, trigger, tuple(conjuncts), where, tuple(bindings), tuple(consuming), names,
-            frozenset(self.wild), whole, self.cursor.since(start), tuple(clauses), private,
+            frozenset(self.unresolved), whole, self.cursor.since(start), tuple(clauses), private,
         )  # fmt: skip
 
     def _for_define(self) -> str:
@@ -510,20 +510,20 @@ class ClauseParser:
         if hint:
             raise self.cursor.fail("the name of an event", hint)
         name = self.windows.name("the name of an event")
-        self.wild.add(name.text)
+        self.unresolved.add(name.text)
         if not self.cursor.accept(":="):
             if self.cursor.key == "{" or (self.cursor.key == "=" and self.cursor.peek().key == "{"):
                 raise self.cursor.fail("`:=`", f"write `{name.text} := {{ SELECT … }}`")
-            self.wild.discard(name.text)
+            self.unresolved.discard(name.text)
             return syntax.EventSyntax(name)
         operator = self.windows.operator()
         if self.cursor.key == "{":
             query = self.embedded()
             if query is not None:
-                self.wild.discard(name.text)
+                self.unresolved.discard(name.text)
             return syntax.EventSyntax(name, query, broken=query is None, operator=operator)
         alias = self.windows.name("`{ SELECT … }`, or the name of a query or rule")
-        self.wild.discard(name.text)
+        self.unresolved.discard(name.text)
         return syntax.EventSyntax(name, alias=alias, operator=operator)
 
     def embedded(self) -> Select | None:
@@ -573,14 +573,14 @@ class ClauseParser:
         raise self.cursor.fail("EACH, LAST, FIRST, NOT or an aggregate", hint)
 
     def scope(self) -> tuple[syntax.EventSyntax, syntax.WindowSyntax, Expression | None]:
-        """An event, its window, the condition behind ON. Its name is wild where the rest cannot be read."""
+        """An event, its window, ON. Where the rest cannot be read its name is unresolved."""
         event = self.event()
-        known = event.name.text in self.wild
-        self.wild.add(event.name.text)
+        known = event.name.text in self.unresolved
+        self.unresolved.add(event.name.text)
         window = self.windows.window()
         on = self.expressions.expression() if self.cursor.accept("ON") else None
         if not known:
-            self.wild.discard(event.name.text)
+            self.unresolved.discard(event.name.text)
         return event, window, on
 
     def _names_event(self) -> bool:
@@ -684,7 +684,7 @@ class ClauseParser:
             else:
                 token = self.cursor.advance()
                 if token.kind == "name" and token.key not in KEYWORDS:
-                    self.wild.add(token.text)
+                    self.unresolved.add(token.text)
 
 
 HOLDING: Final = ("LATEST", "FOR")

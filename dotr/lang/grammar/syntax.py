@@ -117,7 +117,7 @@ class BindingSyntax(Struct, frozen=True):
 
 
 class RuleSyntax(Syntax, frozen=True):
-    """One rule. `wild` are names of events whose conjunct could not be read: anything may be said of them.
+    """One rule. `unresolved`: names of events whose conjunct could not be read; nothing is reported of them.
 
     `clauses` are the places of DEFINE (from RULE on), FROM, every AND, WHERE, WITH and CONSUMING, as written.
     """
@@ -130,7 +130,7 @@ class RuleSyntax(Syntax, frozen=True):
     bindings: tuple[BindingSyntax, ...]
     consuming: tuple[Name, ...]
     template_names: tuple[Name, ...]
-    wild: frozenset[str]
+    unresolved: frozenset[str]
     whole: bool
     span: Span
     clauses: tuple[Span, ...]
