@@ -4,7 +4,7 @@
     spark = dotr.spark.session()
     events = dotr.spark.detect(log, rules="fire.dotr")
 
-Place:   above api.py, below cli/. partitioning.py, partitioning.py and time_cuts.py are pure and cheap to
+Place:   above api.py, below cli/. detect/partitioning.py and batch/time_cuts.py are pure and cheap to
          import; Arrow and Spark are imported in the functions that need them, since `dotr plan` needs
          neither.
 """

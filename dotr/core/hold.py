@@ -2,19 +2,16 @@
 
 Place:   pipeline.py uses it for a program in which something lasts, that asks for changes, or whose messages
          insert or delete; it replaces enriching and extracting each instant by itself. periods.py knows what
-         is stated when; enrich/maintenance.py derives. `ENGINES` names the two engines; both are tested
-         against reference/lasting.py.
+         is stated when; enrich/maintenance.py derives. Tested against reference/lasting.py and, as a second
+         engine, against recomputation after each change.
 Method:  language.md, "What lasts". M(t) changes, K(t) is over it, and answers begin and end.
-           LastingInstants  which instants occur: those of messages, ticks, ends of periods, and changes of
-             rules, each once, in order. A refused instant is repeated without its messages; if that is in
-             error, too, what is stated advances and the instant has no facts.
-           Jumps  an instant is all or nothing: what is stated advances, what follows from it is maintained,
-             the queries are evaluated; if any of these fails, everything is as before.
-           LastingKnowledge  the interface of the engines. At an instant the pipeline calls `change` with the
-             change of what is stated, `facts` if a rule sees the instant, and then `keep`; or `abandon` if
-             one of them raised. Then `change` is called again with the ends of periods alone, as if the
-             messages had never come; if that raises, too, `overlook` continues.
-           Maintenance  engine: M is updated incrementally, standing answers by signed deltas. A change is
+           LastingRun  an instant is all or nothing: what is stated advances, what follows from it is
+             maintained, the queries are evaluated; if any of these fails, everything is as before. An instant
+             calls `change` of Maintenance with the change of what is stated, `facts` if a rule sees it, and
+             then `keep`; or `abandon` if one of them raised. Then `change` is called again with the ends of
+             periods alone, as if the messages had never come; if that raises, too, `overlook` continues.
+             Which instants occur, and how those in error are handled: lasting_instants.py.
+           Maintenance  M is updated incrementally, standing answers by signed deltas. A change is
              committed when it is stated, and undone when it is abandoned. New rules, a change of schema over
              which rules were instantiated, and the end of most stated triples cause M to be recomputed. While
              M contradicts itself its answers change unseen: the difference is kept for the next consistent M.
@@ -32,11 +29,6 @@ Method:  language.md, "What lasts". M(t) changes, K(t) is over it, and answers b
              statement that matches none is not indexed. The caches of Gergatsoulis and Damigos (2021) hold,
              for ground and star queries, only what matches a pattern of the query. Relations that rules, a
              pattern without constants, a path or an interpreted query read are kept whole.
-           Recomputation  engine: after each change M is closed over what is stated, and the standing queries
-             run again. What is stated is split: a base that is closed and indexed, and an overlay that is
-             opened over it for every evaluation, like a stream's graph. Statements of graphs and insertions
-             go to the overlay, so that the end of a period costs what holds there; schema, or an end in the
-             base, closes the base again.
            watching  `dotr watch`: the answers of one query, as they begin and end, by a program with DSTREAM
              and ISTREAM of the query, each with a rule, so that answers that end at an instant are reported
              before those that begin (signed answers of a continuous query over a dynamic graph: Gergatsoulis,

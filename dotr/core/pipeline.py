@@ -8,7 +8,7 @@ Method:  DOTR (Margara, Cugola, Collavini, Dell'Aglio 2018), fig. 3. Enrich and 
            drive            takes graphs several dozen at a time, then runs the instants they closed
            Counters, Tally  what a run counts, for its summary line and `status`; and the counts of one
                             program (events by rule, facts by query), a new one when rules are replaced
-           LeftOut          trigger facts that take a rule too much work (D4010), also of a batch. The
+           SkippedTriggers  trigger facts that take a rule too much work (D4010), also of a batch. The
                             detector continues without the matches of such a fact, and nothing is consumed.
                             After the instant the error is raised, and ends the run, or the fact is counted
                             under its rule and the first of every rule is reported.

@@ -10,9 +10,7 @@ Method:  a column is an index of buckets. A bucket has what is kept under one ke
          filters, computes the key and appends. A stack treats sizes above the highest threshold of its rules
          as equal, and takes none below the lowest.
          Expiry is a sweep once per retention while the column is not empty, so a fact is visited about twice
-         after it came, and unread facts expire too. A sweep is put off while some facts are live and it would
-         take little away for good (`_may_wait`): otherwise a key whose facts are further apart than the
-         retention goes and comes again each time.
+         after it came, and unread facts expire too.
 Why not: a timer per fact, or expiry on look-up alone: the first costs more than the work, the second keeps
          facts forever that are never read.
 """

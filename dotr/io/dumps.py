@@ -1,20 +1,16 @@
 """Dumps taken apart: a graph for each subject of a class or with a property, for `--split`.
 
-Method:  a dump is in no order and its blank nodes lie anywhere, so everything is sorted on disk, by external
-         merge sort (Knuth, The Art of Computer Programming 3, section 5.4): runs that fit in memory are
-         sorted and written, then merged; more than FAN_IN runs are merged into one first.
-         Triples are sorted by subject; the wanted subjects are the roots. Then the closure is grown in
-         rounds: a round joins the nodes reached, sorted, with the triples, and what their objects reach is
-         the next round's, less what was reached before. There are as many rounds as blank nodes are nested,
-         and each reads the triples once. A root belongs to no other graph. A blank node that was reached also
-         has the triples whose object it is (`:room :temperature _:b`), upwards from one blank node to the
-         next until there is an IRI; of such a subject nothing else. One more pass counts what no round
-         reached.
-         Every graph gets its time by the extractor (the file name is not used) and is sorted by it on disk,
-         too. The output is in the order of time, whatever the order of the dump, so feeding counts graphs.
+Method:  a dump is in no order and its blank nodes lie anywhere, so its triples go into a database of
+         SQLite in a temporary folder, which sorts and joins on disk. The wanted subjects are the roots;
+         recursive queries follow the triples from them through blank nodes. A root belongs to no other
+         graph. A blank node that was reached also has the triples whose object it is (`:room :temperature
+         _:b`), upwards from one blank node to the next until there is an IRI; of such a subject nothing
+         else. One more query counts what no graph has. Every graph gets its time by the extractor (the
+         file name is not used) and is sorted by it on disk, too. The output is in the order of time,
+         whatever the order of the dump, so feeding counts graphs.
 Why not: an index of the dump in memory: it is larger than the dump.
 Bad input: D2410 nothing there to split by · what parsers and times report.
-Cost:    memory: what SortedLines may hold, and the triples of one node and of one graph.
+Cost:    memory: the cache of SQLite, and the triples of one node and of one graph.
 """
 
 from __future__ import annotations

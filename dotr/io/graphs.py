@@ -103,7 +103,7 @@ class Bookmark(NamedTuple):
 START = Bookmark("byte", 0)
 
 BEGUN = "\x1f"
-"""What parts `carried` from the repeated hours in which reading stands (files/repeated_hours.py)."""
+"""What parts `carried` from the repeated hours in which reading stands (tables/rows.py)."""
 
 
 class TimedGraph(NamedTuple):

@@ -1,7 +1,7 @@
 """How texts are read as instants where there is a choice, and what was changed by it.
 
-Place:   one value for a run: options of the command line and arguments of Python make it, time.py,
-         time.py and the filters of tables read by it.
+Place:   one value for a run: options of the command line and arguments of Python make it, time.py and
+         the filters of tables read by it.
 Method:  each choice is a word. `refuse` is always one of them, and the default wherever an instant would have
          to be guessed. A digit that time in microseconds cannot hold is no guess: it is cut off, which is
          towards the past on both sides of 1970, so that the order of times stays (two may become one).

@@ -1,6 +1,6 @@
 """Survey the times of sources: range, order, gaps, and the values that could be times.
 
-Place:   called by cli/times.py; reads through io/reader.py as every run does, and continues after errors.
+Place:   called by cli/convert.py; reads through io/reader.py as every run does, and continues after errors.
 Method:  times are collected in the order of the documents, file by file. The disorder of a graph is how far
          it lies behind the greatest time before it; the least `--lateness` that loses nothing is the greatest
          disorder. In documents without a time, each property or column is searched for likely times: a

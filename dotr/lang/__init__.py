@@ -1,9 +1,9 @@
 """The languages: .dotr, .dlog, embedded SPARQL. Text → checked program, all findings in one run.
 
-Place:   above datalog and sparql, below the four steps. Reads no file: a function `path → text` is passed in.
-Method:  grammar/: dotr.py, dlog.py and lars.py, made of parts that hold one cursor over tokens together
-         (expressions.py, windows.py, …) → loading.py (files, libraries) → checks/names.py
-         → the checked `ir.Program`.
+Place:   above enrich/ and extract/, whose checks it calls, and below core/. Reads no file: a function
+         `path → text` is passed in.
+Method:  loading.py (files, libraries) → grammar/ (a parser for each language; all hold one cursor over
+         tokens) → checks/names.py → the checked `Program`.
 """
 
 from __future__ import annotations

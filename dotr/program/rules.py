@@ -67,8 +67,8 @@ Window: TypeAlias = Within | Between
 
 
 class Operator(StrEnum):
-    """The operator of a conjunct on the facts in its window. Each has a row in lang/operators/ (syntax and
-    checks), in tesla/operators/ (detection) and in reference/operators.py (semantics).
+    """The operator of a conjunct on the facts in its window. Each has a row in lang/operators.py (syntax and
+    checks), in detect/operators.py (detection) and in reference/operators.py (semantics).
     """
 
     EACH = "EACH"

@@ -1,6 +1,6 @@
 """What tests made true and false: rules followed literally, conjunct by conjunct, while a test runs.
 
-Place:   beside the engine of a run; reports.py and reports.py read what was seen.
+Place:   beside the engine of a run; reports.py reads what was seen.
 Method:  the literal reading of a rule (reference/tesla.py) with counters in it. Tests are small; the engine
          has already said what comes, this says how far everything else came.
 """

@@ -1,7 +1,7 @@
-"""The temporal engine alone: facts a second through tesla/, without parsing, queries or output.
+"""The temporal engine alone: facts a second through detect/, without parsing, queries or output.
 
 Run:     python -m tests.bench.detect [--facts N] [--json]
-Place:   beside the end-to-end scenarios, for work on tesla/; facts are made before the clock starts.
+Place:   beside the end-to-end scenarios, for work on detect/; facts are made before the clock starts.
 Method:  one fact an instant, a fifth of them triggers, ten rooms, windows of 300 s; as many instants at once
          as a pipeline gives the detector, facts that trigger nothing with the next trigger. Processor time,
          best of three. `dict` is the least that any Python program does for the first row: one dictionary by

@@ -5,7 +5,7 @@ Method:  the syntax tree says where comparisons, operators, constants, branches 
          each is replaced in the text by its neighbour. Templates of generated code are strings to Python: in
          the strings of files that write code the same is done by pattern. Types, docstrings, errors' messages
          and `__repr__` are left alone: tests need not hold them.
-Why not: a published tool (mutmut, Cosmic Ray): they leave strings alone, and half of the meaning of `tesla/`
+Why not: a published tool (mutmut, Cosmic Ray): they leave strings alone, and half of the meaning of `detect/`
          and `joins/` stands in templates.
 """
 

@@ -1,6 +1,6 @@
 """RDF Patch as a stream: one transaction `TX … TC`, one message.
 
-Place:   called by files/reader.py with the lines of a file.
+Place:   called by io/reader.py with the lines of a file.
 Method:  RDF Patch of Apache Jena, text form: a row a line. `A` rows are the message's insertion, `D` rows its
          deletion; of several rows of one triple the last counts. `PA` and `PD` add and take away prefixes;
          `H time "…"` is the time of the transactions behind it, other headers say nothing here. The terms of
