@@ -42,11 +42,19 @@ def test_every_room_is_on_the_map() -> None:
 
 
 def test_docstrings_name_files_that_are_there() -> None:
-    there = {path.name for path in ROOT.rglob("*.py")} | {"dotr-submit.py"}
+    files = {str(path.relative_to(ROOT)) for path in ROOT.rglob("*.py") if ".venv" not in path.parts}
+    there = {name[i:] for name in files for i in (0, *(m.end() for m in re.finditer("/", name)))}
+    there.add("dotr-submit.py")
     missing: dict[str, list[str]] = {}
     for path in sorted(CODE.rglob("*.py")):
         text = ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
-        names = [name for name in re.findall(r"([\w-]+\.py)\b", text) if name not in there]
+        names = [name for name in re.findall(r"((?:[\w-]+/)*[\w-]+\.py)\b", text) if name not in there]
         if names:
             missing[str(path.relative_to(ROOT))] = names
     assert missing == {}
+
+
+def test_no_sentence_names_one_file_twice_in_a_row() -> None:
+    pages = [CODE / "README.md", ROOT / "tests" / "README.md", *sorted(CODE.rglob("*.py"))]
+    twice = re.compile(r"`?((?:[\w-]+/)*[\w-]+\.py)`?(?: ?\([^)]*\))?(?:,| and|;)\s+`?\1\b")
+    assert [str(page) for page in pages if twice.search(page.read_text("utf-8"))] == []
