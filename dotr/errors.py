@@ -10,9 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from typing import Self
-
-from msgspec import Struct, field
+from typing import NamedTuple, Self
 
 from dotr.source import Span
 
@@ -23,7 +21,7 @@ class Severity(StrEnum):
     INFO = "info"
 
 
-class Diagnostic(Struct, frozen=True):
+class Diagnostic(NamedTuple):
     """One finding: what is wrong, where, and how to fix it.
 
     `label` is shown under the caret; `notes` say why, `hint` what to write instead. `place` is used when
@@ -126,10 +124,11 @@ class UsageError(DotrError):
     """The call itself is wrong: an option, a Python argument."""
 
 
-class Diagnostics(Struct):
+class Diagnostics:
     """Owns the findings of one check, in the order found."""
 
-    found: list[Diagnostic] = field(default_factory=list)
+    def __init__(self, found: Iterable[Diagnostic] = ()) -> None:
+        self.found = list(found)
 
     def error(
         self,

@@ -7,18 +7,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from functools import lru_cache
-from operator import attrgetter
-from typing import Any, ClassVar, Final
-
-from msgspec import Struct
-
-PLACES: Final = frozenset({"span", "clauses", "named", "places", "prologue", "warnings"})
-"""The fields of syntax nodes that say where, not what."""
-
-_UNSHOWN: Final = PLACES | {"held", "private"}
+from typing import NamedTuple
 
 
-class Source(Struct, frozen=True):
+class Source(NamedTuple):
     """One text a user wrote. `name` is what messages call it (a path as the user gave it)."""
 
     name: str
@@ -40,7 +32,7 @@ class Source(Struct, frozen=True):
         return self.text[starts[number - 1] : end].rstrip("\r")
 
 
-class Span(Struct, frozen=True):
+class Span(NamedTuple):
     """The characters `[start, end)` of a source."""
 
     source: Source
@@ -50,28 +42,6 @@ class Span(Struct, frozen=True):
     def __str__(self) -> str:
         line, column = self.source.position(self.start)
         return f"{self.source.name}:{line}:{column}"
-
-
-class Syntax(Struct, frozen=True, eq=False):
-    """A syntax node: equal to another that says the same in another place; its text leaves places out."""
-
-    _said: ClassVar[Any]
-
-    def __init_subclass__(cls) -> None:
-        names = [name for name in cls.__annotations__ if name not in PLACES]
-        cls._said = attrgetter(*names) if names else type
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (other.__class__ is self.__class__ and self._said(self) == self._said(other))
-
-    __ne__ = object.__ne__  # Struct has one that does not ask __eq__
-
-    def __hash__(self) -> int:
-        return hash(self._said(self))
-
-    def __repr__(self) -> str:
-        shown = (name for name in self.__struct_fields__ if name not in _UNSHOWN)
-        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
 
 
 @lru_cache(maxsize=64)

@@ -20,8 +20,6 @@ from textwrap import wrap
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TextIO
 
-from msgspec import Struct, field
-
 from dotr.errors import Diagnostic, DotrError, Severity
 from dotr.io.time_reading import changes, told, unchanged
 
@@ -203,17 +201,16 @@ def left_out(counts: Mapping[str, int]) -> str:
     return f"{counted(sum(counts.values()), 'fact')} left out as too much ({by_name(counts)})"
 
 
-class Progress(Struct):
+class Progress:
     """Owns the bar. Not `shown`: nothing is drawn."""
 
-    shown: bool
-    ticking: bool = False
-    begun: float = field(default_factory=time.monotonic)
-    _last: float = 0.0
-    _bar: Bar | None = None
-    _task: TaskID | None = None
-    _what: str = ""
-    _since: float = 0.0
+    def __init__(self, shown: bool, ticking: bool = False) -> None:
+        self.shown, self.ticking = shown, ticking
+        self.begun = time.monotonic()
+        self._last = self._since = 0.0
+        self._bar: Bar | None = None
+        self._task: TaskID | None = None
+        self._what = ""
 
     def update(
         self,

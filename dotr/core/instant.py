@@ -25,8 +25,6 @@ from itertools import islice
 from operator import itemgetter
 from typing import TypeAlias
 
-from msgspec.structs import replace
-
 from dotr.budget import BUDGET, OVERLONG, SLACK, Exhausted
 from dotr.core.extract import ANSWER_LIMIT, MANY_ANSWERS, MUCH_WORK, CanonicalExtractor, Extractor, needed
 from dotr.core.messages import Finding, Findings, Instant
@@ -344,7 +342,7 @@ class Instants:
 
     def _placed(self, found: Iterable[Diagnostic], time: Time) -> list[Diagnostic]:
         """Findings about an instant, with its time for a place."""
-        return [one if one.place else replace(one, place=f"@ {self.clock.text(time)}") for one in found]
+        return [one if one.place else one._replace(place=f"@ {self.clock.text(time)}") for one in found]
 
 
 def instant_triples(graphs: Graphs, time: Time) -> list[Triple]:

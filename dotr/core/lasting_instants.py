@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from msgspec.structs import replace
-
 from dotr.core.instant import REFUSABLE
 from dotr.core.messages import Instant, Part, labelled
 from dotr.core.periods import Entry
@@ -118,7 +116,7 @@ class LastingInstants:
     def _placed(self, error: DotrError, time: Time) -> DotrError:
         """An error of an instant, with its time for a place."""
         place = f"@ {self._jumps.clock.text(time)}"
-        return type(error)([one if one.place else replace(one, place=place) for one in error.diagnostics])
+        return type(error)([one if one.place else one._replace(place=place) for one in error.diagnostics])
 
     @property
     def spent_at_most(self) -> int:

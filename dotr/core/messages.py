@@ -13,9 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from msgspec.structs import replace
-from msgspec.structs import replace as replace_fields
-
 from dotr.budget import Allowance, Meter
 from dotr.errors import Diagnostic, ProgramError
 from dotr.events import Clock, Message, Time
@@ -88,8 +85,8 @@ class Findings:
             said[about] = time
             if len(said) > MOST:
                 last = (f"after {MOST} of them, further ones are not reported",)
-                finding = replace_fields(finding, label="", notes=last)
-            self._say(replace_fields(finding, place=f"@ {clock.text(time)}"))
+                finding = finding._replace(label="", notes=last)
+            self._say(finding._replace(place=f"@ {clock.text(time)}"))
 
 
 LASTING = 100
@@ -161,4 +158,4 @@ class Spending:
             f"an instant may spend {LASTING} units for each triple that is stated and each query, and a run "
             f"{self.budget:,} more, of which {self.spent:,} were spent before"
         )
-        return ProgramError([replace(one, notes=(*one.notes, note)) for one in error.diagnostics])
+        return ProgramError([one._replace(notes=(*one.notes, note)) for one in error.diagnostics])

@@ -250,7 +250,7 @@ class SkippedTriggers:
                 "it has no match of this rule; the summary counts such facts",
                 _KEPT,
             )
-            self._findings.found([replace_fields(found, severity=Severity.WARNING, notes=notes)], time, clock)
+            self._findings.found([found._replace(severity=Severity.WARNING, notes=notes)], time, clock)
 
 
 Observer = Callable[[Time, Sequence[RawMatch]], None]

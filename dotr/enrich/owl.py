@@ -862,8 +862,7 @@ def beside_schema(subject: Term, object_: Term) -> Diagnostic:
 
 def while_held(finding: Diagnostic) -> Diagnostic:
     """D2602 where what makes the two equal is held."""
-    return replace(
-        finding,
+    return finding._replace(
         message="what is held makes an individual of the schema equal to another",
         notes=("schema triples of the one apply to the other as long as both are equal",),
         hint="",

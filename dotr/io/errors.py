@@ -25,7 +25,6 @@ from os.path import isfile
 from typing import Any, TypeAlias
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from dotr.core.messages import Part
 from dotr.errors import DataError, DotrError
@@ -193,7 +192,7 @@ def with_places(error: DotrError, places: Sequence[str]) -> DotrError:
     first, *more = error.diagnostics
     others = f" and {len(places) - 5} more" if len(places) > 5 else ""
     note = f"the graphs of this instant: {', '.join(f'`{place}`' for place in places[:5])}{others}"
-    return type(error)([replace(first, notes=(*first.notes, note)), *more])
+    return type(error)([first._replace(notes=(*first.notes, note)), *more])
 
 
 def _place(origin: Origin) -> str:

@@ -32,7 +32,6 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path, PurePath
-from secrets import token_hex
 from typing import IO, TYPE_CHECKING, Any, Final, Protocol
 
 from dotr.errors import EngineError, RefusedError, UsageError
@@ -449,7 +448,7 @@ def write_whole(path: str | os.PathLike[str], parts: Iterable[Any]) -> None:
         raise unwritable(path, OSError(22, "is not a file"))
     beside = ""
     try:
-        name = os.path.join(os.path.dirname(path), f".dotr-{token_hex(8)}{ENDING}")
+        name = os.path.join(os.path.dirname(path), f".dotr-{os.urandom(8).hex()}{ENDING}")
         file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
         beside = name
         with open(file, "wb") as output:

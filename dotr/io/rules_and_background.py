@@ -29,8 +29,6 @@ from threading import Lock
 from typing import Any, Final
 from weakref import finalize
 
-from msgspec.structs import replace
-
 from dotr.errors import DataError, EngineError
 from dotr.io.decode.documents import (
     MAX_DOCUMENT,
@@ -117,7 +115,7 @@ def _files(paths: Sequence[str], named: Mapping[str, Span]) -> Iterator[str]:
         except DataError as error:
             if path not in named:
                 raise
-            raise DataError([replace(d, span=named[path], place="") for d in error.diagnostics]) from None
+            raise DataError([d._replace(span=named[path], place="") for d in error.diagnostics]) from None
 
 
 def read_background(
@@ -185,7 +183,7 @@ def _parsed(text: str, format_: Format, path: str, base: str, choices: ParseChoi
     try:
         return parse_triples(text, format_, path, base)
     except DataError as error:
-        hints = [replace(d, hint=_NO_CHOICE.get(d.code, d.hint)) for d in error.diagnostics]
+        hints = [d._replace(hint=_NO_CHOICE.get(d.code, d.hint)) for d in error.diagnostics]
         raise DataError(hints) from None
 
 

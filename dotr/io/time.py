@@ -31,8 +31,6 @@ from functools import lru_cache
 from os.path import basename
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from msgspec.structs import replace
-
 from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Time
 from dotr.io.decode.documents import plain_name
@@ -670,7 +668,7 @@ class TimestampExtractor:
         `undecided`.
         """
         kept = self.reading
-        self.reading = replace(kept, ambiguous=word)
+        self.reading = kept._replace(ambiguous=word)
         try:
             return read()
         finally:

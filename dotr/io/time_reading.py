@@ -12,9 +12,7 @@ Why not: rounding: it may give a time after the end of a window, a second, or a 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, TypeAlias
-
-from msgspec import Struct
+from typing import Final, NamedTuple, TypeAlias
 
 from dotr.errors import UsageError
 
@@ -28,7 +26,7 @@ NONEXISTENT: Final = ("refuse", "forward")
 INTERVAL: Final = ("refuse", "begin", "end")
 
 
-class TimeReading(Struct, frozen=True):
+class TimeReading(NamedTuple):
     """The choices of one run.
 
     `finer`: fractions beyond a microsecond are "cut" or "refuse"d. `ambiguous`: a local time that came twice

@@ -18,7 +18,6 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from itertools import islice, pairwise
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from dotr.core.messages import all_triples
 from dotr.errors import DataError, Diagnostic
@@ -300,7 +299,7 @@ def columns_missing(places: Iterable[str], options: SourceOptions) -> list[Diagn
     except DataError:
         return []
     note = f"by the first {_ROWS} rows of a table"
-    return [replace(one, notes=(*one.notes, note)) for one in extractor.columns_missing.values()]
+    return [one._replace(notes=(*one.notes, note)) for one in extractor.columns_missing.values()]
 
 
 def _is_json(file: str, options: SourceOptions) -> bool:

@@ -21,8 +21,9 @@ from msgspec.structs import replace
 from dotr.errors import Diagnostic
 from dotr.program.queries import BindAtom, DatalogRule, Expression, FilterAtom, Select, Var
 from dotr.program.rules import Rule
+from dotr.program.syntax import PLACES, Syntax
 from dotr.rdf.terms import Term
-from dotr.source import PLACES, Span, Syntax
+from dotr.source import Span
 
 
 class RelationToStream(StrEnum):

@@ -10,8 +10,9 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from dotr.program.syntax import Syntax
 from dotr.rdf.terms import Term
-from dotr.source import Span, Syntax
+from dotr.source import Span
 
 
 class Const(Syntax, frozen=True):

@@ -33,7 +33,6 @@ from operator import eq
 from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from dotr.errors import DataError
 from dotr.io.decode.batch_parse import DECLARED
@@ -208,7 +207,7 @@ def _moved(error: DataError, name: str, line: int) -> DataError:
     """The same error, its place being line 1 of a text that is line `line` of the file."""
     first = error.diagnostics[0]
     column = first.place.rpartition(":")[2] if first.place.startswith(f"{name}:1:") else ""
-    return DataError(replace(first, place=f"{name}:{line}:{column}".rstrip(":")))
+    return DataError(first._replace(place=f"{name}:{line}:{column}".rstrip(":")))
 
 
 WHOLE = 4 * 1024 * 1024

@@ -38,7 +38,6 @@ from pathlib import Path
 from typing import IO, Any, Final, NoReturn, TypeAlias, cast
 
 import pyoxigraph as ox
-from msgspec.structs import replace
 from pyoxigraph import parse, serialize
 
 from dotr.errors import DataError
@@ -166,7 +165,7 @@ def refuse(term: Term, name: str) -> NoReturn:
     try:
         canonical(term)
     except DataError as error:
-        raise DataError([replace(one, place=name) for one in error.diagnostics]) from None
+        raise DataError([one._replace(place=name) for one in error.diagnostics]) from None
     what = "a triple term" if term[0] == "<" else "a string with a base direction"
     raise DataError.of(
         "D2004",

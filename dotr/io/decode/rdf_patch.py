@@ -17,7 +17,6 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from dotr.core.messages import Part
 from dotr.errors import DataError
@@ -207,7 +206,7 @@ class Patches(Struct):
         except DataError as error:
             if not raising:
                 return None
-            raise DataError([replace(d, place=place) for d in error.diagnostics]) from None
+            raise DataError([d._replace(place=place) for d in error.diagnostics]) from None
         triples = [triple for _, run in runs for triple in run]
         return triples if len(triples) == len(rows) else None
 

@@ -28,7 +28,6 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from dotr.codegen import execute
 from dotr.core.messages import Part
@@ -375,7 +374,7 @@ def _readings(
     whole = mapping.reading(reading)
     used = {str(number): cell for number, cell in enumerate(mapping.used())}
     words = {key: passes.get(key, whole.ambiguous) for key in used}
-    return {cell: replace(whole, ambiguous=words[key]) for key, cell in used.items()}
+    return {cell: whole._replace(ambiguous=words[key]) for key, cell in used.items()}
 
 
 def _time_cells(

@@ -34,7 +34,6 @@ from os.path import basename, splitext
 from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from dotr.errors import DataError
 from dotr.io.decode.documents import STREAM_BASE, Format, decode, plain_name, read_bytes
@@ -368,7 +367,7 @@ class TableMapping(Struct, frozen=True):
         if not (self.ambiguous or self.nonexistent):
             return reading
         ambiguous, nonexistent = self.ambiguous or reading.ambiguous, self.nonexistent or reading.nonexistent
-        return replace(reading, ambiguous=ambiguous, nonexistent=nonexistent)
+        return reading._replace(ambiguous=ambiguous, nonexistent=nonexistent)
 
     def used(self) -> list[Cell]:
         """Every cell that is used, that of the time first, each once."""

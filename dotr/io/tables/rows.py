@@ -52,7 +52,6 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 import pyarrow as pa
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from dotr.core.messages import Part, all_triples
 from dotr.errors import DataError, Diagnostic, Severity, UsageError
@@ -1314,7 +1313,7 @@ def _perhaps_json(error: DataError, head: bytes) -> DataError:
     except (CellError, UnicodeDecodeError):
         lines = False
     hint = f"it begins like JSON, and is read as CSV: # format: {'jsonl' if lines else 'json'} in the mapping"
-    return DataError([replace(one, hint=hint) for one in error.diagnostics])
+    return DataError([one._replace(hint=hint) for one in error.diagnostics])
 
 
 def _as_json(cells: Row | CellError) -> bytes:

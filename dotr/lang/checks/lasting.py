@@ -51,8 +51,9 @@ from dotr.program import (
     TimeOf,
     Within,
 )
+from dotr.program.syntax import PLACES
 from dotr.rdf.terms import OWL, RDF_TYPE, RDFS, Term, Triple, is_iri
-from dotr.source import PLACES, Span
+from dotr.source import Span
 
 
 def check_holds(lines: Iterable[tuple[LoadedFile, HoldSyntax]], found: Diagnostics) -> tuple[Hold, ...]:

@@ -124,7 +124,7 @@ class WindowParser:
         message, found = f"`{word}` is a keyword and not a name", self.cursor.found.found
         for number, one in enumerate(found):
             if one.message == message:
-                found[number] = replace(one, notes=(*one.notes, f"also at {self.cursor.span()}")[:2])
+                found[number] = one._replace(notes=(*one.notes, f"also at {self.cursor.span()}")[:2])
                 return
         self.cursor.error("D1009", message, self.cursor.span(), hint="choose another name")
 
