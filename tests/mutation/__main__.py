@@ -1,7 +1,7 @@
 """Mutation testing of the rooms that decide what is true and what is kept.
 
     python -m tests.mutation                       # every room, 40 mutants of each
-    python -m tests.mutation tesla --count 100 --seed 7 --minutes 30
+    python -m tests.mutation detect --count 100 --seed 7 --minutes 30
     python -m tests.mutation ledger --at file_positions.py:96
 
 Place:   started by hand; survivors are killed by a test or stand in SURVIVORS.md with their reason.
@@ -43,16 +43,16 @@ class Room:
     """Tests that take longer, for the mutants that the first do not notice."""
 
 
-_TESLA = ("meaning", "keys", "running_aggregates", "identity", "snapshot", "work", "stages", "partitioning")
+_DETECT = ("meaning", "keys", "running_aggregates", "identity", "snapshot", "work", "stages", "partitioning")
 _GOLDEN = (
     "tests/test_golden.py",
     "--deselect=tests/test_golden.py::test_events_are_the_ones_derived_by_hand[holds/silence-verified]",
 )
 ROOMS = {
-    "tesla": Room(
-        ("dotr/detect/*.py", "dotr/detect/operators/*.py"),
+    "detect": Room(
+        ("dotr/detect/*.py",),
         (
-            *(f"tests/detect/test_{name}.py" for name in _TESLA),
+            *(f"tests/detect/test_{name}.py" for name in _DETECT),
             "tests/lang/test_plan.py",
         ),
         (
@@ -81,7 +81,7 @@ ROOMS = {
         ("tests/io/test_file_positions.py", "tests/service/test_feed.py", "tests/service/test_resuming.py"),
     ),
     "journal": Room(
-        ("dotr/service/journal.py", "dotr/service/journal.py"),
+        ("dotr/service/journal.py",),
         ("tests/cli/test_deploy.py", "tests/service/test_ahead.py", "tests/service/test_resuming.py"),
         ("tests/service/test_feed.py",),
     ),
