@@ -33,9 +33,8 @@ from dotr.detect.partitioning import By, Partitioning, RuleComponentGroup, descr
 from dotr.errors import Diagnostic, ProgramError, RefusedError, Severity, UnsupportedError
 from dotr.events import Clock, Composite, Time
 from dotr.io.decode.parquet import TABLE_ROWS as ROWS
-from dotr.io.decode.parquet import EventTableWriter
-from dotr.io.events import formatter
-from dotr.io.outputs import ENDINGS, EVENT_FORMATS, unwritable
+from dotr.io.events import ENDINGS, EVENT_FORMATS, EventFile, formatter
+from dotr.io.outputs import unwritable
 from dotr.program import Program
 from dotr.program.names import Passed, duration_text, summed
 
@@ -314,11 +313,12 @@ def write_events(
     written = Written("")
     name = f"{uuid4().hex}.{ENDINGS[format_]}"
     path = os.path.join(folder, name)
-    file: _EventFile | None = None
+    opened = EVENT_FORMATS[format_].file
+    file: EventFile | None = None
     try:
         for waiting in batched(events):
             if file is None:
-                file = _event_file(path, format_, program, clock)
+                file = opened(path, clock) if opened else _PartFile(path, format_, program, clock)
             file.add(waiting)
             for event in waiting:
                 written.counts[event.rule] = written.counts.get(event.rule, 0) + 1
@@ -347,26 +347,6 @@ def batched(events: Iterable[Composite]) -> Iterator[list[Composite]]:
     source = iter(events)
     while waiting := list(islice(source, ROWS)):
         yield waiting
-
-
-class _EventFile(Protocol):
-    """A file that takes events in order and is complete once closed."""
-
-    def add(self, events: Sequence[Composite]) -> None: ...
-
-    def close(self) -> None: ...
-
-
-def _event_file(path: str, format_: str, program: Program, clock: Clock) -> _EventFile:
-    match format_:
-        case "parquet":
-            return EventTableWriter(path, clock)
-        case "jelly":
-            from dotr.io.decode.jelly import JellyEventWriter  # noqa: PLC0415  # an extra
-
-            return JellyEventWriter(path, clock)
-        case _:
-            return _PartFile(path, format_, program, clock)
 
 
 class _PartFile:

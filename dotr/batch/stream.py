@@ -47,8 +47,8 @@ from dotr.detect.partitioning import By
 from dotr.errors import NOT_WRITTEN, DataError, Diagnostic, DotrError, EngineError, RefusedError, UsageError
 from dotr.events import Clock, Composite, Fact, RawMatch, Time
 from dotr.io.errors import dead_letter
-from dotr.io.events import formatter, late_line
-from dotr.io.outputs import ENDINGS, unwritable, write_whole
+from dotr.io.events import ENDINGS, formatter, late_line
+from dotr.io.outputs import unwritable, write_whole
 from dotr.program import Every, Program
 from dotr.rdf.terms import Triple
 

@@ -26,14 +26,13 @@ from dotr.batch.spark.session import SparkOptions as Session
 from dotr.batch.work import Treatment
 from dotr.cli import options, show
 from dotr.cli.options import OutputOptions, RuleOptions, SourceOptions, SparkOptions
-from dotr.cli.run import refuse_without_jelly
 from dotr.cli.show import Progress, funnel_lines, print_funnels, summary_line, time_as_json
 from dotr.detect.digest import rule_digests
 from dotr.detect.partitioning import By, describe
 from dotr.errors import DataError, Diagnostic, UsageError
 from dotr.events import Clock
 from dotr.io.errors import ErrorPolicy
-from dotr.io.outputs import format_of_name, refused
+from dotr.io.events import EVENT_FORMATS, format_of_name, refused
 from dotr.io.reader import FileReader
 from dotr.io.rules_and_background import RuleTexts
 from dotr.io.time_survey import columns_missing
@@ -113,8 +112,7 @@ def command(
     if not places:
         raise click.UsageError("name one or more logs: dotr batch RULES LOG… --out DIR")
     format_ = output.format_ or format_of_name(out.rstrip("/"), FORMATS, "dotr batch") or "jsonl"
-    if format_ == "jelly":
-        _refuse_jelly_at(plain_path(out))
+    _refuse_at(plain_path(out), format_)
     texts = RuleTexts()
     program = rules.load(path, texts)
     documents = rules.documents(program)
@@ -152,13 +150,14 @@ def command(
                 dead.keep(lambda letter=letter: letter)  # type: ignore[misc]  # mypy does not infer defaults
 
 
-def _refuse_jelly_at(out: str) -> None:
-    """Raise UsageError D4151 where only Spark can reach the output, which writes lines and Parquet there,
+def _refuse_at(out: str, format_: str) -> None:
+    """Raise UsageError D4151 for a format that Spark does not write, where only Spark can reach the output,
     and D2413 where Jelly is not installed: before anything is read.
     """
-    if is_remote(out):
-        raise refused("Jelly behind a URI", [name for name in FORMATS if name != "jelly"], "dotr batch")
-    refuse_without_jelly()
+    if is_remote(out) and not EVENT_FORMATS[format_].remote:
+        can = [name for name in FORMATS if EVENT_FORMATS[name].remote]
+        raise refused(f"{format_.capitalize()} behind a URI", can, "dotr batch")
+    EVENT_FORMATS[format_].require()
 
 
 def _here(places: Sequence[str]) -> list[str]:

@@ -22,6 +22,7 @@ from dotr.errors import DataError, UsageError
 from dotr.events import Clock
 from dotr.explain.record import reach_of
 from dotr.io.decode.documents import MAX_DOCUMENT
+from dotr.io.events import BINARY
 from dotr.io.show import aligned
 from dotr.io.time import UNITS
 from dotr.program import Program
@@ -38,7 +39,6 @@ from dotr.service.deployment import (
 )
 from dotr.service.deployment import undeploy as take_out
 from dotr.service.journal import Deployed, Journal
-from dotr.service.outputs import PART_FORMATS
 
 _SIGNS = {RuleChange.ADDED: "+", RuleChange.SAME: "=", RuleChange.CHANGED: "~", RuleChange.REMOVED: "-"}
 
@@ -268,7 +268,7 @@ def shown(report: dict[str, Any]) -> str:
             lines.append(f"            {left_out(report['left_out'])}")
     lines += [
         f"output      {path}   {row['format']}, {row['length']:,} "
-        + ("files" if row["format"] in PART_FORMATS else "bytes")
+        + ("files" if row["format"] in BINARY else "bytes")
         for path, row in report["outputs"].items()
     ]
     if kept := report.get("kept"):

@@ -13,6 +13,7 @@ import time
 from _thread import interrupt_main
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from types import FrameType
 
 import click
@@ -21,7 +22,6 @@ from msgspec.structs import replace
 from dotr.cli import options, show
 from dotr.cli.options import OutputOptions, RuleOptions, SourceOptions
 from dotr.cli.process import POLITE
-from dotr.cli.run import refuse_without_jelly
 from dotr.cli.show import Progress, funnels, summary_line, time_as_json
 from dotr.collecting import uncollected
 from dotr.core.messages import Part
@@ -30,20 +30,19 @@ from dotr.errors import DataError, Diagnostic, UsageError
 from dotr.events import Clock
 from dotr.io.decode.documents import Format, decode, format_of, read_bytes, unknown_format
 from dotr.io.decode.rdf import parse_triples, split_triples
-from dotr.io.events import formatter
+from dotr.io.events import BINARY, EVENT_FORMATS, formatter, open_sink
 from dotr.io.feeds import FileSource
 from dotr.io.graphs import SourceOptions as ReadingOptions
 from dotr.io.message_parts import message_of
-from dotr.io.outputs import EVENT_FORMATS, Output, StreamOutput, is_device, open_output
+from dotr.io.outputs import is_device, open_output
 from dotr.io.rules_and_background import read_rules_text
-from dotr.io.sinks import JellySink, TextSink
 from dotr.lang import load_program
 from dotr.program import Program
 from dotr.rdf.terms import Triple
 from dotr.service.deployment import Added, deployed_program, resumed
 from dotr.service.feed import CheckpointPolicy, Feed, Idle, Keeping, refuse_other_unit
 from dotr.service.journal import DATABASE, LOCK, Journal, planned
-from dotr.service.outputs import PART_FORMATS, AppendingFile, EventParts, FileSink, Sink, StreamSink
+from dotr.service.outputs import AppendingFile, EventParts, FileSink, Sink, StreamSink
 from dotr.survey.report import why_silent
 from dotr.survey.sample import FIRST_GRAPHS, Sample
 
@@ -140,8 +139,7 @@ def command(
     if idle_advance is not None and not follow and not any(path == "-" for path in sources):
         raise UsageError.of("D4131", "--idle-advance needs a source that may be silent", hint="add --follow")
     for path in outputs or ["-"]:
-        if _format(path, output) == "jelly":
-            refuse_without_jelly()  # before all else
+        EVENT_FORMATS[_format(path, output)].require()  # before all else
     own = [os.path.join(folder, name) for name in (DATABASE, LOCK)]
     inputs = [*own, *sources, *files, *rules.background, *rules.more_rules]
     options.outputs_apart(outputs, source.policies, inputs, appearing=True)
@@ -298,7 +296,8 @@ def _with_rules(journal: Journal, more: Sequence[str]) -> Program:
 
 
 def _format(path: str, output: OutputOptions) -> str:
-    return options.chosen_format(output.format_, None if path == "-" else path, EVENT_FORMATS, "dotr feed")
+    name = None if path == "-" else path
+    return options.chosen_format(output.format_, name, tuple(EVENT_FORMATS), "dotr feed")
 
 
 def _sinks(journal: Journal, program: Program, outputs: Sequence[str], output: OutputOptions) -> list[Sink]:
@@ -306,12 +305,10 @@ def _sinks(journal: Journal, program: Program, outputs: Sequence[str], output: O
     sinks: list[Sink] = []
     for path in outputs or ["-"]:
         name = _format(path, output)
-        if path == "-":
-            sinks.append(_stream_sink(name, program, StreamOutput(sys.stdout.buffer)))
-            continue
-        if is_device(path):
-            sinks.append(_stream_sink(name, program, open_output(path, packed=name not in PART_FORMATS)))
-        elif name in PART_FORMATS:
+        if path == "-" or is_device(path):
+            opened = partial(open_output, path, packed=name not in BINARY)
+            sinks.append(StreamSink(open_sink(name, opened, program, live=True)))
+        elif name in BINARY:
             sinks.append(EventParts(journal, path, output.overwrite, name))
         else:
             file = AppendingFile(journal, path, name, output.overwrite, packed=True)
@@ -322,19 +319,6 @@ def _sinks(journal: Journal, program: Program, outputs: Sequence[str], output: O
                 file.write(head)
             sinks.append(FileSink(write, file))
     return sinks
-
-
-def _stream_sink(name: str, program: Program, output: Output) -> StreamSink:
-    """An output that begins with this feed: standard output, a pipe, a device."""
-    if name != "jelly":
-        head, write = formatter(name, program.prefixes, program.rules)
-        output.write(head)
-        return StreamSink(TextSink(write, output))
-    from dotr.io.decode.jelly import JellyFrames  # noqa: PLC0415  # an extra
-
-    frames = JellyFrames()
-    output.write_bytes(frames.frame(""))  # the stream's options stand at its head, as those of a text do
-    return StreamSink(JellySink(output, frames))
 
 
 @contextmanager

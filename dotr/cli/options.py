@@ -24,16 +24,8 @@ from dotr.errors import UsageError
 from dotr.events import Clock, Time
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE, decode, read_bytes
 from dotr.io.decode.rdf import RDF12, ParseChoices
-from dotr.io.outputs import (
-    EVENT_FORMATS,
-    NEVER_PACKED,
-    Output,
-    format_of_name,
-    is_device,
-    open_output,
-    packing_of,
-    refused,
-)
+from dotr.io.events import BINARY, EVENT_FORMATS, format_of_name, refused
+from dotr.io.outputs import Output, is_device, open_output, packing_of
 from dotr.io.time import UNITS, TimeError, parse_text, zone_of
 from dotr.io.time_reading import AMBIGUOUS, FINER, INTERVAL, NONEXISTENT, TimeReading
 from dotr.lang.grammar.cursor import WELL_KNOWN, nearest
@@ -673,7 +665,7 @@ state = click.option(
 )
 
 
-def output(formats: tuple[str, ...] = EVENT_FORMATS) -> Decorator:
+def output(formats: Iterable[str] = EVENT_FORMATS) -> Decorator:
     """`--format -o --overwrite --quiet`, with others of an OutputOptions below, as one argument `output`."""
     return passing(
         "output",
@@ -730,13 +722,16 @@ def summary(function: Any) -> Any:
 def chosen_format(format_: str | None, output: str | None, can: Sequence[str], verb: str) -> str:
     """The format asked for, else that of the output's name, text on a terminal and JSON lines elsewhere.
 
-    Raises UsageError D4151 for a format of the name that the verb does not write, for Parquet anywhere but
-    in a file, and for Parquet and Jelly in a file whose name says that its text is compressed.
+    Raises UsageError D4151 for a format of the name that the verb does not write, for one that is not
+    streamed anywhere but in a file, and for a binary one in a file whose name says that its text is
+    compressed.
     """
-    if format_ == "parquet" and (output is None or is_device(output)):
-        raise refused("Parquet to a stream", [name for name in can if name != "parquet"], verb)
-    if format_ in NEVER_PACKED and output is not None and packing_of(output):
-        raise refused(f"{format_} to `{output}`", [name for name in can if name not in NEVER_PACKED], verb)
+    whole = [name for name, known in EVENT_FORMATS.items() if not known.streamed]
+    if format_ in whole and (output is None or is_device(output)):
+        streamed = [name for name in can if name not in whole]
+        raise refused(f"{format_.capitalize()} to a stream", streamed, verb)
+    if format_ in BINARY and output is not None and packing_of(output):
+        raise refused(f"{format_} to `{output}`", [name for name in can if name not in BINARY], verb)
     if format_ is not None:
         return format_
     if output is None:

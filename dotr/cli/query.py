@@ -29,8 +29,8 @@ from dotr.events import Clock, Message, Time, Values
 from dotr.extract.interpreter import asks_time
 from dotr.io.decode.documents import format_of, unreadable
 from dotr.io.errors import ErrorPolicy
-from dotr.io.events import TermFormatter, csv_solutions, json_terms
-from dotr.io.outputs import GRAPH_FORMATS, FileOutput, refused, unwritable
+from dotr.io.events import GRAPH_FORMATS, TermFormatter, csv_solutions, json_terms, refused
+from dotr.io.outputs import FileOutput, unwritable
 from dotr.io.rules_and_background import RuleTexts, read_rules_text, read_standard_input
 from dotr.io.show import aligned
 from dotr.io.sources import Sources

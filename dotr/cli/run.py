@@ -23,11 +23,11 @@ from dotr.core.pipeline import Pipeline
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError
 from dotr.events import Clock, Time
 from dotr.io.errors import Lineage, with_places
-from dotr.io.events import Formatter, formatter, late_line
+from dotr.io.events import BINARY, EVENT_FORMATS, EventSink, Formatter, late_line, open_sink
 from dotr.io.graphs import GraphRun, ReadSoFar
-from dotr.io.outputs import EVENT_FORMATS, FileOutput
+from dotr.io.outputs import FileOutput
 from dotr.io.rules_and_background import RuleTexts
-from dotr.io.sinks import EventSink, JellySink, ParquetSink, StateFile, TextSink, refuse_name
+from dotr.io.sinks import StateFile, refuse_name
 from dotr.io.sources import Mark, Sources, TimedGraph, live, resolve
 from dotr.io.time_reading import late_by_choice
 from dotr.program import Program
@@ -64,7 +64,7 @@ def command(
     A SOURCE is an RDF file (Turtle, N-Triples: one graph; TriG, N-Quads, JSON lines, RDF Message Log:
     many), a folder, a glob, or - for standard input; each may be compressed (.gz .bz2 .zst .zip).
     """
-    format_ = output.format(EVENT_FORMATS, "dotr run")
+    format_ = output.format(tuple(EVENT_FORMATS), "dotr run")
     texts, states = RuleTexts(), output.states
     program = rules.load(path, texts)
     documents = rules.documents(program)
@@ -97,32 +97,7 @@ def command(
             when, clock = given_time(at, source.options.unit, None, "--then")
             again = rules.wanted(rules.load(later, texts), whole=True)
             replay.replace(when, clock, again, source.background(again, rules.documents(again)))
-        replay.run(open_sink(format_, output, program, write))
-
-
-def refuse_without_jelly() -> None:
-    """Raise UsageError D2413 where Jelly cannot be written."""
-    from dotr.io.decode.jelly import JellyFrames  # noqa: PLC0415  # an extra
-
-    JellyFrames()
-
-
-def open_sink(
-    format_: str, output: OutputOptions, program: Program, own: Formatter | None = None
-) -> TextSink | JellySink | ParquetSink:
-    """Where the events of a run go, opened, with what stands at its head; `own` writes them instead."""
-    if format_ == "parquet":
-        assert output.output is not None, "chosen_format asks for a file"
-        return ParquetSink(FileOutput(output.output, output.overwrite))
-    if format_ == "jelly":
-        from dotr.io.decode.jelly import JellyFrames  # noqa: PLC0415  # an extra
-
-        frames = JellyFrames()  # before anything is opened
-        return JellySink(output.open(), frames)
-    head, write = formatter(format_, program.prefixes, program.rules)
-    out = output.open(packed=True)
-    out.write(head)
-    return TextSink(own or write, out)
+        replay.run(open_sink(format_, lambda: output.open(format_ not in BINARY), program, write))
 
 
 AHEAD, ALONE = 256, 4
@@ -180,7 +155,7 @@ class Replay:
             raise DataError.of("D2102", "the times of --then are of two kinds", hint=hint)
         self.pipeline.replace(time, program, background)
 
-    def run(self, sink: TextSink | JellySink | ParquetSink) -> None:
+    def run(self, sink: EventSink) -> None:
         """Replay everything. What was emitted before an error or Ctrl-C is written, and stays."""
         output = self.output
         apart = output.output is not None or not sys.stdout.isatty()

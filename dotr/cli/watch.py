@@ -16,9 +16,8 @@ from dotr.cli.run import Replay
 from dotr.core.hold import LastingModel, SignedAnswer, signed, watched, watching
 from dotr.errors import ProgramError
 from dotr.events import Clock, Composite
-from dotr.io.events import TermFormatter
+from dotr.io.events import TermFormatter, TextSink
 from dotr.io.rules_and_background import BackgroundFiles, RuleTexts
-from dotr.io.sinks import TextSink
 from dotr.io.sources import Sources
 from dotr.lang import load_program, parse_query_and_prefixes
 from dotr.lang.checks.lasting import asks_now

@@ -1,4 +1,4 @@
-"""Composite events as text, JSON lines, TriG, N-Quads and CSV, and the choice of format.
+"""Composite events as text, JSON lines, TriG, N-Quads, CSV, Jelly and Parquet, and the choice of format.
 
 Place:   the command line and `Event.to_json` write by these formats; every message shows terms by
          `TermFormatter`.
@@ -11,8 +11,10 @@ Method:  every line is written by hand from ready parts (N-Quads of one event 0.
          escaped terms come from tables, and the order of the graph's lines is known beforehand where all are
          about the event and no property occurs twice. `format_jsonl` writes the rest: a chosen event of a
          chained rule, an attribute without a value.
-         Format: `--format` decides, else the ending of the name. An ending that names a format which the verb
-         cannot write is refused; an unknown ending gives JSON lines.
+         Formats are rows of `EVENT_FORMATS`: how events are written as text, or what writes a binary
+         format, and where it may go. Nobody else asks which format it is. `--format` decides, else the
+         ending of the name. An ending that names a format which the verb cannot write is refused; an
+         unknown ending gives JSON lines.
          Terms for a reader: the longest namespace of the program's prefixes wins; a name is shortened only
          when the short form is Turtle without escapes, so that TriG output written this way reads back to the
          same terms.
@@ -27,15 +29,20 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from json.encoder import encode_basestring as json_string
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+
+from msgspec import Struct
 
 from dotr.codegen import Names, make
 from dotr.core.messages import Part
 from dotr.emit.events import InstantEvents
 from dotr.emit.templates import RuleTemplate
+from dotr.errors import EngineError, UsageError
 from dotr.events import Clock, Composite, Fact, Message, Template, Time
-from dotr.program import Rule
+from dotr.io.outputs import FileOutput, Output, ending_of, packing_of, unwritable
+from dotr.program import Program, Rule
 from dotr.rdf.terms import (
     PROV_GENERATED_AT_TIME,
     RDF_TYPE,
@@ -52,6 +59,10 @@ from dotr.rdf.terms import (
     literal_parts,
 )
 from dotr.regex import regex
+
+if TYPE_CHECKING:
+    from dotr.io.decode.jelly import JellyFrames
+    from dotr.io.decode.parquet import EventTableWriter
 
 _LOCAL = regex(r"(?:[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_-])?)?")
 _PREFIX = regex(r"(?:[A-Za-z](?:[A-Za-z0-9_.-]*[A-Za-z0-9_-])?)?")
@@ -317,25 +328,6 @@ Formatter: TypeAlias = Callable[[Sequence[Composite], Clock], str]
 """Events as the characters that go to the sink, line ends included."""
 
 
-def formatter(name: str, prefixes: Mapping[str, str], rules: Sequence[Rule] = ()) -> tuple[str, Formatter]:
-    """(the beginning of an output, how events are written) of a format that is text. `rules` are those of
-    the program: columns of a table are theirs.
-    """
-    if name == "text":
-        short = TermFormatter({"xsd": XSD, **prefixes}, fresh=True)
-        return "", lambda events, clock: "".join([f"{text(event, clock, short)}\n" for event in events])
-    if name == "jsonl":
-        return "", _JsonLines()
-    if name == "trig":
-        notation = TermFormatter(_with_prov(prefixes))
-        return notation.header(), lambda events, clock: "".join([trig(e, clock, notation) for e in events])
-    if name == "nquads":
-        return "", nquads
-    if name == "csv":
-        return csv_formatter(rules)
-    raise ValueError(name)
-
-
 def _with_prov(prefixes: Mapping[str, str]) -> dict[str, str]:
     """The prefixes, with `prov` and `xsd` for the stamps unless the program uses those names otherwise."""
     return {"prov": "http://www.w3.org/ns/prov#", "xsd": XSD, **prefixes}
@@ -463,3 +455,280 @@ def _numbered(graph: Sequence[Triple]) -> str:
             if term[0] == "_":
                 blanks.setdefault(term, f"_:b{len(blanks)}")
     return "".join(f"{blanks.get(s, s)} {p} {blanks.get(o, o)} .\n" for s, p, o in graph)
+
+
+# -- sinks
+
+
+class EventSink(Protocol):
+    """Takes events in order; `flush` makes them visible, `finish` ends it well, `abandon` otherwise."""
+
+    @property
+    def output(self) -> Output: ...
+
+    def write(self, events: Sequence[Composite], clock: Clock) -> None: ...
+
+    def flush(self) -> None: ...
+
+    def finish(self) -> None: ...
+
+    def abandon(self) -> None: ...
+
+
+class TextSink(Struct):
+    """Events as text."""
+
+    format: Formatter
+    output: Output
+
+    def write(self, events: Sequence[Composite], clock: Clock) -> None:
+        self.output.write(self.format(events, clock))
+
+    def flush(self) -> None:
+        self.output.flush()
+
+    def finish(self) -> None:
+        self.output.finish()
+
+    def abandon(self) -> None:
+        self.output.abandon()
+
+
+class JellySink(Struct):
+    """Events as frames of Jelly, those that are written together in one."""
+
+    output: Output
+    frames: JellyFrames
+
+    def write(self, events: Sequence[Composite], clock: Clock) -> None:
+        self.output.write_bytes(self.frames.frame(nquads(events, clock)))
+
+    def flush(self) -> None:
+        self.output.flush()
+
+    def finish(self) -> None:
+        self.output.write_bytes(self.frames.frame(""))  # the options, where nothing else was written
+        self.output.finish()
+
+    def abandon(self) -> None:
+        self.output.abandon()
+
+
+class ParquetSink(Struct):
+    """Events as rows of a Parquet file, which grows beside its name as every output does."""
+
+    output: FileOutput
+    _writer: EventTableWriter | None = None
+    _broken: bool = False
+
+    def write(self, events: Sequence[Composite], clock: Clock) -> None:
+        try:
+            self._opened(clock).add(events)
+        except OSError as error:
+            raise self._unwritable(error) from None
+
+    def flush(self) -> None:
+        """Rows of a Parquet file are there when it is complete."""
+
+    def finish(self) -> None:
+        self._close()
+        self.output.finish()
+
+    def abandon(self) -> None:
+        """What was emitted so far can be read, unless the file could not be written: nobody can read a
+        Parquet file without its end.
+        """
+        if not self._broken:
+            with suppress(EngineError):  # what ends the run is reported already
+                self._close()
+        if self._broken:
+            self.output.discard()
+        else:
+            self.output.abandon()
+
+    def _opened(self, clock: Clock) -> EventTableWriter:
+        if self._writer is None:
+            self._writer = _parquet_file(str(self.output.part), clock)
+        return self._writer
+
+    def _close(self) -> None:
+        try:
+            self._opened(Clock()).close()
+        except OSError as error:
+            raise self._unwritable(error) from None
+
+    def _unwritable(self, error: OSError) -> EngineError:
+        self._broken = True
+        return unwritable(str(self.output.path), error)
+
+
+# -- formats
+
+
+class EventFile(Protocol):
+    """A file that takes events in order and is complete once closed. Raises OSError."""
+
+    def add(self, events: Sequence[Composite]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class EventFormat(Struct, frozen=True):
+    """A format of events.
+
+    `ending`: of the names of its files. Of text, `text`: (prefixes, rules) → (the beginning of an output, how
+    events are written); it grows, and may be compressed. Of a binary format, `file` opens a file of its own
+    for the events of a task or a commit, and `sink` writes the events of a run to what it opens; `live`: the
+    head stands there before the first event. `streamed`: standard output and pipes take it. `columns`: it is
+    a table with a schema. `require`: raises UsageError where a package is missing.
+    """
+
+    ending: str
+    text: Callable[[Mapping[str, str], Sequence[Rule]], tuple[str, Formatter]] | None = None
+    file: Callable[[str, Clock], EventFile] | None = None
+    sink: Callable[[Callable[[], Output], bool], EventSink] | None = None
+    streamed: bool = True
+    columns: bool = False
+    require: Callable[[], object] = lambda: None
+
+    @property
+    def remote(self) -> bool:
+        """Whether Spark writes it behind a URI, where it writes lines and tables."""
+        return self.text is not None or self.columns
+
+
+def _for_people(prefixes: Mapping[str, str], _rules: Sequence[Rule]) -> tuple[str, Formatter]:
+    short = TermFormatter({"xsd": XSD, **prefixes}, fresh=True)
+    return "", lambda events, clock: "".join([f"{text(event, clock, short)}\n" for event in events])
+
+
+def _trig(prefixes: Mapping[str, str], _rules: Sequence[Rule]) -> tuple[str, Formatter]:
+    notation = TermFormatter(_with_prov(prefixes))
+    return notation.header(), lambda events, clock: "".join([trig(e, clock, notation) for e in events])
+
+
+def _jelly_frames() -> JellyFrames:
+    from dotr.io.decode.jelly import JellyFrames  # noqa: PLC0415  # an extra
+
+    return JellyFrames()
+
+
+def _jelly_file(path: str, clock: Clock) -> EventFile:
+    from dotr.io.decode.jelly import JellyEventWriter  # noqa: PLC0415  # an extra
+
+    return JellyEventWriter(path, clock)
+
+
+def _jelly_sink(opened: Callable[[], Output], live: bool) -> EventSink:
+    frames = _jelly_frames()  # before anything is opened
+    output = opened()
+    if live:
+        output.write_bytes(frames.frame(""))  # the stream's options stand at its head, as those of a text do
+    return JellySink(output, frames)
+
+
+def _parquet_file(path: str, clock: Clock) -> EventTableWriter:
+    from dotr.io.decode.parquet import EventTableWriter  # noqa: PLC0415  # start-up: Arrow takes 0.3 s
+
+    return EventTableWriter(path, clock)
+
+
+def _parquet_sink(opened: Callable[[], Output], _live: bool) -> EventSink:
+    output = opened()
+    assert isinstance(output, FileOutput), "it is not streamed"
+    return ParquetSink(output)
+
+
+EVENT_FORMATS: Final[Mapping[str, EventFormat]] = {
+    "text": EventFormat("txt", _for_people),
+    "jsonl": EventFormat("jsonl", lambda _prefixes, _rules: ("", _JsonLines())),
+    "trig": EventFormat("trig", _trig),
+    "nquads": EventFormat("nq", lambda _prefixes, _rules: ("", nquads)),
+    "csv": EventFormat("csv", lambda _prefixes, rules: csv_formatter(rules)),
+    "parquet": EventFormat("parquet", file=_parquet_file, sink=_parquet_sink, streamed=False, columns=True),
+    "jelly": EventFormat("jelly", file=_jelly_file, sink=_jelly_sink, require=_jelly_frames),
+}
+"""By the value of `--format`. A new format is a row."""
+
+BINARY: Final = tuple(name for name, format_ in EVENT_FORMATS.items() if format_.text is None)
+"""Formats that are never compressed by whole files, and of which a feed writes a file for each commit."""
+
+GRAPH_FORMATS: Final = ("turtle", "ntriples")
+"""Those of one graph."""
+
+ENDINGS: Final[Mapping[str, str]] = {
+    **{name: format_.ending for name, format_ in EVENT_FORMATS.items()},
+    "turtle": "ttl",
+    "ntriples": "nt",
+}
+"""Format → what the names of its files end in."""
+
+_OTHERS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("n3", "turtle"), "Turtle"),
+    **dict.fromkeys(("rdf", "owl", "xml"), "XML"),
+    **dict.fromkeys(("gz", "bz2", "xz", "zst", "zip"), "compressed"),
+    **dict.fromkeys(("md", "html"), "a page"),
+    "jsonld": "JSON-LD",
+    "json": "one JSON document",
+    "tsv": "tab-separated",
+    "xlsx": "a spreadsheet",
+    "avro": "Avro",
+    "orc": "ORC",
+}
+"""Ending of a name → what a reader will take the file for."""
+
+
+def formatter(name: str, prefixes: Mapping[str, str], rules: Sequence[Rule] = ()) -> tuple[str, Formatter]:
+    """(the beginning of an output, how events are written) of a format that is text. `rules` are those of
+    the program: columns of a table are theirs.
+    """
+    of = EVENT_FORMATS[name].text
+    if of is None:
+        raise ValueError(name)
+    return of(prefixes, rules)
+
+
+def open_sink(
+    name: str,
+    opened: Callable[[], Output],
+    program: Program,
+    own: Formatter | None = None,
+    *,
+    live: bool = False,
+) -> EventSink:
+    """Where the events of a run go, opened, with what stands at its head; `own` writes them instead, as text.
+    `live`: see `EventFormat`.
+    """
+    sink = EVENT_FORMATS[name].sink
+    if sink is not None:
+        return sink(opened, live)
+    head, write = formatter(name, program.prefixes, program.rules)
+    output = opened()
+    output.write(head)
+    return TextSink(own or write, output)
+
+
+def format_of_name(path: str, can: Sequence[str], verb: str, *, packed: bool = False) -> str | None:
+    """The format of `can` that the ending of a name says; None where it says nothing. `packed`: `verb` writes
+    compressed text.
+
+    Raises UsageError D4151 for one that `verb` does not write.
+    """
+    ending = ending_of(path)
+    inner = ending_of(path[: -1 - len(ending)]) if packed and packing_of(path) else ending
+    format_ = next((name for name, known in ENDINGS.items() if known == inner), None)
+    fits = inner == ending or format_ not in BINARY
+    if fits and (format_ in can or (format_ is None and inner not in _OTHERS)):
+        return format_
+    raise refused(f"`{path}`, by its name {_OTHERS.get(ending) or format_}", can, verb)
+
+
+def refused(what: str, can: Sequence[str], verb: str) -> UsageError:
+    """A format that a verb does not write."""
+    listed = ", ".join(f"{name} (.{ENDINGS[name]})" for name in can)
+    return UsageError.of(
+        "D4151",
+        f"{verb} does not write {what}",
+        notes=(f"it writes {listed}",),
+        hint="give the file another name, or say --format, which goes before the name",
+    )

@@ -1,10 +1,10 @@
-"""Where the events and enriched graphs of a run go.
+"""Where the enriched graphs of a run go, and outputs that are inputs of the same run.
 
-Place:   `dotr run` opens one; `--emit-state` of `dotr run` and `dotr batch` writes enriched graphs.
-Method:  events go as text to any output, as a stream of Jelly, or to a Parquet file. An enriched graph is
-         what holds at an instant beside the background, one JSON line per instant, which dotr reads again as
-         a graph of a stream: the triples that are not of the background alone, stated or derived, sorted,
-         with blank nodes as the run labelled them. The line is the same whichever runner wrote it.
+Place:   `--emit-state` of `dotr run` and `dotr batch` writes enriched graphs.
+Method:  an enriched graph is what holds at an instant beside the background, one JSON line per instant,
+         which dotr reads again as a graph of a stream: the triples that are not of the background alone,
+         stated or derived, sorted, with blank nodes as the run labelled them. The line is the same
+         whichever runner wrote it.
 """
 
 from __future__ import annotations
@@ -17,124 +17,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from fnmatch import fnmatch
 from itertools import product
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TypeAlias
 from uuid import uuid4
 
-from msgspec import Struct
-
-from dotr.errors import DataError, EngineError, RefusedError
-from dotr.events import Clock, Composite, Time
+from dotr.errors import DataError, RefusedError
+from dotr.events import Clock, Time
 from dotr.io.decode.documents import format_of
-from dotr.io.events import Formatter, nquads
-from dotr.io.outputs import FileOutput, Output, format_of_name, open_output, unwritable
+from dotr.io.events import format_of_name
+from dotr.io.outputs import Output, open_output, unwritable
 from dotr.io.sources import resolve
 from dotr.rdf.terms import Triple
-
-if TYPE_CHECKING:
-    from dotr.io.decode.jelly import JellyFrames
-    from dotr.io.decode.parquet import EventTableWriter
-
-
-class EventSink(Protocol):
-    """Takes events in order; `flush` makes them visible, `finish` ends it well, `abandon` otherwise."""
-
-    def write(self, events: Sequence[Composite], clock: Clock) -> None: ...
-
-    def flush(self) -> None: ...
-
-    def finish(self) -> None: ...
-
-    def abandon(self) -> None: ...
-
-
-class TextSink(Struct):
-    """Events as text."""
-
-    format: Formatter
-    output: Output
-
-    def write(self, events: Sequence[Composite], clock: Clock) -> None:
-        self.output.write(self.format(events, clock))
-
-    def flush(self) -> None:
-        self.output.flush()
-
-    def finish(self) -> None:
-        self.output.finish()
-
-    def abandon(self) -> None:
-        self.output.abandon()
-
-
-class JellySink(Struct):
-    """Events as frames of Jelly, those that are written together in one."""
-
-    output: Output
-    frames: JellyFrames
-
-    def write(self, events: Sequence[Composite], clock: Clock) -> None:
-        self.output.write_bytes(self.frames.frame(nquads(events, clock)))
-
-    def flush(self) -> None:
-        self.output.flush()
-
-    def finish(self) -> None:
-        self.output.write_bytes(self.frames.frame(""))  # the options, where nothing else was written
-        self.output.finish()
-
-    def abandon(self) -> None:
-        self.output.abandon()
-
-
-class ParquetSink(Struct):
-    """Events as rows of a Parquet file, which grows beside its name as every output does."""
-
-    output: FileOutput
-    _writer: EventTableWriter | None = None
-    _broken: bool = False
-
-    def write(self, events: Sequence[Composite], clock: Clock) -> None:
-        try:
-            self._opened(clock).add(events)
-        except OSError as error:
-            raise self._unwritable(error) from None
-
-    def flush(self) -> None:
-        """Rows of a Parquet file are there when it is complete."""
-
-    def finish(self) -> None:
-        self._close()
-        self.output.finish()
-
-    def abandon(self) -> None:
-        """What was emitted so far can be read, unless the file could not be written: nobody can read a
-        Parquet file without its end.
-        """
-        if not self._broken:
-            with suppress(EngineError):  # what ends the run is reported already
-                self._close()
-        if self._broken:
-            self.output.discard()
-        else:
-            self.output.abandon()
-
-    def _opened(self, clock: Clock) -> EventTableWriter:
-        if self._writer is None:
-            from dotr.io.decode.parquet import EventTableWriter  # noqa: PLC0415  # start-up: Arrow takes 0.3 s
-
-            self._writer = EventTableWriter(str(self.output.part), clock)
-        return self._writer
-
-    def _close(self) -> None:
-        try:
-            self._opened(Clock()).close()
-        except OSError as error:
-            raise self._unwritable(error) from None
-
-    def _unwritable(self, error: OSError) -> EngineError:
-        self._broken = True
-        return unwritable(str(self.output.path), error)
-
 
 FORMATS = ("jsonl",)
 

@@ -34,14 +34,12 @@ from msgspec import Struct
 from dotr.errors import EngineError, RefusedError
 from dotr.events import Clock, Composite
 from dotr.io.decode.documents import HEAD, DamagedError, unpacked
-from dotr.io.events import Formatter
+from dotr.io.events import BINARY, ENDINGS, EVENT_FORMATS, EventFile, EventSink, Formatter
 from dotr.io.outputs import packer_for, packing_of, unwritable
-from dotr.io.sinks import EventSink
 from dotr.service.journal import Journal, OutputLength
 
 if TYPE_CHECKING:
-    from dotr.io.decode.jelly import JellyEventWriter
-    from dotr.io.decode.parquet import EventTableWriter
+    pass
 
 _BUFFER = 1 << 16
 _TAIL = 1 << 16
@@ -251,10 +249,7 @@ def _tail(file: int, length: int) -> str:
     return hashed.hexdigest()
 
 
-PART_FORMATS = ("parquet", "jelly")
-"""Those written so; each is also the ending of its files."""
-
-_ENDINGS = tuple(f".{name}" for name in PART_FORMATS)
+_ENDINGS = tuple(f".{ENDINGS[name]}" for name in BINARY)
 
 
 class EventParts:
@@ -270,9 +265,11 @@ class EventParts:
         """Raises RefusedError for a folder that is not this deployment's to continue, EngineError D4201."""
         self.path = os.path.realpath(path)
         self._name = path
-        self._format = format_
+        file = EVENT_FORMATS[format_].file
+        assert file is not None, "a text grows instead"
+        self._file, self._ending = file, ENDINGS[format_]
         self._disk = journal.disk
-        self._writer: EventTableWriter | JellyEventWriter | None = None
+        self._writer: EventFile | None = None
         row = journal.outputs().get(self.path)
         if row is not None and row.format != format_ and not overwrite:
             raise _refused(
@@ -315,19 +312,10 @@ class EventParts:
         """Add events; they count from the next commit on. Raises EngineError D4201."""
         try:
             if self._writer is None:
-                self._writer = self._opened(clock)
+                self._writer = self._file(self._growing, clock)
             self._writer.add(events)
         except OSError as error:
             raise unwritable(self._name, error) from None
-
-    def _opened(self, clock: Clock) -> EventTableWriter | JellyEventWriter:
-        if self._format == "jelly":
-            from dotr.io.decode.jelly import JellyEventWriter  # noqa: PLC0415  # an extra
-
-            return JellyEventWriter(self._growing, clock)
-        from dotr.io.decode.parquet import EventTableWriter  # noqa: PLC0415  # start-up: Arrow takes 0.3 s
-
-        return EventTableWriter(self._growing, clock)
 
     def resume(self, commit: int) -> None:
         """The journal's number of files was enough to go on."""
@@ -362,7 +350,7 @@ class EventParts:
         return os.path.join(self.path, f".{self._part(self.length)}")
 
     def _part(self, number: int) -> str:
-        return f"part-{number:06}.{self._format}"
+        return f"part-{number:06}.{self._ending}"
 
     def close(self) -> None:
         """Drop what was not committed, as far as the disk lets us; the next start does it anyway."""

@@ -11,7 +11,7 @@ import pytest
 from dotr.cli.options import class_or_property, file_name, given_time, iri, micros, number, policy, size, zone
 from dotr.errors import UsageError
 from dotr.events import Clock
-from dotr.io.outputs import EVENT_FORMATS, format_of_name
+from dotr.io.events import EVENT_FORMATS, format_of_name
 
 SECOND = 1_000_000
 

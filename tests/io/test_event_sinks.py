@@ -17,10 +17,10 @@ from dotr.events import Clock, Composite
 from dotr.io.decode.parquet import TABLE_ROWS as ROWS
 from dotr.io.decode.parquet import EventTableWriter, event_batch, event_schema, write_solutions
 from dotr.io.errors import ErrorPolicy
-from dotr.io.events import format_jsonl, formatter, nquads
+from dotr.io.events import ParquetSink, TextSink, format_jsonl, formatter, nquads
 from dotr.io.graphs import SourceOptions
 from dotr.io.outputs import FileOutput, StreamOutput
-from dotr.io.sinks import ParquetSink, StateFile, StatePart, TextSink, refuse_name, state_line
+from dotr.io.sinks import StateFile, StatePart, refuse_name, state_line
 from dotr.io.tables.mapping import parse_mapping
 from dotr.io.tables.rows import FrameSource
 

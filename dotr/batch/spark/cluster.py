@@ -80,7 +80,8 @@ from dotr.detect.analysis import ENDLESS
 from dotr.errors import DotrError, EngineError, RefusedError, UnsupportedError
 from dotr.events import Clock, Time
 from dotr.io.decode.parquet import SUFFIX, texts
-from dotr.io.outputs import ENDINGS, unwritable
+from dotr.io.events import ENDINGS, EVENT_FORMATS
+from dotr.io.outputs import unwritable
 from dotr.io.sinks import StatePart
 
 if TYPE_CHECKING:
@@ -125,7 +126,7 @@ def write_remote(found: DataFrame, folder: str, format_: str) -> list[str]:
     """Write the events of `frame_stages.noted` through Spark; returns the names of the files, in order."""
     rows = found.where("note IS NULL").drop("note")
     path = f"{folder}/{_RAW}"
-    if format_ == "parquet":
+    if EVENT_FORMATS[format_].columns:
         rows.write.option("compression", "zstd").parquet(path)
     else:
         rows.write.option("lineSep", "\n").text(path)

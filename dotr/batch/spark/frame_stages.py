@@ -42,7 +42,7 @@ from dotr.io.decode.documents import Format
 from dotr.io.decode.parquet import event_batch, event_schema, integers, missing, texts
 from dotr.io.decode.rdf import parse_triples
 from dotr.io.errors import dead_letter
-from dotr.io.events import formatter
+from dotr.io.events import EVENT_FORMATS, formatter
 from dotr.rdf.terms import Triple
 
 if TYPE_CHECKING:
@@ -335,7 +335,7 @@ def written(
 
 def noted_columns(format_: str, clock: Clock) -> str:
     """The columns of `noted`: those of an event, or its text, and a note."""
-    return f"{_event_columns(clock)}, note string" if format_ == "parquet" else LINE_COLUMNS
+    return f"{_event_columns(clock)}, note string" if EVENT_FORMATS[format_].columns else LINE_COLUMNS
 
 
 def noted(
@@ -484,8 +484,9 @@ class _Note:
     def _rows(self, batches: Batches) -> Batches:
         worker = self.shipped.worker()
         clock, (detecting, events) = worker.job.clock, self.detect(worker, batches)
-        schema = event_schema(clock) if self.format_ == "parquet" else pa.schema([("value", pa.string())])
-        lines = None if self.format_ == "parquet" else _EventLines(self.format_, worker.job)
+        columns = EVENT_FORMATS[self.format_].columns
+        schema = event_schema(clock) if columns else pa.schema([("value", pa.string())])
+        lines = None if columns else _EventLines(self.format_, worker.job)
         counts: dict[str, int] = {}
 
         def batch(rows: pa.RecordBatch, note: str | None) -> pa.RecordBatch:
