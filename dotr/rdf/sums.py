@@ -52,9 +52,11 @@ class ExactSum:
         "_nan",
         "_plus_inf",
         "_span",
+        "size",
     )
 
     def __init__(self) -> None:
+        self.size = 0  # how many terms, errors included
         self._integer = 0  # of integers
         self._decimal = 0  # of decimals, in 10⁻¹⁸
         self._as_doubles = 0  # of all except the integers, each as a double, in 2⁻¹⁰⁷⁴
@@ -65,15 +67,42 @@ class ExactSum:
         self._span = 0  # of them, in ticks of a second or in months: there is no total of both
 
     def add(self, term: Term | None, times: int = 1) -> None:
-        """Add a term `times` times; None is an error, after which there is no total."""
-        self._change(term, times)
+        """Add a term `times` times; None is an error, and with one there is no total."""
+        self.size += times
+        kind, exact, as_double = _NO_NUMBER if term is None else _parts[term]
+        if kind is int:
+            self._integer += times * exact
+            self._drift += times * as_double
+        elif kind is Decimal:
+            self._decimal += times * exact
+            self._as_doubles += times * as_double
+        elif kind is float or kind is Single:
+            self._as_doubles += times * as_double
+            if exact == _NAN:
+                self._nan += times
+            elif exact == _PLUS_INF:
+                self._plus_inf += times
+            elif exact == _MINUS_INF:
+                self._minus_inf += times
+        elif kind is _HugeInteger or kind is _HugeDecimal:  # an infinity in a sum of doubles
+            self._decimal += times * exact
+            if exact > 0:
+                self._plus_inf += times
+            else:
+                self._minus_inf += times
+            kind = Decimal if kind is _HugeDecimal else int
+        elif kind is not NoneType:
+            self._durations += times
+            self._span += times * exact
+        self._counts[kind] = self._counts.get(kind, 0) + times
 
-    def remove(self, term: Term | None) -> None:
+    def remove(self, term: Term | None, times: int = 1) -> None:
         """Remove a term that was added before."""
-        self._change(term, -1)
+        self.add(term, -times)
 
     def include(self, other: ExactSum) -> None:
         """Add all terms of another sum."""
+        self.size += other.size
         self._integer += other._integer
         self._decimal += other._decimal
         self._as_doubles += other._as_doubles
@@ -115,43 +144,15 @@ class ExactSum:
             return None
         return _decimal(exact // count if exact >= 0 else -(-exact // count))
 
-    def _change(self, term: Term | None, sign: int) -> None:
-        kind, exact, as_double = _NO_NUMBER if term is None else _parts[term]
-        if kind is int:
-            self._integer += sign * exact
-            self._drift += sign * as_double
-        elif kind is Decimal:
-            self._decimal += sign * exact
-            self._as_doubles += sign * as_double
-        elif kind is float or kind is Single:
-            self._as_doubles += sign * as_double
-            if exact == _NAN:
-                self._nan += sign
-            elif exact == _PLUS_INF:
-                self._plus_inf += sign
-            elif exact == _MINUS_INF:
-                self._minus_inf += sign
-        elif kind is _HugeInteger or kind is _HugeDecimal:  # an infinity in a sum of doubles
-            self._decimal += sign * exact
-            if exact > 0:
-                self._plus_inf += sign
-            else:
-                self._minus_inf += sign
-            kind = Decimal if kind is _HugeDecimal else int
-        elif kind is not NoneType:
-            self._durations += sign
-            self._span += sign * exact
-        self._counts[kind] = self._counts.get(kind, 0) + sign
-
     def _has(self, kind: type) -> bool:
         return self._counts.get(kind, 0) > 0
 
     def _duration(self, count: int) -> Term | None:
         """The total of durations over `count`: seconds are cut, months rounded to the nearest, a half up."""
-        if self._counts.get(DayTime, 0) == self._durations == sum(self._counts.values()):
+        if self._counts.get(DayTime, 0) == self._durations == self.size:
             cut = self._span // count if self._span >= 0 else -(-self._span // count)
             found = duration(0, cut, DAY_TIME)
-        elif self._counts.get(YearMonth, 0) == self._durations == sum(self._counts.values()):
+        elif self._counts.get(YearMonth, 0) == self._durations == self.size:
             found = duration((2 * self._span + count) // (2 * count), 0, YEAR_MONTH)
         else:
             return None
