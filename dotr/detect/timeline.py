@@ -30,9 +30,9 @@ from dotr.detect.analysis import depths, reads_time
 from dotr.detect.digest import timeline_digest
 from dotr.errors import EngineError, ProgramError
 from dotr.events import Clock, Fact, Time, Values
+from dotr.expressions.accumulators import mergeable
 from dotr.program import Every, LarsProgram, Program, RelationToStream
-from dotr.rdf.sums import ExactSum
-from dotr.rdf.terms import Term, integer
+from dotr.rdf.terms import Term
 from dotr.rdf.values import values_key
 
 R = TypeVar("R")
@@ -304,47 +304,33 @@ class HeldTotal:
 
     def __init__(self, function: str, star: bool) -> None:
         self._kept: Blocks[Term | None] = Blocks()
-        self._function, self._star = function, star
-        self._size = self._errors = 0
-        self._sum = ExactSum()
+        self._total = mergeable(function, star)
 
     def add(self, time: Time, term: Term | None) -> None:
         self._kept.add(time, term)
-        self._change([term], 1)
+        self._total.add(term)
 
     def add_stretch(self, points: range, terms: list[Term | None]) -> None:
         self._kept.add_stretch(points, terms)
-        self._change(terms, len(points))
-
-    def _change(self, terms: Sequence[Term | None], times: int) -> None:
-        self._size += times * len(terms)
-        if self._star:
-            return
         for term in terms:
-            if term is None:
-                self._errors += times
-            elif self._function != "COUNT":
-                self._sum.add(term, times)
+            self._total.add(term, len(points))
 
     def expire(self, since: Time) -> bool:
         for terms, points in self._kept.forget(since):
-            self._change(terms, -points)
-        return self._size > 0
+            for term in terms:
+                self._total.remove(term, points)
+        return self._total.size > 0
 
     def value(self, since: Time) -> Term | None:
         self.expire(since)
-        if self._function == "COUNT":
-            return integer(self._size - self._errors)
-        if self._errors:
-            return None
-        return self._sum.total() if self._function == "SUM" else self._sum.mean(self._size)
+        return self._total.value()
 
     @classmethod
     def joined(cls, totals: Sequence[HeldTotal], function: str, star: bool) -> HeldTotal:
-        """Several as one, to read the value now. O(blocks)."""
+        """Several as one, to read the value now."""
         found = cls(function, star)
-        for block in (block for total in totals for block in total._kept.blocks):
-            found._change(block.rows, block.points)
+        for total in totals:
+            found._total.include(total._total)
         return found
 
     def kept(self) -> int:
@@ -362,7 +348,8 @@ class HeldTotal:
     def load(self, blocks: Iterable[Sequence[Any]]) -> None:
         self._kept.load(blocks)
         for block in self._kept.blocks:
-            self._change(block.rows, block.points)
+            for term in block.rows:
+                self._total.add(term, block.points)
 
 
 Changes: TypeAlias = tuple[list[Values], list[Values]]

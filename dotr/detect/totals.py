@@ -3,15 +3,15 @@
 Place:   the buckets of `RunningTotal` and `RankedTotal` columns (columns.py), read with the oldest time that
          counts; operators.py reads the ranked ones. Totals of what further conditions select candidate by
          candidate are added up here, too (`summed`, `counted`).
-Method:  COUNT, SUM and AVG are groups: a queue of the values, and their total; what leaves is subtracted, and
-         sums are exact, so that subtraction leaves no residue. MIN and MAX are not; they keep the ascending
-         (descending) stack of candidates that no later one beats. DISTINCT keeps how often each term is
-         inside. Every fact enters and leaves once: O(1) amortised whatever the window.
+Method:  a window is an accumulator (expressions/accumulators.py) and a queue of what it has to remove; of a
+         plain COUNT the queue of times is enough. MIN and MAX keep the ascending (descending) stack of
+         candidates that no later one beats. Every fact enters and leaves once: O(1) amortised whatever the
+         window.
          Ranked: rules that differ in a threshold share one aggregate, kept by level. A fact belongs to one
          level, the highest limit that it passes; the aggregate of a rule is that of the levels from its own
          limit up. The totals of levels, from the highest down, are computed once for all rules and kept until
-         a fact comes or goes. COUNT, SUM and AVG have a part for each level, and parts add up. With DISTINCT
-         a term counts at the highest level at which it is inside, and moves down when its last fact there
+         a fact comes or goes. Each level has an accumulator; one of the whole includes them. With DISTINCT a
+         term counts at the highest level at which it is inside, and moves down when its last fact there
          leaves. MIN and MAX have a stack for each level.
 Why not: two-stack queues for everything: they need only an associative operation, but exact sums can
          subtract, and recombining them on each look-up costs more. A running aggregate for each rule: a fact
@@ -23,17 +23,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final, Protocol, TypeAlias
 
 from dotr.events import Time
+from dotr.expressions.accumulators import COUNTS, Accumulator, Mergeable, accumulator, mergeable
 from dotr.expressions.aggregates import summarise
-from dotr.rdf.sums import ExactSum
-from dotr.rdf.terms import Memo, Term, integer
+from dotr.rdf.terms import Term, integer
 from dotr.rdf.values import TermKey, term_key
-
-COUNTS: Final[Memo[int, Term]] = Memo(integer, 1 << 12)
 
 
 class RunningAggregate(Protocol):
@@ -82,63 +81,6 @@ class RunningCount:
         return [(time, term) for time in self._times]
 
 
-class RunningSum:
-    """SUM and AVG, with DISTINCT over different terms; also COUNT(DISTINCT e)."""
-
-    __slots__ = ("_counts", "_errors", "_finish", "_inside", "_sum")
-
-    def __init__(self, function: str, distinct: bool) -> None:
-        self._inside: deque[tuple[Time, Term | None]] = deque()
-        self._counts: dict[Term, int] | None = {} if distinct else None
-        self._errors = 0
-        self._sum = ExactSum()
-        self._finish = {"COUNT": self._count, "SUM": self._total, "AVG": self._mean}[function]
-
-    def add(self, time: Time, term: Term | None) -> None:
-        self._inside.append((time, term))
-        if term is None:
-            self._errors += 1
-            return
-        if self._counts is not None:
-            before = self._counts.get(term, 0)
-            self._counts[term] = before + 1
-            if before:
-                return
-        self._sum.add(term)
-
-    def expire(self, since: Time) -> bool:
-        inside = self._inside
-        while inside and inside[0][0] < since:
-            term = inside.popleft()[1]
-            if term is None:
-                self._errors -= 1
-                continue
-            if self._counts is not None:
-                self._counts[term] -= 1
-                if self._counts[term]:
-                    continue
-                del self._counts[term]
-            self._sum.remove(term)
-        return bool(inside)
-
-    def value(self, since: Time) -> Term | None:
-        self.expire(since)
-        return self._finish()
-
-    def _count(self) -> Term | None:
-        return COUNTS[len(self._counts or ())]
-
-    def _total(self) -> Term | None:
-        return None if self._errors else self._sum.total()
-
-    def _mean(self) -> Term | None:
-        count = len(self._inside) if self._counts is None else len(self._counts)
-        return None if self._errors or not count else self._sum.mean(count)
-
-    def entries(self) -> list[tuple[Time, Term | None]]:
-        return list(self._inside)
-
-
 class RunningExtreme:
     """MIN and MAX in canonical order, without errors. DISTINCT makes no difference."""
 
@@ -173,27 +115,30 @@ class RunningExtreme:
         return [(time, term) for time, _, term in self._stack]
 
 
-class Recomputed:
-    """Any other aggregate: over all values, on demand. O(the window) per look-up."""
+class Window:
+    """Any other aggregate: an accumulator, and the queue of what it has to remove."""
 
-    __slots__ = ("_distinct", "_function", "_inside")
+    __slots__ = ("_inside", "_total")
 
-    def __init__(self, function: str, distinct: bool) -> None:
+    def __init__(self, total: Accumulator) -> None:
         self._inside: deque[tuple[Time, Term | None]] = deque()
-        self._function, self._distinct = function, distinct
+        self._total = total
 
     def add(self, time: Time, term: Term | None) -> None:
         self._inside.append((time, term))
+        self._total.add(term)
 
     def expire(self, since: Time) -> bool:
         inside = self._inside
         while inside and inside[0][0] < since:
-            inside.popleft()
+            self._total.remove(inside.popleft()[1])
         return bool(inside)
 
     def value(self, since: Time) -> Term | None:
-        self.expire(since)
-        return summarise(self._function, self._distinct, [term for _, term in self._inside])
+        inside = self._inside
+        while inside and inside[0][0] < since:  # `expire`, in place
+            self._total.remove(inside.popleft()[1])
+        return self._total.value()
 
     def entries(self) -> list[tuple[Time, Term | None]]:
         return list(self._inside)
@@ -228,9 +173,7 @@ def running(function: str, distinct: bool, star: bool) -> Callable[[], RunningAg
         return lambda: RunningExtreme(function)
     if function == "COUNT" and not distinct:
         return lambda: RunningCount(not star)
-    if function in ("COUNT", "SUM", "AVG"):
-        return lambda: RunningSum(function, distinct)
-    return lambda: Recomputed(function, distinct)
+    return lambda: Window(accumulator(function, distinct, star=False))
 
 
 Entry: TypeAlias = tuple[Time, Term | None, int]
@@ -303,118 +246,6 @@ class RankedCount:
         return [(time, term, level) for time, level in self._inside]
 
 
-class _Part:
-    """Owns what a level adds to sum and mean."""
-
-    __slots__ = ("errors", "many", "sum")
-
-    def __init__(self) -> None:
-        self.sum = ExactSum()
-        self.many = 0
-        self.errors = 0
-
-
-class RankedSum:
-    """SUM and AVG, with DISTINCT over different terms; also COUNT(DISTINCT e)."""
-
-    __slots__ = ("_above", "_finish", "_inside", "_levels", "_parts")
-
-    def __init__(self, function: str, distinct: bool) -> None:
-        self._inside: deque[Entry] = deque()
-        self._parts: dict[int, _Part] = {}
-        self._levels: dict[Term, dict[int, int]] | None = {} if distinct else None  # how often it is at each
-        self._above: Above | None = None
-        self._finish = {"COUNT": _count, "SUM": _total, "AVG": _mean}[function]
-
-    def add(self, time: Time, term: Term | None, level: int) -> None:
-        self._inside.append((time, term, level))
-        self._above = None
-        if term is not None and self._levels is not None and not self._rises(term, level, self._levels):
-            return
-        self._change(term, level, 1)
-
-    def _rises(self, term: Term, level: int, of_terms: dict[Term, dict[int, int]]) -> bool:
-        """Under DISTINCT: a fact comes; whether its term counts at a higher level from now on."""
-        levels = of_terms.get(term)
-        if levels is None:
-            of_terms[term] = {level: 1}
-            return True
-        if level in levels:
-            levels[level] += 1
-            return False
-        top = max(levels)
-        levels[level] = 1
-        if top > level:
-            return False
-        self._change(term, top, -1)
-        return True
-
-    def expire(self, since: Time) -> bool:
-        inside = self._inside
-        while inside and inside[0][0] < since:
-            _, term, level = inside.popleft()
-            self._above = None
-            if term is None or self._levels is None or self._falls(term, level, self._levels):
-                self._change(term, level, -1)
-        return bool(inside)
-
-    def _falls(self, term: Term, level: int, of_terms: dict[Term, dict[int, int]]) -> bool:
-        """Under DISTINCT: a fact leaves; whether its term no longer counts at its level."""
-        levels = of_terms[term]
-        if levels[level] > 1:
-            levels[level] -= 1
-            return False
-        del levels[level]
-        if not levels:
-            del of_terms[term]
-            return True
-        top = max(levels)
-        if top < level:
-            self._change(term, top, 1)
-        return top < level
-
-    def _change(self, term: Term | None, level: int, sign: int) -> None:
-        part = self._parts.get(level)
-        if part is None:
-            part = self._parts[level] = _Part()
-        if term is None:
-            part.errors += sign
-        else:
-            part.many += sign
-            if self._finish is not _count:
-                part.sum.add(term, sign)
-        if not (part.many or part.errors):
-            del self._parts[level]
-
-    def above(self, since: Time) -> Above:
-        self.expire(since)
-        if self._above is None:
-            self._above, parts, whole = [], self._parts, _Part()
-            for level in sorted(parts, reverse=True):
-                part = parts[level]
-                if self._finish is not _count:
-                    whole.sum.include(part.sum)
-                whole.many += part.many
-                whole.errors += part.errors
-                self._above.append((level, self._finish(whole)))
-        return self._above
-
-    def entries(self) -> list[Entry]:
-        return list(self._inside)
-
-
-def _count(whole: _Part) -> Term | None:
-    return COUNTS[whole.many]
-
-
-def _total(whole: _Part) -> Term | None:
-    return None if whole.errors else whole.sum.total()
-
-
-def _mean(whole: _Part) -> Term | None:
-    return None if whole.errors else whole.sum.mean(whole.many)
-
-
 class RankedExtreme:
     """MIN and MAX in canonical order, without errors. DISTINCT makes no difference."""
 
@@ -470,33 +301,85 @@ class RankedExtreme:
         return sorted(found, key=_FIRST)
 
 
-class RankedValues:
-    """Any other aggregate: over all values, on demand. O(the window) for each level per look-up."""
+class Levels:
+    """Any other aggregate: an accumulator for each level."""
 
-    __slots__ = ("_distinct", "_function", "_inside")
+    __slots__ = ("_above", "_inside", "_levels", "_make", "_parts")
 
     def __init__(self, function: str, distinct: bool) -> None:
         self._inside: deque[Entry] = deque()
-        self._function, self._distinct = function, distinct
+        self._make = partial(mergeable, function, star=False)
+        self._parts: dict[int, Mergeable] = {}
+        # under DISTINCT: how often a term is at each level
+        self._levels: dict[Term | None, dict[int, int]] | None = {} if distinct else None
+        self._above: Above | None = None
 
     def add(self, time: Time, term: Term | None, level: int) -> None:
         self._inside.append((time, term, level))
+        self._above = None
+        if self._levels is None or self._rises(term, level, self._levels):
+            self._put(term, level)
+
+    def _rises(self, term: Term | None, level: int, of_terms: dict[Term | None, dict[int, int]]) -> bool:
+        """Under DISTINCT: a fact comes; whether its term counts at a higher level from now on."""
+        levels = of_terms.get(term)
+        if levels is None:
+            of_terms[term] = {level: 1}
+            return True
+        if level in levels:
+            levels[level] += 1
+            return False
+        top = max(levels)
+        levels[level] = 1
+        if top > level:
+            return False
+        self._take(term, top)
+        return True
 
     def expire(self, since: Time) -> bool:
         inside = self._inside
         while inside and inside[0][0] < since:
-            inside.popleft()
+            _, term, level = inside.popleft()
+            self._above = None
+            if self._levels is None or self._falls(term, level, self._levels):
+                self._take(term, level)
         return bool(inside)
+
+    def _falls(self, term: Term | None, level: int, of_terms: dict[Term | None, dict[int, int]]) -> bool:
+        """Under DISTINCT: a fact leaves; whether its term no longer counts at its level."""
+        levels = of_terms[term]
+        if levels[level] > 1:
+            levels[level] -= 1
+            return False
+        del levels[level]
+        if not levels:
+            del of_terms[term]
+            return True
+        top = max(levels)
+        if top < level:
+            self._put(term, top)
+        return top < level
+
+    def _put(self, term: Term | None, level: int) -> None:
+        part = self._parts.get(level)
+        if part is None:
+            part = self._parts[level] = self._make()
+        part.add(term)
+
+    def _take(self, term: Term | None, level: int) -> None:
+        part = self._parts[level]
+        part.remove(term)
+        if not part.size:
+            del self._parts[level]
 
     def above(self, since: Time) -> Above:
         self.expire(since)
-        found: Above = []
-        terms: list[Term | None] = []
-        of_level = itemgetter(2)
-        for level, entries in groupby(sorted(self._inside, key=of_level, reverse=True), of_level):
-            terms += [term for _, term, _ in entries]
-            found.append((level, summarise(self._function, self._distinct, terms)))
-        return found
+        if self._above is None:
+            self._above, whole = [], self._make()
+            for level in sorted(self._parts, reverse=True):
+                whole.include(self._parts[level])
+                self._above.append((level, whole.value()))
+        return self._above
 
     def entries(self) -> list[Entry]:
         return list(self._inside)
@@ -522,13 +405,11 @@ class JoinedRanks:
 
 def ranked(function: str, distinct: bool, star: bool) -> Callable[[], RankedAggregate]:
     """The constructor of the form of an aggregate by level."""
-    if function == "COUNT" and not distinct:
-        return lambda: RankedCount(not star)
-    if function in ("COUNT", "SUM", "AVG"):
-        return lambda: RankedSum(function, distinct)
     if function in ("MIN", "MAX"):
         return lambda: RankedExtreme(function)
-    return lambda: RankedValues(function, distinct)
+    if function == "COUNT" and not distinct:
+        return lambda: RankedCount(not star)
+    return lambda: Levels(function, distinct)
 
 
 def value_above(

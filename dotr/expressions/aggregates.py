@@ -1,8 +1,7 @@
 """Aggregates: COUNT, SUM, AVG, MIN, MAX of the values of an expression; a new one is a row of AGGREGATES.
 
 Place:   TESLA scopes, Datalog AGGREGATE, LARS windows and embedded queries read the table, as do their
-         grammars and checks. Aggregates that can be maintained have a faster form in
-         detect/totals.py and windows/windows.py; others are computed there from their values.
+         grammars and checks. accumulators.py maintains aggregates while values come and go.
 Method:  language.md, sec. 3: sums are exact (rdf/sums.py), MIN and MAX use the canonical order.
 Why not: SPARQL's own `<` for MIN and MAX: it is not a total order, so the result would depend on arrival.
 """

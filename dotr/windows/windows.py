@@ -14,9 +14,8 @@ Method:  one table for a name, a modality and a length. An atom that holds throu
          have a fact: what holds then is among the facts of now.
          Totals: aggregates over pairs of an atom and a point, maintained as pairs come and go. The table is
          read like that of a window atom: rows are the values of PER and the total. The source is the table of
-         the same window under AT: one row per pair. It notes what begins and ends; a group adds or subtracts
-         it. Sums are exact, so that subtracting leaves no residue; the least and greatest value is searched
-         again when it leaves. Other aggregates are recomputed from all values.
+         the same window under AT: one row per pair. It notes what begins and ends; the accumulator of
+         a group adds or removes it (expressions/accumulators.py).
 
 Times are numbers of points. `hold`: atoms hold from now through `until`; `put`: they do at one point in the
 past; `stop`: what held without known end held last at `last`, now or the point before.
@@ -30,11 +29,10 @@ from typing import Any, Protocol
 
 from dotr.budget import EXPRESSION, Meter
 from dotr.events import Time, Values
-from dotr.expressions.aggregates import summarise
+from dotr.expressions.accumulators import Accumulator, accumulator
 from dotr.program.program import FactWindow, Modality, WindowAggregate
-from dotr.rdf.sums import ExactSum
-from dotr.rdf.terms import Term, integer
-from dotr.rdf.values import term_key, values_key
+from dotr.rdf.terms import Term
+from dotr.rdf.values import values_key
 from dotr.windows.window_tables import FOREVER, Agenda, AtomTable, Buckets, Row
 
 
@@ -503,65 +501,6 @@ Reading = Callable[[Row], tuple[Row, Term | None] | None]
 """A row of the source → its group and the value aggregated (None: an error); None where it is not meant."""
 
 
-class Group:
-    """Owns a multiset of values as far as one aggregate can tell."""
-
-    __slots__ = ("_counts", "_distinct", "_extreme", "_function", "_size", "_star", "_sum")
-
-    def __init__(self, function: str, distinct: bool, star: bool) -> None:
-        self._function, self._distinct, self._star = function, distinct and not star, star
-        self._counts: dict[Term | None, int] = {}
-        self._size = 0
-        self._sum = ExactSum() if function in ("SUM", "AVG") else None
-        self._extreme: Term | None = None
-
-    def add(self, term: Term | None) -> None:
-        count = self._counts.get(term, 0)
-        self._counts[term] = count + 1
-        self._size += 1
-        if self._sum is not None and not (self._distinct and count):
-            self._sum.add(term)
-        if count == 0:
-            self._extreme = None
-
-    def remove(self, term: Term | None) -> None:
-        count = self._counts[term] - 1
-        self._size -= 1
-        if count:
-            self._counts[term] = count
-        else:
-            del self._counts[term]
-            if term == self._extreme:
-                self._extreme = None
-        if self._sum is not None and not (self._distinct and count):
-            self._sum.remove(term)
-
-    def __bool__(self) -> bool:
-        return self._size > 0
-
-    def total(self) -> Term | None:
-        """The aggregate of at least one pair; None where it has no value."""
-        counts = self._counts
-        if self._function == "COUNT":
-            missing = counts.get(None, 0)
-            if self._distinct:
-                return integer(len(counts) - (1 if missing else 0))
-            return integer(self._size if self._star else self._size - missing)
-        if self._sum is not None:
-            if self._function == "SUM":
-                return self._sum.total()
-            return self._sum.mean(len(counts) if self._distinct else self._size)
-        if self._function not in ("MIN", "MAX"):
-            values = [term for term, count in counts.items() for _ in range(1 if self._distinct else count)]
-            return summarise(self._function, self._distinct, values)
-        if self._extreme is None:
-            present = [term for term in counts if term is not None]
-            if present:
-                least = self._function == "MIN"
-                self._extreme = min(present, key=term_key) if least else max(present, key=term_key)
-        return self._extreme
-
-
 class Totals:
     """Owns the groups of one aggregate and the table of their totals."""
 
@@ -572,7 +511,7 @@ class Totals:
         self._meter = meter
         self._literal = literal
         self._reading = reading
-        self._groups: dict[Row, Group] = {}
+        self._groups: dict[Row, Accumulator] = {}
         self._shown: dict[Row, Row] = {}
         self._journal: list[tuple[Row, bool]] = []
         self._source = source
@@ -593,7 +532,7 @@ class Totals:
             group = self._groups.get(key)
             if group is None:
                 literal = self._literal
-                group = Group(literal.function, literal.distinct, literal.argument is None)
+                group = accumulator(literal.function, literal.distinct, literal.argument is None)
                 self._groups[key] = group
             if began:
                 group.add(term)
@@ -606,8 +545,8 @@ class Totals:
 
     def _show(self, key: Row) -> None:
         group = self._groups[key]
-        total = group.total() if group else None
-        if not group:
+        total = group.value() if group.size else None
+        if not group.size:
             del self._groups[key]
         row = None if total is None else (*key, total)
         before = self._shown.get(key)

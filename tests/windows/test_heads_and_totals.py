@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from msgspec.structs import replace
 
 from dotr.budget import Exhausted, Meter, Overlong
@@ -15,60 +14,10 @@ from dotr.source import Source
 from dotr.windows.engine import endless, overworked
 from dotr.windows.tables import Kept, Placing, Relation, Scattered, Through, Upright
 from dotr.windows.window_tables import FOREVER, Agenda, AtomTable
-from dotr.windows.windows import Group, Totals
+from dotr.windows.windows import Totals
 
 A, B = ("<urn:a>",), ("<urn:b>",)
 HALF = literal("0.5", XSD + "decimal")
-
-
-def total(function: str, *terms: str | None, distinct: bool = False, star: bool = False) -> str | None:
-    group = Group(function, distinct, star)
-    for term in terms:
-        group.add(term)
-    return group.total()
-
-
-@pytest.mark.parametrize(
-    ("function", "expected"),
-    [("COUNT", integer(3)), ("SUM", integer(5)), ("MIN", integer(1)), ("MAX", integer(3))],
-)
-def test_a_total_of_values(function: str, expected: str) -> None:
-    assert total(function, integer(1), integer(3), integer(1)) == expected
-
-
-def test_repeated_and_missing_values() -> None:
-    one, three = integer(1), integer(3)
-    assert total("COUNT", one, one, None, distinct=True) == integer(1)
-    assert total("COUNT", one, None) == integer(1)
-    assert total("COUNT", one, None, star=True) == integer(2)
-    assert total("SUM", one, one, three, distinct=True) == integer(4)
-    assert total("SUM", one, None) is None
-    assert total("MIN", None, three, one) == one
-    assert total("MAX", None) is None
-
-
-def test_a_value_beyond_the_known_extreme_is_the_new_one() -> None:
-    for function, beyond in (("MIN", integer(-1)), ("MAX", integer(9))):
-        group = Group(function, False, star=False)
-        group.add(integer(3))
-        assert group.total() == integer(3)
-        group.add(beyond)
-        assert group.total() == beyond
-
-
-@pytest.mark.parametrize("function", ["COUNT", "SUM", "AVG", "MIN", "MAX"])
-@pytest.mark.parametrize("distinct", [True, False])
-def test_what_left_has_left_no_trace(function: str, distinct: bool) -> None:
-    group = Group(function, distinct, star=False)
-    for term in (HALF, integer(3), integer(3), None, integer(-9), integer(9)):
-        group.add(term)
-    group.total()
-    for term in (None, integer(-9), integer(3), integer(9)):
-        group.remove(term)
-    assert group.total() == total(function, HALF, integer(3), distinct=distinct)
-    group.remove(HALF)
-    group.remove(integer(3))
-    assert not group
 
 
 def test_the_table_of_totals_follows_its_source() -> None:
