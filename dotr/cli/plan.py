@@ -39,6 +39,7 @@ from dotr.program.names import duration_text
 from dotr.program.program import FactWindow, Modality, TimeWindow, WindowAggregate, WindowAtom
 from dotr.rdf.terms import RDF_TYPE, Term
 from dotr.windows.building import depths, horizon
+from dotr.windows.windows import WINDOWS, kind_of
 
 EVERY_GRAPH = "over held triples it has all its answers at every graph: ISTREAM has each once"
 
@@ -353,15 +354,13 @@ def _tables(program: LarsProgram) -> list[dict[str, str]]:
     found: dict[str, str] = {}
     for literal in (literal for rule in program.rules for literal in rule.body):
         if isinstance(literal, WindowAtom):
-            modality = literal.modality or Modality.SOMETIME
+            kind, count = kind_of(literal), literal.count
         elif isinstance(literal, WindowAggregate):
-            modality = Modality.AT
+            kind, count = WINDOWS[Modality.AT], 0
         else:
             continue
         name, window = literal.atom.name, literal.window
-        shown = _MODALITIES[modality]
-        if isinstance(literal, WindowAtom) and modality is Modality.AT_LEAST:
-            shown = f" AT LEAST {literal.count}"
+        shown = kind.text(None, count)
         if isinstance(window, FactWindow):
             counted = ", ".join(window.streams)
             text = f"{name}{shown} WITHIN {window.count} FACTS OF ({counted})"
@@ -370,28 +369,11 @@ def _tables(program: LarsProgram) -> list[dict[str, str]]:
         else:
             length = window.duration if isinstance(window, TimeWindow) else 0
             text = f"{name}{shown} WITHIN {duration_text(length)}" if length else name
-            found[text] = _kept(modality, length, name in scattered)
+            kept = kind.keeps(duration_text(length), name in scattered)
+            found[text] = kept if length else "each atom while it holds"
         if isinstance(literal, WindowAggregate):
             found[f"{literal.function} OVER {text}"] = "a total for each group that has an atom there"
     return [{"window": window, "keeps": keeps} for window, keeps in found.items()]
-
-
-_MODALITIES = {Modality.SOMETIME: "", Modality.AT: " AT", Modality.ALWAYS: " ALWAYS", Modality.AT_LEAST: ""}
-
-
-def _kept(modality: Modality, length: int, scattered: bool) -> str:
-    """The rows of a table over a window of time."""
-    if not length:
-        return "each atom while it holds"
-    match modality:
-        case Modality.SOMETIME:
-            return f"each atom, for {duration_text(length)} after it last held"
-        case Modality.AT:
-            return f"each atom at each of its points, for {duration_text(length)}"
-        case Modality.ALWAYS if not scattered:
-            return "the stretch for which each atom holds without a gap, and no further back"
-        case _:
-            return f"the stretches for which each atom holds, for {duration_text(length)}"
 
 
 def _head(program: Program, name: str, reaches: Mapping[str, int | None]) -> dict[str, Any]:

@@ -41,6 +41,7 @@ from dotr.program import (
 )
 from dotr.program.names import duration_text
 from dotr.rdf.terms import OWL, RDF, RDF_TYPE, RDFS, XSD, Term, Triple
+from dotr.windows.windows import kind_of
 
 WIDTH = 100
 NARROW = 40
@@ -139,11 +140,8 @@ class HeldRenderer:
         span = f"@ {when}" if one.start is None else f"from {self._clock.text(one.start)} to {when}"
         if isinstance(literal, WindowAtom) and literal.negated:
             return f"there is one {span}"
-        if isinstance(literal, WindowAtom) and literal.modality is Modality.ALWAYS:
-            return f"not at every point {span}"
-        if isinstance(literal, WindowAtom) and literal.modality is Modality.AT_LEAST:
-            return f"at too few points {span}"
-        return f"nothing {span}"
+        missing = kind_of(literal).missing if isinstance(literal, WindowAtom) else "nothing"
+        return f"{missing} {span}"
 
     def _rule(self, rule: LarsRule) -> str:
         return lars_rule_text(rule, self._prefixes)

@@ -33,6 +33,7 @@ from dotr.lang.operators import WRITTEN
 from dotr.program.names import duration_text
 from dotr.rdf.terms import RDF_TYPE, Term, escape, is_iri
 from dotr.source import Source
+from dotr.windows.windows import kind_of
 
 
 class LayoutUnit(Struct):
@@ -209,17 +210,7 @@ class LarsPrinter:
         text = self._atom(literal.atom)
         if literal.window is None:
             return text
-        match literal.modality:
-            case ir.Modality.ALWAYS:
-                text += " ALWAYS"
-            case ir.Modality.AT:
-                text += f" AT ?{literal.at}"
-            case ir.Modality.AT_LEAST:
-                text += f" AT LEAST {literal.count}"
-            case ir.Modality.SOMETIME | None:
-                pass
-            case _:
-                assert_never(literal.modality)
+        text += kind_of(literal).text(literal.at, literal.count)
         return f"{text} {self._window(literal.window, literal.atom)}"
 
     def _window(self, window: ir.LarsWindow, atom: ir.NamedAtom) -> str:

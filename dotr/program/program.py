@@ -86,6 +86,16 @@ class TimeWindow(Syntax, frozen=True):
     duration: int
     span: Span | None = None
 
+    @property
+    def reach(self) -> int | None:
+        """How far it looks back, in µs."""
+        return self.duration
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The streams whose facts it counts: none."""
+        return ()
+
 
 class FactWindow(Syntax, frozen=True):
     """`WITHIN count FACTS [OF (stream, …)]`: the `count` last distinct atoms of `streams`.
@@ -97,6 +107,11 @@ class FactWindow(Syntax, frozen=True):
     count: int
     streams: tuple[str, ...]
     span: Span | None = None
+
+    @property
+    def reach(self) -> int | None:
+        """How far it looks back has no bound in time."""
+        return None
 
 
 LarsWindow: TypeAlias = TimeWindow | FactWindow

@@ -51,7 +51,7 @@ from dotr.windows.rules import (
 )
 from dotr.windows.tables import HeadPile, Kept, Placing, Relation, Scattered, SolutionBuffer, Through, Upright
 from dotr.windows.window_tables import Agenda, AtomTable, Net, Row
-from dotr.windows.windows import AtWindow, BoxWindow, DiamondWindow, FactView, PointLog, Totals, WindowView
+from dotr.windows.windows import WINDOWS, FactView, PointLog, Totals, ViewOptions, kind_of
 
 
 class Wiring(Struct, eq=False):
@@ -137,7 +137,7 @@ class ComponentBuilder:
                     return True
                 if literal.atom.name in self._standing:
                     return True
-                grows = literal.modality in (Modality.SOMETIME, Modality.AT_LEAST)
+                grows = literal.window is not None and kind_of(literal).grows
                 if literal.atom.name in own and grows and literal.window != TimeWindow(0):
                     return True
         return False
@@ -160,18 +160,13 @@ class ComponentBuilder:
         key = (relation.name, modality, length, count)
         if key in self._views:
             return self._views[key]
-        agenda = self._net.agenda
-        view: WindowView
-        match modality:
-            case Modality.SOMETIME:
-                view = DiamondWindow(agenda, length)
-                if length == 0:
-                    relation.present = view
-            case Modality.AT:
-                view = AtWindow(agenda, length, self._term, relation.name in self._standing)
-            case Modality.ALWAYS | Modality.AT_LEAST:
-                needed = count if modality is Modality.AT_LEAST else None
-                view = BoxWindow(agenda, length, needed, self._beginning, relation.name in self._scattered)
+        standing, scattered = relation.name in self._standing, relation.name in self._scattered
+        options = ViewOptions(
+            self._net.agenda, length, count, self._beginning, self._term, standing, scattered
+        )
+        view = WINDOWS[modality].view(options)
+        if modality is Modality.SOMETIME and length == 0:
+            relation.present = view
         relation.add(view)
         self._views[key] = view.table
         return view.table
@@ -301,7 +296,7 @@ class ComponentBuilder:
                         view = self._fact_view(literal.atom, literal.window, modality, literal.count)
                         reads.fact_views[view] = None
                     columns: tuple[Argument, ...] = literal.atom.arguments
-                    if modality is Modality.AT:
+                    if WINDOWS[modality].each_point:
                         assert literal.at is not None
                         columns = (*columns, Var(literal.at))
                     name = literal.atom.name
@@ -362,11 +357,9 @@ def _steps(rule: LarsRule) -> Iterator[tuple[str, Time | None]]:
     ahead = max(rule.head.offset, 0)
     for literal in rule.body:
         if isinstance(literal, WindowAtom | WindowAggregate):
-            window = literal.window
-            if isinstance(window, FactWindow):
-                yield from ((name, None) for name in dict.fromkeys((literal.atom.name, *window.streams)))
-            else:
-                yield literal.atom.name, ahead + (window.duration if isinstance(window, TimeWindow) else 0)
+            window = literal.window or TimeWindow(0)
+            length = None if window.reach is None else ahead + window.reach
+            yield from ((name, length) for name in dict.fromkeys((literal.atom.name, *window.streams)))
 
 
 def connected(rules: Sequence[LarsRule]) -> list[LarsRule]:

@@ -15,7 +15,7 @@ from dotr.events import Values
 from dotr.rdf.terms import Term
 from dotr.rdf.values import values_key
 from dotr.windows.window_tables import FOREVER, Agenda, Row
-from dotr.windows.windows import AtWindow, DiamondWindow, WindowView
+from dotr.windows.windows import AtWindow, WindowView
 
 
 class Relation:
@@ -25,7 +25,7 @@ class Relation:
 
     def __init__(self, name: str, arity: int) -> None:
         self.name, self.arity = name, arity
-        self.present: DiamondWindow | None = None
+        self.present: WindowView | None = None
         self.views: list[WindowView] = []
         self._others: list[WindowView] = []  # all but `present`
         self.each_point: list[AtWindow] = []

@@ -7,6 +7,7 @@ Method:  one table for a name, a modality and a length. An atom that holds throu
          if that is the beginning of the timeline); of `AT ?t` one row (values, t) per point, through t + n;
          of `AT LEAST k` the span in which the count of its points in the window reaches k. Spans that begin
          later are waited for (`wakes`).
+         `WINDOWS` has a row for each modality: its text, its table, what that keeps.
          Windows of facts: the last n distinct atoms of queries and composite event rules. A log is a queue of
          the last n in the order (time, order in OF, canonical order): facts of a point are later than all
          before, so only they are sorted, and what comes pushes out the oldest. Views count the atoms that
@@ -24,13 +25,15 @@ past; `stop`: what held without known end held last at `last`, now or the point 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, Protocol
+
+from msgspec import Struct
 
 from dotr.budget import EXPRESSION, Meter
 from dotr.events import Time, Values
 from dotr.expressions.accumulators import Accumulator, accumulator
-from dotr.program.program import FactWindow, Modality, WindowAggregate
+from dotr.program.program import FactWindow, Modality, WindowAggregate, WindowAtom
 from dotr.rdf.terms import Term
 from dotr.rdf.values import values_key
 from dotr.windows.window_tables import FOREVER, Agenda, AtomTable, Buckets, Row
@@ -421,8 +424,8 @@ class FactView:
         self.table = AtomTable(agenda)
         self.name = name
         self._agenda, self._log = agenda, log
-        self._modality, self._term = modality, term
-        self._needed = count if modality is Modality.AT_LEAST else 1
+        self._kind, self._term = WINDOWS[modality], term
+        self._needed = count or 1
         self._others: deque[Shown] | None = None if counted else deque()
         self._there: set[Shown] = set()  # of the others, at this point
         self._points: dict[Row, int] = {}  # row → at how many points the window shows it
@@ -453,7 +456,7 @@ class FactView:
         row = tuple([value for value in values if value is not None])
         if len(row) < len(values):
             return
-        if self._modality is Modality.AT:
+        if self._kind.each_point:
             row = (*row, self._term(point))
         self._points[row] = self._points.get(row, 0) + sign
         self._touched[row] = None
@@ -466,7 +469,7 @@ class FactView:
             self.count(others.popleft(), -1)
         table, points = self.table, self._points
         needed = self._needed
-        if self._modality is Modality.ALWAYS:
+        if self._kind.every_point:
             needed = now - first + 1
             self._touched.update(dict.fromkeys(table.rows))
         new = []
@@ -479,7 +482,7 @@ class FactView:
                 points.pop(row, None)
         table.extend(new, FOREVER)
         self._touched.clear()
-        if table.rows and self._modality is Modality.ALWAYS:
+        if table.rows and self._kind.every_point:
             self._agenda.add(now + 1)
 
     def dump(self) -> Any:
@@ -568,3 +571,83 @@ class Totals:
         self.table.changed = False
         if self.table.net is not None:
             self.table.net.clear()  # they did not begin now
+
+
+# -- kinds
+
+
+class ViewOptions(Struct, frozen=True):
+    """What views of windows of time are made of. `length` in points; `count`: of AT LEAST; `term`: that of a
+    point. `standing`: atoms may turn out not to hold on; `scattered`: they may be put in the past.
+    """
+
+    agenda: Agenda
+    length: int
+    count: int
+    beginning: int
+    term: Callable[[int], Term]
+    standing: bool
+    scattered: bool
+
+
+class WindowKind(Struct, frozen=True):
+    """At which points of its window an atom must hold.
+
+    `text`: (variable of AT, number of AT LEAST) → what stands between the atom and WITHIN. `view`: makes the
+    table over a window of time; over a window of facts `FactView` does. `keeps`: (length, scattered) → what
+    such a table keeps, as text. `each_point`: a row for each point, with its term; `every_point`: only what
+    holds at all points. `grows`: components that are recursive through it stand. `missing`: what is said
+    where there is none.
+    """
+
+    text: Callable[[str | None, int], str]
+    view: Callable[[ViewOptions], WindowView]
+    keeps: Callable[[str, bool], str]
+    each_point: bool = False
+    every_point: bool = False
+    grows: bool = False
+    missing: str = "nothing"
+
+
+def _stretches(length: str) -> str:
+    return f"the stretches for which each atom holds, for {length}"
+
+
+WINDOWS: Final[Mapping[Modality, WindowKind]] = {
+    Modality.SOMETIME: WindowKind(
+        text=lambda _at, _count: "",
+        view=lambda o: DiamondWindow(o.agenda, o.length),
+        keeps=lambda length, _scattered: f"each atom, for {length} after it last held",
+        grows=True,
+    ),
+    Modality.AT: WindowKind(
+        text=lambda at, _count: " AT" if at is None else f" AT ?{at}",
+        view=lambda o: AtWindow(o.agenda, o.length, o.term, o.standing),
+        keeps=lambda length, _scattered: f"each atom at each of its points, for {length}",
+        each_point=True,
+    ),
+    Modality.ALWAYS: WindowKind(
+        text=lambda _at, _count: " ALWAYS",
+        view=lambda o: BoxWindow(o.agenda, o.length, None, o.beginning, o.scattered),
+        keeps=lambda length, scattered: (
+            _stretches(length)
+            if scattered
+            else "the stretch for which each atom holds without a gap, and no further back"
+        ),
+        every_point=True,
+        missing="not at every point",
+    ),
+    Modality.AT_LEAST: WindowKind(
+        text=lambda _at, count: f" AT LEAST {count}",
+        view=lambda o: BoxWindow(o.agenda, o.length, o.count, o.beginning, o.scattered),
+        keeps=lambda length, _scattered: _stretches(length),
+        grows=True,
+        missing="at too few points",
+    ),
+}
+"""A new kind is a row; what it means is a case of reference/lars.py."""
+
+
+def kind_of(atom: WindowAtom) -> WindowKind:
+    """SOMETIME where nothing is written."""
+    return WINDOWS[atom.modality or Modality.SOMETIME]
