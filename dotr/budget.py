@@ -104,7 +104,7 @@ class Exhausted(Exception):  # noqa: N818  # becomes a diagnostic once the query
 
 
 class Overlong(Exhausted):
-    """An expression would make a text of more than TEXT characters: of at least `length`; without a length,
+    """An expression would make a string of more than TEXT characters: of at least `length`; without a length,
     a number of more than DIGITS digits.
 
     Caught wherever Exhausted is; only the diagnostic differs: D4133.
@@ -119,7 +119,7 @@ class Overlong(Exhausted):
         """What would be made, for a message."""
         if self._length is None:
             return f"a number of more than {DIGITS:,} digits"
-        return f"a text of more than {TEXT:,} characters"
+        return f"a string of more than {TEXT:,} characters"
 
     @property
     def hint(self) -> str:

@@ -156,7 +156,7 @@ def _refuse_at(out: str, format_: str) -> None:
     """
     if is_remote(out) and not EVENT_FORMATS[format_].remote:
         can = [name for name in FORMATS if EVENT_FORMATS[name].remote]
-        raise refused(f"{format_.capitalize()} behind a URI", can, "dotr batch")
+        raise refused(f"{format_.capitalize()} at a URI", can, "dotr batch")
     EVENT_FORMATS[format_].require()
 
 

@@ -565,7 +565,7 @@ def _required(rule: Rule, totals: Mapping[str, Summarise]) -> list[list[str]]:
     }
 
     def leaf(node: Var | Attribute | TimeOf) -> Callable[[object], Term | None]:
-        assert isinstance(node, Var), "nothing else is looked at here"
+        assert isinstance(node, Var), "nothing else is evaluated here"
         value = empty[node.name]
         return lambda _: value
 

@@ -110,7 +110,7 @@ class HeldRenderer:
     def holding(self, why: held_proofs.Holding) -> Iterator[Node]:
         """Why a head has a fact."""
         if why.atom is None:
-            yield Node("it lies too far behind the beginning of what was kept", right="not opened")
+            yield Node("it lies too far before the beginning of what was kept", right="not opened")
             return
         node = self._held(why.atom)
         if why.operator is RelationToStream.DSTREAM:

@@ -599,7 +599,7 @@ def _split_time(where: program.GroupPattern, grouped: bool) -> tuple[tuple[progr
         ):
             behind = names_of_group(program.GroupPattern(where.elements[place + 1 :]))
             if (mentioned(element.expression) & behind) - sure - made - _filtered_only(where, place):
-                raise Refused("NOW() in a BIND that reads a variable bound behind it")
+                raise Refused("NOW() in a BIND that reads a variable bound after it")
             binds.append(element)
             made.add(element.variable.name)
         else:

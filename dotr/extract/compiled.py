@@ -350,7 +350,7 @@ class CompiledQuery:
         if self._late is None:
             return rows
         units = 1 + EXPRESSION * len(self.translated.late)
-        return self._late(counted(rows, self.meter, "rows that NOW() is looked at for", units))
+        return self._late(counted(rows, self.meter, "rows that NOW() is evaluated for", units))
 
     def _ordered(self, rows: list[Row]) -> list[Row]:
         width, order = self._width, self.translated.order

@@ -183,7 +183,7 @@ def rules_of_text(
         return rules_of_files(text).rules
     if not isinstance(text, str):
         raise UsageError.of(
-            "D4181", f"{text!r} is not a text of rules", hint="give Datalog text, or a pathlib.Path"
+            "D4181", f"{text!r} is not a string of rules", hint="give Datalog text, or a pathlib.Path"
         )
     return parse_datalog(text, name, prefixes)
 

@@ -399,7 +399,7 @@ class Loader:
                 "D1111",
                 f"`{statement.path.text}` needs {listed}",
                 statement.span,
-                hint="write " + ", ".join(f"`{m} := …`" for m in missing) + " behind WITH",
+                hint="write " + ", ".join(f"`{m} := …`" for m in missing) + " after WITH",
             )
         return good
 

@@ -284,7 +284,7 @@ def check_every(rule: Rule, found: Diagnostics) -> None:
             "D1405",
             "a tick every few microseconds: more than a thousand instants a millisecond",
             rule.trigger.span,
-            hint="write how often it should be looked at, as `1 min`",
+            hint="write how often it should be evaluated, as `1 min`",
         )
 
 

@@ -138,8 +138,8 @@ def text_of(expression: Expression) -> str:
 
 
 UNBOUND: Final = "without a value"
-TEXT: Final = "a text"
-_SHORT: Final[Mapping[str, str]] = {XSD_STRING: TEXT, RDF + "langString": "a text with a language"}
+TEXT: Final = "a string"
+_SHORT: Final[Mapping[str, str]] = {XSD_STRING: TEXT, RDF + "langString": "a string with a language"}
 
 Kinds = Counter[str]
 
@@ -244,7 +244,7 @@ def _never(
             f"`{text_of(leaf)}` is {listed(kinds_of(table.values(leaf)), table.what)}"
             for leaf in dict.fromkeys(operands(condition))
         )
-        hint = "an error is not true: a function of texts takes texts, and STR(…) makes one"
+        hint = "an error is not true: a function of strings takes strings, and STR(…) makes one"
     report(
         "D2512",
         f"`{text_of(condition)}` {said} of {where}",
@@ -328,7 +328,7 @@ def _mend(table: SolutionTable, call: Call, both: list[tuple[Term, Term]]) -> st
             if number(f'"{lexical}"^^<http://www.w3.org/2001/XMLSchema#decimal>') is not None:
                 return f"write `{lexical}`, without quotation marks"
         if isinstance(other, Const) and is_number(other.term) and all(kind_of(v) == TEXT for v in values):
-            return f"the data have texts: xsd:decimal({text_of(side)}) makes numbers of them"
+            return f"the data have strings: xsd:decimal({text_of(side)}) makes numbers of them"
     return _likely_partner(table, call)
 
 

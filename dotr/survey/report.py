@@ -339,7 +339,7 @@ def _kind(value: Term) -> str:
         return "times"
     lexical, datatype, _ = literal_parts(value)
     if _TEXT_TIME.fullmatch(lexical):
-        return "texts that look like times"
+        return "strings that look like times"
     return (
         "integers of 13 digits (milliseconds?)"
         if _MILLIS.fullmatch(lexical) and "integer" in datatype

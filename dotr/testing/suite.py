@@ -192,7 +192,7 @@ class _SuiteReader:
             mark = error.problem_mark or error.context_mark
             span = self._all() if mark is None else Span(self.source, mark.index, mark.index + 1)
             self._error(
-                span, f"this is not YAML: {error.problem or error.context}", "quote texts with `:` or `#`"
+                span, f"this is not YAML: {error.problem or error.context}", "quote strings with `:` or `#`"
             )
             return None
         except yaml.YAMLError as error:  # characters that YAML does not allow have a position, not a mark
@@ -356,7 +356,7 @@ class _SuiteReader:
     def _text(self, node: yaml.Node, name: str) -> Scalar | None:
         if isinstance(node, yaml.ScalarNode):
             return Scalar(node.value, self._span(node))
-        self._error(self._span(node), f"`{name}` is one value", "quote a text that begins with `{` or `[`")
+        self._error(self._span(node), f"`{name}` is one value", "quote a string that begins with `{` or `[`")
         return None
 
     def _scalars(self, node: yaml.Node) -> dict[str, Scalar]:

@@ -108,4 +108,4 @@ def test_a_trigger_fact_whose_texts_are_too_long_is_left_out(dotr: Dotr, rules: 
     assert f"{left} fact{'s' * (left > 1)} left out as too much (Long {left})" in ran.err
     failed = dotr("run", "r.dotr", "s.jsonl")
     assert failed.code == 3
-    assert "error[D4133]: rule `Long` makes a text of more than 1,048,576 characters" in failed.err
+    assert "error[D4133]: rule `Long` makes a string of more than 1,048,576 characters" in failed.err

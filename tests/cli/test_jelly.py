@@ -207,7 +207,7 @@ def test_parts_of_a_batch_are_streams(dotr: Dotr) -> None:
 def test_a_batch_to_a_uri_is_refused_with_what_is_written_there(dotr: Dotr) -> None:
     grouped("x.jelly")
     ran = dotr("batch", "hot.dotr", "x.jelly", "--out", "hdfs://nowhere/events.jelly")
-    assert (ran.code, "error[D4151]: dotr batch does not write Jelly behind a URI" in ran.err) == (2, True)
+    assert (ran.code, "error[D4151]: dotr batch does not write Jelly at a URI" in ran.err) == (2, True)
 
 
 @pytest.mark.parametrize("make", [grouped, quads])

@@ -64,7 +64,7 @@ def test_variables_are_those_that_the_code_reads() -> None:
         ("derived rows of one relation, in a background", BACKGROUND_LIMIT),
         ("derived rows of one relation, at an instant", INSTANT_LIMIT),
         ("answers of a query at an instant", ANSWER_LIMIT),
-        ("characters of a text that an expression makes", TEXT),
+        ("characters of a string that an expression makes", TEXT),
         ("ticks between two graphs at which something can match", TICKS),
     ],
 )

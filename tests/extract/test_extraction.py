@@ -249,7 +249,7 @@ def test_a_right_side_wakes_nothing_that_the_background_has_no_left_side_for() -
 
 def test_a_bind_with_the_time_does_not_see_what_is_bound_behind_it() -> None:
     text = "SELECT ?x ?v { ?x :p ?y BIND(COALESCE(?z, NOW()) AS ?v) OPTIONAL { ?x :q ?z } }"
-    assert why_interpreted(query(text)) == "NOW() in a BIND that reads a variable bound behind it"
+    assert why_interpreted(query(text)) == "NOW() in a BIND that reads a variable bound after it"
     store = closed([])
     extractor = Extractor({"Q": query(text)}, store)
     enter(store, [(ex("a"), ex("p"), ex("b")), (ex("a"), ex("q"), ex("c"))])

@@ -40,7 +40,7 @@ FACTORY = (
     ),
     Mistake(
         "a time in quotation marks", Place.FACTORY, "Temp.?c > 80", 'Temp.time > "2026-03-02T09:00:00Z"',
-        ("D2511", "`Temp.time` is xsd:dateTime", "is a text"),
+        ("D2511", "`Temp.time` is xsd:dateTime", "is a string"),
     ),
     Mistake(
         "a class in small letters", Place.FACTORY, "a :Vibration", "a :vibration",
@@ -94,7 +94,7 @@ FACTORY = (
     ),
     Mistake(
         "an IRI compared with its name", Place.FACTORY, "?v > 8", '?m = "m1"',
-        ("D2511", "`?m` is an IRI in 941 of 941 rows", '`"m1"` is a text'),
+        ("D2511", "`?m` is an IRI in 941 of 941 rows", '`"m1"` is a string'),
     ),
     Mistake(
         "a function of texts of a number", Place.FACTORY, "?v > 8", 'CONTAINS(?v, "8")',
@@ -206,7 +206,7 @@ BUILDING = (
     ),
     Mistake(
         "CONSTRUCT for DEFINE", Place.BUILDING, "DEFINE    { dotr_fire", "CONSTRUCT { dotr_fire",
-        ("D1004", "what a rule emits stands behind DEFINE"),
+        ("D1004", "what a rule emits stands after DEFINE"),
     ),
     Mistake(
         "a division by a resource", Place.BUILDING, "ROUND(?mean)", "?mean / Air.?room",
@@ -285,7 +285,7 @@ def test_values_of_several_kinds_are_reported(dotr: Dotr) -> None:
     said = dotr("check", "mixed.dotr", "--sample", source).out
     assert "D2514" in said
     assert "`?v` of query `Q` is of several kinds" in said
-    assert "xsd:integer in 2, a text in 1 of 3 rows" in said
+    assert "xsd:integer in 2, a string in 1 of 3 rows" in said
     said = dotr("check", "mixed.dotr", "--sample", stream("<urn:o> <urn:value> 8.5 , 9 .")).out
     assert "D2514" not in said  # numbers of two types are numbers
 

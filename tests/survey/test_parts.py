@@ -85,7 +85,9 @@ def test_kinds_and_families_of_terms() -> None:
     decimal = literal("1.5", XSD + "decimal")
     assert [
         kind_of(t) for t in (None, "<urn:a>", "_:b", literal("a"), literal("a", language="en"), decimal)
-    ] == [*("without a value", "an IRI", "a blank node", "a text", "a text with a language", "xsd:decimal")]
+    ] == [
+        *("without a value", "an IRI", "a blank node", "a string", "a string with a language", "xsd:decimal")
+    ]
     assert family(decimal) == family(integer(1)) != family(literal("x", XSD + "integer"))
     kinds = Counter({"c": 2, "b": 2, "a": 1, "d": 9, "e": 1})
     assert listed(kinds, "rows") == "d in 9, b in 2, c in 2 and 2 other kinds of 15 rows"
@@ -121,7 +123,7 @@ def test_sides_of_kinds_that_never_go_together_are_the_reason_and_the_hint_mends
     assert (one.code, one.hint) == ("D2511", "write `5`, without quotation marks")
     found = Diagnostics()
     judge(table((literal("5"),)), [call(">", V, Const(integer(1)))], "query `Q`", found)
-    assert found.found[0].hint.startswith("the data have texts: xsd:decimal(")
+    assert found.found[0].hint.startswith("the data have strings: xsd:decimal(")
     assert said(table((integer(1),), (literal("a"),)), call(">", V, Const(integer(9)))) == [("D2512", "info")]
     assert said(table(*numbers(1)), call("!=", V, Const(literal("5")))) == []
 

@@ -173,7 +173,7 @@ class ReadLines:
 
     def _lines(self, reading: Reading, block: tuple[str, int], lines: Sequence[Line]) -> Rows:
         path, start = unquote(block[0]), block[1]
-        name = f"{path}, behind byte {start}" if start else path
+        name = f"{path}, after byte {start}" if start else path
         parser = Lines(name, self.log.options.base, self.log.options.choices)
         for first in range(0, len(lines), MANY):
             some = lines[first : first + MANY]

@@ -223,7 +223,7 @@ def _said(line: Line, place: str) -> tuple[str | PartTexts, Said]:
     if "insert" in value or "delete" in value:
         text = PartTexts(value.get("graph"), value.get("insert"), value.get("delete"))
         if not all(part is None or isinstance(part, str) for part in text):
-            raise _no_object(place, "a part that is not a text")
+            raise _no_object(place, "a part that is not a string")
     elif not isinstance(text, str):
         raise _no_object(place, "no text `graph`, `insert` or `delete`")
     time = value.get("time")

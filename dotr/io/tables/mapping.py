@@ -176,7 +176,7 @@ class _Words:
             return found[0]
         if found["other"] is not None:
             rest = self._text[found.start() :].split("\n")[0][:60]
-            hint = 'write {column} or {column|filter("argument")}; in a text a brace is {{ or }}'
+            hint = 'write {column} or {column|filter("argument")}; in a string a brace is {{ or }}'
             raise wrong(f"`{rest}` is not a cell", place, hint)
         if found["iri"] is not None:
             iri = _CELLS.sub(lambda cell: self._word(cell[0], place), found[0])
@@ -195,7 +195,7 @@ class _Words:
         if part in ("{{", "}}"):
             return part[0]
         if len(part) == 1:
-            raise wrong("a brace in a text that is not a cell", place, "write it twice: {{ or }}")
+            raise wrong("a brace in a string that is not a cell", place, "write it twice: {{ or }}")
         return self._word(part, place)
 
     def _word(self, cell: str, place: str, bare: bool = False) -> str:
@@ -439,7 +439,7 @@ def _settings(lines: Sequence[str], name: str) -> dict[str, str]:
             continue
         key = found[1].lower()
         if key in settings:
-            raise wrong(f"`{key}` is said twice", f"{name}:{number}", "say it once")
+            raise wrong(f"`{key}` is given twice", f"{name}:{number}", "say it once")
         if key in _KEYS:
             settings[key] = found[2]
         elif near := nearest(key, _KEYS):

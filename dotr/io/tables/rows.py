@@ -1334,7 +1334,7 @@ def without_mapping(path: str) -> DataError:
         f"`{path}` is a table, and no mapping says what its rows mean",
         place=path,
         hint=f"dotr map new {path} > readings.map proposes one; then add --map readings.map "
-        "(in a file of tests `map: readings.map` behind `from:`)",
+        "(in a file of tests `map: readings.map` after `from:`)",
     )
 
 

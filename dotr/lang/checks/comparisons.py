@@ -61,7 +61,7 @@ from dotr.source import Span
 class Sort(Enum):
     RESOURCE = "an IRI or blank node"
     NUMBER = "a number"
-    TEXT = "a text"
+    TEXT = "a string"
     BOOLEAN = "true or false"
     TIME = "a dateTime"
     DATE = "a date"
@@ -175,7 +175,7 @@ def remedy(function: str, left: Sort | None, right: Sort | None, *, rule: bool) 
     """What would be right instead of operands of these kinds; empty where that is not known."""
     both = {left, right}
     if Sort.TEXT in both:
-        return "make a value of the text: xsd:decimal(…), or xsd:dateTime(…)"
+        return "make a value of the string: xsd:decimal(…), or xsd:dateTime(…)"
     if Sort.RESOURCE in both:
         return "follow a property of the resource to its value: `?x :value ?v`"
     if function in ("+", "-") and Sort.NUMBER in both and both & _TIMES and not rule:
@@ -312,7 +312,7 @@ def check_sorts(expression: ir.Expression, leaves: Leaves, found: Diagnostics, *
     sides = [f"`{_text(argument)}` is {known.value}" for argument, known in pairs if known is not None]
     hint = "compare resources with `=` only" if left is right or len(sides) == 1 else ""
     if Sort.TEXT in (left, right) and Sort.NUMBER in (left, right):
-        hint = "write the number without quotation marks, or turn the text into one: xsd:decimal(…)"
+        hint = "write the number without quotation marks, or turn the string into one: xsd:decimal(…)"
     elif Sort.RESOURCE in (left, right) and not hint:
         hint = "follow a property of the resource to its value: `?x :value ?v`"
     elif not hint:
@@ -524,10 +524,10 @@ def _check_text(comparison: Call, text: Const, other: Expression, found: Diagnos
         return
     found.warning(
         "D1325",
-        f"`{lexical}` in quotation marks is a text, not {kind}",
+        f"`{lexical}` in quotation marks is a string, not {kind}",
         text.span,
         hint=f"write `{meant}`",
-        notes=(f"a text is never greater or less than {kind}: the comparison is an error there, so false",),
+        notes=(f"a string is never greater or less than {kind}: the comparison is an error there, so false",),
     )
 
 

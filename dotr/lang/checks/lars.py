@@ -188,7 +188,7 @@ def _check_times(rule: ir.LarsRule, times: set[str], found: Diagnostics) -> None
                 f"unsafe rule: no literal binds the time `?{rule.head.at}` of the head",
                 span,
                 hint=near(rule.head.at, times) or f"write `AT ?{rule.head.at} WITHIN …` in the body",
-                notes=("a time is bound behind AT, by an atom that is not negated",),
+                notes=("a time is bound after AT, by an atom that is not negated",),
             )
     for literal in rule.body:
         inner = set(literal_variables(literal))
@@ -205,7 +205,7 @@ def _refuse_times(names: Iterable[str], span: Span | None, found: Diagnostics) -
             f"`?{name}` is a time point, not a term",
             span,
             hint="select the time as an attribute in the query, or choose another name",
-            notes=("it stands behind AT",),
+            notes=("it stands after AT",),
         )
 
 

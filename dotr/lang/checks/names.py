@@ -151,7 +151,7 @@ class Streams:
     def _define_changes(self, unit: LoadedFile, definition: QuerySyntax, alias: Name) -> None:
         """`QUERY Name := ISTREAM Other`, when all names are known."""
         name = unit.prefix + definition.name.text
-        assert definition.operator is not None, "an alias stands behind ISTREAM or DSTREAM"
+        assert definition.operator is not None, "an alias stands after ISTREAM or DSTREAM"
         changes = self.changes(unit, definition.operator, alias)
         if changes is not None and self._streams[name].span == definition.name.span:
             self._streams[name] = replace(changes, span=definition.name.span, definition=name)
@@ -592,7 +592,7 @@ class RuleResolver:
                 "D1302",
                 f"`{name}` comes later in this rule",
                 span,
-                hint="write its conjunct before this one, or move the condition behind it",
+                hint="write its conjunct before this one, or move the condition after it",
                 notes=(f"it stands at {self._later[name]}",),
             )
         else:
@@ -622,7 +622,7 @@ class RuleResolver:
         ]
         notes: tuple[str, ...] = ()
         if later:
-            hint = "an aggregate is known behind its conjunct"
+            hint = "an aggregate is known after its conjunct"
             notes = (f"it stands at {later[0].variable.span}",)
         elif carriers:
             hint = f"write `{carriers[0]}.?{name}`"

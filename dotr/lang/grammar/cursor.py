@@ -254,7 +254,7 @@ def _stray(source: Source, start: int, found: Diagnostics, append: Callable[[Tok
     hint = {
         "$": "a variable is `$` or `?` with a name",
         "_": "names begin with a letter",
-        "%": "a `%` stands only in names behind a colon, as `%20`",
+        "%": "a `%` stands only in names after a colon, as `%20`",
     }.get(source.text[start], "")
     found.error("D1001", f"`{shown}` does not begin a token", Span(source, start, end), hint=hint)
     return end
@@ -779,7 +779,7 @@ class Parameters:
         term = self.terms.get(name)
         if term is None and name in self.durations:
             self._cursor.error("D1113", f"`?{name}` is a duration, not a term", self._cursor.span(token),
-                               hint="durations stand behind WITHIN and EVERY")  # fmt: skip
+                               hint="durations stand after WITHIN and EVERY")  # fmt: skip
         return term
 
     def refuse_binding(self, name: str, span: Span, what: str) -> None:
@@ -800,7 +800,7 @@ class Parameters:
         self._cursor.error("D1112", f"`?{name}` is {kind}", self._cursor.span(token), hint=hint)
 
 
-EMIT: Final = "what a rule emits stands behind DEFINE: `RULE Name DEFINE { dotr_x a :Alarm } FROM …`"
+EMIT: Final = "what a rule emits stands after DEFINE: `RULE Name DEFINE { dotr_x a :Alarm } FROM …`"
 _DEFINITION: Final = "write `RULE Name DEFINE { … } FROM …`, or `QUERY Name := { SELECT … }`"
 PATTERN: Final = (
     "a pattern is written from its last event back: `FROM B AND LAST A WITHIN 5 min BEFORE B ON A.?x = B.?x`"
@@ -816,8 +816,8 @@ HINTS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("RANGE", "STEP", "WINDOW", "HOP", "TUMBLE", "SLIDE", "SESSION"), _WINDOW),
     "STREAM": "an event is a query over the stream that dotr is run with: `Name := { SELECT … }`",
     **dict.fromkeys(("GROUP", "PARTITION"), _GROUPS),
-    "HAVING": "conditions over aggregates stand behind WHERE: `WHERE ?mean > 45`",
-    **dict.fromkeys(("IF", "WHEN"), "what starts a rule stands behind FROM, behind the DEFINE"),
+    "HAVING": "conditions over aggregates stand after WHERE: `WHERE ?mean > 45`",
+    **dict.fromkeys(("IF", "WHEN"), "what starts a rule stands after FROM, after the DEFINE"),
 }
 """Word, in upper case → how it is written here."""
 

@@ -968,7 +968,7 @@ class DotrParser:
         latest = self.cursor.accept("LATEST") is not None
         duration = self._windows.duration() if self.cursor.accept("FOR") else None
         if not self._windows.at_statement() and self.cursor.token.kind != "end":
-            hint = "FOR stands behind LATEST" if self.cursor.key == "LATEST" else ""
+            hint = "FOR stands after LATEST" if self.cursor.key == "LATEST" else ""
             if self.cursor.token.kind in ("iri", "pname"):
                 hint = "predicates are separated by commas"
             raise self.cursor.fail(

@@ -311,7 +311,7 @@ class ExpressionParser:
         if not hint and self.mode is Mode.RULE and key not in ARGUMENTS:
             hint = f"an attribute is written `{token.text}.?x`, its time `{token.text}.time`"
         elif not hint and key not in ARGUMENTS:
-            hint = f'a variable is written `?{token.text}`, a text `"{token.text}"`'
+            hint = f'a variable is written `?{token.text}`, a string `"{token.text}"`'
         raise self.cursor.fail("an expression", hint)
 
     def _call(self, key: str, arguments: tuple[Expression, ...], token: Token) -> Expression:

@@ -114,7 +114,7 @@ class LarsParser:
         elif not body and self.cursor.key in ("WITHIN", *MODALITIES):
             hint = "a head holds now, or `AT ?t`; windows belong in the body"
         elif self.cursor.key == "PER":
-            hint = "PER stands behind the window of an aggregate"
+            hint = "PER stands after the window of an aggregate"
         failure = self.cursor.fail("`,` or `.`" if body else "`:-` or `.`", hint)
         if self.cursor.token.kind != "end" and not self._at_line():
             raise failure
@@ -224,7 +224,7 @@ class LarsParser:
             f"`AT ?{at}` without a window reaches back to the beginning of time",
             self.cursor.since(start),
             hint=f"bound it: `{atom.name}(…) AT ?{at} WITHIN 1 min`",
-            notes=("what may be looked at for ever can never be forgotten",),
+            notes=("what may be read for ever can never be forgotten",),
         )
 
     def _lars_window(self, atom: program.NamedAtom, what: str = "WITHIN") -> program.LarsWindow:

@@ -572,7 +572,7 @@ class SparqlParser:
                     elif start.key == "NOT":
                         hint = "write `FILTER NOT EXISTS { … }`"
                     elif start.key in ("LIMIT", "OFFSET", "ORDER", "GROUP", "HAVING"):
-                        hint = "it stands behind the closing `}` of WHERE"
+                        hint = "it stands after the closing `}` of WHERE"
                     elif self.cursor.peek().text.startswith(":"):
                         hint = "a prefixed name has no blank before the colon"
                     else:
