@@ -8,9 +8,9 @@ ReadyFiles       which files of watched sources are ready to be read
 Method:  a position is a JSON value for each partition, as in Bytewax: the transport gives a mark with every
          document, and only at commits is the value to store for a mark requested. Transport knows nothing of
          RDF, decoding nothing of where bytes come from.
-         Documents: partitions in turn, a batch of each. A document may have several graphs; the stored
-         position is the mark of the last whole document and the number of graphs consumed of the next, so
-         commits may fall anywhere.
+         Documents: of all partitions the earliest graph (merged_source.py). A document may have several
+         graphs; the stored position is the mark of the last whole document and the number of graphs consumed
+         of the next, so commits may fall anywhere.
          Files: transport and decoding are one here, since formats read blocks of bytes as it suits them. A
          thread of its own reads a live source, so that its silence is noticed. A file is known by its path
          and the hash of the bytes consumed (decompressed); while those are unchanged, feeding continues after
@@ -48,6 +48,7 @@ from dotr.io.decode.documents import (
 )
 from dotr.io.errors import ErrorPolicy
 from dotr.io.graphs import START, Bookmark, Item, Mark, ReadSoFar, SourceOptions, TimedGraph, mapping_for
+from dotr.io.merged_source import IDLE, Silences, merged
 from dotr.io.reader import FileReader
 from dotr.io.sources import Sources, live, resolve
 from dotr.io.tables.mapping import TableMapping
@@ -135,7 +136,8 @@ class Reached(NamedTuple):
 
 class DocumentSource:
     """Owns how far each partition is consumed. `format_`: of every document; `fail`: raise what cannot be
-    read. `ends`: nothing more comes behind what is there.
+    read. `ends`: nothing more comes after what is there. `idle`: seconds of silence after which the others do
+    not wait for a partition, None: they always do.
     """
 
     def __init__(
@@ -146,6 +148,7 @@ class DocumentSource:
         *,
         fail: bool = True,
         ends: bool = True,
+        idle: float | None = IDLE,
     ) -> None:
         self.name = transport.name
         self.options = options or SourceOptions()
@@ -155,33 +158,43 @@ class DocumentSource:
         self.over = False
         self._transport, self._format, self._refusals = transport, format_, ErrorPolicy(fail)
         self._ends = ends
+        self._silences = Silences(idle)
         self._last: tuple[str, Reached] = ("", Reached(None))  # behind the item that was given last
         self._reached: dict[str, Reached] = {}
         self._changed: set[str] = set()
 
     def items(self, position_of: PositionOf) -> Iterator[Item | None]:
         """See `GraphSource`."""
-        open_ = {}
-        for partition in self._transport.partitions():
+        partitions = self._transport.partitions()
+        for partition in partitions:
             if partition not in self._reached:
                 stored, count = position_of(partition) or (None, 0)
                 self._reached[partition] = Reached(stored, items=count)
-            open_[partition] = self._transport.open(partition, self._position(partition))
-        while open_:
-            silent = True
-            for partition in list(open_):
-                batch = next(open_[partition], None)
-                if batch is None:
-                    del open_[partition]
-                for document in batch or ():
-                    silent = False
-                    yield from self._document(partition, document)
-            if silent and open_:
+        heads: dict[str, Reached] = {}
+        streams = {partition: self._partition(partition, heads) for partition in partitions}
+        for found in merged(streams, self._silences, self._ends):
+            if found is None:
                 yield None
+                continue
+            partition, item = found
+            self._last = partition, heads[partition]
+            yield item
         self.over = self._ends
 
-    def _document(self, partition: str, document: Document) -> Iterator[Item]:
-        before = self._reached[partition]
+    def _partition(self, name: str, heads: dict[str, Reached]) -> Iterator[Item | None]:
+        """The items of one partition. `heads`: what is reached with its item that was given last."""
+        reached = self._reached[name]
+        for batch in self._transport.open(name, self._position(name)):
+            if not batch:
+                yield None
+            for document in batch:
+                for item, then in self._document(name, document, reached):
+                    heads[name] = reached = then
+                    yield item
+
+    def _document(
+        self, partition: str, document: Document, before: Reached
+    ) -> Iterator[tuple[Item, Reached]]:
         done = before.items
         name = document.place or f"{self.name}/{partition}"
         self.done += len(document.content)
@@ -191,11 +204,10 @@ class DocumentSource:
         items: list[Item] = [item for item in reader.items() if not _is_end(item)]
         for number, item in enumerate(items[done:], done + 1):
             whole = number == len(items)
-            self._last = partition, Reached(None, document.mark) if whole else before._replace(items=number)
-            yield item._replace(how="document", end=number)
+            reached = Reached(None, document.mark) if whole else before._replace(items=number)
+            yield item._replace(how="document", end=number), reached
         if done >= len(items):  # a document of no graph
-            self._last = partition, Reached(None, document.mark)
-            yield Mark(None, name, "document", 0)
+            yield Mark(None, name, "document", 0), Reached(None, document.mark)
 
     def consumed(self, item: Item) -> None:
         """See `GraphSource`."""

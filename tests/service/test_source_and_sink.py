@@ -260,3 +260,35 @@ def test_a_document_that_cannot_be_read_ends_the_feed_behind_what_was_before_it(
         feed(state, [], source=source(queue))
     with Journal(state) as journal:
         assert journal.positions("queue") == {"a": ["at 40", 0]}
+
+
+@pytest.mark.parametrize("batch", [1, 4, 50, 400])
+@pytest.mark.parametrize("partitions", [2, 3, 7])
+def test_partitions_of_one_stream_give_the_events_of_the_stream(
+    expected: list[str], partitions: int, batch: int
+) -> None:
+    documents: dict[str, list[bytes]] = {f"p{number}": [] for number in range(partitions)}
+    for number, line in enumerate(LINES):
+        documents[f"p{number * number % partitions}"].append(line.encode())
+    made = feed(deploy(Path.cwd()), [], ["all.nq"], every=7, source=source(Queue(documents, batch)))
+    assert Path("all.nq").read_text().splitlines() == expected
+    assert made.totals.late == 0
+
+
+def test_a_kill_among_partitions_neither_loses_nor_repeats_a_row(expected: list[str], tmp_path: Path) -> None:
+    documents = {f"p{number}": [line.encode() for line in LINES[number::3]] for number in range(3)}
+    for kill in range(1, 10_000, 9):
+        folder = tmp_path / f"kill{kill}"
+        folder.mkdir()
+        state, database, queue = deploy(folder), Database(), Queue(documents, batch=1 + kill % 5)
+        database.kill = kill
+        killed = False
+        try:
+            feed(state, [], every=7, source=source(queue), others=[database])
+        except Killed:
+            killed = True
+            feed(state, [], every=7, source=source(queue), others=[database])
+        assert database.rows == expected
+        if not killed:
+            break
+    assert kill > 30
