@@ -272,7 +272,7 @@ def shown(report: dict[str, Any]) -> str:
         for path, row in report["outputs"].items()
     ]
     if kept := report.get("kept"):
-        since = "from the first on" if kept["since"] is None else f"behind {kept['since']}"
+        since = "from the first on" if kept["since"] is None else f"after {kept['since']}"
         amount = f"{kept['graphs']:,} messages {since}, {kept['bytes']:,} bytes"
         lines.append(f"kept        {amount}   (for {duration(kept['for'])})")
     head = ("rule", "events", "last event", "remembers", "at most from the last")

@@ -727,6 +727,8 @@ def chosen_format(format_: str | None, output: str | None, can: Sequence[str], v
     compressed.
     """
     whole = [name for name, known in EVENT_FORMATS.items() if not known.streamed]
+    if format_ is None and output is not None and is_device(output):
+        format_ = format_of_name(output, can, verb, packed=True)
     if format_ in whole and (output is None or is_device(output)):
         streamed = [name for name in can if name not in whole]
         raise refused(f"{format_.capitalize()} to a stream", streamed, verb)

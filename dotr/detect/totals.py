@@ -375,10 +375,11 @@ class Levels:
     def above(self, since: Time) -> Above:
         self.expire(since)
         if self._above is None:
-            self._above, whole = [], self._make()
+            found, whole = [], self._make()
             for level in sorted(self._parts, reverse=True):
                 whole.include(self._parts[level])
-                self._above.append((level, whole.value()))
+                found.append((level, whole.value()))
+            self._above = found  # all of it, or none where a total is too long
         return self._above
 
     def entries(self) -> list[Entry]:

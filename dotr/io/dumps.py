@@ -10,7 +10,8 @@ Method:  a dump is in no order and its blank nodes lie anywhere, so its triples 
          whatever the order of the dump, so feeding counts graphs.
 Why not: an index of the dump in memory: it is larger than the dump.
 Bad input: D2410 nothing there to split by · what parsers and times report.
-Cost:    memory: the cache of SQLite, and the triples of one node and of one graph.
+Cost:    memory: the cache of SQLite, and the triples of one node and of one graph. Disk: the dump, in a
+         private temporary folder; SQLite sorts in the folder that TMPDIR names, else in /var/tmp.
 """
 
 from __future__ import annotations
@@ -130,7 +131,9 @@ class SubjectGraphs:
         """Those of them that graphs refer to: with `shared` they would be in these."""
         self._asked = {"wanted": wanted, "type": RDF_TYPE, "shared": shared}
         with _disk():
-            self._database = sqlite3.connect(os.path.join(folder, "dump"), isolation_level=None)
+            self._database = sqlite3.connect(
+                os.path.join(folder, "dump"), isolation_level=None, check_same_thread=False
+            )
             for pragma in ("journal_mode = OFF", "synchronous = OFF", "locking_mode = EXCLUSIVE"):
                 self._database.execute(f"PRAGMA {pragma}")
             self._database.execute(f"PRAGMA cache_size = -{max(memory // 4096, 64)}")
@@ -152,6 +155,7 @@ class SubjectGraphs:
         """(root, triples of its graph in the dump's order), the roots in the dump's order."""
         with _disk():
             self._database.executescript(_INDEX)
+            self._database.execute("BEGIN")
             for step in (_ROOTS, _REACHED, _FOUND, _LEADING):
                 self._database.execute(step, self._asked)
             self.beside = self._count(_BESIDE)
@@ -191,14 +195,14 @@ class SubjectGraphs:
 
 @contextmanager
 def _disk() -> Iterator[None]:
-    """Says of a full disk what the system says of it. Raises OSError."""
+    """Reports a full disk as the system does, with the folder. Raises OSError."""
     try:
         yield
     except sqlite3.OperationalError as error:
         number = _SYSTEM.get(error.sqlite_errorcode & 0xFF)
         if number is None:
             raise
-        raise OSError(number, os.strerror(number)) from error
+        raise OSError(number, os.strerror(number), tempfile.gettempdir()) from error
 
 
 WHOLE = (Format.RDFXML, Format.JSONLD)
@@ -223,7 +227,11 @@ class DumpReader:
         counted = _CountedBytes(file)
         with tempfile.TemporaryDirectory(prefix="dotr-split-") as folder:
             try:
-                with closing(self._parts(folder, counted, format_)) as parts:
+                options = self.options
+                with closing(
+                    SubjectGraphs(folder, options.split, options.shared, options.split_memory)
+                ) as parts:
+                    self._fill(parts, counted, format_)
                     self._keep(parts)
                     for number, (time, root, triples) in enumerate(parts.by_time(), 1):
                         item = self._item(time, root, triples, number)
@@ -236,9 +244,8 @@ class DumpReader:
                 return
         yield Mark(self._last, self.name, "graph", number, size=counted.count)
 
-    def _parts(self, folder: str, file: _CountedBytes, format_: Format) -> SubjectGraphs:
+    def _fill(self, parts: SubjectGraphs, file: _CountedBytes, format_: Format) -> None:
         options = self.options
-        parts = SubjectGraphs(folder, options.split, options.shared, options.split_memory)
         if format_ in WHOLE:
             content = read_some(file, options.max_document + 1, self.name)
             while len(content) <= options.max_document and (more := read_some(file, 1 << 20, self.name)):
@@ -252,7 +259,6 @@ class DumpReader:
             runs = stream_runs(file, format_, self.name, options.base, choices=options.choices)
         for _graph, triples in runs:
             parts.add(triples)
-        return parts
 
     def _keep(self, parts: SubjectGraphs) -> None:
         """Find the time of every graph; none for those in error."""

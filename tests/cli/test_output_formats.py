@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -237,3 +238,13 @@ def test_only_json_lines_have_a_place_for_a_proof() -> None:
     refuse_format("jsonl")
     with pytest.raises(UsageError):
         refuse_format("turtle")
+
+
+@pytest.mark.parametrize("verb", ["run", "feed"])
+def test_a_pipe_is_a_stream_whatever_its_name_says(two: Dotr, verb: str) -> None:
+    os.mkfifo("events.parquet")
+    arguments = ("two.dotr",) if verb == "run" else ()
+    if verb == "feed":
+        assert two("deploy", "two.dotr").code == 0
+    refused = two(verb, *arguments, "events", "-o", "events.parquet")
+    assert (refused.code, "error[D4151]" in refused.err) == (2, True)

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from dotr.budget import DIGITS, Overlong
 from dotr.detect.detector import TeslaDetector
 from dotr.detect.operators import DETECTED
 from dotr.detect.plan_step import Ranked, RankedTotal, RunningTotal
@@ -331,3 +332,14 @@ def test_a_state_fits_when_rules_go_that_shared_their_total(world: World, data: 
         ]
         found = detector.at(instant.time, world.shared(instant.facts))
         assert [(rules[match.rule].name, *match[1:]) for match in found] == expected
+
+
+def test_a_total_that_is_too_long_is_refused_whenever_it_is_asked_for() -> None:
+    integer = f"^^<{XSD}integer>"
+    total = ranked("SUM", False, False)()
+    total.add(0, f'"1"{integer}', 5)
+    for _ in range(2):
+        total.add(0, f'"{"9" * DIGITS}"{integer}', 0)
+    for _ in range(2):
+        with pytest.raises(Overlong):
+            value_above(total, 0, 0, None)

@@ -922,6 +922,7 @@ RUNG = "the mapping's time"
 
 _BLOCK = 1 << 18
 _TOGETHER = 1 << 9
+_REFUSED = 1 << 12  # rows in a row that may be refused under any limit
 """Rows that are made together; more are not cheaper."""
 _tuple = tuple.__new__  # of a named tuple's parts: its own `__new__` is a Python function
 
@@ -955,7 +956,7 @@ class RefusedRows:
     def count(self, item: Item | Undecided) -> None:
         """The next row. Raises DataError D2023."""
         self._count = self._count + 1 if type(item) is Mark else 0
-        most = self.limit >> 12
+        most = max(self.limit >> 12, _REFUSED)
         if self._count > most:
             raise says_nothing(self.name, most, "rows that are refused")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -117,3 +118,14 @@ def test_a_dump_larger_than_memory_is_taken_apart(tmp_path: Path) -> None:
     ran = subprocess.run(arguments, capture_output=True, text=True, check=False)
     assert ran.stdout.strip() == str(count), ran.stderr[-2000:]
     assert sum(file.stat().st_size for file in (tmp_path / "folder").iterdir()) > 48 * 2**20
+
+
+def test_a_dump_goes_on_in_another_thread(tmp_path: Path) -> None:
+    parts = SubjectGraphs(str(tmp_path), OBSERVATION)
+    parts.add((f"<urn:{n}>", RDF_TYPE, OBSERVATION) for n in range(3))
+    graphs = parts.graphs()
+    first = next(graphs)
+    with ThreadPoolExecutor(1) as pool:
+        rest = pool.submit(list, graphs).result()
+        pool.submit(parts.close).result()
+    assert [root for root, _ in [first, *rest]] == ["<urn:0>", "<urn:1>", "<urn:2>"]
