@@ -123,7 +123,7 @@ class Overlong(Exhausted):
 
     @property
     def hint(self) -> str:
-        return "make smaller numbers" if self._length is None else "make a shorter text"
+        return "make smaller numbers" if self._length is None else "make a shorter string"
 
     def notes(self) -> tuple[str, ...]:
         return () if self._length is None else (f"it would have about {self._length:,} characters",)

@@ -72,7 +72,7 @@ def test_an_instant_whose_texts_are_too_long_is_in_error(dotr: Dotr, rules: str)
     failed = dotr("run", "r.dotr", "s.jsonl")
     assert failed.code == 3
     assert "error[D4133]" in failed.err
-    assert "text of more than 1,048,576 characters at 1" in failed.err or rules is DATALOG
+    assert "string of more than 1,048,576 characters at 1" in failed.err or rules is DATALOG
 
 
 RULE = """PREFIX : <urn:x:>
