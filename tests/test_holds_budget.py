@@ -139,7 +139,7 @@ def test_a_text_that_grows_is_refused_at_its_rule(tmp_path: Path) -> None:
     )
     engine = dotr.Engine(str(tmp_path / "r.dotr"))
     engine.push(f'<ex:o> <ex:t> "{"x" * 2_000}" .', at=1)
-    with pytest.raises(DotrError, match=r"D4133.*a rule for `long` makes a text"):
+    with pytest.raises(DotrError, match=r"D4133.*a rule for `long` makes a string"):
         engine.finish()
 
 

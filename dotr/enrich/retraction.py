@@ -237,7 +237,7 @@ class Suspects:
         self._stated = stated
         self._wake = wake
         self._known: dict[Relation, Suspect] = {}
-        self._doubters: dict[Relation, Callable[..., None]] = {}
+        self._enqueuers: dict[Relation, Callable[..., None]] = {}
         self._returners: dict[Relation, Callable[..., None]] = {}
         self._best: list[Any] = [-FOREVER]
 
@@ -276,18 +276,18 @@ class Suspects:
 
     def enqueuer(self, relation: Relation) -> Callable[..., None]:
         """The function that doubts a row, passed by columns."""
-        found = self._doubters.get(relation)
+        found = self._enqueuers.get(relation)
         if found is None:
             if relation == ALL:
                 found = self._any(self.enqueuer)
             elif relation == RDF_TYPE:
                 found = self._any_type(self.enqueuer)
             else:
-                found = self._make_doubter(self.of(relation))
-            self._doubters[relation] = found
+                found = self._make_enqueuer(self.of(relation))
+            self._enqueuers[relation] = found
         return found
 
-    def _make_doubter(self, suspect: Suspect) -> Callable[..., None]:
+    def _make_enqueuer(self, suspect: Suspect) -> Callable[..., None]:
         """Rows that the background does not have cannot fall."""
         names = Names()
         relation, arity = suspect.relation, suspect.changes.arity

@@ -214,7 +214,7 @@ def pushed(whole: Whole, steps: IdleTicks | None = None, cut: bool = False) -> l
     def engine() -> dotr.Engine:
         made = dotr.Engine.from_text(whole.rules, datalog=whole.datalog, background=whole.background)
         if steps is not None:
-            made.pipeline._silence = steps
+            made.pipeline._idle_ticks = steps
         return made
 
     running = engine()
@@ -258,6 +258,6 @@ def test_skipping_ticks_changes_nothing_in_whole_programs() -> None:
             assert pushed(whole, cut=True) == expected
         except (AssertionError, dotr.DotrError) as error:
             pytest.fail(f"seed {seed}: {error}\n{whole}")
-        ours = running.pipeline._silence
+        ours = running.pipeline._idle_ticks
         skipped += bool(expected) and ours.count(0, 0, 100 * SECOND) < always.count(0, 0, 100 * SECOND)
     assert skipped > 8

@@ -64,8 +64,8 @@ class Instant:
             self.evaluator.inserters.adder(ALL)(subject, predicate, object_)
         self.evaluator.run()
 
-    def doubt(self, relation: str, *row: str) -> None:
-        self.evaluator.retraction.doubter(relation)(*row)
+    def enqueue(self, relation: str, *row: str) -> None:
+        self.evaluator.retraction.enqueuer(relation)(*row)
         self.evaluator.run_all()
 
     def added(self, relation: str) -> list[object]:
@@ -130,9 +130,9 @@ def test_a_derived_row_falls_with_its_last_derivation() -> None:
     found = Instant("d p e . d r e . f p e . d q e . f q e . d a K . f a K", *rules)
     found.store.overlay.remove(P, (A, B))
     found.store.overlay.remove(P, (C, B))
-    found.doubt(Q, A, B)
+    found.enqueue(Q, A, B)
     assert found.removed(Q) == [], "r derives it still"
-    found.doubt(Q, C, B)
+    found.enqueue(Q, C, B)
     assert found.removed(Q) == [(C, B)]
     assert found.removed(CLASS) == [C]
 
@@ -141,9 +141,9 @@ def test_rows_that_derive_each_other_fall_together() -> None:
     rules = [rule("?y q ?x", "?x q ?y"), rule("?x q ?y", "?x p ?y")]
     found = Instant("d p e . d q e . e q d . f p f . f q f", *rules)
     found.store.overlay.remove(P, (A, B))
-    found.doubt(Q, A, B)
+    found.enqueue(Q, A, B)
     assert sorted(found.removed(Q)) == [(A, B), (B, A)]  # type: ignore[type-var]  # pairs
-    found.doubt(Q, C, C)
+    found.enqueue(Q, C, C)
     assert len(found.removed(Q)) == 2, "it has a derivation from outside"
 
 

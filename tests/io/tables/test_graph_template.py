@@ -55,7 +55,7 @@ def test_the_place_of_a_cell_says_what_becomes_of_it() -> None:
     ("text", "says"),
     [
         (":s :p\n{a", "`{a` is not a cell"),
-        (":s :p\n'x { y' .", "a brace in a text"),
+        (":s :p\n'x { y' .", "a brace in a string"),
         (":s :p\n'x'^^<urn:{a}> .", "a cell in a datatype"),
         (":s :p\n_:{a} .", "a cell in the blank node"),
     ],

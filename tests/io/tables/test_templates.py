@@ -215,7 +215,7 @@ def test_filters(cell: str, value: str, expected: str) -> None:
         (":s :p {a .", "is not a cell"),
         (":s :p {a|nope} .", "there is no filter `nope`"),
         (":s :p {a|uper} .", "there is no filter `uper`"),
-        (':s :p "a { b" .', "a brace in a text"),
+        (':s :p "a { b" .', "a brace in a string"),
         ("_:{a} :p 1 .", "in the blank node"),
         (':s :p "x"^^<http://example.org/{a}> .', "a cell in a datatype"),
         (':s :p {a|replace(",")} .', "has 1 arguments"),
