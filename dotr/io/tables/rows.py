@@ -922,7 +922,7 @@ RUNG = "the mapping's time"
 
 _BLOCK = 1 << 18
 _TOGETHER = 1 << 9
-_REFUSED = 1 << 12  # rows in a row that may be refused under any limit
+_REFUSED = 1_000  # rows in a row that may be refused under any limit
 """Rows that are made together; more are not cheaper."""
 _tuple = tuple.__new__  # of a named tuple's parts: its own `__new__` is a Python function
 
