@@ -9,8 +9,7 @@ Method:  four laws. A count; an exact sum, from which subtraction leaves no resi
          and multisets include others, so that parts of a whole can be kept apart and read together.
          `add` and `remove` are O(1), `value` of counts and sums, too.
 Why not: a heap for the extremum: terms leave from its middle; where they leave in the order of time,
-         detect/totals.py has a stack, and for
-         a plain COUNT its queue alone.
+         detect/totals.py has a stack, and for a plain COUNT its queue alone.
 """
 
 from __future__ import annotations

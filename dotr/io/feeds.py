@@ -161,6 +161,10 @@ class DocumentSource:
         self._silences = Silences(idle)
         self._last: tuple[str, Reached] = ("", Reached(None))  # behind the item that was given last
         self._reached: dict[str, Reached] = {}
+        self._read: dict[str, Reached] = {}
+        """What is reached with the item that was read last, given or not."""
+        self._open: dict[str, Iterator[Item | None]] = {}
+        self._heads: dict[str, Item] = {}
         self._changed: set[str] = set()
 
     def items(self, position_of: PositionOf) -> Iterator[Item | None]:
@@ -170,26 +174,28 @@ class DocumentSource:
             if partition not in self._reached:
                 stored, count = position_of(partition) or (None, 0)
                 self._reached[partition] = Reached(stored, items=count)
-        heads: dict[str, Reached] = {}
-        streams = {partition: self._partition(partition, heads) for partition in partitions}
-        for found in merged(streams, self._silences, self._ends):
+            if partition not in self._open:
+                self._open[partition] = self._partition(partition)
+        streams = {partition: self._open[partition] for partition in partitions}
+        for found in merged(streams, self._heads, self._silences, self._ends):
             if found is None:
                 yield None
                 continue
             partition, item = found
-            self._last = partition, heads[partition]
+            self._last = partition, self._read[partition]
             yield item
+        self._open = streams  # those that have not ended hold what waits for others
         self.over = self._ends
 
-    def _partition(self, name: str, heads: dict[str, Reached]) -> Iterator[Item | None]:
-        """The items of one partition. `heads`: what is reached with its item that was given last."""
+    def _partition(self, name: str) -> Iterator[Item | None]:
+        """The items of one partition."""
         reached = self._reached[name]
         for batch in self._transport.open(name, self._position(name)):
             if not batch:
                 yield None
             for document in batch:
                 for item, then in self._document(name, document, reached):
-                    heads[name] = reached = then
+                    self._read[name] = reached = then
                     yield item
 
     def _document(

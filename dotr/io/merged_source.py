@@ -14,7 +14,7 @@ Why not: streams in turn, with one watermark that follows the fastest: three par
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from dotr.io.graphs import Item, TimedGraph
@@ -45,35 +45,34 @@ class Silences:
 
 
 def merged(
-    streams: Mapping[str, Iterator[Item | None]], silences: Silences, ends: bool = True
+    streams: dict[str, Iterator[Item | None]], heads: dict[str, Item], silences: Silences, ends: bool = True
 ) -> Iterator[tuple[str, Item] | None]:
     """The items of several streams, each with the name of its stream; None: none can be given for a while.
 
-    A stream is asked for its next item only after the one before was given. Not `ends`: a stream that has
-    come to its end may go on later, and is waited for as a silent one; what waits for it is not given then.
+    `streams`: those that have ended are taken out. `heads`: the item of each that was read and not given. A
+    stream is asked for its next item only after the one before was given. Not `ends`: a stream that has ended
+    may go on later, and is waited for as a silent one; what waits for it stays in `heads`.
     """
-    order = {name: place for place, name in enumerate(streams)}
-    open_, heads, given = dict(streams), dict[str, Item](), 0
+    names, given = list(streams), 0
     while True:
-        for name in [name for name in open_ if name not in heads]:
+        for name in [name for name in streams if name not in heads]:
             if heads and given % _ROUND and not silences.waits(name):
                 continue
-            item = next(open_[name], _END)
-            if item is _END:
-                del open_[name]
+            item = next(streams[name], _END)
+            if isinstance(item, _End):
+                del streams[name]
             elif item is not None:
-                assert not isinstance(item, _End)
                 heads[name] = item
                 silences.came(name)
-        lacking = [name for name in streams if name not in heads and (name in open_ or not ends)]
+        lacking = [name for name in names if name not in heads and (name in streams or not ends)]
         waited_for = [name for name in lacking if silences.waits(name)]
         untimed = next((n for n in heads if not isinstance(heads[n], TimedGraph)), None)
         if untimed is not None:
             yield untimed, heads.pop(untimed)
         elif heads and not waited_for:
-            first = min(heads, key=lambda name: (heads[name].time, order[name]))
+            first = min((item.time, names.index(name), name) for name, item in heads.items())[2]
             yield first, heads.pop(first)
-        elif any(name in open_ for name in lacking):
+        elif any(name in streams for name in lacking):
             yield None
         else:
             return

@@ -21,7 +21,7 @@ def graphs(name: str, times: Sequence[int | None]) -> Iterator[Item | None]:
 
 def order(streams: Streams, silences: Silences | None = None, ends: bool = True) -> list[tuple[str, int]]:
     opened = {name: graphs(name, times) for name, times in streams.items()}
-    given = [one for one in merged(opened, silences or Silences(None), ends) if one is not None]
+    given = [one for one in merged(opened, {}, silences or Silences(None), ends) if one is not None]
     return [(name, item.time) for name, item in given if isinstance(item, TimedGraph)]
 
 
@@ -81,8 +81,8 @@ def test_a_stream_that_is_silent_for_long_holds_nobody_back_and_joins_again() ->
 
 
 def test_a_stream_that_never_came_holds_the_others_back_until_it_counts_as_idle() -> None:
-    opened = {"a": graphs("a", [1, 2]), "b": graphs("b", [None] * 50)}
-    given = [one if one is None else one[1] for one in merged(opened, Silences(10.0, Clock()))]
+    opened: dict[str, Iterator[Item | None]] = {"a": graphs("a", [1, 2]), "b": graphs("b", [None] * 50)}
+    given = [one if one is None else one[1] for one in merged(opened, {}, Silences(10.0, Clock()))]
     first = next(place for place, one in enumerate(given) if one is not None)
     assert given[:first] == [None] * first
     assert first >= 5
@@ -97,4 +97,4 @@ def test_a_stream_that_may_go_on_after_its_end_is_waited_for() -> None:
 def test_a_mark_waits_for_nobody() -> None:
     mark = Mark(None, "a", "document", 0)
     opened: dict[str, Iterator[Item | None]] = {"a": iter([mark]), "b": graphs("b", [None, 1])}
-    assert next(merged(opened, Silences(None))) == ("a", mark)
+    assert next(merged(opened, {}, Silences(None))) == ("a", mark)

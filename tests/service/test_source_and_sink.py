@@ -292,3 +292,23 @@ def test_a_kill_among_partitions_neither_loses_nor_repeats_a_row(expected: list[
         if not killed:
             break
     assert kill > 30
+
+
+def test_what_waits_for_a_partition_that_may_go_on_is_read_once(tmp_path: Path) -> None:
+    queue = Queue({"a": [LINES[0].encode(), LINES[5].encode()], "b": [LINES[1].encode()]})
+    source_ = source(queue, ends=False, idle=None)
+    source_.extractor.clock = None
+    given = []
+    for _ in range(3):
+        for item in source_.items(lambda _partition: None):
+            assert item is not None
+            source_.consumed(item)
+            given.append(item.place)
+    assert given == ["queue/a@0:1", "queue/b@0:1"]
+    assert source_.done == sum(len(line) for line in (LINES[0], LINES[1], LINES[5]))
+    queue.documents["b"].append(LINES[6].encode())
+    for item in source_.items(lambda _partition: None):
+        assert item is not None
+        source_.consumed(item)
+        given.append(item.place)
+    assert [place[:9] for place in given] == ["queue/a@0", "queue/b@0", "queue/a@1"]
