@@ -53,7 +53,7 @@ SLACK: Final = 16
 """Past 1/SLACK of the budget, work is abandoned and repeated in the canonical way."""
 
 TEXT: Final = 1 << 20
-"""Characters of a text that an expression may make."""
+"""Characters of a string that an expression may make."""
 
 DIGITS: Final = 4096
 """Digits of an integer, and of a decimal before its point. Python turns no more than 4,300 into text."""
@@ -134,7 +134,7 @@ OVERLONG: Final = "D4133"
 
 
 def text_of(length: int) -> None:
-    """Raise Overlong if a text of `length` characters would be too long."""
+    """Raise Overlong if a string of `length` characters would be too long."""
     if length > TEXT:
         raise Overlong(length)
 

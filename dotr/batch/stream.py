@@ -191,7 +191,7 @@ def _lines(lines: Sequence[str]) -> str:
 
 
 def _put(path: Path, text: str) -> None:
-    """A file with a text; none for an empty one."""
+    """A file with a line of text; none for an empty one."""
     try:
         if text:
             path.parent.mkdir(exist_ok=True)

@@ -239,5 +239,5 @@ def _read(path: str) -> str:
 
 
 def _replace(path: str, text: str) -> None:
-    """Put a text in place of a file, at once: nobody ever sees half of it."""
+    """Put a string in place of a file, at once: nobody ever sees half of it."""
     write_whole(Path(path).resolve(), [text.encode()])

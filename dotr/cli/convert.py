@@ -41,7 +41,7 @@ from dotr.io.sources import Sources, TimedGraph, resolve
 from dotr.io.tables.mapping import FORMATS, parse_mapping
 from dotr.io.tables.proposal import SAMPLE, propose, sample
 from dotr.io.time import UNITS
-from dotr.io.time_reading import changes, told
+from dotr.io.time_reading import changes, described
 from dotr.io.time_survey import Disorder, LikelyTime, TimeSurvey, survey_times
 from dotr.program.names import duration_text
 
@@ -360,7 +360,7 @@ def _times(survey: TimeSurvey, clock: Clock) -> Iterator[str]:
     distinct, most = survey.instants()
     median, gaps = survey.steps()
     yield "found in   " + ", ".join(f"{rung} ({count:,})" for rung, count in survey.rungs.items())
-    for changed in told(survey.beside, survey.first):
+    for changed in described(survey.beside, survey.first):
         yield f"changed    {changed}"
     yield f"range      {clock.text(first)} to {clock.text(last)} ({duration_text(last - first)})"
     shared = f", up to {most:,} graphs at one" if most > 1 else ""

@@ -126,7 +126,7 @@ def command(
     Events go to standard output, or exactly once to each file of -o. Ctrl-C or SIGTERM end it after a commit.
     The end of the SOURCEs closes their last instant, so that its events are reported: a graph of the same
     time in the next feed is late, unless this one has --keep-open.
-    With --insert and --delete, which name RDF files, one message is fed: what is said holds or no more from
+    With --insert and --delete, which name RDF files, one message is fed: what is stated holds or no more from
     --at on. Its time is kept with it.
     """
     files = [path for path in (insert, delete) if path is not None]

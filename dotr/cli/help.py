@@ -193,7 +193,7 @@ _OLDEST = (3, 11)
 
 
 class Finding(Struct, frozen=True):
-    """One thing that was looked at. `needed`: without it `run` and `feed` do not work."""
+    """One thing that was examined. `needed`: without it `run` and `feed` do not work."""
 
     what: str
     works: bool
@@ -219,7 +219,7 @@ def doctor(format_: str) -> int:
 
 
 def findings() -> Iterator[Finding]:
-    """Everything that is looked at, in order."""
+    """Everything that is examined, in order."""
     yield Finding("dotr", True, __version__)
     yield Finding(
         "Python",

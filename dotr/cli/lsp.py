@@ -3,8 +3,8 @@
 Place:   speaks the protocol through pygls; what a name is, where it is defined and what may stand at a place
          is answered first, by functions that do not know the protocol.
 Method:  an answer comes from the checked program where there is one, else from the last one that was right;
-         where names stand is read off the tokens, so that it works in the middle of an edit. A text is looked
-         at when no newer one has come for a moment, so that edits of a large file do not queue; questions are
+         where names stand is read off the tokens, so that it works in the middle of an edit. Text is examined
+         when no newer one has come for a moment, so that edits of a large file do not queue; questions are
          asked of the text as it is. What cannot be read has no answer, and ends nothing. A signal ends the
          process there and then: a thread waits for what the editor says next, and nothing has to be saved.
 """
@@ -59,7 +59,7 @@ class Completion(Struct, frozen=True):
 
 
 class Analysis(Struct):
-    """A text that was looked at. `program` is the last one that was right."""
+    """A string that was examined. `program` is the last one that was right."""
 
     source: Source
     program: Program | None
@@ -102,7 +102,7 @@ _NAMES = frozenset(("name", "attribute", "timeof", "var", "pname"))
 
 
 def analyse(path: str, text: str, read: Reader, before: Analysis | None = None) -> Analysis:
-    """Look at a text, which `read` gives for `path`."""
+    """Examine a string, which `read` gives for `path`."""
     source = Source(path, text)
     try:
         program, found = check_program([path], read)
@@ -343,7 +343,7 @@ def _words(path: str) -> Iterator[Completion]:
 
 
 _PAUSE = 0.05
-"""Seconds without a newer text after which one is looked at."""
+"""Seconds without a newer text after which one is examined."""
 
 _LONGEST = 256 * 1024 * 1024
 """Bytes of a message: a rule file of the largest size, escaped."""

@@ -143,7 +143,7 @@ class Verbs(click.Group):
 )
 @click.version_option(__version__, message="dotr %(version)s")
 def group() -> None:
-    """A stream reasoner: describe a situation once, be told when it happens."""
+    """A stream reasoner: describe a situation once, learn when it happens."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -626,7 +626,7 @@ def _names(program: Program, values: Sequence[str], option: str) -> set[str]:
 
 
 class OutputOptions(Struct, frozen=True):
-    """What is written where, and what is said beside it. `output` None: standard output."""
+    """What is written where, and what is reported beside it. `output` None: standard output."""
 
     format_: str | None = None
     output: str | None = None

@@ -152,7 +152,7 @@ def _to_parquet(output: str, overwrite: bool, variables: Sequence[str], rows: Se
 
 
 _INLINE = re.compile(r"[\s{]")
-"""What a text of SPARQL has, and names of files rarely."""
+"""What a string of SPARQL has, and names of files rarely."""
 
 
 def _named(program: Program, name: str) -> Select:

@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from dotr.errors import Diagnostic, DotrError, Severity
-from dotr.io.time_reading import changes, told, unchanged
+from dotr.io.time_reading import changes, described, unchanged
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -167,7 +167,7 @@ def beside(
         named = {key.removeprefix("said "): count for key, count in found.items() if key.startswith("said ")}
         said = counted(found["said"], "triple")
         parts.append(f"{said} about graphs, in a default graph, left out ({by_name(named)})")
-    return [*parts, *told(found, first)]
+    return [*parts, *described(found, first)]
 
 
 def beside_as_json(found: Mapping[str, int]) -> dict[str, Any]:

@@ -221,7 +221,7 @@ class UnitMaker:
 
 
 def much_work_of(exhausted: Exhausted, name: str, select: Select, budget: int, where: str) -> ProgramError:
-    """D4132: a query takes more than a budget. D4133: it makes a text or number that is too long."""
+    """D4132: a query takes more than a budget. D4133: it makes a string or number that is too long."""
     if isinstance(exhausted, Overlong):
         return ProgramError.of(
             OVERLONG,

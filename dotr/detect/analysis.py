@@ -423,8 +423,8 @@ def equality(part: Expression, own: str) -> tuple[Expression, Expression] | None
     """(the candidate's side, the other side) of an equation that can be a key of the column of `own`.
 
     None if a side mixes both, or can be an xsd:float: a float equals many doubles, and no common key of equal
-    values is known (language.md, section 1). Also None if the candidate's side makes a text, which may be too
-    long: that error belongs to the trigger fact.
+    values is known (language.md, section 1). Also None if the candidate's side makes a string, which may be
+    too long: that error belongs to the trigger fact.
     """
     if not (isinstance(part, Call) and part.function == "=" and len(part.arguments) == 2):
         return None

@@ -390,7 +390,7 @@ def ranged(plans: Sequence[RulePlan]) -> bool:
 
 def works(plans: Sequence[RulePlan]) -> bool:
     """Whether a trigger fact may take rules of one shape too much work: one of them reads more than one fact
-    of some conjunct, or may make a text or number that is too long.
+    of some conjunct, or may make a string or number that is too long.
     """
     plan = plans[0]
     single = (LastValue, RunningTotal, MonotonicStack, RankedTotal)
@@ -399,7 +399,7 @@ def works(plans: Sequence[RulePlan]) -> bool:
 
 
 def _may_be_overlong(rule: Rule) -> bool:
-    """Whether an expression may make a text or number that is too long."""
+    """Whether an expression may make a string or number that is too long."""
     on = [conjunct.on for conjunct in rule.conjuncts]
     arguments = [c.argument for c in rule.conjuncts if isinstance(c, Summarise)]
     given = [binding.expression for binding in rule.bindings]

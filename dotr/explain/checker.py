@@ -97,7 +97,7 @@ EVER: Time = -(2**127)
 
 
 def moment_of(time: Time, of: Of) -> Time:
-    """The time at which M, or K, is looked at; times are whole µs."""
+    """The time at which M, or K, is examined; times are whole µs."""
     return time - 1 if of is Of.BEFORE else time
 
 
@@ -105,9 +105,10 @@ class LiteralHistory(Struct):
     """Owns the states and facts of one history.
 
     `stated`: instants at which a graph came and the triples that the stream states then, labelled; those of
-    the horizon are needed to see that what is said to be absent is. `statements`: where something lasts, all
-    that were ever made, as the literal reading makes them. `past`: programs that held before `program`, each
-    with the time from which it held no more; `statements` have the changes of background that came with them.
+    the horizon are needed to see that what a proof calls absent is so. `statements`: where something lasts,
+    all that were ever made, as the literal reading makes them. `past`: programs that held before `program`,
+    each with the time from which it held no more; `statements` have the changes of background that came with
+    them.
     """
 
     program: Program

@@ -174,7 +174,7 @@ class Sharing:
 
 
 class Of(Enum):
-    """What is looked at: K(t), M(t), or M just before t."""
+    """What is examined: K(t), M(t), or M just before t."""
 
     INSTANT = "K"
     LASTING = "M"

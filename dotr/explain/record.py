@@ -588,7 +588,7 @@ AHEAD = 63
 
 class History(Record):
     """Owns a run and what of it is kept. `wanted` says which event is explained: the last one it is true of;
-    with `first`, the run ends at the first. `until`: nothing later is looked at. `also`: an instant that is
+    with `first`, the run ends at the first. `until`: nothing later is evaluated. `also`: an instant that is
     kept, too. `everything`: what no query reaches is kept in the instants, too. `reads_on`: graphs that come
     too late for the instant `until` are noted.
     """

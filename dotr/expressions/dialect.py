@@ -26,8 +26,8 @@ _IRI = regex(r"<[^\x00-\x20<>\"{}|^`\\]*>")
 def ask(expression: str, *terms: Term, base: Term = "") -> Term | None:
     """The term of `expression` over ?a, ?b, ?c, ?d bound to the given terms; None for an error.
 
-    `expression` is a text of this package, never a user's. Blank nodes cannot be in VALUES: None. `base`: for
-    IRI(), an IRI of a program.
+    `expression` is a string of this package, never a user's. Blank nodes cannot be in VALUES: None. `base`:
+    for IRI(), an IRI of a program.
     """
     if base:
         return _answer((expression, *terms), base)

@@ -124,7 +124,7 @@ def _string(value: Value) -> str | None:
 
 
 def _like(value: Value, text: str) -> Value:
-    """A text with the language of `value`."""
+    """A string with the language of `value`."""
     if isinstance(value, LanguageString):
         return LanguageString(text, value.language, literal(text, language=value.language))
     return text

@@ -68,7 +68,7 @@ def read(term: Term) -> Number | None:
 
 
 def read_text(text: str, kind: str) -> Number | None:
-    """The number that a text is in the lexical space of a datatype. Raises Overlong."""
+    """The number that a string is in the lexical space of a datatype. Raises Overlong."""
     if not _PATTERNS[kind].fullmatch(text):
         return None
     if kind in (DOUBLE, FLOAT):

@@ -623,7 +623,7 @@ def _jelly_sink(opened: Callable[[], Output], live: bool) -> EventSink:
     frames = _jelly_frames()  # before anything is opened
     output = opened()
     if live:
-        output.write_bytes(frames.frame(""))  # the stream's options stand at its head, as those of a text do
+        output.write_bytes(frames.frame(""))  # the options stand at the head of the stream, as of text
     return JellySink(output, frames)
 
 

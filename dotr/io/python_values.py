@@ -52,7 +52,7 @@ _LITERAL = rf'"(?:[^"\\\n\r]|\\.)*"(?:@[A-Za-z]+(?:-[A-Za-z0-9]+)*|\^\^{IRI})?'
 _TRIPLE = tuple(map(re.compile, (rf"{IRI}|{_BLANK}", IRI, rf"{IRI}|{_BLANK}|{_LITERAL}")))
 _TERM = re.compile(rf"{IRI}|{_BLANK}|{_LITERAL}")
 _PATH = 1_000
-"""Characters of a text that may be a path."""
+"""Characters of a string that may be a path."""
 _WHOLE = re.compile(IRI)
 
 
@@ -78,7 +78,7 @@ def triples_of(graph: GraphLike, base: str = STREAM_BASE, choices: ParseChoices 
 
 
 def _own_triples(items: Iterable[Any]) -> Iterator[Triple]:
-    """Triples of many, where terms recur: each spelling is looked at once."""
+    """Triples of many, where terms recur: each spelling is examined once."""
     subjects: set[Any] = set()
     predicates: set[Any] = set()
     objects: dict[Any, Term] = {}
@@ -391,8 +391,8 @@ class PairReader:
         self._together = BatchParser(base)
 
     def read(self, pairs: Sequence[Any]) -> tuple[list[Time], list[list[Triple]]] | None:
-        """Times and triples of pairs of an integer and a text; None where one is something else, or the texts
-        have to be read one by one.
+        """Times and triples of pairs of an integer and a string; None where one is something else, or the
+        strings have to be read one by one.
         """
         if set(map(type, pairs)) != {tuple} or set(map(len, pairs)) != {2} or len(pairs) < 2:
             return None

@@ -222,7 +222,7 @@ class Sources:
                 )
                 continue
             size = _size(file)
-            if size is None:  # a pipe can be looked at once only
+            if size is None:  # a pipe can be examined once only
                 heap.extend(_head(self._reader(file).items(), number))
                 continue
             look = _look(self._reader(file).items(), min(budget, size * 4 + 1000))

@@ -62,7 +62,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class TimeError(ValueError):
-    """A text that is not a timestamp. `code` and `message` make the diagnostic."""
+    """A string that is not a timestamp. `code` and `message` make the diagnostic."""
 
     def __init__(self, code: str, message: str, hint: str) -> None:
         super().__init__(message)
@@ -360,7 +360,7 @@ def _of_interval(text: str, local: tzinfo | None, reading: TimeReading, notes: N
 
 
 def is_day(text: str) -> bool:
-    """Whether a text is a day without a zone."""
+    """Whether a string is a day without a zone."""
     return _DATE_ALONE.fullmatch(text) is not None
 
 

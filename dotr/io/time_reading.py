@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, TypeAlias
 from dotr.errors import UsageError
 
 Notes: TypeAlias = set[str]
-"""What reading a text changed: some of CHANGES."""
+"""What reading a string changed: some of CHANGES."""
 
 CHANGES: Final = ("cut", "earlier", "later", "forward", "triple terms", "directions")
 FINER: Final = ("cut", "refuse")
@@ -88,7 +88,7 @@ def unchanged(counts: Mapping[str, int]) -> dict[str, int]:
     return {note: count for note, count in counts.items() if note not in CHANGES}
 
 
-def told(counts: Mapping[str, int], first: Mapping[str, str]) -> list[str]:
+def described(counts: Mapping[str, int], first: Mapping[str, str]) -> list[str]:
     """What was changed, as parts of a summary; `first`: where that was, by note."""
 
     def part(count: int, text: str, note: str) -> str:

@@ -58,7 +58,7 @@ class LikelyTime(Struct, frozen=True):
 
 
 def kind_of(text: str) -> tuple[str, str] | None:
-    """(kind, unit of an epoch or "") of a text that could be a time; None for any other."""
+    """(kind, unit of an epoch or "") of a string that could be a time; None for any other."""
     if _ZONED.fullmatch(text):
         return "dateTime", ""
     if _LOCAL.fullmatch(text):

@@ -533,7 +533,7 @@ _PREFIX = regex(r"[^\s:<>]*")
 
 
 def _is_iri(text: str) -> bool:
-    """Whether a text can be the base of others."""
+    """Whether a string can be the base of others."""
     try:
         ox.NamedNode(text)
     except ValueError:

@@ -300,7 +300,7 @@ class Loader:
     def _parameters(
         self, unit: LoadedFile, file: syntax.FileSyntax, values: Mapping[str, syntax.ParameterValue]
     ) -> None:
-        """Check that every parameter has a value, or the file is a library that is looked at by itself."""
+        """Check that every parameter has a value, or the file is a library that is examined by itself."""
         seen: dict[str, Span] = {}
         for statement in file.statements:
             if not isinstance(statement, syntax.QueryParameter | syntax.ValueParameter):

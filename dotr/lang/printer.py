@@ -37,7 +37,7 @@ from dotr.windows.windows import kind_of
 
 
 class LayoutUnit(Struct):
-    """A part of a text. `lines`: how it is printed, none if left out. `gap`: an empty line comes before."""
+    """A part of a string. `lines`: how it is printed, none if left out. `gap`: an empty line comes before."""
 
     start: int
     end: int

@@ -268,7 +268,7 @@ def canonical_literal(term: Term) -> Term:
 
 
 def too_long(lexical: str) -> bool:
-    """Whether a text is that of an integer or decimal of more than DIGITS digits before the point."""
+    """Whether a string is that of an integer or decimal of more than DIGITS digits before the point."""
     if len(lexical) <= DIGITS:
         return False
     found = _ANY_DECIMAL.fullmatch(lexical)

@@ -272,7 +272,7 @@ def _fresh(options: Mapping[str, Any]) -> KnowledgeBase:
 
 
 def _parsed(parse: Callable[[str], Any], text: str) -> Any:
-    """What rdflib's parser makes of a text; nothing where it refuses it, which rdflib reports then."""
+    """What rdflib's parser makes of a string; nothing where it refuses it, which rdflib reports then."""
     try:
         return parse(text)
     except Exception:  # of pyparsing, and of rdflib's own

@@ -159,7 +159,7 @@ class CheckpointPolicy(Struct):
     _wait: float = 0.0
 
     def due(self, graphs: int = 1) -> bool:
-        """Count graphs; whether it is time to commit. The clock is looked at every 16th graph."""
+        """Count graphs; whether it is time to commit. The clock is read at every 16th graph."""
         self._count += graphs
         if self._count & 15 and self._count < self.graphs:
             return False

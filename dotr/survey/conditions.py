@@ -439,7 +439,7 @@ class RuleProbe(Struct, frozen=True):
 
 
 def probe_rule(probes: Probes, rule: program.Rule, facts: dict[str, Observed]) -> RuleProbe:
-    """Look at a rule up to each of its conjuncts; `facts`: streams that are looked at already."""
+    """Evaluate a rule up to each of its conjuncts; `facts`: streams that are examined already."""
     for position in rule.positions:
         if position.stream not in facts:
             facts[position.stream] = probes.rule(

@@ -63,7 +63,7 @@ def survey(
 ) -> Survey:
     """Look at the queries and rules of a program on a sample.
 
-    `streams`, `rules`: the queries and rules that are looked at; None for all. `closed`: the program's
+    `streams`, `rules`: the queries and rules that are examined; None for all. `closed`: the program's
     closed background, where somebody has it.
     """
     found = Diagnostics()
@@ -229,10 +229,10 @@ def _seconds(micros: Time) -> str:
 _CAUSES: Final = frozenset(("D2511", "D2512", "D2517", "D2518", "D2519"))
 
 _MOST_TICKS: Final = 10_000
-"""Ticks of a sample up to which a rule that they trigger is looked at."""
+"""Ticks of a sample up to which a rule that they trigger is evaluated."""
 
 _MOST: Final = 20
-"""Rules without an event that are looked at conjunct by conjunct."""
+"""Rules without an event that are evaluated conjunct by conjunct."""
 
 
 def why_silent(deployment: Deployment, events: Mapping[str, int], sample: Sample) -> list[Diagnostic]:

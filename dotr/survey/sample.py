@@ -8,7 +8,7 @@ from dotr.core.messages import Part, all_triples
 from dotr.events import Clock, Time
 
 GRAPHS = 10_000
-"""Graphs that are looked at, unless told otherwise."""
+"""Graphs that are examined, unless stated otherwise."""
 
 FIRST_GRAPHS = 1_000
 """Graphs that a run looks at for rules that had no event."""

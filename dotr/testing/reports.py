@@ -96,7 +96,7 @@ def _explained(bench: Bench, given: Given, outcome: CaseOutcome, failure: Failur
 
 
 def _ended(bench: Bench, given: Given, time: Time) -> str:
-    """That nothing is looked at so late; "" if it is: the end of input closes the point of the last fact."""
+    """That nothing is evaluated so late; "" if it is: the end of input closes the point of the last fact."""
     last, step = max((timed.time for timed in given.stream), default=time), given.clock.unit
     if bench.program.lars.rules:
         step = bench.program.lars.step or step

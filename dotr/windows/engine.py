@@ -210,13 +210,13 @@ class LarsEngine:
         return None if point is None else point * self._step
 
     def restless(self) -> list[str]:
-        """The heads whose atoms wait ahead or are told apart by each point, so that points are never all
+        """The heads whose atoms wait ahead or are distinguished by each point, so that points are never all
         alike.
         """
         net = self._net
         ahead = {name for placed in net.placing.pending.values() for name in placed}
-        told = {r.name for r in net.relations.values() if any(view.lasting for view in r.each_point)}
-        return sorted(ahead | told)
+        distinguished = {r.name for r in net.relations.values() if any(view.lasting for view in r.each_point)}
+        return sorted(ahead | distinguished)
 
     @property
     def used(self) -> int:

@@ -31,7 +31,7 @@ FOREVER: Final = 1 << 60
 
 
 class Buckets:
-    """Owns what is to be looked at once a point has passed, by that point."""
+    """Owns what is to be examined once a point has passed, by that point."""
 
     __slots__ = ("lists",)
 

@@ -310,7 +310,7 @@ def _at_least(runs: Sequence[Interval], length: int, count: int, now: int) -> tu
 
     There is one at most: only the last run reaches beyond now. While it goes on a point comes in at each step
     and one leaves at most, so that the number does not fall; behind it nothing comes in.
-    Cost: `count` runs are looked at, not all of the window.
+    Cost: `count` runs are examined, not all of the window.
     """
     if count > length + 1:
         return None
@@ -596,7 +596,7 @@ class WindowKind(Struct, frozen=True):
     `text`: (variable of AT, number of AT LEAST) → what stands between the atom and WITHIN. `view`: makes the
     table over a window of time; over a window of facts `FactView` does. `keeps`: (length, scattered) → what
     such a table keeps, as text. `each_point`: a row for each point, with its term; `every_point`: only what
-    holds at all points. `grows`: components that are recursive through it stand. `missing`: what is said
+    holds at all points. `grows`: components that are recursive through it stand. `missing`: what is stated
     where there is none.
     """
 

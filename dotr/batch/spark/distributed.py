@@ -20,7 +20,7 @@ Method:  withWatermark → group by instant (append: an instant leaves when it i
          is two values: the token and the bytes. An abandoned attempt leaves a token that occurs nowhere else.
 Why not: one state for all: that would be one engine, with Spark around it.
          groupBy(instant).agg(collect_list): a row of state for each instant (batch/facts.py has the cost).
-Bad input: D4311 · D5220 · D5221 · D2018 a graph without a time or a text, if that ends the stream.
+Bad input: D4311 · D5220 · D5221 · D2018 a graph without a time or its text, if that ends the stream.
 """
 
 from __future__ import annotations

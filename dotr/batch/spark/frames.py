@@ -113,7 +113,7 @@ def deployed(
     base: str | None = None,
     budget: int = BUDGET,
 ) -> Deployment:
-    """The program of some paths, or of a text, with its background and more.
+    """The program of some paths, or of a string, with its background and more.
 
     Raises ProgramError, DataError; UsageError D4123 for both or neither.
     """

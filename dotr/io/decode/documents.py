@@ -443,7 +443,7 @@ def line_blocks(
 ) -> Iterator[bytes]:
     """What `read` gives behind `head`, cut behind line ends; the last block may lack its end.
 
-    `head` is looked at before the first read, which may have to wait. Raises what `too_long` makes for a line
+    `head` is examined before the first read, which may have to wait. Raises what `too_long` makes for a line
     of more than `limit` bytes.
     """
     begun: list[bytes] = []  # parts of a line that goes on

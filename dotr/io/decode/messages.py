@@ -308,7 +308,7 @@ class Carried:
         return _parts(own, graphs, f"{name}:{message.line}"), about, names
 
     def _used(self, text: str) -> str:
-        """The prefixes that a text may use: all where they are few, else those that stand before a colon."""
+        """The prefixes that a string may use: all where they are few, else those before a colon."""
         if len(self._known) <= _FEW:
             return self.prefixes
         used: set[str] = set()

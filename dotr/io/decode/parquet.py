@@ -209,7 +209,7 @@ class ArchiveFile:
         self._columns = [name for name in PARTS if name in names]
 
     def _is_int96(self) -> bool:
-        """Whether times are written as Spark writes timestamps unless told otherwise: 96 bits, in UTC."""
+        """Whether times are written as Spark writes timestamps unless stated otherwise: 96 bits, in UTC."""
         columns = self._file.schema
         found = [columns.column(i) for i in range(len(columns))]
         return any(column.path == "time" and column.physical_type == "INT96" for column in found)
@@ -387,7 +387,7 @@ _NANOSECONDS = pa.timestamp("ns", tz="UTC")
 
 
 def not_there(place: str) -> UnsupportedError:
-    """A message that changes what lasts, where instants are looked at apart from each other."""
+    """A message that changes what lasts, where instants are examined apart from each other."""
     return UnsupportedError.of(
         "D4160",
         "this message inserts or deletes, which a batch does not do",

@@ -1,7 +1,7 @@
 """Plain documents read by their tokens, many at once, without a parser.
 
 Place:   before the parser in batch_parse.py and parquet.py; quads.py reads the tokens of quads by it.
-Method:  Tokens: streams repeat the same terms. A text is split at blanks, or by a pattern where strings have
+Method:  Tokens: streams repeat the same terms. Text is split at blanks, or by a pattern where strings have
          blanks or punctuation stands close. Unknown tokens are checked all at once: absolute IRIs, prefixed
          names, numbers, labels, and strings in plain ASCII, so narrowly that any parser accepts what is
          accepted here, unchanged; for other IRIs and strings the parser is asked what they stand for. One
@@ -133,7 +133,7 @@ class PlainTokens:
             self._tables.setdefault(kind, {})[token] = self.terms[token]
 
     def read(self, text: str) -> tuple[list[str] | None, list[list[Term]] | None]:
-        """A text's tokens, and the terms at each place of the form that is expected, if the text has it again
+        """The tokens of a text, and the terms at each place of the form that is expected, if it has it again
         and again; if not, all tokens are in `terms` and `kinds`. No tokens where one is not plain, and for a
         while behind that.
         """
@@ -366,7 +366,7 @@ class PlainTokens:
 
 
 def _splits(text: str) -> bool:
-    """Whether `split` parts a text where a parser does."""
+    """Whether `split` parts a string where a parser does."""
     return text.isascii() and not any(blank in text for blank in _OTHER_BLANKS)
 
 
@@ -553,7 +553,7 @@ def distinct(rows: Sequence[Triple]) -> list[Triple]:
 
 
 def one_a_line(text: str, form: str) -> bool:
-    """Whether every statement of a text of this form is in its own line. Between documents is one, too."""
+    """Whether every statement of a string of this form is in its own line. Between documents is one, too."""
     statements = form.count(".")
     return (
         text.count(" .\n") == statements

@@ -159,7 +159,7 @@ class _NumberedLines:
         """The lines that have a quad, by its number; both count from 0."""
 
     def runs(self, name: str) -> list[Run] | None:
-        """The quads of all lines, None if they must be looked at one by one."""
+        """The quads of all lines, None if they must be examined one by one."""
         if self._choices.rdf12 == "plain" and b"<<(" in self._content:
             return None  # not every line gives a quad
         try:
@@ -204,7 +204,7 @@ def parsed_line(text: bytes, name: str, line: int, choices: ParseChoices = STRIC
 
 
 def _moved(error: DataError, name: str, line: int) -> DataError:
-    """The same error, its place being line 1 of a text that is line `line` of the file."""
+    """The same error, its place being line 1 of a string that is line `line` of the file."""
     first = error.diagnostics[0]
     column = first.place.rpartition(":")[2] if first.place.startswith(f"{name}:1:") else ""
     return DataError(first._replace(place=f"{name}:{line}:{column}".rstrip(":")))
@@ -688,7 +688,7 @@ def _blocks(text: str) -> Iterator[tuple[str, str]]:
 
 _QUAD_BLOCK = 1 << 16  # of more the tokens are too many for the caches of a processor
 _LARGEST = 1 << 20
-"""Bytes of a graph from which it is left to quads.py: what is held is looked at again with every block."""
+"""Bytes of a graph from which it is left to quads.py: what is held is examined again with every block."""
 
 _END = " .\n"
 _STAMP = len("nnl.")
@@ -860,7 +860,7 @@ class _PlainQuads:
         return 0, ""
 
     def _run(self, content: bytes, declared: int, following: Term) -> QuadRun | None:
-        """The graphs of a text behind so many bytes of declarations, before one of the name `following`."""
+        """The graphs of a string behind so many bytes of declarations, before one of the name `following`."""
         found = self._found(content[declared:])
         if found is None:
             return None
@@ -883,7 +883,7 @@ class _PlainQuads:
         return QuadRun(names, found.stamps, found.graphs, lines, ends, self._numbered)
 
     def _found(self, content: bytes) -> _Found | None:
-        """The graphs of a text, if it is such graphs and nothing else."""
+        """The graphs of a string, if it is such graphs and nothing else."""
         try:
             text = content.decode()
         except UnicodeDecodeError:

@@ -241,7 +241,7 @@ _SHORT = 4096
 with it when that fails. Only relative IRIs can tell the difference: absolute ones are taken as they stand.
 Nothing in it can nest deep enough for a stack, or grow."""
 _LARGE, _HUGE = 1 << 20, 64 << 20
-"""Characters from which a document comes out, and goes in, in pieces; in pieces, a long name is looked at ten
+"""Characters from which a document comes out, and goes in, in pieces; in pieces, a long name is examined ten
 times."""
 _CHUNK = 4096
 _READ_AHEAD = 25 * MAX_NESTING
@@ -386,7 +386,7 @@ def _pieces(
             yield plain(content.decode())
     except SyntaxError as error:
         raise _unreadable(error, text, format_, name, skipped, missing) from None
-    except (AttributeError, UnicodeEncodeError):  # a text that UTF-8 cannot hold is asked for its `read`
+    except (AttributeError, UnicodeEncodeError):  # a string that UTF-8 cannot hold is asked for its `read`
         raise _half_character(text, name) from None
     except Overgrown:
         raise grows(name) from None
@@ -404,7 +404,7 @@ def _refuse_costly(text: str, format_: Format, name: str) -> None:
 
 
 class _Encoded:
-    """Owns a place in a text that is read as UTF-8, without a copy of all of it."""
+    """Owns a place in a string that is read as UTF-8, without a copy of all of it."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -505,7 +505,7 @@ def _unreadable(
 
 
 def _line(text: str, number: int) -> str:
-    """A line of a text, counted from 1; "" if there is none."""
+    """A line of a string, counted from 1; "" if there is none."""
     start = 0
     for _ in range(number - 1):
         start = text.find("\n", start) + 1

@@ -75,7 +75,7 @@ _TAILS: Final[Mapping[str, tuple[dict[str, Time], int]]] = {
         -6,
     ),
 }
-"""How a format goes on behind the hour → what that adds to it, in order, and where it begins in a text."""
+"""How a format goes on behind the hour → what that adds to it, in order, and where it begins in a string."""
 
 
 class DateFormat:
@@ -106,7 +106,7 @@ class DateFormat:
         self._hours: Memo[str, Time] = Memo(self._hour, limit=1 << 12)
 
     def micros(self, text: str, notes: Notes | None = None) -> Time:
-        """The instant that a text says, in microseconds since 1970; what was changed is added to `notes`.
+        """The instant that a string says, in microseconds since 1970; what was changed is added to `notes`.
         Raises TimeError.
         """
         found = self.usual((text,))
@@ -125,8 +125,8 @@ class DateFormat:
             return None
 
     def _hour(self, head: str) -> Time:
-        """The beginning of the hour that a text without its tail says. Raises KeyError if it is none, or one
-        in which the zone changes.
+        """The beginning of the hour that a string without its tail says. Raises KeyError if it is none, or
+        one in which the zone changes.
         """
         first, last = next(iter(self._tails)), next(reversed(self._tails))
         notes: Notes = set()
@@ -308,7 +308,7 @@ class DateTimes(Struct):
             return list(map(_iso, times))
 
     def note(self, text: str, notes: Notes) -> None:
-        """Add what reading a text changed."""
+        """Add what reading a string changed."""
         with suppress(CellError):
             self.noting(text, notes)
 
@@ -411,7 +411,7 @@ def _same(text: str) -> str:
 
 
 def kind_of(cell: Cell) -> str:
-    """What a cell is by its last filter: `dateTime`, `double`, `iri`, or "" for a text."""
+    """What a cell is by its last filter: `dateTime`, `double`, `iri`, or "" for a string."""
     name = cell.filters[-1].name if cell.filters else ""
     if name in ("datetime", "epoch"):
         return "dateTime"
@@ -605,7 +605,7 @@ _UNSAFE = regex('["\\\\\x00-\x1f\x7f]')
 
 
 def in_iri(text: str) -> str:
-    """A text as part of an IRI."""
+    """A string as part of an IRI."""
     if UNRESERVED.fullmatch(text):
         return text
     try:
@@ -617,7 +617,7 @@ def in_iri(text: str) -> str:
 
 
 def in_literal(text: str) -> str:
-    """A text as part of a literal."""
+    """A string as part of a literal."""
     if not text.isascii():
         try:
             text.encode()
@@ -682,7 +682,7 @@ _INTEGER = regex(r"[+-]?[0-9]+")
 
 
 def checked(datatype: str) -> Convert | None:
-    """A function that gives a text back if it is in the lexical space of a datatype, else raises CellError.
+    """A function that gives a string back if it is in the lexical space of a datatype, else raises CellError.
 
     None for datatypes whose space is not known.
     """
@@ -704,7 +704,7 @@ def checked(datatype: str) -> Convert | None:
 
 
 def lexical_space(datatype: str) -> Callable[[str], object] | None:
-    """What says quickly of a text that it is in the lexical space of a datatype; None where nothing does."""
+    """What tells quickly that a string is in the lexical space of a datatype; None where nothing does."""
     name = datatype.removeprefix(XSD)
     if name == "integer":
         return _SHORT_INTEGER.fullmatch

@@ -181,7 +181,7 @@ def _canonical_column(pattern: str) -> Lines:
 
 def _numbers(whole: int, fraction: int) -> Lines:
     """Decimals of at most so many digits before and behind the point whose canonical text differs in zeros at
-    the end, if at all. Of at most 15 digits together such a text is that of an xsd:double, too.
+    the end, if at all. Of at most 15 digits together such a string is that of an xsd:double, too.
     """
     digits = rf"-?+(?:0|[1-9][0-9]{{0,{whole - 1}}}+)(?:\.[0-9]{{0,{fraction - 1}}}[1-9])?"
     fits = _lines_of(rf"(?!-0(?![0-9.])){digits}").fullmatch

@@ -397,7 +397,7 @@ def read_mapping(path: str, base: str = STREAM_BASE) -> TableMapping:
 
 @lru_cache(maxsize=64)
 def parse_mapping(text: str, name: str = "<mapping>", base: str = STREAM_BASE) -> TableMapping:
-    """The mapping that a text says. Raises DataError D2401."""
+    """The mapping that a string says. Raises DataError D2401."""
     lines = text.replace("\r\n", "\n").split("\n")
     settings = _settings(lines, name)
     templates = {part: parse_template(template, name, base) for part, template in _templates(lines).items()}

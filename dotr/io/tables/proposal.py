@@ -45,7 +45,7 @@ from dotr.io.time_survey import likely_time, reads_as
 from dotr.rdf.terms import XSD
 
 SAMPLE: Final = 1000
-"""Rows that are looked at."""
+"""Rows that are examined."""
 
 _FORMATS: Final = tuple(
     f"{day}{gap}{clock}"
@@ -309,7 +309,7 @@ def _slug(name: str) -> str:
 
 
 _HEAD = 4 << 20
-"""Bytes of a text file that are looked at, at most."""
+"""Bytes of a text file that are examined, at most."""
 
 _DELIMITERS = (",", ";", "\t", "|")
 _SPOKEN = {"\t": "tab"}

@@ -720,7 +720,7 @@ def open_columns(path: str, file: bytes | str, form: str) -> tuple[Any, Iterator
 
 
 def _by_group(table: Any) -> Iterator[Any]:
-    """The batches of a Parquet file, so that those of a row group stand before the next is looked at."""
+    """The batches of a Parquet file, so that those of a row group stand before the next is examined."""
     for group in range(table.num_row_groups):
         yield from table.iter_batches(row_groups=[group])
 

@@ -142,7 +142,7 @@ _ECHAR: Final = {"t": "\t", "b": "\b", "n": "\n", "r": "\r", "f": "\f", "\\": "\
 
 
 MOST_FINDINGS: Final = 100
-"""A text with more findings than this is not read on: it is not a program."""
+"""A string with more findings than this is not read on: it is not a program."""
 
 
 class Token(Struct):
@@ -164,7 +164,7 @@ class Token(Struct):
 
 
 def tokenize(source: Source, found: Diagnostics) -> list[Token]:
-    """The tokens of a text without blanks and comments; the last one has kind `end`.
+    """The tokens of a string without blanks and comments; the last one has kind `end`.
 
     Lexical errors go to `found` and the text behind them is read on. Linear in the text.
     """
@@ -215,7 +215,7 @@ def _no_prefix_from(text: str, start: int) -> int:
 
 
 def comments(source: Source) -> list[tuple[int, int]]:
-    """Start and end of every comment of a text."""
+    """Start and end of every comment of a string."""
     spans: list[tuple[int, int]] = []
     position = 0
     while position < len(source.text):
