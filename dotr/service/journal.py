@@ -521,6 +521,15 @@ _DAMAGED = ("malformed", "not a database", "no such table", "no such column", "c
 _DAMAGE = ("CORRUPT", "NOTADB", "CONSTRAINT", "MISMATCH", "SCHEMA", "FORMAT", "RANGE", "IOERR_SHORT_READ")
 """And how it calls its errors then; errors of the statement (ERROR) are of that kind, too: ours are right."""
 
+
+def is_damage(error: Exception, path: Path) -> bool:
+    """Whether SQLite's error means that the database was damaged, or written by something else."""
+    name = getattr(error, "sqlite_errorname", "").removeprefix("SQLITE_")
+    kept_out = name == "READONLY" and os.access(path, os.W_OK)  # its head says so
+    strange = isinstance(error, UnicodeDecodeError) or any(word in str(error) for word in _DAMAGED)
+    return strange or name.startswith(_DAMAGE) or name == "ERROR" or kept_out
+
+
 _SMALL = ("meta", "files", "texts", "removed", "outputs", "positions", "planned")
 """The tables that are compared when a deployment is opened."""
 
@@ -720,11 +729,7 @@ class Journal:
     def _failure(self, error: Exception) -> EngineError:
         """An error of SQLite or the operating system, as a diagnostic."""
         text = str(error)
-        name = getattr(error, "sqlite_errorname", "").removeprefix("SQLITE_")
-        kept_out = name == "READONLY" and os.access(self.folder / DATABASE, os.W_OK)  # its head says so
-        if isinstance(error, UnicodeDecodeError) or any(word in text for word in _DAMAGED):
-            return self._damaged(text)
-        if name.startswith(_DAMAGE) or name == "ERROR" or kept_out:
+        if is_damage(error, self.folder / DATABASE):
             return self._damaged(text)
         reason = (error.strerror if isinstance(error, OSError) else None) or text
         return EngineError.of(

@@ -1,0 +1,646 @@
+"""The inbox of a deployment: documents of senders that cannot be asked again are on disk before the answer.
+
+Place:   beside the journal, in a file of its own (`inbox.db`); knows nothing of rules, feeds and commits.
+         Servers append, `InboxTransport` gives a feed the rows of each source as partitions, and what the
+         feed has committed is forgotten.
+Method:  SQLite with a write-ahead log that is synced at every commit. One thread writes. What comes while a
+         commit is written goes into the next one (group commit), so many senders share one sync; a future is
+         done after the commit that has its row.
+         Numbers rise by one over all sources and are never used twice: the last one stands in the row `head`,
+         which each transaction renews, with the last arrival (so that arrivals never go back, also when the
+         clock was set back) and the sum of the rows' digests. A row has a digest over all of its values. So a
+         row that is damaged, lost, or of an older state is found: the sum at opening, digests when rows are
+         read.
+         A key (Idempotency-Key) belongs to a source. It keeps a digest of the bytes and the number of their
+         row, also after the row has gone: the same bytes get the same number, other bytes are refused.
+         Going: rows up to a position go in bounded steps. Their removal need not survive a power cut, so it
+         is not synced: a feed does not take again what lies before its position.
+Why not: a commit a row: 4 ms each on a disk that syncs. The journal's own file: a commit of the feed would
+         wait for every sender, and each sender for it. Files of appended lines: a row of one source could not
+         go before those of another, and keys need an index.
+Bad state: D5230 full · D5231 a key of other bytes · D5105, D5202 damaged · D5203 another version · D5204 in
+           use · D4201 cannot be written.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final, NamedTuple, TypeAlias
+
+from msgspec import Struct
+
+from dotr.errors import DotrError, EngineError, RefusedError
+from dotr.io.decode.documents import Format
+from dotr.io.feeds import Document, Position
+from dotr.service.journal import Disk, is_damage
+
+DATABASE, LOCK = "inbox.db", "inbox.lock"
+"""The files of an inbox; beside the first stands its log."""
+
+FORMAT: Final = 1
+"""Of the tables."""
+
+TABLES: Final = """
+CREATE TABLE head (id INTEGER PRIMARY KEY CHECK (id = 1), format INTEGER NOT NULL, number INTEGER NOT NULL,
+                   arrival INTEGER NOT NULL, total BLOB NOT NULL);
+CREATE TABLE rows (number INTEGER PRIMARY KEY, source TEXT NOT NULL, format TEXT NOT NULL, time TEXT NOT NULL,
+                   arrival INTEGER NOT NULL, key TEXT NOT NULL, mapping TEXT NOT NULL, size INTEGER NOT NULL,
+                   digest BLOB NOT NULL, content BLOB NOT NULL);
+CREATE INDEX rows_of_sources ON rows (source, number);
+CREATE TABLE keys (source TEXT NOT NULL, key TEXT NOT NULL, body BLOB NOT NULL, number INTEGER NOT NULL,
+                   until INTEGER NOT NULL, digest BLOB NOT NULL, PRIMARY KEY (source, key)) WITHOUT ROWID;
+CREATE INDEX keys_by_age ON keys (until);
+"""
+
+_HOUR: Final = 3_600_000_000
+_SIZE: Final = 16
+_ALL: Final = 1 << 8 * _SIZE
+
+GROUP_ROWS, GROUP_BYTES = 1_000, 16 << 20
+"""At most so much goes into one commit."""
+
+_STEP: Final = 1_000
+"""So many rows, and keys, go in one transaction."""
+
+
+class Received(NamedTuple):
+    """What became of an append: the number of the row that has it. `duplicate`: it was there before."""
+
+    number: int
+    duplicate: bool = False
+
+
+class Row(NamedTuple):
+    """One document. `format`: a content type or the value of a `Format`; `time`: as the sender gave it beside
+    the document, "" for none; `arrival`: µs since 1970, never below that of the row before; `mapping`: the
+    name of the mapping of a table.
+    """
+
+    number: int
+    source: str
+    content: bytes
+    format: str
+    time: str
+    arrival: int
+    key: str
+    mapping: str = ""
+
+
+class SourceCount(NamedTuple):
+    """What an inbox has of one source."""
+
+    rows: int
+    bytes: int
+
+
+class _Append(Struct):
+    """What waits for the next commit; the number of `row` is not known yet."""
+
+    row: Row
+    future: Future[Received]
+
+
+class _Head(Struct):
+    """What the row `head` says, or is going to say."""
+
+    number: int
+    arrival: int
+    total: int
+
+
+class Inbox:
+    """Owns the file, the thread that writes to it, and the counts of its rows. Use as a context.
+
+    `after`: numbers begin above this one (the greatest that a feed has committed), also where the file was
+    removed or is an older copy.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        *,
+        max_rows: int = 100_000,
+        max_bytes: int = 1 << 30,
+        clock: Callable[[], float] = time.time,
+        disk: Disk | None = None,
+        key_hours: float = 24,
+        after: int = 0,
+    ) -> None:
+        self.folder, self.path = Path(folder), Path(folder) / DATABASE
+        self._max_rows, self._max_bytes = max_rows, max_bytes
+        self._clock, self._disk = clock, disk or Disk()
+        self._key_time = round(key_hours * _HOUR)
+        self._mutex = threading.Lock()
+        self._work = threading.Condition(self._mutex)  # for the thread that writes
+        self._arrived = threading.Condition(self._mutex)  # for those that read
+        self._reading = threading.Lock()
+        self._waiting: deque[_Append] = deque()
+        self._forgotten: dict[str, int] = {}
+        self._counts: dict[str, SourceCount] = {}
+        self._rows = self._bytes = 0  # what waits counts, too
+        self._closing = False
+        self._opened: list[sqlite3.Connection] = []
+        self._head = _Head(0, 0, 0)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._opened.append(self._locked())
+            self._connection = self._connected("FULL")
+            with self._guarded():
+                self._begin(after)
+            self._reader = self._connected("NORMAL")
+        except (OSError, sqlite3.Error) as error:
+            self._release()
+            raise self._failure(error) from None
+        except BaseException:
+            self._release()
+            raise
+        self.last = self._head.number
+        """The number of the last row that is committed."""
+        self._writer = threading.Thread(target=self._write_all, name="dotr-inbox", daemon=True)
+        self._writer.start()
+
+    # ------------------------------------------------------------------ opening
+
+    def _locked(self) -> sqlite3.Connection:
+        """The lock on the inbox, which ends with the process. Raises RefusedError D5204."""
+        lock = sqlite3.connect(self.folder / LOCK, isolation_level=None, timeout=0, check_same_thread=False)
+        try:
+            lock.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as error:
+            lock.close()
+            if "locked" not in str(error):
+                raise
+            raise RefusedError.of(
+                "D5204",
+                f"the inbox in `{self.folder}` is in use by another process",
+                place=str(self.folder),
+                hint="stop the other server first, or give this one another --dir",
+            ) from None
+        return lock
+
+    def _connected(self, synchronous: str) -> sqlite3.Connection:
+        connection = sqlite3.connect(self.path, isolation_level=None, timeout=10, check_same_thread=False)
+        self._opened.append(connection)
+        for pragma in (
+            "journal_mode = WAL",
+            f"synchronous = {synchronous}",
+            "wal_autocheckpoint = 4000",
+            "journal_size_limit = 67108864",
+        ):
+            connection.execute(f"PRAGMA {pragma}")
+        return connection
+
+    def _begin(self, after: int) -> None:
+        """Make the tables, or compare them with what was committed."""
+        execute, connection = self._disk.execute, self._connection
+        if connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None:
+            execute(connection, "BEGIN IMMEDIATE")
+            for statement in TABLES.split(";")[:-1]:
+                execute(connection, statement)
+            execute(connection, "INSERT INTO head VALUES (1, ?, ?, 0, ?)", (FORMAT, after, bytes(_SIZE)))
+            execute(connection, "COMMIT")
+            self._head.number = after
+            return
+        if connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+            raise self._damaged("its pages do not fit together")
+        head = connection.execute("SELECT format, number, arrival, total FROM head").fetchone()
+        if head is None or [type(value) for value in head] != [int, int, int, bytes]:
+            raise self._damaged("it does not say how far it goes")
+        if head[0] != FORMAT:
+            raise EngineError.of(
+                "D5203",
+                f"the inbox in `{self.folder}` has format {head[0]}; this dotr writes {FORMAT}",
+                place=str(self.path),
+                notes=("nothing was changed",),
+                hint="use the dotr that wrote it",
+            )
+        self._head = _Head(max(head[1], after), head[2], int.from_bytes(head[3], "little"))
+        total = 0
+        for number, source, size, digest in connection.execute(
+            "SELECT number, source, size, digest FROM rows"
+        ):
+            if number > head[1] or type(size) is not int or type(digest) is not bytes:
+                raise self._damaged(f"row {number} was not committed")
+            total += int.from_bytes(digest, "little")
+            self._count(source, 1, size)
+        if total % _ALL != self._head.total:
+            raise self._damaged("its rows do not match their sum")
+        self._rows = sum(count.rows for count in self._counts.values())
+        self._bytes = sum(count.bytes for count in self._counts.values())
+
+    # ------------------------------------------------------------------ what servers do
+
+    def append(
+        self,
+        source: str,
+        content: bytes,
+        *,
+        format: str,  # noqa: A002  # what rows call it
+        time: str = "",
+        key: str = "",
+        mapping: str = "",
+        arrival: int | None = None,
+    ) -> Future[Received]:
+        """Give a document to the next commit, and return at once; the future is done after the commit. It
+        raises RefusedError D5231, EngineError D4201 or D5202. `arrival`: µs, instead of the clock's.
+
+        Raises RefusedError D5230 where the inbox is full.
+        """
+        if arrival is None:
+            arrival = int(self._clock() * 1_000_000)
+        one = _Append(Row(0, source, content, format, time, arrival, key, mapping), Future())
+        with self._mutex:
+            if self._closing:
+                raise self._unwritable("it is closed")
+            if self._rows >= self._max_rows or self._bytes + len(content) > self._max_bytes:
+                raise self._is_full()
+            self._rows += 1
+            self._bytes += len(content)
+            self._waiting.append(one)
+            self._work.notify()
+        return one.future
+
+    @property
+    def full(self) -> bool:
+        """Whether the next document would be refused, however small it is."""
+        return self._rows >= self._max_rows or self._bytes >= self._max_bytes
+
+    def counts(self) -> dict[str, SourceCount]:
+        """What is there of each source: committed, and not forgotten yet."""
+        with self._mutex:
+            return {name: count for name, count in sorted(self._counts.items()) if count.rows}
+
+    def _count(self, source: str, rows: int, size: int) -> None:
+        there = self._counts.get(source, SourceCount(0, 0))
+        self._counts[source] = SourceCount(there.rows + rows, there.bytes + size)
+
+    # ------------------------------------------------------------------ what a feed does
+
+    def read(self, source: str, after: int, limit: int = 256, max_bytes: int = 4 << 20) -> list[Row]:
+        """The first committed rows of a source behind a number: at most so many, and, but for the first, so
+        many bytes. Raises EngineError D5105 for a row that was not committed so.
+        """
+        found: list[Row] = []
+        query = """SELECT number, source, content, format, time, arrival, key, mapping, digest FROM rows
+            WHERE source = ? AND number > ? ORDER BY number LIMIT ?"""
+        with self._reading, self._guarded():
+            for *values, digest in self._reader.execute(query, (source, after, limit)):
+                row = Row(*values)
+                if type(row.content) is not bytes or _digest(row) != digest:
+                    raise self._other_row(row.number)
+                max_bytes -= len(row.content)
+                if found and max_bytes < 0:
+                    break
+                found.append(row)
+        return found
+
+    def wait(self, seconds: float, after: int) -> None:
+        """Return when a row behind that number is committed, at once where there is one; at most so long."""
+        with self._arrived:
+            self._arrived.wait_for(lambda: self.last > after or self._closing, seconds)
+
+    def forget(self, positions: Mapping[str, int]) -> None:
+        """The rows of sources up to these numbers go, soon."""
+        with self._mutex:
+            for source, number in positions.items():
+                self._forgotten[source] = max(number, self._forgotten.get(source, 0))
+            self._work.notify()
+
+    # ------------------------------------------------------------------ the thread that writes
+
+    def _write_all(self) -> None:
+        stale, failed = time.monotonic() + 60, False
+        while True:
+            with self._mutex:
+                while not (self._waiting or (self._forgotten and not failed) or self._closing):
+                    self._work.wait(1.0 if failed else None)
+                    failed = False
+                if self._closing and not self._waiting:
+                    return
+                group = self._group()
+                forgotten = dict(self._forgotten)
+            if group:
+                self._commit(group)
+            if forgotten or time.monotonic() > stale:
+                failed = not self._remove(forgotten)
+                stale = time.monotonic() + 60
+
+    def _group(self) -> list[_Append]:
+        """What goes into the next commit: of what waits, as much as is allowed and not cancelled."""
+        group: list[_Append] = []
+        size = 0
+        while self._waiting and len(group) < GROUP_ROWS and size < GROUP_BYTES:
+            one = self._waiting.popleft()
+            if one.future.set_running_or_notify_cancel():
+                group.append(one)
+                size += len(one.row.content)
+            else:
+                self._rows -= 1
+                self._bytes -= len(one.row.content)
+        return group
+
+    def _commit(self, group: Sequence[_Append]) -> None:
+        """Write a group in one transaction, and tell everybody who waits."""
+        head = _Head(self._head.number, self._head.arrival, self._head.total)
+        answers: list[Received | DotrError]
+        try:
+            with self._transaction("FULL"):
+                answers = [self._put(one.row, head) for one in group]
+                self._save(head)
+        except Exception as error:  # whoever waits must not wait for ever
+            failure = error if isinstance(error, DotrError) else self._unwritable(str(error))
+            head, answers = self._head, [failure] * len(group)
+        with self._mutex:
+            for one, answer in zip(group, answers, strict=True):
+                size = len(one.row.content)
+                if isinstance(answer, Received) and not answer.duplicate:
+                    self._count(one.row.source, 1, size)
+                else:
+                    self._rows -= 1
+                    self._bytes -= size
+            self._head, self.last = head, head.number
+            self._arrived.notify_all()
+        for one, answer in zip(group, answers, strict=True):
+            if isinstance(answer, Received):
+                one.future.set_result(answer)
+            else:
+                one.future.set_exception(answer)
+
+    def _put(self, row: Row, head: _Head) -> Received | DotrError:
+        """Insert a row, unless its key is known."""
+        body = b""
+        if row.key:
+            body = blake2b(row.content, digest_size=_SIZE).digest()
+            known = self._known(row, body, max(head.arrival, row.arrival))
+            if known is not None:
+                return known
+        head.number += 1
+        head.arrival = max(head.arrival, row.arrival)
+        row = row._replace(number=head.number, arrival=head.arrival)
+        digest = _digest(row)
+        head.total += int.from_bytes(digest, "little")
+        number, source, content, format_, stamp, arrival, key, mapping = row
+        self._disk.execute(
+            self._connection,
+            "INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (number, source, format_, stamp, arrival, key, mapping, len(content), digest, content),
+        )
+        if key:
+            values = (source, key, body, number, arrival + self._key_time)
+            self._disk.execute(
+                self._connection,
+                "INSERT OR REPLACE INTO keys VALUES (?, ?, ?, ?, ?, ?)",
+                (*values, _digest(values)),
+            )
+        return Received(number)
+
+    def _known(self, row: Row, body: bytes, now: int) -> Received | DotrError | None:
+        """The answer for a key that was used before."""
+        found = self._connection.execute(
+            "SELECT * FROM keys WHERE source = ? AND key = ?", (row.source, row.key)
+        ).fetchone()
+        if found is None:
+            return None
+        *values, digest = found
+        if _digest(values) != digest:
+            return self._damaged(f"the key `{row.key}` was not committed so")
+        if values[4] < now:
+            return None
+        if values[2] == body:
+            return Received(values[3], duplicate=True)
+        return RefusedError.of(
+            "D5231",
+            f"the key `{row.key}` was used for another document of `{row.source}`",
+            notes=(f"that is row {values[3]}",),
+            hint="send the same bytes with it, or other bytes with a new key",
+        )
+
+    def _remove(self, forgotten: Mapping[str, int]) -> bool:
+        """A bounded part of the rows that are forgotten, and of keys that are too old, goes. Whether that
+        could be written; if not, it goes later.
+        """
+        head = _Head(self._head.number, self._head.arrival, self._head.total)
+        gone: list[tuple[str, int, int]] = []
+        done: list[str] = []
+        try:
+            with self._transaction("NORMAL"):
+                for source, last in forgotten.items():
+                    rows = self._connection.execute(
+                        """SELECT number, size, digest FROM rows WHERE source = ? AND number <= ?
+                        ORDER BY number LIMIT ?""",
+                        (source, last, _STEP),
+                    ).fetchall()
+                    if len(rows) < _STEP:
+                        done.append(source)
+                    if rows:
+                        self._disk.execute(
+                            self._connection,
+                            "DELETE FROM rows WHERE source = ? AND number <= ?",
+                            (source, rows[-1][0]),
+                        )
+                        gone.append((source, len(rows), sum(size for _, size, _ in rows)))
+                        head.total -= sum(int.from_bytes(digest, "little") for *_, digest in rows)
+                self._disk.execute(
+                    self._connection,
+                    """DELETE FROM keys WHERE (source, key) IN
+                    (SELECT source, key FROM keys WHERE until < ? ORDER BY until LIMIT ?)""",
+                    (head.arrival, _STEP),
+                )
+                self._save(head)
+        except DotrError:
+            return False
+        with self._mutex:
+            self._head = head
+            for source, rows_gone, size in gone:
+                self._count(source, -rows_gone, -size)
+                self._rows -= rows_gone
+                self._bytes -= size
+            for source in done:
+                if self._forgotten.get(source) == forgotten[source]:
+                    del self._forgotten[source]
+        return True
+
+    def _save(self, head: _Head) -> None:
+        total = (head.total % _ALL).to_bytes(_SIZE, "little")
+        self._disk.execute(
+            self._connection,
+            "UPDATE head SET number = ?, arrival = ?, total = ?",
+            (head.number, head.arrival, total),
+        )
+
+    @contextmanager
+    def _transaction(self, synchronous: str) -> Iterator[None]:
+        """All or nothing; FULL: also after a power cut. Raises EngineError."""
+        execute, connection = self._disk.execute, self._connection
+        with self._guarded():
+            execute(connection, f"PRAGMA synchronous = {synchronous}")
+            execute(connection, "BEGIN IMMEDIATE")
+            try:
+                yield
+                execute(connection, "COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
+                raise
+
+    # ------------------------------------------------------------------ the end, and errors
+
+    def __enter__(self) -> Inbox:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Write what waits, and let go."""
+        with self._mutex:
+            self._closing = True
+            self._work.notify_all()
+            self._arrived.notify_all()
+        self._writer.join()
+        with self._reading:
+            self._release()
+
+    def _release(self) -> None:
+        for connection in reversed(self._opened):
+            with suppress(sqlite3.Error):
+                connection.close()
+        self._opened.clear()
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:
+            raise self._failure(error) from None
+
+    def _failure(self, error: Exception) -> EngineError:
+        """An error of SQLite or the operating system, as a diagnostic."""
+        if is_damage(error, self.path):
+            return self._damaged(str(error))
+        return self._unwritable((error.strerror if isinstance(error, OSError) else None) or str(error))
+
+    def _unwritable(self, reason: str) -> EngineError:
+        return EngineError.of(
+            "D4201",
+            f"cannot write the inbox in `{self.folder}`: {reason.lower()}",
+            place=str(self.folder),
+            notes=("nothing that was accepted is lost",),
+            hint="free space or make it writable, then send the document again",
+        )
+
+    def is_older(self, position: int) -> EngineError:
+        """A feed has committed a position that this inbox has not reached."""
+        return self._damaged(f"it ends with row {self.last}, and row {position} of it was fed already")
+
+    def _is_full(self) -> RefusedError:
+        return RefusedError.of(
+            "D5230",
+            f"the inbox in `{self.folder}` is full",
+            place=str(self.folder),
+            label=f"{self._rows:,} documents, {self._bytes:,} bytes",
+            notes=(f"it may have {self._max_rows:,} documents and {self._max_bytes:,} bytes",),
+            hint="send it again in a while; if the inbox stays full, the feed stands still, or is too slow",
+        )
+
+    def _other_row(self, number: int) -> EngineError:
+        """A row that was not committed as it is."""
+        found = EngineError.of(
+            "D5105", f"row {number} of the inbox is not as it was committed", place=str(self.path)
+        )
+        return EngineError(
+            [*found.diagnostics, *self._damaged("a row does not match its digest").diagnostics]
+        )
+
+    def _damaged(self, found: str) -> EngineError:
+        return EngineError.of(
+            "D5202",
+            f"the inbox in `{self.folder}` is damaged",
+            place=str(self.path),
+            label=found,
+            notes=("nothing was changed",),
+            hint=f"put a copy back; to go on without what it has, remove {DATABASE} and its log",
+        )
+
+
+def _digest(values: Iterable[object]) -> bytes:
+    """A digest of the values of a row. It is stored: another one is another format."""
+    hashed = blake2b(digest_size=_SIZE)
+    for value in values:
+        content = value if type(value) is bytes else str(value).encode("utf-8", "surrogatepass")
+        hashed.update(b"%d:" % len(content))
+        hashed.update(content)
+    return hashed.digest()
+
+
+# ---------------------------------------------------------------------- what a feed reads
+
+TimeMode: TypeAlias = str
+"""Where the time of a source's graphs is: `event` in them, `arrival`, `header` beside the document, or
+`event-or-arrival`: in them, else the arrival.
+"""
+
+TIME_MODES: Final = ("event", "arrival", "header", "event-or-arrival")
+
+MEDIA_TYPES: Final[Mapping[str, Format]] = {
+    "text/turtle": Format.TURTLE,
+    "application/trig": Format.TRIG,
+    "application/n-triples": Format.NTRIPLES,
+    "application/n-quads": Format.NQUADS,
+    "application/ld+json": Format.JSONLD,
+    "application/rdf+xml": Format.RDFXML,
+    "application/x-ndjson": Format.JSONLINES,
+    "application/jsonl": Format.JSONLINES,
+    "application/rdf-patch": Format.PATCH,
+    "application/x-jelly-rdf": Format.JELLY,
+}
+"""Content types of documents."""
+
+
+def format_called(name: str) -> Format | None:
+    """The format with a content type (parameters do not count) or a name of ours; None for all others."""
+    known = MEDIA_TYPES.get(name.partition(";")[0].strip().lower())
+    return known or next((one for one in Format if one.value == name), None)
+
+
+class InboxTransport:
+    """The rows of an inbox as the documents of partitions, one a source. A position is the number of a row;
+    rows go when a feed has committed behind them. `sources`: name → where their times are (`TIME_MODES`).
+    """
+
+    name = "inbox"
+
+    def __init__(self, inbox: Inbox, sources: Mapping[str, TimeMode]) -> None:
+        self._inbox, self.sources = inbox, dict(sources)
+        self._seen = inbox.last
+
+    def partitions(self) -> Sequence[str]:
+        self._seen = self._inbox.last  # what comes from now on may be overlooked in this round
+        return list(self.sources)
+
+    def wait(self, seconds: float) -> None:
+        """Return when there is a row that the last round may have overlooked; at most so long."""
+        self._inbox.wait(seconds, self._seen)
+
+    def open(self, partition: str, position: Position | None) -> Iterator[Sequence[Document]]:
+        """See `Transport`. Raises EngineError where the inbox is not the one that the position is of."""
+        after = position or 0
+        if after > self._inbox.last:
+            raise self._inbox.is_older(after)
+        while rows := self._inbox.read(partition, after):
+            yield [Document(row.content, row.number, f"{partition}@{row.number}") for row in rows]
+            after = rows[-1].number
+
+    def position(self, partition: str, mark: Position) -> Position:
+        return mark
+
+    def committed(self, positions: Mapping[str, Position | None]) -> None:
+        self._inbox.forget({name: number for name, number in positions.items() if number})
