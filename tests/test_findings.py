@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dotr.core.messages import MOST, Findings
+from dotr.core.instant import MOST, Findings
 from dotr.errors import Diagnostic, Severity
 from dotr.events import Clock
 

@@ -31,10 +31,10 @@ from msgspec.structs import replace
 
 import dotr
 from dotr.cli.main import group
-from dotr.core import extract
 from dotr.enrich import maintenance, materialiser
 from dotr.enrich.closing import Closed, close_background
 from dotr.extract import compiled as standing
+from dotr.extract import extractor
 from dotr.extract.algebra import Refused
 from dotr.lang.printer import format_text
 from dotr.program import Select
@@ -238,7 +238,7 @@ def interpreted(case: Case) -> Outcome:
         raise Refused("the interpreter is wanted")
 
     with (
-        mock.patch.object(extract, "translate", refuse),
+        mock.patch.object(extractor, "translate", refuse),
         mock.patch.object(standing, "translate", refuse),
     ):
         return pushed(case, case.engine())

@@ -16,10 +16,9 @@ import pytest
 
 from dotr.core.deployment import Deployment
 from dotr.core.instant import FactBatch, Facts, Graphs, InstantFacts, Instants
-from dotr.core.messages import Instant
 from dotr.core.pipeline import TOGETHER, Pipeline
 from dotr.errors import DotrError
-from dotr.events import Clock, Composite, Time
+from dotr.events import Clock, Composite, Instant, Time
 from dotr.io.rules_and_background import read_rules_text
 from dotr.lang import load_program
 from dotr.rdf.terms import Triple, integer

@@ -1,7 +1,7 @@
 """Batch over what lasts: slices of time that begin with the statements that hold before their overlap.
 
 Place:   called by local.py, whose processes and rounds it uses; spark/cluster.py passes Spark's workers.
-Method:  statements are cheap to maintain, their consequences are not: one pass of core/periods.py over the
+Method:  statements are cheap to maintain, their consequences are not: one pass of lasting/periods.py over the
          log's declared triples yields the statements, with their lifetimes, before every slice. A slice is
          then a separate run that begins with them, and yields the events triggered inside it. Rules that
          depend on the whole past run over the whole log. Refused instants state nothing: slices whose
@@ -9,7 +9,7 @@ Method:  statements are cheap to maintain, their consequences are not: one pass 
          The log is read and sent to buckets, so that the messages of one instant meet and their blank nodes
          get labels. Bucket by bucket its messages go to the slices that read them, and the statements in them
          to the driver, which maintains these.
-         The work of maintaining has an allowance for the whole run (core/messages.py), and a slice begins
+         The work of maintaining has an allowance for the whole run (budget.py), and a slice begins
          with all of it: if all slices together took more, or one was refused, the log is run again in one.
 Cost:    memory for one slice's messages, and in the driver for what is declared, inserted and deleted.
 Why not: enrich each instant separately, as if nothing lasted: M depends on earlier instants.
@@ -34,17 +34,16 @@ from dotr.batch.runs import LEAST, MOST, Report, Request, Written, add_counts, w
 from dotr.batch.time_cuts import balanced_slices
 from dotr.batch.work import Treatment, first_of_each, message_of, message_text, packed
 from dotr.core.deployment import Deployment, Settings
-from dotr.core.hold import LastingModel
 from dotr.core.instant import AGAIN, OnState
-from dotr.core.messages import Part, labelled
-from dotr.core.periods import Periods, declared
 from dotr.core.pipeline import Pipeline
 from dotr.detect.partitioning import Partitioning
 from dotr.errors import DataError, DotrError, ProgramError
-from dotr.events import Clock, Composite, Message, Time
+from dotr.events import Clock, Composite, Message, Part, Time, labelled
 from dotr.io.errors import dead_letter
 from dotr.io.events import late_line
 from dotr.io.sinks import StatePart
+from dotr.lasting.model import LastingModel
+from dotr.lasting.periods import Periods, declared
 from dotr.program import Entailment, Hold, Program
 from dotr.program.names import Passed, subtracted, summed
 from dotr.rdf.terms import Triple
@@ -71,7 +70,7 @@ class Slice(NamedTuple):
 
 
 State = list[list[Any]]
-"""The statements that a slice begins with, as core/periods.py saves them."""
+"""The statements that a slice begins with, as lasting/periods.py saves them."""
 
 
 class LastingJob(Struct, frozen=True):

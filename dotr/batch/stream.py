@@ -41,11 +41,10 @@ from dotr.batch.facts import MARK, Cut, FactRow, Layout
 from dotr.batch.work import Detecting, Shipped
 from dotr.core.deployment import Deployment
 from dotr.core.instants import ahead
-from dotr.core.messages import Part
 from dotr.core.pipeline import Pipeline, SkippedTriggers
 from dotr.detect.partitioning import By
 from dotr.errors import NOT_WRITTEN, DataError, Diagnostic, DotrError, EngineError, RefusedError, UsageError
-from dotr.events import Clock, Composite, Fact, RawMatch, Time
+from dotr.events import Clock, Composite, Fact, Part, RawMatch, Time
 from dotr.io.errors import dead_letter
 from dotr.io.events import ENDINGS, formatter, late_line
 from dotr.io.outputs import unwritable, write_whole

@@ -62,7 +62,6 @@ from dotr.batch.time_cuts import Cutoff, Span
 from dotr.core.deployment import Deployment, Settings
 from dotr.core.funnel import FactCounts
 from dotr.core.instant import REFUSABLE, FactBatch, Graphs, InstantFacts, OnState
-from dotr.core.messages import Part
 from dotr.core.pipeline import SkippedTriggers
 from dotr.detect.detector import TeslaDetector
 from dotr.detect.partitioning import RuleComponentGroup, StreamKeys, bucket
@@ -76,7 +75,7 @@ from dotr.errors import (
     Severity,
     UnsupportedError,
 )
-from dotr.events import Clock, Composite, Fact, Message, RawMatch, Time, in_order
+from dotr.events import Clock, Composite, Fact, Message, Part, RawMatch, Time, in_order
 from dotr.io.decode.parquet import column
 from dotr.io.errors import dead_letter
 from dotr.io.events import late_line

@@ -160,7 +160,7 @@ def _look_at_sample(
     found: Diagnostics,
 ) -> None:
     """Run the program over the first graphs of the sources."""
-    from dotr.core.messages import all_triples  # noqa: PLC0415  # start-up
+    from dotr.events import all_triples  # noqa: PLC0415  # start-up
     from dotr.survey.report import check_times, survey  # noqa: PLC0415  # start-up
 
     sample = Sample(limit=graphs)

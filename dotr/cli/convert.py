@@ -27,9 +27,8 @@ from dotr.batch.log import is_remote, plain_path
 from dotr.cli import options, show
 from dotr.cli.options import SourceOptions, file_name, outputs_apart, size, zone
 from dotr.cli.show import Progress, counted, time_as_json
-from dotr.core.messages import Part, all_triples
 from dotr.errors import UsageError
-from dotr.events import Clock, Message
+from dotr.events import Clock, Message, Part, all_triples
 from dotr.io.conversion import TARGETS, Conversion, numbered, numbered_part
 from dotr.io.decode.documents import MAX_DOCUMENT, decode, read_bytes
 from dotr.io.errors import ErrorPolicy

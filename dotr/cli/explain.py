@@ -28,10 +28,9 @@ from msgspec.structs import replace
 from dotr.cli import options, show
 from dotr.cli.options import OutputOptions, RuleOptions, SourceOptions, defaulted, given_time, instant_of
 from dotr.core.deployment import Deployment
-from dotr.core.messages import part_of
 from dotr.core.pipeline import Pipeline
 from dotr.errors import DataError, UsageError
-from dotr.events import Clock, Composite, Time
+from dotr.events import Clock, Composite, Time, part_of
 from dotr.explain.explanation import Explaining, provenance
 from dotr.explain.formats import PlainProofs, html, mermaid
 from dotr.explain.matches import Explainer

@@ -24,10 +24,9 @@ from dotr.cli.options import OutputOptions, RuleOptions, SourceOptions
 from dotr.cli.process import POLITE
 from dotr.cli.show import Progress, funnels, summary_line, time_as_json
 from dotr.collecting import uncollected
-from dotr.core.messages import Part
 from dotr.core.pipeline import Pipeline
 from dotr.errors import DataError, Diagnostic, UsageError
-from dotr.events import Clock
+from dotr.events import Clock, Part
 from dotr.io.decode.documents import Format, decode, format_of, read_bytes, unknown_format
 from dotr.io.decode.rdf import parse_triples, split_triples
 from dotr.io.events import BINARY, EVENT_FORMATS, formatter, open_sink

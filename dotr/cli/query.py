@@ -20,12 +20,9 @@ from dotr.cli.show import counted, note
 from dotr.cli.show import width as terminal_width
 from dotr.core.funnel import answer as answer_of
 from dotr.core.funnel import graph_of, makes_a_graph
-from dotr.core.hold import LastingRun
-from dotr.core.lasting_instants import LastingInstants
-from dotr.core.messages import Part, labelled
 from dotr.enrich.owl import rules_over
 from dotr.errors import DataError, DotrError, EngineError, UsageError
-from dotr.events import Clock, Message, Time, Values
+from dotr.events import Clock, Message, Part, Time, Values, labelled
 from dotr.extract.interpreter import asks_time
 from dotr.io.decode.documents import format_of, unreadable
 from dotr.io.errors import ErrorPolicy
@@ -36,6 +33,7 @@ from dotr.io.show import aligned
 from dotr.io.sources import Sources
 from dotr.lang import load_program, parse_query
 from dotr.lang.grammar.cursor import nearest
+from dotr.lasting.instants import LastingInstants, LastingRun
 from dotr.program import Program, Select
 from dotr.rdf.terms import Triple
 from dotr.reference.enrich import LiteralEnricher

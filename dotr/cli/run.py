@@ -18,10 +18,9 @@ from dotr.cli.options import DeadLetters, OutputOptions, RuleOptions, SourceOpti
 from dotr.cli.show import Progress, funnels, summary_line, time_as_json
 from dotr.collecting import rarely
 from dotr.core.deployment import Deployment
-from dotr.core.messages import Part
 from dotr.core.pipeline import Pipeline
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError
-from dotr.events import Clock, Time
+from dotr.events import Clock, Part, Time
 from dotr.io.errors import Lineage, with_places
 from dotr.io.events import BINARY, EVENT_FORMATS, EventSink, Formatter, late_line, open_sink
 from dotr.io.graphs import GraphRun, ReadSoFar

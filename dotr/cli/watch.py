@@ -1,6 +1,6 @@
 """`dotr watch QUERY.rq SOURCE…`: the answers of one query over what lasts, as they begin and end.
 
-Place:   a run of the program that core/hold.py makes; what its two rules report is written as answers.
+Place:   a run of the program that lasting/instants.py makes; what its two rules report is written as answers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dotr.cli import options
 from dotr.cli.options import OutputOptions, RuleOptions, SourceOptions
 from dotr.cli.query import json_row, query_text
 from dotr.cli.run import Replay
-from dotr.core.hold import LastingModel, SignedAnswer, signed, watched, watching
 from dotr.errors import ProgramError
 from dotr.events import Clock, Composite
 from dotr.io.events import TermFormatter, TextSink
@@ -21,6 +20,8 @@ from dotr.io.rules_and_background import BackgroundFiles, RuleTexts
 from dotr.io.sources import Sources
 from dotr.lang import load_program, parse_query_and_prefixes
 from dotr.lang.checks.lasting import asks_now
+from dotr.lasting.instants import SignedAnswer, signed, watched, watching
+from dotr.lasting.model import LastingModel
 from dotr.program import Program, Select
 from dotr.rdf.values import values_key
 

@@ -41,7 +41,7 @@ from dotr.rdf.mapped import Content
 from dotr.rdf.terms import Term, Triple
 
 if TYPE_CHECKING:
-    from dotr.core.hold import LastingRun
+    from dotr.lasting.instants import LastingRun
     from dotr.reference.oracle import Oracle
     from dotr.reference.tesla import LiteralTesla
 
@@ -227,7 +227,7 @@ class Deployment:
 
     def jumps(self, program: Program, clock: Clock, *, states: bool = False) -> LastingRun:
         """The instants of what lasts, from now on, by `program`. `states`: each reports what holds."""
-        from dotr.core.hold import LastingRun  # noqa: PLC0415  # start-up: in most programs nothing lasts
+        from dotr.lasting.instants import LastingRun  # noqa: PLC0415  # start-up: in most programs nothing lasts
 
         everything, budget = self.settings.materialize_all, self.settings.budget
         return LastingRun(

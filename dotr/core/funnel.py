@@ -20,12 +20,12 @@ from typing import Final, TypeAlias
 import pyoxigraph as ox
 
 from dotr.budget import BUDGET, Exhausted, Meter, at_deployment
-from dotr.core.extract import much_work_of
 from dotr.errors import EngineError, ProgramError, UsageError
 from dotr.events import Clock, Time, Values
 from dotr.expressions.aggregates import AGGREGATES
 from dotr.extract.algebra import Refused, translate
 from dotr.extract.compiled import Builder, CompiledQuery
+from dotr.extract.extractor import much_work_of
 from dotr.extract.full import BoundedFullQuery
 from dotr.extract.interpreter import InterpretedQuery
 from dotr.joins.store import TripleIndex

@@ -26,17 +26,22 @@ from operator import itemgetter
 from typing import TypeAlias
 
 from dotr.budget import BUDGET, OVERLONG, SLACK, Exhausted
-from dotr.core.extract import ANSWER_LIMIT, MANY_ANSWERS, MUCH_WORK, CanonicalExtractor, Extractor, needed
-from dotr.core.messages import Finding, Findings, Instant
 from dotr.enrich.closing import MANY_FACTS, MUCH_DATALOG, load_background, narrowed, saved_lists
 from dotr.enrich.materialiser import Limits, Materialiser
 from dotr.enrich.owl import rules_over
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError
-from dotr.events import Clock, Fact, Message, Time
+from dotr.events import Clock, Fact, Instant, Message, Time
+from dotr.extract.extractor import (
+    ANSWER_LIMIT,
+    MANY_ANSWERS,
+    MUCH_WORK,
+    CanonicalExtractor,
+    Extractor,
+    wanted,
+)
 from dotr.extract.full import Explosion
 from dotr.extract.sharing import Shares
 from dotr.extract.units import SingleTripleReader
-from dotr.joins.plan import ALL, Relation
 from dotr.program import Entailment, Program
 from dotr.rdf.blanks import label_stream
 from dotr.rdf.mapped import Content
@@ -72,12 +77,6 @@ def reopened(
     return Materialiser(
         rules, (), closed=load_background(rules, saved, relations), limits=Limits(budget=budget)
     )
-
-
-def wanted(program: Program, materialize_all: bool) -> frozenset[Relation]:
-    """The relations that the program's queries read; with `materialize_all`, all."""
-    relations = needed(program.selects)
-    return relations | {ALL} if materialize_all else relations
 
 
 Facts: TypeAlias = Mapping[str, Sequence[Fact]]
@@ -165,6 +164,33 @@ class FactBatch:
         return (ends[end - 1] if end else 0) - (ends[start - 1] if start else 0)
 
 
+Finding: TypeAlias = Callable[[Diagnostic], None]
+
+MOST = 1_000
+"""The limit of findings of one code that are reported and remembered."""
+
+
+class Findings:
+    """Owns what was reported; `say` is called with what was not."""
+
+    def __init__(self, say: Finding) -> None:
+        self._say = say
+        self._said: dict[str, dict[tuple[str, str], Time]] = {}
+
+    def found(self, findings: Iterable[Diagnostic], time: Time, clock: Clock) -> None:
+        """Report new findings about an instant."""
+        for finding in findings:
+            said = self._said.setdefault(finding.code, {})
+            about = (finding.message, finding.label)
+            if said.get(about, time + 1) <= time or (len(said) > MOST and about not in said):
+                continue
+            said[about] = time
+            if len(said) > MOST:
+                last = (f"after {MOST} of them, further ones are not reported",)
+                finding = finding._replace(label="", notes=last)
+            self._say(finding._replace(place=f"@ {clock.text(time)}"))
+
+
 Graphs: TypeAlias = Sequence[list[Triple]]
 
 Pick: TypeAlias = Callable[[Sequence[Triple]], Sequence[Triple]]
@@ -177,6 +203,14 @@ AGAIN = frozenset({MANY_FACTS, MUCH_DATALOG, MANY_ANSWERS, MUCH_WORK, OVERLONG})
 
 REFUSABLE = AGAIN | {"D2106", "D2107", "D2601", "D3101"}
 """Errors of an instant, raised before detection has seen any of it."""
+
+
+def is_refusable(error: DotrError) -> bool:
+    """Whether an instant of what lasts is at fault, also if its schema makes the rules invalid (D30xx,
+    D31xx).
+    """
+    code = error.diagnostics[0].code
+    return code in REFUSABLE or code.startswith(("D30", "D31"))
 
 
 class Instants:

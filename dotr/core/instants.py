@@ -22,10 +22,9 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from dotr.core.messages import Instant, Part, part_of, plain
 from dotr.detect.analysis import ENDLESS, IdleTicks
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError
-from dotr.events import Clock, Time
+from dotr.events import Clock, Instant, Part, Time, part_of, plain
 from dotr.program import Every, Program
 from dotr.program.names import duration_text
 from dotr.source import Span

@@ -29,7 +29,16 @@ from msgspec.structs import replace as replace_fields
 
 from dotr.core.deployment import Deployment
 from dotr.core.funnel import FactCounts, Funnel, funnels, joined
-from dotr.core.instant import REFUSABLE, FactBatch, Facts, InstantFacts, OnState
+from dotr.core.instant import (
+    REFUSABLE,
+    FactBatch,
+    Facts,
+    Finding,
+    Findings,
+    InstantFacts,
+    OnState,
+    is_refusable,
+)
 from dotr.core.instants import (
     JumpLimit,
     LateGraph,
@@ -39,21 +48,19 @@ from dotr.core.instants import (
     check_units,
     ticks_of,
 )
-from dotr.core.lasting_instants import LastingInstants, is_refusable
-from dotr.core.messages import Finding, Findings, Instant, Part
-from dotr.core.periods import Entry
 from dotr.detect.detector import TeslaDetector
 from dotr.detect.state import Restored
 from dotr.emit.events import Emitter, InstantEvents
 from dotr.errors import DataError, DotrError, EngineError, ProgramError, Severity, UsageError
-from dotr.events import Clock, Composite, Fact, RawMatch, Time
+from dotr.events import Clock, Composite, Fact, Instant, Part, RawMatch, Time
+from dotr.lasting.periods import Entry
 from dotr.program import Program
 from dotr.program.names import Passed
 from dotr.program.rules import Rule
 from dotr.rdf.terms import Triple
 
 if TYPE_CHECKING:
-    from dotr.core.hold import LastingInstant
+    from dotr.lasting.instants import LastingInstant, LastingInstants
 
 VERSION = 2
 """The version of snapshots. Version 1, in which nothing lasts, is read; others are refused."""
@@ -526,7 +533,7 @@ class Pipeline:
 
     @property
     def spent_at_most(self) -> int:
-        """The most that maintaining what lasts took of what the whole run may spend (messages.py)."""
+        """The most that maintaining what lasts took of what the whole run may spend (budget.py)."""
         return 0 if self._lasting is None else self._lasting.spent_at_most
 
     def snapshot(self, stated: bool = True) -> dict[str, Any]:
@@ -593,6 +600,8 @@ class Pipeline:
 
     def _last_from_now(self) -> None:
         """Treat every instant from now on as one of what lasts."""
+        from dotr.lasting.instants import LastingInstants  # noqa: PLC0415  # few programs need it
+
         assert self.clock is not None, "begin() comes first"
         jumps = self.deployment.jumps(self.program, self.clock, states=self._on_state is not None)
         self._lasting = LastingInstants(jumps, self._raised, self._oracle)

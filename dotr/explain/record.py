@@ -14,7 +14,7 @@ Method:  composites are given, never computed again: a horizon bounds what a rul
          An instant is opened over the same closed background, as an overlay like in a run. Where something
          lasts, what background and insertions state at the instant is closed, and what graphs made lasting is
          opened over it with the instant's own graph; schema among these statements is closed, too.
-Why not: core/periods.py: it keeps what is needed to go on, neither since when a triple holds nor why.
+Why not: lasting/periods.py: it keeps what is needed to go on, neither since when a triple holds nor why.
 Cost:    memory: two horizons, while a run goes on past the event to be explained.
 """
 
@@ -30,11 +30,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dotr.core.deployment import Deployment, Settings
-from dotr.core.extract import Extractor
-from dotr.core.hold import LastingInstant
-from dotr.core.instant import instant_triples, wanted
+from dotr.core.instant import instant_triples
 from dotr.core.instants import LateGraph, RefusedInstant
-from dotr.core.messages import Part, labelled
 from dotr.core.pipeline import Pipeline
 from dotr.detect.analysis import ENDLESS, Occasion, depths, horizons, occasions_seen
 from dotr.detect.digest import rule_digests, timeline_digest
@@ -42,9 +39,11 @@ from dotr.detect.state import Restored
 from dotr.enrich.materialiser import Materialiser
 from dotr.enrich.owl import rules_over
 from dotr.errors import DataError, DotrError
-from dotr.events import Clock, Fact, Message, RawMatch, Time, in_order
+from dotr.events import Clock, Fact, Message, Part, RawMatch, Time, in_order, labelled
 from dotr.explain.derivations import Derivations, SchemaPremises
 from dotr.explain.proofs import OF_BACKGROUND, Ending, InBackground, InStream, Lasting, Of, TripleProof
+from dotr.extract.extractor import Extractor, wanted
+from dotr.lasting.instants import LastingInstant
 from dotr.program import Entailment, Hold, Program, Rule
 from dotr.program.names import match_hash
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
@@ -135,7 +134,7 @@ class RunStatements:
             self._end(statement, time, Ending.DELETED)
 
     def load(self, saved: Iterable[Sequence[Any]]) -> None:
-        """Take what core/periods.py saved: since when it holds is not known."""
+        """Take what lasting/periods.py saved: since when it holds is not known."""
         for subject, predicate, object_, deleted, inserted, until, latest in saved:
             triple = subject, predicate, object_
             if deleted:

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from dotr.core.messages import labelled
 from dotr.errors import EngineError
-from dotr.events import Fact, Message, Time
+from dotr.events import Fact, Message, Time, labelled
 from dotr.explain.checker import Checker, LiteralHistory
 from dotr.explain.proofs import EventProof, Missing, TripleProof, WhyNot
 from dotr.explain.record import KeptEvent, KeptInstants, Record

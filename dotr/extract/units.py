@@ -5,7 +5,7 @@ IncrementalView   static answers and changes, any operators
 Interpreted       queries that are not compiled
 entry             facts of single triples over the background alone: a generated function per predicate
 
-Place:   made and driven by core/extract.py; core/instant.py calls entries.
+Place:   made and driven by extract/extractor.py; core/instant.py calls entries.
 Method:  a unit names the relations that can change its answers, and a change in one of them wakes it.
          Entries: the queries that read a predicate are known beforehand, so a triple starts the plan of each,
          over the background (joins/code.py). They serve instants of triples that no rule reads and no query

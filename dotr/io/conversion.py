@@ -17,9 +17,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from dotr.core.messages import Part
 from dotr.errors import UsageError
-from dotr.events import Clock, Message, Time
+from dotr.events import Clock, Message, Part, Time
 from dotr.io.decode.documents import plain_name
 from dotr.io.decode.parquet import SUFFIX, ArchiveWriter
 from dotr.io.message_parts import DELETE, DELETION, INSERT, INSERTION

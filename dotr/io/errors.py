@@ -26,9 +26,8 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct, field
 
-from dotr.core.messages import Part
 from dotr.errors import DataError, DotrError
-from dotr.events import Clock, Time
+from dotr.events import Clock, Part, Time
 from dotr.io.decode.documents import content_hash, is_packed, open_document, read_bytes
 from dotr.io.events import late_line
 from dotr.io.graphs import Bookmark, GraphRun, Item, TimedGraph

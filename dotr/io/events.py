@@ -36,11 +36,10 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 from msgspec import Struct
 
 from dotr.codegen import Names, make
-from dotr.core.messages import Part
 from dotr.emit.events import InstantEvents
 from dotr.emit.templates import RuleTemplate
 from dotr.errors import EngineError, UsageError
-from dotr.events import Clock, Composite, Fact, Message, Template, Time
+from dotr.events import Clock, Composite, Fact, Message, Part, Template, Time
 from dotr.io.outputs import FileOutput, Output, ending_of, packing_of, unwritable
 from dotr.program import Program, Rule
 from dotr.rdf.terms import (

@@ -20,9 +20,8 @@ from typing import IO, TYPE_CHECKING, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from dotr.core.messages import Part
 from dotr.errors import DataError
-from dotr.events import Clock, Time
+from dotr.events import Clock, Part, Time
 from dotr.io.decode.documents import (
     MAX_DOCUMENT,
     SNIFF,

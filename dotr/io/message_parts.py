@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dotr.core.messages import Part
 from dotr.errors import DataError
-from dotr.events import Message
+from dotr.events import Message, Part
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
 
 INSERT = "<urn:dotr:insert>"

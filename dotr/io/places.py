@@ -12,9 +12,8 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from dotr.core.messages import labelled
 from dotr.errors import DataError
-from dotr.events import Time
+from dotr.events import Time, labelled
 from dotr.explain.record import Record
 from dotr.explain.text import Places
 from dotr.io.decode.documents import is_packed, read_bytes

@@ -24,9 +24,8 @@ import pyoxigraph as ox
 
 from dotr.core.funnel import answer, graph_of, makes_a_graph
 from dotr.core.instants import LateGraph
-from dotr.core.messages import Part
 from dotr.errors import DataError, DotrError, UsageError
-from dotr.events import Clock, Message, Time
+from dotr.events import Clock, Message, Part, Time
 from dotr.extract.interpreter import asks_time
 from dotr.io.decode.batch_parse import BatchParser, common_head
 from dotr.io.decode.documents import STREAM_BASE, Format, decode, format_of, read_bytes

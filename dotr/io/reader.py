@@ -14,9 +14,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import IO, TYPE_CHECKING
 
-from dotr.core.messages import Part, all_triples
 from dotr.errors import DataError
-from dotr.events import Time
+from dotr.events import Part, Time, all_triples
 from dotr.io.decode.documents import (
     QUAD_FORMATS,
     SNIFF,

@@ -27,9 +27,8 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
 
-from dotr.core.messages import all_triples
 from dotr.errors import DataError
-from dotr.events import Clock, Time
+from dotr.events import Clock, Time, all_triples
 from dotr.io.decode.batch_parse import LONG, MANY, BatchParser, common_head
 from dotr.io.decode.documents import Format, content_hash, decode, format_of, is_packed
 from dotr.io.decode.messages import is_message_log

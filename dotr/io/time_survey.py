@@ -19,9 +19,8 @@ from itertools import islice, pairwise
 
 from msgspec import Struct, field
 
-from dotr.core.messages import all_triples
 from dotr.errors import DataError, Diagnostic
-from dotr.events import Clock, Time
+from dotr.events import Clock, Time, all_triples
 from dotr.io.decode.documents import Format, decode, format_of, guess
 from dotr.io.decode.rdf import parse_runs
 from dotr.io.errors import ErrorPolicy

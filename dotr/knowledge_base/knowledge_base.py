@@ -37,7 +37,6 @@ import pyoxigraph as ox
 from msgspec import Struct, field
 
 from dotr.budget import BUDGET
-from dotr.core.periods import Expiry
 from dotr.enrich.closing import Closed, load_background, saved_lists
 from dotr.enrich.maintenance import Maintained
 from dotr.enrich.materialiser import Limits
@@ -56,6 +55,7 @@ from dotr.knowledge_base.model import Contradiction, Model, Outcome, Proof, Rule
 from dotr.knowledge_base.prepared_queries import Answers, PreparedQuery, Query, Solution, as_select, shown
 from dotr.lang import load_program, parse_datalog, parse_query
 from dotr.lang.printer import datalog_rule_text
+from dotr.lasting.periods import Expiry
 from dotr.program import DatalogRule, Entailment, Select
 from dotr.rdf.blanks import label_stream
 from dotr.rdf.mapped import sized

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, overload
 from msgspec.structs import replace
 
 from dotr.budget import Exhausted, Meter, at_deployment
-from dotr.core.extract import much_work_of
 from dotr.errors import UsageError
 from dotr.events import Clock, Time
 from dotr.extract.algebra import Refused, translate
 from dotr.extract.compiled import Builder, CompiledQuery
+from dotr.extract.extractor import much_work_of
 from dotr.extract.interpreter import InterpretedQuery, asks_time
 from dotr.extract.operators import Row
 from dotr.extract.rewriting import names

@@ -1,6 +1,6 @@
 """What lasts, literally: a list of statements; M and K closed from nothing; whole answers compared.
 
-Place:   the measure of core/periods.py and core/hold.py, for tests and `--verify`.
+Place:   the measure of lasting/, for tests and `--verify`.
 Method:  language.md, "What lasts", sentence by sentence. Every statement ever made is in a list, with its
          period; at each instant M(t) and K(t) are closed from nothing over what holds, every query is asked
          of the full SPARQL engine, and ISTREAM and DSTREAM are differences of bags of whole answers. When M

@@ -28,7 +28,6 @@ from msgspec.structs import replace
 
 from dotr.budget import BUDGET
 from dotr.core.deployment import Deployment, Settings
-from dotr.core.instant import wanted
 from dotr.core.pipeline import Pipeline
 from dotr.detect.digest import rule_digests
 from dotr.errors import (
@@ -42,6 +41,7 @@ from dotr.errors import (
     Severity,
 )
 from dotr.events import Clock, Time
+from dotr.extract.extractor import wanted
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE, content_hash, read_bytes
 from dotr.io.decode.rdf import STRICT, ParseChoices, split_triples
 from dotr.io.rules_and_background import read_background, read_rules_text

@@ -28,11 +28,10 @@ from typing import Any
 from msgspec import Struct, field
 
 from dotr.collecting import uncollected
-from dotr.core.messages import Part, plain
 from dotr.core.pipeline import Pipeline
 from dotr.emit.events import InstantEvents
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError, RefusedError, Severity
-from dotr.events import Clock, Time
+from dotr.events import Clock, Part, Time, plain
 from dotr.io.errors import Lineage, dead_letter, with_places
 from dotr.io.events import late_line
 from dotr.io.feeds import GraphSource, Position, PositionOf

@@ -48,13 +48,13 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec import Struct, field
 
-from dotr.core.periods import Entry
 from dotr.enrich.closing import Closed
 from dotr.errors import NOT_WRITTEN, DataError, DotrError, EngineError, RefusedError
 from dotr.events import Time
 from dotr.io.feeds import Position
 from dotr.io.outputs import write_whole
 from dotr.io.rules_and_background import content_name, mapped
+from dotr.lasting.periods import Entry
 from dotr.rdf.mapped import Content
 from dotr.rdf.terms import Triple
 

@@ -21,10 +21,9 @@ from msgspec.structs import replace
 
 from dotr.budget import KEPT as MATCH
 from dotr.core.deployment import Background, Deployment, Settings
-from dotr.core.messages import Part
 from dotr.core.pipeline import Pipeline
 from dotr.errors import Diagnostics, DotrError, ProgramError
-from dotr.events import Fact, RawMatch, Time
+from dotr.events import Fact, Part, RawMatch, Time
 from dotr.extract.printing import Writer
 from dotr.lang.checks.comparisons import STAND_IN, filters_of, rule_expressions
 from dotr.lang.checks.lasting import Vocabulary, required_patterns

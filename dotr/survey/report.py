@@ -19,10 +19,9 @@ from typing import Final
 from msgspec import Struct
 
 from dotr.core.deployment import Background, Deployment
-from dotr.core.messages import all_triples
 from dotr.detect.analysis import parts
 from dotr.errors import Diagnostic, Diagnostics, DotrError, Severity
-from dotr.events import Time
+from dotr.events import Time, all_triples
 from dotr.extract.printing import Writer
 from dotr.program import Choose, Every, Position, Program, Rule, Select, Triples, Var
 from dotr.rdf.terms import Term, is_literal, literal_parts

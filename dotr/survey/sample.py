@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from dotr.core.messages import Part, all_triples
-from dotr.events import Clock, Time
+from dotr.events import Clock, Part, Time, all_triples
 
 GRAPHS = 10_000
 """Graphs that are examined, unless stated otherwise."""

@@ -23,10 +23,9 @@ from msgspec.structs import replace
 
 from dotr.core.deployment import Deployment, Settings
 from dotr.core.instant import Facts
-from dotr.core.messages import Part
 from dotr.core.pipeline import FactsAt, Pipeline, drive
 from dotr.errors import DataError, DotrError
-from dotr.events import Clock, Composite, Fact, Time
+from dotr.events import Clock, Composite, Fact, Part, Time
 from dotr.expressions.operators import equal
 from dotr.extract.sharing import facts_of
 from dotr.io.decode.rdf import parse_triples

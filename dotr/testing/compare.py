@@ -23,10 +23,9 @@ from typing import Any, TypeAlias
 from msgspec import Struct, field
 
 from dotr.core.deployment import Deployment
-from dotr.core.messages import Part
 from dotr.core.pipeline import Pipeline
 from dotr.errors import DataError, DotrError
-from dotr.events import Clock, Composite, Time
+from dotr.events import Clock, Composite, Part, Time
 from dotr.explain.matches import Explainer
 from dotr.explain.proofs import WhyNot
 from dotr.explain.record import History, KeptEvent

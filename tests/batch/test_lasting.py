@@ -20,10 +20,9 @@ from dotr.batch.spark.cluster import SparkRunner
 from dotr.batch.work import Treatment
 from dotr.core.deployment import Deployment
 from dotr.core.funnel import Funnel
-from dotr.core.messages import Part
 from dotr.core.pipeline import Pipeline
 from dotr.errors import DotrError
-from dotr.events import Clock, Message, Time
+from dotr.events import Clock, Message, Part, Time
 from dotr.io.events import format_jsonl, late_line
 from dotr.io.sources import SourceOptions
 from dotr.lang import parse_program

@@ -23,7 +23,6 @@ from msgspec.structs import replace
 
 from dotr import Engine, KnowledgeBase
 from dotr.core.deployment import Deployment
-from dotr.core.hold import LastingModel, watching
 from dotr.core.pipeline import Pipeline
 from dotr.enrich import maintenance
 from dotr.enrich.maintenance import Maintained
@@ -31,6 +30,8 @@ from dotr.enrich.materialiser import Materialiser
 from dotr.events import FOREVER, Clock, Message
 from dotr.joins.plan import relation_of
 from dotr.lang import parse_datalog, parse_program, parse_query
+from dotr.lasting.instants import watching
+from dotr.lasting.model import LastingModel
 from dotr.program import Program
 from dotr.rdf.terms import RDF_TYPE, Triple
 from dotr.reference.enrich import quad

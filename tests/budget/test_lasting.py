@@ -13,10 +13,9 @@ import dotr
 from dotr.batch.local import LocalRunner
 from dotr.batch.log import open_log
 from dotr.batch.runs import Request
-from dotr.budget import Allowance
+from dotr.budget import LASTING, TRIPLE, Allowance, Spending
 from dotr.cli.main import run
 from dotr.core.deployment import Deployment, Settings
-from dotr.core.messages import LASTING, TRIPLE, Spending
 from dotr.errors import DotrError, ProgramError
 from dotr.io.rules_and_background import read_background, read_rules_text
 from dotr.io.sources import SourceOptions

@@ -13,7 +13,7 @@ LIBRARIES = {
 }
 ROOMS = {
     *("api", "batch", "explain", "knowledge_base", "rdflib", "service", "testing", "windows"),
-    *("core.hold", "io.dumps", "io.tables.mapping", "io.tables.rows", "reference.oracle"),
+    *("lasting.instants", "io.dumps", "io.tables.mapping", "io.tables.rows", "reference.oracle"),
 }
 
 

@@ -1,7 +1,7 @@
 """What lasts, recomputed: after each change M is closed over what is stated, and the standing queries run
 again.
 
-Place:   what core/hold.py is compared with, instant by instant, also where an instant is refused, the
+Place:   what lasting/model.py is compared with, instant by instant, also where an instant is refused, the
          rules change, or a run goes on from a snapshot.
 Method:  what is stated is split: a base that is closed and indexed, and an overlay that is opened over it for
          every evaluation, like a stream's graph. Statements of graphs and insertions go to the overlay, so
@@ -18,16 +18,15 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from dotr.budget import BUDGET
-from dotr.core.extract import Extractor
-from dotr.core.hold import LastingRun
-from dotr.core.instant import wanted
-from dotr.core.periods import Periods, StatedChange
 from dotr.enrich.materialiser import Limits, Materialiser
 from dotr.enrich.owl import SAME_AS, is_list_triple, is_schema, rules_over, while_held
 from dotr.errors import DataError, Diagnostic
 from dotr.events import Clock, Fact, Time, Values
+from dotr.extract.extractor import Extractor, wanted
 from dotr.extract.sharing import facts_of
 from dotr.joins.plan import relation_of
+from dotr.lasting.instants import LastingRun
+from dotr.lasting.periods import Periods, StatedChange
 from dotr.program import Entailment, Program, RelationToStream, Select
 from dotr.rdf.terms import Triple
 

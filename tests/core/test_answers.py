@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from dotr.core.funnel import answer, graph_of, makes_a_graph
-from dotr.core.hold import ConstantsReader as Reader
-from dotr.core.hold import reader_of
 from dotr.errors import ProgramError, UsageError
 from dotr.events import Clock
 from dotr.lang import parse_datalog, parse_query
+from dotr.lasting.model import ConstantsReader as Reader
+from dotr.lasting.model import reader_of
 from dotr.rdf.terms import RDF_TYPE, Triple, integer, literal
 
 PREFIXES = {"": "urn:x:"}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dotr.core.extract import ANSWER_LIMIT, CanonicalExtractor, shared_queries
 from dotr.errors import ProgramError
 from dotr.events import Fact
+from dotr.extract.extractor import ANSWER_LIMIT, CanonicalExtractor, shared_queries
 from dotr.joins.store import TripleIndex
 from dotr.lang import parse_query
 from dotr.program import Select

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dotr.core.hold import LastingModel, watching
 from dotr.events import FOREVER, Clock
 from dotr.lang import parse_datalog, parse_query
+from dotr.lasting.instants import watching
+from dotr.lasting.model import LastingModel
 from dotr.program import Program
 from dotr.rdf.terms import Triple
 

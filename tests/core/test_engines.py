@@ -12,13 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from dotr.core.hold import LastingRun, Maintenance
 from dotr.enrich import maintenance
 from dotr.enrich.owl import rules_over
 from dotr.enrich.rules import check_rules
 from dotr.errors import DotrError, Severity
 from dotr.events import Clock, Message, Time
 from dotr.lang import parse_datalog, parse_program, parse_query
+from dotr.lasting.instants import LastingRun
+from dotr.lasting.model import Maintenance
 from dotr.program import DatalogRule, Entailment, Program, RelationToStream, Select, StandingQuery
 from dotr.rdf.terms import OWL, RDFS, Triple
 from dotr.reference.enrich import closure, contradictions

@@ -8,12 +8,12 @@ import re
 
 import pytest
 
-from dotr.core.hold import LastingInstant, LastingRun
 from dotr.enrich.materialiser import Materialiser
 from dotr.enrich.owl import rules_over
 from dotr.errors import DataError
 from dotr.events import Clock, Message
 from dotr.joins.plan import ALL
+from dotr.lasting.instants import LastingInstant, LastingRun
 from dotr.rdf.terms import Triple
 from dotr.reference.lasting import LiteralLasting, LiteralStatements
 from tests.core.recomputation import RecomputedJumps

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from dotr.core.deployment import Deployment
-from dotr.core.messages import Part
 from dotr.core.pipeline import Pipeline
 from dotr.errors import DotrError
-from dotr.events import Clock, Message, Time
+from dotr.events import Clock, Message, Part, Time
 from dotr.program import (
     Absent,
     Binding,

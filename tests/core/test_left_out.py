@@ -8,11 +8,11 @@ import pytest
 
 from dotr.budget import OVERLONG, Exhausted, Factor, Overlong
 from dotr.core.deployment import Deployment
-from dotr.core.extract import NO_MOVES, ViewDeltas
-from dotr.core.lasting_instants import is_refusable
+from dotr.core.instant import is_refusable
 from dotr.core.pipeline import Pipeline, SkippedTriggers, drive
 from dotr.errors import DataError, Diagnostic, ProgramError, Severity
 from dotr.events import Clock, Fact
+from dotr.extract.extractor import NO_MOVES, ViewDeltas
 from dotr.lang import parse_program
 from dotr.program.names import fail, overworked
 from tests.detect.building import A, at, rule

@@ -7,8 +7,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dotr.core.periods import FOREVER, Periods, StatedChange
 from dotr.events import Message, Time
+from dotr.lasting.periods import FOREVER, Periods, StatedChange
 from dotr.program import Hold
 from dotr.rdf.terms import Triple
 from dotr.reference.lasting import LiteralStatements

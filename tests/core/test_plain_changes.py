@@ -12,15 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.budget import CHANGED, SLACK
-from dotr.core.extract import needed
-from dotr.core.hold import LastingModel, watching
 from dotr.errors import ProgramError
 from dotr.events import FOREVER, Clock
+from dotr.extract.extractor import needed
 from dotr.extract.full import FullQuery
 from dotr.extract.printing import query_text
 from dotr.extract.rewriting import visible
 from dotr.joins.plan import relation_of
 from dotr.lang import parse_datalog, parse_program, parse_query
+from dotr.lasting.instants import watching
+from dotr.lasting.model import LastingModel
 from dotr.program import (
     Bind,
     Element,

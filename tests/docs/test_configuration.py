@@ -10,10 +10,10 @@ import pytest
 from dotr.budget import BUDGET, TEXT
 from dotr.cli.help import pages
 from dotr.cli.main import EXIT_CODES
-from dotr.core.extract import ANSWER_LIMIT
 from dotr.core.instants import TICKS
 from dotr.enrich.closing import BACKGROUND_LIMIT
 from dotr.enrich.materialiser import INSTANT_LIMIT
+from dotr.extract.extractor import ANSWER_LIMIT
 from dotr.io.decode.documents import MAX_DOCUMENT, SUFFIXES
 from dotr.lang.explain import PAGES
 from tests.docs.pages import blocks, commands

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from random import Random
 
-from dotr.core.hold import LastingRun
 from dotr.enrich.materialiser import Materialiser
 from dotr.enrich.owl import rules_over
 from dotr.errors import DotrError
@@ -20,6 +19,7 @@ from dotr.events import Clock, Message, Time
 from dotr.io.rules_and_background import read_rules_text
 from dotr.joins.plan import ALL
 from dotr.lang import load_program
+from dotr.lasting.instants import LastingRun
 from dotr.program import Program
 from dotr.rdf.terms import Triple
 from dotr.reference.lasting import LiteralLasting, LiteralStatements, ProgramChange

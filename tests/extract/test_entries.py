@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import dotr
 from dotr.budget import Exhausted
-from dotr.core.extract import Extractor
 from dotr.detect.thresholds import sizes
 from dotr.events import Fact
+from dotr.extract.extractor import Extractor
 from dotr.extract.printing import query_text
 from dotr.extract.rewriting import visible
 from dotr.program import GroupPattern, Projection, Select, TriplePattern, Triples, Union, Var

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from dotr.core.extract import Extractor, needed
 from dotr.detect.thresholds import sizes
 from dotr.enrich.materialiser import Materialiser
 from dotr.errors import ProgramError
 from dotr.events import Clock
 from dotr.extract.algebra import Refused, translate
+from dotr.extract.extractor import Extractor, needed
 from dotr.extract.printing import query_text
 from dotr.extract.rewriting import visible
 from dotr.lang import parse_datalog, parse_query

@@ -10,12 +10,12 @@ import pyoxigraph as ox
 import pytest
 
 from dotr.budget import Meter
-from dotr.core.extract import reached
 from dotr.enrich.materialiser import Materialiser
 from dotr.errors import ProgramError, Severity
 from dotr.events import Values
 from dotr.extract.algebra import Refused, relations_of, translate
 from dotr.extract.compiled import Builder, CompiledQuery
+from dotr.extract.extractor import reached
 from dotr.extract.full import FullQuery, base_of
 from dotr.extract.interpreter import InterpretedQuery
 from dotr.extract.printing import query_text

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.cli.main import run
-from dotr.core.messages import Part
 from dotr.errors import DataError
-from dotr.events import Message, Time
+from dotr.events import Message, Part, Time
 from dotr.io.errors import ErrorPolicy
 from dotr.io.sources import Bookmark, Item, Mark, SourceOptions, Sources, TimedGraph
 from dotr.rdf.blanks import label_stream

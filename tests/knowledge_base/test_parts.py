@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from dotr.core.periods import Expiry
 from dotr.errors import DataError, DotrError
 from dotr.events import Clock
 from dotr.knowledge_base.knowledge_base import ReadWriteLock, Scopes, read_time, same_kind
+from dotr.lasting.periods import Expiry
 
 A, B = ("<a>", "<p>", "<x>"), ("<b>", "<p>", "<x>")
 

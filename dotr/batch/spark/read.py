@@ -63,9 +63,8 @@ from dotr.batch.spark import session
 from dotr.batch.spark.frame_stages import pieces_of
 from dotr.batch.spark.session import Batches, Work, crossing_to_driver, shipped
 from dotr.batch.work import Detecting, Instant, Shipped, Worker, extract, fact_batches, graph_text
-from dotr.core.messages import all_triples
 from dotr.errors import DataError, DotrError, EngineError
-from dotr.events import Clock, Composite, Time
+from dotr.events import Clock, Composite, Time, all_triples
 from dotr.io.decode.batch_parse import MANY
 from dotr.io.decode.documents import ENDINGS, SUFFIXES, Format, format_of, is_packed, unknown_format
 from dotr.io.decode.json_lines import Line, Lines

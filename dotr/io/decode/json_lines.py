@@ -14,8 +14,8 @@ from itertools import accumulate
 from math import inf, nan
 from typing import Any, NamedTuple, TypeAlias
 
-from dotr.core.messages import Part
 from dotr.errors import DataError
+from dotr.events import Part
 from dotr.io.decode.batch_parse import MANY, BatchParser, common_head
 from dotr.io.decode.documents import (
     MAX_DOCUMENT,

@@ -23,9 +23,8 @@ from dataclasses import dataclass, field
 from operator import contains
 from typing import TYPE_CHECKING, NamedTuple
 
-from dotr.core.messages import Part, all_triples
 from dotr.errors import DataError
-from dotr.events import Time
+from dotr.events import Part, Time, all_triples
 from dotr.io.decode.batch_parse import MANY, BatchParser
 from dotr.io.decode.documents import (
     MAX_DOCUMENT,

@@ -27,9 +27,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from dotr.core.messages import Part
 from dotr.errors import DataError, UnsupportedError
-from dotr.events import Clock, Composite, Message, Time
+from dotr.events import Clock, Composite, Message, Part, Time
 from dotr.io.decode.batch_parse import LONG, MANY
 from dotr.io.decode.documents import Format
 from dotr.io.decode.plain import PlainGraphs

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from dotr.core.messages import Part
 from dotr.errors import DataError
+from dotr.events import Part
 from dotr.io.decode.documents import STREAM_BASE, Format, decode
 from dotr.io.decode.json_lines import Line
 from dotr.io.decode.limits import refuse_prefixes

@@ -30,9 +30,8 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 
 from dotr.codegen import execute
-from dotr.core.messages import Part
 from dotr.errors import DataError
-from dotr.events import Message, Time
+from dotr.events import Message, Part, Time
 from dotr.io.tables.cells import (
     PLAIN,
     UNRESERVED,

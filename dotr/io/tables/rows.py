@@ -53,9 +53,8 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 import pyarrow as pa
 from msgspec import Struct, field
 
-from dotr.core.messages import Part, all_triples
 from dotr.errors import DataError, Diagnostic, Severity, UsageError
-from dotr.events import Clock, Time
+from dotr.events import Clock, Part, Time, all_triples
 from dotr.io.decode.documents import Format, line_blocks, read_bounded, read_some, too_large, unreadable
 from dotr.io.decode.json_lines import Line, raw_lines
 from dotr.io.decode.limits import quiet_limit, says_nothing

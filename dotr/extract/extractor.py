@@ -26,9 +26,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from dotr.budget import BUDGET, CHANGED, OVERLONG, SLACK, UNLIMITED, Exhausted, Meter, Overlong, at_deployment
+from dotr.budget import (
+    BUDGET,
+    CHANGED,
+    OVERLONG,
+    SLACK,
+    UNLIMITED,
+    Exhausted,
+    Meter,
+    Overlong,
+    Spending,
+    at_deployment,
+)
 from dotr.codegen import source_of
-from dotr.core.messages import Spending
 from dotr.errors import ProgramError
 from dotr.events import Fact, Time
 from dotr.extract.algebra import (
@@ -60,7 +70,7 @@ from dotr.extract.units import (
 from dotr.joins.code import compile_plan
 from dotr.joins.plan import ALL, Check, Relation, Shorten, describe
 from dotr.joins.store import TripleIndex
-from dotr.program import Select
+from dotr.program import Program, Select
 from dotr.rdf.terms import Term
 
 Members = Mapping[tuple[Term, ...], Sequence[str]]
@@ -319,6 +329,12 @@ ANSWER_LIMIT = 1_000_000
 def needed(queries: Mapping[str, Select]) -> frozenset[Relation]:
     """The relations that the queries read: rules and background may be pruned to them."""
     return frozenset().union(*map(reached, dict.fromkeys(queries.values())))
+
+
+def wanted(program: Program, materialize_all: bool) -> frozenset[Relation]:
+    """The relations that the program's queries read; with `materialize_all`, all."""
+    relations = needed(program.selects)
+    return relations | {ALL} if materialize_all else relations
 
 
 def reached(select: Select) -> frozenset[Relation]:

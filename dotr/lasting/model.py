@@ -1,16 +1,7 @@
-"""What lasts, from instant to instant: when it changes, how, and the facts of each instant over it.
+"""What follows from what is stated, maintained while that changes, and the facts of each instant over it.
 
-Place:   pipeline.py uses it for a program in which something lasts, that asks for changes, or whose messages
-         insert or delete; it replaces enriching and extracting each instant by itself. periods.py knows what
-         is stated when; enrich/maintenance.py derives. Tested against reference/lasting.py and, as a second
-         engine, against recomputation after each change.
+Place:   instants.py drives it; periods.py knows what is stated when; enrich/maintenance.py derives.
 Method:  language.md, "What lasts". M(t) changes, K(t) is over it, and answers begin and end.
-           LastingRun  an instant is all or nothing: what is stated advances, what follows from it is
-             maintained, the queries are evaluated; if any of these fails, everything is as before. An instant
-             calls `change` of Maintenance with the change of what is stated, `facts` if a rule sees it, and
-             then `keep`; or `abandon` if one of them raised. Then `change` is called again with the ends of
-             periods alone, as if the messages had never come; if that raises, too, `overlook` continues.
-             Which instants occur, and how those in error are handled: lasting_instants.py.
            Maintenance  M is updated incrementally, standing answers by signed deltas. A change is
              committed when it is stated, and undone when it is abandoned. New rules, a change of schema over
              which rules were instantiated, and the end of most stated triples cause M to be recomputed. While
@@ -29,10 +20,6 @@ Method:  language.md, "What lasts". M(t) changes, K(t) is over it, and answers b
              statement that matches none is not indexed. The caches of Gergatsoulis and Damigos (2021) hold,
              for ground and star queries, only what matches a pattern of the query. Relations that rules, a
              pattern without constants, a path or an interpreted query read are kept whole.
-           watching  `dotr watch`: the answers of one query, as they begin and end, by a program with DSTREAM
-             and ISTREAM of the query, each with a rule, so that answers that end at an instant are reported
-             before those that begin (signed answers of a continuous query over a dynamic graph: Gergatsoulis,
-             Damigos 2021). Undeclared relations are held until deleted.
 Why not: PlainChanges for all relations: derivations, paths, OPTIONAL and groups compare both states, which
          needs the overlay.
 """
@@ -43,18 +30,12 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from itertools import groupby
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
-from dotr import program as ir
-from dotr.budget import BUDGET, CHANGED, SLACK, UNLIMITED, Exhausted, Meter, at_deployment
-from dotr.core.extract import MUCH_WORK, NO_MOVES, Extractor, ViewDeltas, much_work_of, needed
-from dotr.core.instant import wanted
-from dotr.core.messages import ANSWER, Part, Spending, labelled
-from dotr.core.periods import Entry, Periods, StatedChange
+from dotr.budget import BUDGET, CHANGED, SLACK, UNLIMITED, Exhausted, Meter, Spending, at_deployment
 from dotr.enrich.analysis import reads
 from dotr.enrich.maintenance import Maintained
 from dotr.enrich.materialiser import Limits, Materialiser, clash_found
@@ -69,18 +50,19 @@ from dotr.enrich.owl import (
 )
 from dotr.enrich.rules import place_of
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError
-from dotr.events import Clock, Composite, Fact, Message, Time, Values
+from dotr.events import Clock, Fact, Time
 from dotr.extract.algebra import Pattern, Refused, patterns_of, read_by, relations_of, translate
 from dotr.extract.compiled import MaintainedQuery, UsingRows, standing_query
+from dotr.extract.extractor import NO_MOVES, Extractor, ViewDeltas, much_work_of, needed, wanted
 from dotr.extract.operators import Change, Row
 from dotr.extract.sharing import facts_of
 from dotr.extract.units import QueryUnit
 from dotr.joins.plan import ALL, Relation, class_relation, holding, relation_of
 from dotr.joins.store import EVERYTHING
+from dotr.lasting.periods import Periods, StatedChange
 from dotr.program import DatalogRule, Entailment, Program, RelationToStream, Select, Var
-from dotr.program.queries import AggregateAtom
 from dotr.rdf.index import Row as Key
-from dotr.rdf.terms import RDF_TYPE, TRUE, Term, Triple
+from dotr.rdf.terms import RDF_TYPE, Term, Triple
 
 _REMEMBERED = 10_000
 
@@ -935,278 +917,3 @@ def _facts(program: Program, changes: Bags, time: Time) -> Facts:
         if facts:
             found[stream] = facts
     return found
-
-
-class Replacement(NamedTuple):
-    """A new program, with its background, from a time on."""
-
-    program: Program
-    background: frozenset[Triple]
-
-
-class LastingInstant(NamedTuple):
-    """One instant of what lasts. `graph`: whether a graph came; `tick`: whether an EVERY is due; `program`:
-    the new program from this instant on; `state`: if messages came and it is requested, K(t) without what
-    follows from the background alone; `findings`: warnings.
-    """
-
-    facts: Facts
-    messages: Sequence[Message] = ()
-    graph: bool = False
-    tick: bool = False
-    program: Program | None = None
-    state: Sequence[Triple] = ()
-    findings: Sequence[Diagnostic] = ()
-
-    @property
-    def seen(self) -> bool:
-        """Whether a rule may see it, or it is the first instant of a run or program."""
-        return bool(self.tick or self.facts or self.messages or self.program)
-
-
-class LastingRun:
-    """Owns what is stated, what follows from it, and the later programs. `states`: report what holds at each
-    instant; everything must be materialised.
-    """
-
-    def __init__(
-        self,
-        program: Program,
-        background: Collection[Triple],
-        clock: Clock,
-        *,
-        materialize_all: bool = False,
-        budget: int = BUDGET,
-        states: bool = False,
-    ) -> None:
-        self.program = program
-        self.useless = 0
-        """Deletions of triples that were not stated."""
-        self.consistent = True
-        """Whether the last M was a consistent model: not after `overlook`."""
-        self._background = frozenset(background)
-        self._periods = Periods(self._background, program.holds)
-        self._states = states
-        self._given: frozenset[Triple] | None = None  # what follows from the background alone
-        self.clock, self._all, self._budget = clock, materialize_all, budget
-        self._spending = Spending(budget)
-        self._readers = _readers(program)
-        self._knowledge = self._opened()
-        self._ahead: dict[Time, Replacement] = {}
-
-    def _opened(self) -> Maintenance:
-        return Maintenance(self.program, self._periods, self.clock, self._all, self._budget, self._spending)
-
-    def replace(self, time: Time, program: Program, background: Collection[Triple]) -> None:
-        """Schedule a program, with its background, to hold from `time` on, which lies ahead."""
-        self._ahead[time] = Replacement(program, frozenset(background))
-
-    def program_from(self, time: Time) -> Program | None:
-        """The new program that holds from exactly this time on, or None."""
-        found = self._ahead.get(time)
-        return None if found is None else found.program
-
-    def programs_ahead(self) -> dict[Time, Program]:
-        """The later programs, by the times from which they hold."""
-        return {time: replacement.program for time, replacement in self._ahead.items()}
-
-    def next(self) -> Time | None:
-        """When what lasts next changes without a message, or None."""
-        times = [*self._ahead, *([] if (end := self._periods.next_end()) is None else [end])]
-        return min(times, default=None)
-
-    def go(self, time: Time, parts: Sequence[Part], tick: bool) -> LastingInstant:
-        """Advance to an instant; no change lies before it.
-
-        `parts`: all messages, blank nodes as in the documents. Raises DataError and ProgramError for an
-        instant in error; what lasts is then as before.
-        """
-        messages = labelled(parts, time)
-        self._spending.begin(sum(map(_triples, messages)), self._periods.statements, self._readers)
-        came = any(message.graph is not None for message in messages)
-        replacement = self._ahead.get(time)
-        stated = self._stated(time, messages, replacement)
-        knowledge = self._knowledge
-        program = self.program_from(time)
-        state: Sequence[Triple] = ()
-        try:
-            facts = knowledge.change(time, stated, program)
-            if came or tick or facts:
-                graph = [triple for message in messages for triple in message.graph or ()]
-                facts = {**knowledge.facts(time, graph if came else None), **facts}
-                self._answered(facts)
-            if self._states and messages:
-                graph = [triple for message in messages for triple in message.graph or ()]
-                state = sorted(knowledge.state(graph) - self._background_alone(replacement))
-        except BaseException as error:
-            knowledge.abandon()
-            self._periods.undo()
-            self._periods.declare(self.program.holds)
-            if isinstance(error, ProgramError):
-                raise self._spending.explained(error) from None
-            raise
-        finally:
-            self._spending.end()
-        knowledge.keep()
-        self._settle(time, stated, replacement)
-        self.consistent = True
-        return LastingInstant(facts, messages, came, tick, program, state, knowledge.findings())
-
-    def _answered(self, facts: Facts) -> None:
-        """Spend what rules may do with the facts of an instant. Raises ProgramError D4132."""
-        spending = self._spending
-        most, units = spending.left, ANSWER * sum(map(len, facts.values()))
-        spending.spend(min(units, most))
-        if units > most:
-            name = max(facts, key=lambda stream: (len(facts[stream]), stream))
-            changes = name.startswith(("ISTREAM ", "DSTREAM "))
-            instead = "" if changes else "read ISTREAM in place of all answers, "
-            raise ProgramError.of(
-                MUCH_WORK,
-                f"query `{name}` takes more than {most} units of work over what lasts",
-                notes=(f"it has {len(facts[name]):,} answers at once, of {ANSWER} units each",),
-                hint=f"join patterns through shared variables, {instead}or raise --budget",
-            )
-
-    def _background_alone(self, replacement: Replacement | None) -> frozenset[Triple]:
-        """What follows from the background and the rules without any message."""
-        if self._given is None or replacement is not None:
-            program, background = replacement or (self.program, self._background)
-            rules = rules_over(program, background)
-            closed = Materialiser(rules, background, needed=wanted(program, materialize_all=True))
-            self._given = frozenset(closed.state())
-        return self._given
-
-    def overlook(self, time: Time, tick: bool) -> LastingInstant:
-        """Advance to an instant that is in error without its messages: it has no facts."""
-        replacement = self._ahead.get(time)
-        stated = self._stated(time, (), replacement)
-        program = self.program_from(time)
-        self._knowledge.overlook(time, stated, program)
-        self._settle(time, stated, replacement)
-        self.consistent = False
-        return LastingInstant({}, tick=tick, program=program)
-
-    def stated(self) -> list[Triple]:
-        """Every triple stated now."""
-        return list(self._periods)
-
-    def _stated(
-        self, time: Time, messages: Sequence[Message], replacement: Replacement | None
-    ) -> StatedChange:
-        if replacement is None:
-            return self._periods.change(time, messages)
-        self._periods.declare(replacement.program.holds)
-        old, new = self._background, replacement.background
-        return self._periods.change(time, messages, sorted(old - new), sorted(new - old))
-
-    def _settle(self, time: Time, stated: StatedChange, replacement: Replacement | None) -> None:
-        self.useless += stated.useless
-        if replacement is not None:
-            del self._ahead[time]
-            self.program, self._background = replacement
-            self._readers = _readers(self.program)
-            self._periods.rebase(self._background)
-
-    @property
-    def spent_at_most(self) -> int:
-        """The most that was ever missing of what a run may spend (messages.py)."""
-        return self._spending.deepest
-
-    def changed(self) -> dict[Triple, Entry | None]:
-        return self._periods.changed()
-
-    def snapshot(self, stated: bool = True) -> dict[str, Any]:
-        """What is stated beside the background, as a JSON value; between instants. A caller that keeps the
-        values of `changed` leaves `stated` out.
-        """
-        return {
-            "stated": self._periods.save() if stated else [],
-            "consistent": self.consistent,
-            "useless": self.useless,
-            "spent": self._spending.spent,
-            "knowledge": self._knowledge.snapshot(),
-        }
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Restore a `snapshot`, over the current program and background."""
-        self._periods.load(state["stated"])
-        self.consistent, self.useless = state["consistent"], state["useless"]
-        self._spending.restore(state.get("spent", 0))
-        self._knowledge = self._opened()
-        self._knowledge.restore(state["knowledge"])
-
-
-def _triples(message: Message) -> int:
-    """How many a message has."""
-    return sum(map(len, filter(None, message)))
-
-
-def _readers(program: Program) -> int:
-    """The number of queries, and of Datalog rules with an AGGREGATE, that look at what lasts."""
-    totals = sum(any(isinstance(atom, AggregateAtom) for atom in rule.body) for rule in program.datalog)
-    return max(1, len(program.asked) + len(program.standing) + totals)
-
-
-ENDED, BEGUN = "ended", "begun"
-
-_SIGNS: Final = {ENDED: -1, BEGUN: 1}
-
-
-class SignedAnswer(NamedTuple):
-    """Equal rows, `change` of them, that begin (> 0) or end at a time. `values` in projection order."""
-
-    time: Time
-    change: int
-    values: Values
-
-
-def watching(program: ir.Program, select: ir.Select) -> ir.Program:
-    """The prologue of `program` with nothing but the query, which has no NOW()."""
-    query = _with_a_row(select)
-    holds = program.holds
-    if not any(hold.predicate is None and hold.class_ is None for hold in holds):
-        holds = (*holds, ir.Hold())
-    operators = {ENDED: ir.RelationToStream.DSTREAM, BEGUN: ir.RelationToStream.ISTREAM}
-    return replace(
-        program,
-        queries={},
-        rules=tuple(_rule(name, query) for name in operators),
-        dependencies=tuple(range(len(operators))),
-        holds=holds,
-        standing={name: ir.StandingQuery(operator, query) for name, operator in operators.items()},
-    )
-
-
-def watched(program: ir.Program) -> ir.Select:
-    """The query of a program of `watching`: for an ASK one that has a row while the answer is yes."""
-    return program.standing[BEGUN].select
-
-
-def signed(events: Sequence[Composite], ask: bool = False) -> Iterator[SignedAnswer]:
-    """The events of one instant of a program of `watching` as answers: those that end, then those that begin,
-    each in canonical order, equal rows merged. `ask`: the query was an ASK, whose row is empty.
-    """
-    for (rule, time, values), equal in groupby(events, _content):
-        yield SignedAnswer(time, _SIGNS[rule] * len(list(equal)), () if ask else values)
-
-
-def _content(event: Composite) -> tuple[str, Time, Values]:
-    _, values, _, _ = event.facts[0]
-    return event.rule, event.time, values
-
-
-def _rule(name: str, select: ir.Select) -> ir.Rule:
-    template = (ir.TemplateTriple(ir.Fresh("dotr_answer"), RDF_TYPE, f"<urn:dotr:{name}>"),)
-    return ir.Rule(name, template, ir.Position(name, name, select.variables), (), None, (), ())
-
-
-def _with_a_row(select: ir.Select) -> ir.Select:
-    """An ASK as a SELECT that has one row where it is true."""
-    if not select.ask:
-        return select
-    name, text = "yes", repr(select)
-    while f"'{name}'" in text:
-        name += "_"
-    projection = (ir.Projection(ir.Var(name), ir.Const(TRUE)),)
-    return replace(select, ask=False, distinct=True, projection=projection)

@@ -1,0 +1,6 @@
+"""What lasts: statements that hold over periods, and what follows from them (language.md, "What lasts").
+
+instants.py  START HERE: from instant to instant
+periods.py   which triples are stated at a time
+model.py     what follows from them, maintained, and the facts of an instant over it
+"""
