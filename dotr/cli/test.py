@@ -21,10 +21,11 @@ from dotr.errors import DataError, DotrError, UsageError
 from dotr.io.outputs import open_output
 from dotr.io.rules_and_background import read_rules_text
 from dotr.io.time import UNITS
+from dotr.io.yaml_nodes import Scalar
 from dotr.source import Source, Span
 from dotr.testing.cases import Bench, CaseOutcome, recorded
 from dotr.testing.reports import SuiteReport, coverage_text, failure_text, junit, run_suite
-from dotr.testing.suite import Scalar, Suite, read_suite
+from dotr.testing.suite import Suite, read_suite
 
 ENDINGS = (".test.yaml", ".test.yml")
 _PAUSE = 0.5

@@ -36,6 +36,7 @@ from dotr.io.show import term_hint
 from dotr.io.sources import SourceOptions, Sources
 from dotr.io.tables.mapping import read_mapping
 from dotr.io.time import TimeError, parse_text
+from dotr.io.yaml_nodes import Scalar
 from dotr.lang import load_program
 from dotr.lang.grammar.cursor import nearest
 from dotr.program import Const, GroupPattern, Program, Projection, Select, TriplePattern, Triples, Var
@@ -49,7 +50,6 @@ from dotr.testing.suite import (
     FilesStep,
     GivenFact,
     MessageStep,
-    Scalar,
     Suite,
 )
 from dotr.testing.tracing import Tracer
