@@ -22,7 +22,7 @@ from msgspec import Struct
 from dotr.budget import BUDGET
 from dotr.errors import UsageError
 from dotr.events import Clock, Time
-from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE, decode, read_bytes
+from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE, decode, read_bytes, size_of
 from dotr.io.decode.rdf import RDF12, ParseChoices
 from dotr.io.events import BINARY, EVENT_FORMATS, format_of_name, refused
 from dotr.io.outputs import Output, is_device, open_output, packing_of
@@ -48,8 +48,6 @@ Decorator: TypeAlias = Callable[[Any], Any]
 # -- values of options
 
 _IRI = regex(r"[A-Za-z][A-Za-z0-9+.-]*:[^<>\"{}|^`\\\s]*")
-_SIZE = regex(r"(\d+)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
-_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
 def iri(value: str) -> str:
@@ -62,10 +60,10 @@ def iri(value: str) -> str:
 
 def size(value: str | int) -> int:
     """A number of bytes: 1000000, 64k, 256m, 2g."""
-    found = _SIZE.fullmatch(str(value).strip())
-    if found is None or int(found[1]) == 0:
-        raise click.BadParameter(f"`{value}` is not a size: write 1000000, 64k, 256m or 2g")
-    return int(found[1]) << (10 * _POWERS[found[2].lower()])
+    try:
+        return size_of(str(value))
+    except ValueError:
+        raise click.BadParameter(f"`{value}` is not a size: write 1000000, 64k, 256m or 2g") from None
 
 
 def number(value: str | int) -> int:

@@ -29,6 +29,7 @@ GROUPS: Final = (
     ),
     *("deployments", "local_times", "tables", "samples", "outputs", "budgets", "clusters", "explanations"),
     "rule_tests",
+    "serving",
 )
 """Names of files in pages/, in the order of the manual."""
 

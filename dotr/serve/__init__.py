@@ -1,4 +1,6 @@
 """A deployment that listens: HTTP in, events out, and the answers of what was committed.
 
 Place:   above service/, below cli/. Needs the extra `serve`, which only the files that speak HTTP import.
+
+configuration.py  `dotr.yaml`, read with places; schema.json is made of its structs
 """

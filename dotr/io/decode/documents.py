@@ -169,6 +169,18 @@ otherwise.
 """
 
 
+_SIZE = regex(r"(\d+)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
+_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+
+
+def size_of(text: str) -> int:
+    """The bytes of `1000000`, `64k`, `256m`, `2GB`: units are powers of 1,024. Raises ValueError."""
+    found = _SIZE.fullmatch(text.strip())
+    if found is None or int(found[1]) == 0:
+        raise ValueError(f"{text!r} is not a size")
+    return int(found[1]) << (10 * _POWERS[found[2].lower()])
+
+
 class Format(Enum):
     """How a document is written. The value is the name messages use."""
 

@@ -1,0 +1,1 @@
+"""The server: its configuration, security, routes and streams."""
