@@ -23,6 +23,7 @@ from dotr.events import Clock
 from dotr.explain.record import reach_of
 from dotr.io.decode.documents import MAX_DOCUMENT
 from dotr.io.events import BINARY
+from dotr.io.merged_source import PartitionState
 from dotr.io.show import aligned
 from dotr.io.time import UNITS
 from dotr.program import Program
@@ -243,6 +244,10 @@ def reported(deployed: Deployed, program: Program, status: dict[str, Any]) -> di
         "late": status.get("late", 0),
         "refused": status.get("refused", 0),
         "left_out": status.get("left_out", {}),
+        "partitions": [
+            {**state._asdict(), "latest": time_as_json(state.latest, clock)}
+            for state in (PartitionState(*found) for found in status.get("partitions", ()))
+        ],
         "rules": rules,
     }
 
@@ -266,6 +271,11 @@ def shown(report: dict[str, Any]) -> str:
         lines.append(f"left out    {report['late']:,} late graphs, {report['refused']:,} refused documents")
         if report["left_out"]:
             lines.append(f"            {left_out(report['left_out'])}")
+    for state in report["partitions"] if len(report["partitions"]) > 1 else ():
+        name = "/".join(part for part in (state["source"], state["partition"]) if part)
+        reached = "no graph yet" if state["latest"] is None else f"up to {state['latest']}"
+        silent = "; idle: others do not wait for it" if state["idle"] else ""
+        lines.append(f"partition   {name}   {reached}, {state['graphs']:,} graphs in the last feed{silent}")
     lines += [
         f"output      {path}   {row['format']}, {row['length']:,} "
         + ("files" if row["format"] in BINARY else "bytes")

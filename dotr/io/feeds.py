@@ -35,8 +35,10 @@ from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from dotr.errors import DataError, EngineError
+from dotr.events import Time
 from dotr.io.decode.documents import (
     Format,
     format_of,
@@ -48,7 +50,7 @@ from dotr.io.decode.documents import (
 )
 from dotr.io.errors import ErrorPolicy
 from dotr.io.graphs import START, Bookmark, Item, Mark, ReadSoFar, SourceOptions, TimedGraph, mapping_for
-from dotr.io.merged_source import IDLE, Silences, merged
+from dotr.io.merged_source import IDLE, PartitionState, PartitionStates, Silences, merged
 from dotr.io.reader import FileReader
 from dotr.io.sources import Sources, live, resolve
 from dotr.io.tables.mapping import TableMapping
@@ -57,16 +59,24 @@ from dotr.io.time import TimestampExtractor
 Position: TypeAlias = Any
 """A JSON value: how far one partition of a source is consumed. Only the source understands it."""
 
-PositionOf: TypeAlias = Callable[[str], Position | None]
-"""Partition → its position at the last commit, None before the first."""
+PositionOf: TypeAlias = Callable[[str, str], Position | None]
+"""Source and partition → its position at the last commit, None before the first."""
 
 
 class Document(NamedTuple):
-    """The bytes of one document, and the mark behind it. `place` names it in messages."""
+    """The bytes of one document, and the mark after it. `place` names it in messages.
+
+    `format`: None: that of its source. `time`: when its graphs happen, whatever they say; "": they say it.
+    `arrival`: when those happen that say no time, in µs since 1970. `mapping`: what makes graphs of its rows.
+    """
 
     content: bytes
     mark: Position
     place: str = ""
+    format: Format | None = None
+    time: str = ""
+    arrival: Time | None = None
+    mapping: TableMapping | None = None
 
 
 class Transport(Protocol):
@@ -96,14 +106,12 @@ class Transport(Protocol):
 class GraphSource(Protocol):
     """Graphs with times, in the order in which a feed takes them.
 
-    `extractor` finds times; its `clock` is set where a run has one. `bookmarks`: where partitions that are
-    files are read on from. `live`: graphs cannot wait for others. `over`: nothing more can come. `done` of
-    `total` bytes are behind, None: not known.
+    `extractors` find times; their `clock` is set where a run has one. `live`: graphs cannot wait for others.
+    `over`: nothing more can come. `done` of `total` bytes are read, None: not known.
     """
 
     name: str
-    extractor: TimestampExtractor
-    bookmarks: Mapping[str, Bookmark]
+    extractors: Sequence[TimestampExtractor]
     live: bool
     done: int
     total: int | None
@@ -112,13 +120,19 @@ class GraphSource(Protocol):
     def over(self) -> bool: ...
 
     def items(self, position_of: PositionOf) -> Iterator[Item | None]:
-        """What is there now behind the positions; None: nothing has come for a while. Raises DataError."""
+        """What is there now after the positions; None: nothing has come for a while. Raises DataError."""
+
+    def begun(self) -> Mapping[str, Bookmark]:
+        """Where files are read on from that were begun since the last call."""
 
     def consumed(self, item: Item) -> None:
         """Everything up to and with this item, the last that was given, is consumed."""
 
-    def changes(self) -> Mapping[str, Position]:
-        """The positions that changed since the last commit, for the next one. Raises DataError."""
+    def partitions(self) -> Sequence[PartitionState]:
+        """How far each partition is read."""
+
+    def changes(self) -> Mapping[tuple[str, str], Position]:
+        """The positions, by source and partition, that changed since the last commit. Raises DataError."""
 
     def committed(self) -> None:
         """The changes are stored."""
@@ -153,12 +167,13 @@ class DocumentSource:
         self.name = transport.name
         self.options = options or SourceOptions()
         self.extractor = self.options.extractor()
-        self.bookmarks: Mapping[str, Bookmark] = {}
+        self.extractors: Sequence[TimestampExtractor] = (self.extractor,)
         self.live, self.done, self.total = True, 0, None
         self.over = False
         self._transport, self._format, self._refusals = transport, format_, ErrorPolicy(fail)
         self._ends = ends
         self._silences = Silences(idle)
+        self._given = PartitionStates()
         self._last: tuple[str, Reached] = ("", Reached(None))  # behind the item that was given last
         self._reached: dict[str, Reached] = {}
         self._read: dict[str, Reached] = {}
@@ -172,17 +187,18 @@ class DocumentSource:
         partitions = self._transport.partitions()
         for partition in partitions:
             if partition not in self._reached:
-                stored, count = position_of(partition) or (None, 0)
+                stored, count = position_of(self.name, partition) or (None, 0)
                 self._reached[partition] = Reached(stored, items=count)
             if partition not in self._open:
                 self._open[partition] = self._partition(partition)
         streams = {partition: self._open[partition] for partition in partitions}
-        for found in merged(streams, self._heads, self._silences, self._ends):
+        for found in merged(streams, self._heads, self._silences, lambda _name: self._ends):
             if found is None:
                 yield None
                 continue
             partition, item = found
             self._last = partition, self._read[partition]
+            self._given.note(partition, item)
             yield item
         self._open = streams  # those that have not ended hold what waits for others
         self.over = self._ends
@@ -204,10 +220,7 @@ class DocumentSource:
         done = before.items
         name = document.place or f"{self.name}/{partition}"
         self.done += len(document.content)
-        reader = FileReader(
-            name, self.options, self.extractor, self._refusals, content=document.content, format=self._format
-        )
-        items: list[Item] = [item for item in reader.items() if not _is_end(item)]
+        items = list(self._decoded(name, document))
         for number, item in enumerate(items[done:], done + 1):
             whole = number == len(items)
             reached = Reached(None, document.mark) if whole else before._replace(items=number)
@@ -215,15 +228,43 @@ class DocumentSource:
         if done >= len(items):  # a document of no graph
             yield Mark(None, name, "document", 0), Reached(None, document.mark)
 
+    def _decoded(self, name: str, document: Document) -> Iterator[Item]:
+        """The graphs of a document, and what was refused of it."""
+        options, extractor = self.options, self.extractor
+        if document.mapping is not None:
+            options = replace(options, mappings=(replace(document.mapping, files=("*",)),))
+        extractor.given, extractor.arrival = document.time, document.arrival
+        reader = FileReader(
+            name,
+            options,
+            extractor,
+            self._refusals,
+            content=document.content,
+            format=document.format or self._format,
+        )
+        try:
+            yield from (item for item in reader.items() if not _is_end(item))
+        finally:
+            extractor.given, extractor.arrival = "", None
+
+    def begun(self) -> Mapping[str, Bookmark]:
+        """See `GraphSource`."""
+        return {}
+
+    def partitions(self) -> Sequence[PartitionState]:
+        """See `GraphSource`."""
+        return self._given.of(self.name, self._transport.partitions(), self._silences)
+
     def consumed(self, item: Item) -> None:
         """See `GraphSource`."""
         partition, reached = self._last
         self._reached[partition] = reached
         self._changed.add(partition)
 
-    def changes(self) -> Mapping[str, Position]:
+    def changes(self) -> Mapping[tuple[str, str], Position]:
         """See `GraphSource`."""
-        return {name: [self._position(name), self._reached[name].items] for name in sorted(self._changed)}
+        changed = sorted(self._changed)
+        return {(self.name, name): [self._position(name), self._reached[name].items] for name in changed}
 
     def _position(self, partition: str) -> Position | None:
         position, mark, _ = self._reached[partition]
@@ -312,7 +353,7 @@ class FilePositions(Struct):
         """How far a file is consumed: by what is not committed yet, if anything, else by the last commit."""
         if file in self._latest:
             return self._row(file, self._latest[file])
-        stored = position_of(_key(file))
+        stored = position_of(FILES, _key(file))
         return None if stored is None else FilePosition.of(stored)
 
     def _rest(self, file: str, row: FilePosition) -> Bookmark | None:
@@ -499,7 +540,9 @@ class FileSource:
     ) -> None:
         self.name = FILES
         self.extractor = options.extractor()
-        self.bookmarks: Mapping[str, Bookmark] = {}
+        self.extractors: Sequence[TimestampExtractor] = (self.extractor,)
+        self._begun: dict[str, Bookmark] = {}
+        self._given = PartitionStates()
         self.live, self.done = False, 0
         self.total: int | None = None
         self._paths, self._options, self._fail = paths, options, fail
@@ -518,7 +561,8 @@ class FileSource:
         watch = self._watch
         files = resolve(self._paths, self._options.mappings) if watch is None else watch.ready()
         plan = self._positions.plan(files, position_of)
-        self.bookmarks, self.live, self.total = plan.bookmarks, live(plan.files), None
+        self._begun |= plan.bookmarks
+        self.live, self.total = live(plan.files), None
         return self._read(files, plan, position_of)
 
     def _read(self, files: Sequence[str], plan: ResumePlan, position_of: PositionOf) -> Iterator[Item | None]:
@@ -538,13 +582,23 @@ class FileSource:
             self.done = behind.done
             yield item
 
+    def begun(self) -> Mapping[str, Bookmark]:
+        """See `GraphSource`."""
+        begun, self._begun = self._begun, {}
+        return begun
+
+    def partitions(self) -> Sequence[PartitionState]:
+        """See `GraphSource`. All files are one partition: they are merged by time as they are read."""
+        return self._given.of(self.name, ("",))
+
     def consumed(self, item: Item) -> None:
         """See `GraphSource`."""
+        self._given.note("", item)
         self._positions.consumed(item)
 
-    def changes(self) -> Mapping[str, Position]:
+    def changes(self) -> Mapping[tuple[str, str], Position]:
         """See `GraphSource`."""
-        return self._positions.changes()
+        return {(self.name, file): position for file, position in self._positions.changes().items()}
 
     def committed(self) -> None:
         """See `GraphSource`."""

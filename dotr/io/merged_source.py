@@ -1,6 +1,6 @@
 """Several streams of graphs as one, by time: what is late does not depend on how they arrive.
 
-Place:   DocumentSource of feeds.py merges the partitions of a transport.
+Place:   DocumentSource of feeds.py merges the partitions of a transport, MergedSource several sources.
 Method:  the earliest head of all streams is given next; of equal ones that of the first stream. A stream that
          has no head holds the others back until one comes, it ends, or it was silent for a while (`idle`);
          then it joins again with what it brings, which is late if time has passed it. So a graph is never
@@ -14,16 +14,64 @@ Why not: streams in turn, with one watermark that follows the fastest: three par
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from dotr.io.graphs import Item, TimedGraph
+from dotr.events import Clock, Time
+from dotr.io.graphs import Bookmark, Item, TimedGraph
+from dotr.io.time import TimestampExtractor
+
+if TYPE_CHECKING:
+    from dotr.io.feeds import GraphSource, Position, PositionOf
 
 IDLE: Final = 30.0
 """Seconds of silence after which others do not wait for a stream."""
 
 _ROUND: Final = 64
 """Items after which streams that nobody waits for are asked again."""
+
+
+class PartitionState(NamedTuple):
+    """How far a partition of a source is read. `latest`: the time of the latest graph it gave, None before
+    the first; `graphs`: how many it gave; `idle`: it was silent for so long that others do not wait for it.
+    """
+
+    source: str
+    partition: str
+    latest: Time | None
+    graphs: int
+    idle: bool
+
+
+class PartitionStates:
+    """Owns what each partition of one source gave since reading began."""
+
+    def __init__(self) -> None:
+        self._latest: dict[str, Time] = {}
+        self._graphs: dict[str, int] = {}
+
+    def note(self, partition: str, item: Item) -> None:
+        """An item was given."""
+        if isinstance(item, TimedGraph):
+            latest = self._latest.get(partition)
+            if latest is None or latest < item.time:
+                self._latest[partition] = item.time
+            self._graphs[partition] = self._graphs.get(partition, 0) + 1
+
+    def of(
+        self, source: str, partitions: Iterable[str], silences: Silences | None = None
+    ) -> list[PartitionState]:
+        """The states of these partitions."""
+        return [
+            PartitionState(
+                source,
+                name,
+                self._latest.get(name),
+                self._graphs.get(name, 0),
+                silences is not None and silences.idle(name),
+            )
+            for name in partitions
+        ]
 
 
 class Silences:
@@ -43,15 +91,28 @@ class Silences:
         since = self._since.setdefault(name, now)
         return self._idle is None or now - since < self._idle
 
+    def idle(self, name: str) -> bool:
+        """Whether a stream is silent, and has been for so long that others do not wait for it."""
+        since = self._since.get(name)
+        return since is not None and self._idle is not None and self._clock() - since >= self._idle
+
+
+def _always(name: str) -> bool:
+    return True
+
 
 def merged(
-    streams: dict[str, Iterator[Item | None]], heads: dict[str, Item], silences: Silences, ends: bool = True
+    streams: dict[str, Iterator[Item | None]],
+    heads: dict[str, Item],
+    silences: Silences,
+    ends: Callable[[str], bool] = _always,
 ) -> Iterator[tuple[str, Item] | None]:
     """The items of several streams, each with the name of its stream; None: none can be given for a while.
 
     `streams`: those that have ended are taken out. `heads`: the item of each that was read and not given. A
-    stream is asked for its next item only after the one before was given. Not `ends`: a stream that has ended
-    may go on later, and is waited for as a silent one; what waits for it stays in `heads`.
+    stream is asked for its next item only after the one before was given. `ends`: whether a stream that has
+    ended is over; else it may go on later, and is waited for as a silent one; what waits for it stays in
+    `heads`.
     """
     names, given = list(streams), 0
     while True:
@@ -64,7 +125,7 @@ def merged(
             elif item is not None:
                 heads[name] = item
                 silences.came(name)
-        lacking = [name for name in names if name not in heads and (name in streams or not ends)]
+        lacking = [name for name in names if name not in heads and (name in streams or not ends(name))]
         waited_for = [name for name in lacking if silences.waits(name)]
         untimed = next((n for n in heads if not isinstance(heads[n], TimedGraph)), None)
         if untimed is not None:
@@ -77,6 +138,97 @@ def merged(
         else:
             return
         given += 1
+
+
+class MergedSource:
+    """Owns the merging of several sources of one feed. `sources` have different names. `idle`: seconds after
+    which others do not wait for a silent source; None: they always do.
+
+    All have one kind of time. See `GraphSource`.
+    """
+
+    def __init__(self, sources: Sequence[GraphSource], idle: float | None = IDLE) -> None:
+        self.name = ", ".join(source.name for source in sources)
+        self.extractors: Sequence[TimestampExtractor] = [e for s in sources for e in s.extractors]
+        self._sources = {source.name: source for source in sources}
+        assert len(self._sources) == len(sources), "positions are stored by the names of sources"
+        self._silences = Silences(idle)
+        self._heads: dict[str, Item] = {}
+        self._open: dict[str, Iterator[Item | None]] = {}
+        self._over: set[str] = set()
+        self._last = ""
+
+    @property
+    def live(self) -> bool:
+        return any(source.live for source in self._sources.values())
+
+    @property
+    def over(self) -> bool:
+        return not self._heads and len(self._over) == len(self._sources)
+
+    @property
+    def done(self) -> int:
+        return sum(source.done for source in self._sources.values())
+
+    @property
+    def total(self) -> int | None:
+        totals = [source.total for source in self._sources.values()]
+        return None if None in totals else sum(total for total in totals if total is not None)
+
+    def items(self, position_of: PositionOf) -> Iterator[Item | None]:
+        """See `GraphSource`. A source is asked for what is there when its turn comes first."""
+        streams, self._open = self._open, {}
+        for name, source in self._sources.items():
+            if name not in streams and name not in self._over:
+                streams[name] = self._stream(source, position_of)
+        for found in merged(streams, self._heads, self._silences, self._over.__contains__):
+            if found is None:
+                yield None
+                continue
+            self._last, item = found
+            yield item
+        self._open = streams
+
+    def _stream(self, source: GraphSource, position_of: PositionOf) -> Iterator[Item | None]:
+        """The items of a source; the first of all sources that has a time fixes its kind for all."""
+        items = source.items(position_of)
+        while True:
+            self._share_clock()
+            item = next(items, _END)
+            if isinstance(item, _End):
+                if source.over:
+                    self._over.add(source.name)
+                return
+            self._share_clock()
+            yield item
+
+    def _share_clock(self) -> None:
+        clock: Clock | None = next((e.clock for e in self.extractors if e.clock is not None), None)
+        for extractor in self.extractors:
+            extractor.clock = clock
+
+    def begun(self) -> Mapping[str, Bookmark]:
+        """See `GraphSource`."""
+        return {file: mark for source in self._sources.values() for file, mark in source.begun().items()}
+
+    def consumed(self, item: Item) -> None:
+        """See `GraphSource`."""
+        self._sources[self._last].consumed(item)
+
+    def partitions(self) -> Sequence[PartitionState]:
+        """See `GraphSource`."""
+        found = [state for source in self._sources.values() for state in source.partitions()]
+        return [state._replace(idle=state.idle or self._silences.idle(state.source)) for state in found]
+
+    def changes(self) -> Mapping[tuple[str, str], Position]:
+        """See `GraphSource`."""
+        changes = [source.changes() for source in self._sources.values()]
+        return {key: position for of in changes for key, position in of.items()}
+
+    def committed(self) -> None:
+        """See `GraphSource`."""
+        for source in self._sources.values():
+            source.committed()
 
 
 class _End:

@@ -550,6 +550,10 @@ class TimestampExtractor:
     reading: TimeReading = EXACT
     first: dict[str, str] = field(default_factory=dict)
     """Where each change was made first."""
+    given: str = ""
+    """When all graphs happen, whatever they say; "": they say it."""
+    arrival: Time | None = None
+    """When graphs happen that say no time, in microseconds since 1970."""
     _local: tzinfo | None = field(default=None, init=False)
     _notes: Notes = field(default_factory=set, init=False)
 
@@ -586,6 +590,11 @@ class TimestampExtractor:
             self._count_said(about)
         return time
 
+    @property
+    def elsewhere(self) -> bool:
+        """Whether times stand elsewhere than where a format has them."""
+        return self.time_path is not None or bool(self.given)
+
     def _count_said(self, about: Sequence[Triple]) -> None:
         """Count what a default graph says about a graph, beyond its time and what it does."""
         for _s, predicate, object_ in about:
@@ -604,7 +613,7 @@ class TimestampExtractor:
         others.
         """
         clock = self.clock
-        if len(about) != 1 or clock is None or not clock.integer or self.time_path is not None:
+        if len(about) != 1 or clock is None or not clock.integer or self.elsewhere:
             return None
         subject, predicate, stamp = about[0]
         if predicate != PROV_GENERATED_AT_TIME or subject != name or not stamp.endswith(_INTEGER_TAIL):
@@ -620,7 +629,7 @@ class TimestampExtractor:
         before; None where one is not: then each is asked for by itself.
         """
         clock = self.clock
-        if clock is None or self.time_path is not None:
+        if clock is None or self.elsewhere:
             return None
         times: list[Time] | None
         if clock.integer:
@@ -642,7 +651,7 @@ class TimestampExtractor:
         before; None where one is not: then each is asked for by itself.
         """
         clock, unit = self.clock, self.unit
-        if clock is None or self.time_path is not None:
+        if clock is None or self.elsewhere:
             return None
         kinds = set(map(type, said))
         times: list[Any]
@@ -703,6 +712,8 @@ class TimestampExtractor:
         names: Sequence[Term],
         place: str,
     ) -> tuple[str, Time, bool]:
+        if self.given:
+            return ("given time", *parse_text(self.given, self.unit, self._local, self.reading, self._notes))
         path = self.time_path
         if path is not None:
             values = [o for _s, p, o in (*about, *triples) if p == path]
@@ -739,6 +750,8 @@ class TimestampExtractor:
         named = time_in_name(file, self.unit, self._local, self.reading, self._notes)
         if named is not None:
             return ("file name", *named)
+        if self.arrival is not None and not several:
+            return "arrival", self.arrival, False
         if several:
             short, values = several[0]
             return (short, *self._one(values, short, place, triples))

@@ -20,9 +20,10 @@ Why not: a commit per graph: a snapshot of 20 MB takes 0.3 s. Reading the source
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
+from queue import SimpleQueue
 from typing import Any
 
 from msgspec import Struct, field
@@ -34,7 +35,7 @@ from dotr.errors import DataError, Diagnostic, DotrError, ProgramError, RefusedE
 from dotr.events import Clock, Part, Time, plain
 from dotr.io.errors import Lineage, dead_letter, with_places
 from dotr.io.events import late_line
-from dotr.io.feeds import GraphSource, Position, PositionOf
+from dotr.io.feeds import GraphSource
 from dotr.io.graphs import Item, Mark, TimedGraph
 from dotr.io.time_reading import late_by_choice
 from dotr.program import Program
@@ -216,20 +217,6 @@ class Idle(Struct):
         return None if silent < self.patience else latest + silent - self.patience
 
 
-class Offsets(Struct, frozen=True):
-    """The positions of sources, by the names of source and partition."""
-
-    journal: Journal
-
-    def of(self, source: GraphSource) -> PositionOf:
-        """Partition → its position at the last commit."""
-        return lambda partition: self.journal.position(source.name, partition)
-
-    def changes(self, sources: list[GraphSource]) -> Mapping[tuple[str, str], Position]:
-        """What the next commit records. Raises DataError."""
-        return {(s.name, part): position for s in sources for part, position in s.changes().items()}
-
-
 _NOT_TAKEN = ("D2106", "D2107")
 """What is found wrong with a graph when it comes, not with its instant."""
 
@@ -283,6 +270,8 @@ class Feed:
     keeping: Keeping | None = None
     sample: Sample | None = None
     """Takes what comes until it is full."""
+    commands: SimpleQueue[Callable[[], None]] = dataclass_field(default_factory=SimpleQueue)
+    """What other threads ask for: each is called between two graphs, or while nothing comes."""
     totals: FeedTotals = dataclass_field(default_factory=FeedTotals, init=False)
     rungs: dict[str, int] = dataclass_field(default_factory=dict, init=False)
     beside: dict[str, int] = dataclass_field(default_factory=dict, init=False)
@@ -290,7 +279,6 @@ class Feed:
     lineage: Lineage = dataclass_field(init=False)
     saving: bool = dataclass_field(default=False, init=False)
     """Whether a commit is on its way: whoever stops the feed by force waits for it."""
-    _offsets: Offsets = dataclass_field(init=False)
     _sources: list[GraphSource] = dataclass_field(default_factory=list, init=False)
     _commit: int = dataclass_field(init=False)
     _status: dict[str, Any] = dataclass_field(init=False)
@@ -301,7 +289,6 @@ class Feed:
     """What the end of an earlier feed closed: after the first time, up to the second."""
 
     def __post_init__(self) -> None:
-        self._offsets = Offsets(self.journal)
         self._status = self.journal.status()
         self.lineage = Lineage(lambda: self.pipeline.settled)
         self.checkpoints.size = lambda: sum(self.pipeline.sizes().values())
@@ -370,15 +357,16 @@ class Feed:
 
     def _begin(self, source: GraphSource) -> None:
         self._sources.append(source)
-        source.extractor.rungs, source.extractor.beside = self.rungs, self.beside
-        source.extractor.columns_missing = self.columns_missing
+        for extractor in source.extractors:
+            extractor.rungs, extractor.beside = self.rungs, self.beside
+            extractor.columns_missing = self.columns_missing
 
     def _consume(self, source: GraphSource) -> None:
         """Everything that a source has now."""
-        source.extractor.clock = self.pipeline.clock
-        items = source.items(self._offsets.of(source))
-        self.lineage.begin(source.bookmarks)
-        for item in items:
+        for extractor in source.extractors:
+            extractor.clock = self.pipeline.clock
+        for item in source.items(self.journal.position):
+            self.lineage.begin(source.begun())
             self.totals.read, self.totals.size = source.done, source.total
             if item is None:  # a live source is silent
                 self._waits()
@@ -390,12 +378,13 @@ class Feed:
                 self.lineage.passed(item)
                 source.consumed(item)
             else:
-                self._accept(item, source.extractor.clock)
+                self._accept(item, source.extractors[0].clock)
                 source.consumed(item)  # the pipeline has it, even if a stop comes while it is run
                 if source.live or not self.totals.graphs & _TOGETHER:
                     self._drain()
             if self.checkpoints.due():
                 self.commit()
+            self._obey()
             self.pause()
         self._drain()
 
@@ -404,7 +393,12 @@ class Feed:
         self._silence()
         if self.checkpoints.overdue():
             self.commit()
+        self._obey()
         self.pause()
+
+    def _obey(self) -> None:
+        while not self.commands.empty():
+            self.commands.get()()
 
     def _accept(self, graph: TimedGraph, clock: Clock | None) -> None:
         pipeline = self.pipeline
@@ -566,7 +560,7 @@ class Feed:
             snapshot, stated = self.pipeline.snapshot(stated=False), self.pipeline.stated()
             given, self._given = self._given, []
             adopted = self._planned and self.pipeline.replaced
-            changes = self._offsets.changes(self._sources)
+            changes = {key: at for source in self._sources for key, at in source.changes().items()}
             kept = None if self.keeping is None else self.keeping.changes(adopted)
             self.journal.commit(
                 Commit(snapshot, self._status_at(number), changes, lengths, stated, given, adopted, kept)
@@ -606,6 +600,7 @@ class Feed:
             "sizes": pipeline.sizes(),
             "origins": self.lineage.save(),
             "ended": self._ended,
+            "partitions": [list(state) for source in self._sources for state in source.partitions()],
         }
 
     def close(self) -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dotr.io.graphs import Item, Mark, TimedGraph
-from dotr.io.merged_source import Silences, merged
+from dotr.errors import DataError
+from dotr.io.feeds import Position, PositionOf
+from dotr.io.graphs import Bookmark, Item, Mark, SourceOptions, TimedGraph
+from dotr.io.merged_source import MergedSource, PartitionState, Silences, merged
 
 Streams = Mapping[str, Sequence[int | None]]
 """Times of graphs; None: a silence."""
@@ -21,7 +24,7 @@ def graphs(name: str, times: Sequence[int | None]) -> Iterator[Item | None]:
 
 def order(streams: Streams, silences: Silences | None = None, ends: bool = True) -> list[tuple[str, int]]:
     opened = {name: graphs(name, times) for name, times in streams.items()}
-    given = [one for one in merged(opened, {}, silences or Silences(None), ends) if one is not None]
+    given = [one for one in merged(opened, {}, silences or Silences(None), lambda _: ends) if one is not None]
     return [(name, item.time) for name, item in given if isinstance(item, TimedGraph)]
 
 
@@ -98,3 +101,96 @@ def test_a_mark_waits_for_nobody() -> None:
     mark = Mark(None, "a", "document", 0)
     opened: dict[str, Iterator[Item | None]] = {"a": iter([mark]), "b": graphs("b", [None, 1])}
     assert next(merged(opened, {}, Silences(None))) == ("a", mark)
+
+
+class Given:
+    """A source of ready graphs, in pieces: each call of `items` gives the next one."""
+
+    live, done, total = True, 0, 0
+
+    def __init__(self, name: str, pieces: Sequence[Sequence[int]], ends: bool = True) -> None:
+        self.name, self.extractors = name, [SourceOptions().extractor()]
+        self._pieces, self._ends = list(pieces), ends
+        self.taken: list[int] = []
+
+    @property
+    def over(self) -> bool:
+        return self._ends and not self._pieces
+
+    def items(self, position_of: PositionOf) -> Iterator[Item | None]:
+        piece = self._pieces.pop(0) if self._pieces else []
+        self.extractors[0].accept(True, self.name)
+        for number, time in enumerate(piece):
+            yield TimedGraph(time, [], self.name, number)
+
+    def begun(self) -> Mapping[str, Bookmark]:
+        return {}
+
+    def consumed(self, item: Item) -> None:
+        assert isinstance(item, TimedGraph)
+        self.taken.append(item.time)
+
+    def partitions(self) -> Sequence[PartitionState]:
+        return [PartitionState(self.name, "", max(self.taken, default=None), len(self.taken), False)]
+
+    def changes(self) -> Mapping[tuple[str, str], Position]:
+        return {(self.name, ""): len(self.taken)}
+
+    def committed(self) -> None:
+        return
+
+
+def pieces(times: Sequence[int], cuts: Sequence[int]) -> list[Sequence[int]]:
+    """Times in order, cut at these places."""
+    found, start = [], 0
+    for cut in sorted(set(cuts)):
+        found.append(times[start:cut])
+        start = cut
+    return [*found, times[start:]]
+
+
+@given(
+    st.lists(
+        st.tuples(st.lists(st.integers(0, 9), max_size=12), st.lists(st.integers(0, 12), max_size=4)),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_sources_however_cut_give_the_order_of_their_graphs(
+    sources: list[tuple[list[int], list[int]]],
+) -> None:
+    opened = [Given(f"s{n}", pieces(sorted(times), cuts)) for n, (times, cuts) in enumerate(sources)]
+    source = MergedSource(opened, None)
+    given: list[int] = []
+    while not source.over:
+        for item in source.items(lambda _source, _partition: None):
+            assert item is not None
+            source.consumed(item)
+            assert isinstance(item, TimedGraph)
+            given.append(item.time)
+    assert given == sorted(time for times, _ in sources for time in times)
+    assert [one.taken for one in opened] == [sorted(times) for times, _ in sources]
+    assert source.changes() == {(f"s{n}", ""): len(times) for n, (times, _) in enumerate(sources)}
+    assert [state.graphs for state in source.partitions()] == [len(times) for times, _ in sources]
+
+
+def test_a_source_that_goes_on_is_waited_for_until_it_is_idle() -> None:
+    source = MergedSource([Given("a", [[1, 5]]), Given("b", [[2]], ends=False)], 30.0)
+    given = [item.time for item in source.items(lambda _s, _p: None) if item is not None]
+    assert given == [1, 2]
+    assert not source.over
+    source = MergedSource([Given("a", [[1, 5]]), Given("b", [[2]], ends=False)], 0.0)
+    given = [item.time for item in source.items(lambda _s, _p: None) if item is not None]
+    assert given == [1, 2, 5]
+
+
+def test_the_kind_of_time_of_the_first_graph_holds_for_all_sources() -> None:
+    class Dates(Given):
+        def items(self, position_of: PositionOf) -> Iterator[Item | None]:
+            self.extractors[0].accept(False, self.name)
+            yield None
+
+    source = MergedSource([Given("a", [[1]]), Dates("b", [[2]])])
+    with pytest.raises(DataError) as raised:
+        list(source.items(lambda _s, _p: None))
+    assert raised.value.diagnostics[0].code == "D2102"

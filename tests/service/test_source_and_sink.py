@@ -13,6 +13,8 @@ from dotr.events import Clock, Composite
 from dotr.io.decode.documents import Format
 from dotr.io.events import nquads
 from dotr.io.feeds import Document, DocumentSource, Position
+from dotr.io.graphs import TimedGraph
+from dotr.io.tables.mapping import parse_mapping
 from dotr.service.journal import Journal, OutputLength
 from tests.service.deployments import deploy, feed, stream
 
@@ -300,15 +302,62 @@ def test_what_waits_for_a_partition_that_may_go_on_is_read_once(tmp_path: Path) 
     source_.extractor.clock = None
     given = []
     for _ in range(3):
-        for item in source_.items(lambda _partition: None):
+        for item in source_.items(lambda _source, _partition: None):
             assert item is not None
             source_.consumed(item)
             given.append(item.place)
     assert given == ["queue/a@0:1", "queue/b@0:1"]
     assert source_.done == sum(len(line) for line in (LINES[0], LINES[1], LINES[5]))
     queue.documents["b"].append(LINES[6].encode())
-    for item in source_.items(lambda _partition: None):
+    for item in source_.items(lambda _source, _partition: None):
         assert item is not None
         source_.consumed(item)
         given.append(item.place)
     assert [place[:9] for place in given] == ["queue/a@0", "queue/b@0", "queue/a@1"]
+
+
+class Told(Queue):
+    """A queue that says how its documents are written, and when their graphs happen."""
+
+    def __init__(self, documents: Sequence[Document]) -> None:
+        super().__init__({})
+        self.told = documents
+
+    def partitions(self) -> Sequence[str]:
+        return ["a"]
+
+    def open(self, partition: str, position: Position | None) -> Iterator[Sequence[Document]]:
+        yield self.told
+
+    def position(self, partition: str, mark: Position) -> Position:
+        return mark
+
+
+def times_of(*documents: Document) -> list[int]:
+    queue = DocumentSource(Told(documents), Format.TURTLE, fail=False)
+    found = [item for item in queue.items(lambda _s, _p: None) if item is not None]
+    return [item.time if isinstance(item, TimedGraph) else -1 for item in found]
+
+
+STAMPED = b"""PREFIX p: <http://www.w3.org/ns/prov#> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#>
+<> p:generatedAtTime "1970-01-01T00:00:05Z"^^xsd:dateTime ."""
+BARE = b"<urn:x:a> a <urn:x:Smoke> ."
+
+
+def test_a_document_says_when_its_graphs_happen() -> None:
+    given = "1970-01-01T00:00:07Z"
+    assert times_of(Document(STAMPED, 1), Document(STAMPED, 2, time=given)) == [5_000_000, 7_000_000]
+    assert times_of(Document(BARE, 1), Document(BARE, 2, time=given)) == [-1, 7_000_000]
+
+
+def test_the_arrival_is_the_time_of_graphs_that_say_none() -> None:
+    assert times_of(Document(STAMPED, 1, arrival=9), Document(BARE, 2, arrival=9)) == [5_000_000, 9]
+
+
+def test_a_document_says_how_it_is_written() -> None:
+    line = b'{"time": "1970-01-01T00:00:03Z", "graph": "<urn:x:a> a <urn:x:Smoke> ."}'
+    assert times_of(Document(line, 1, format=Format.JSONLINES), Document(line, 2)) == [3_000_000, -1]
+    table = parse_mapping("# time: at\n# format: csv\n[] a <urn:x:Smoke> ; <urn:x:room> {room} .")
+    rows = b"at,room\n1970-01-01T00:00:01Z,1\n1970-01-01T00:00:02Z,2\n"
+    assert times_of(Document(rows, 1, mapping=table)) == [1_000_000, 2_000_000]
+    assert times_of(Document(rows, 1, mapping=table, time="1970-01-01T00:00:09Z")) == [9_000_000] * 2

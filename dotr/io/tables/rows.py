@@ -1205,7 +1205,7 @@ class TableReader:
                 break
             cells = [row.cells for row in some if not isinstance(row.cells, CellError)]
             parts = iter(list(compiled.parts(cells)))
-            own = compiled.time_at < 0 or self.extractor.time_path is not None
+            own = compiled.time_at < 0 or self.extractor.elsewhere
             times = iter(() if own else compiled.instants([row[compiled.time_at] for row in cells]))
             changes = compiled.changes
             for row in some:
