@@ -89,8 +89,8 @@ from dotr.reference.enrich import LiteralStates, compute, counted, in_rdf, quad
 from dotr.reference.lars import LiteralLars, unified
 from dotr.reference.lars import Row as LarsRow
 from dotr.reference.lasting import FOREVER, LiteralStatements, TimedStatement
-from dotr.reference.operators import LITERAL, Row
-from dotr.reference.tesla import LiteralRule, fact_key
+from dotr.reference.operators import Row
+from dotr.reference.tesla import Candidates, LiteralRule, fact_key, window
 
 EVER: Time = -(2**127)
 """Before every time."""
@@ -726,7 +726,7 @@ class Checker:
             self._say(f"{proof.id} does not have the rule's conjuncts")
             return
         for step in proof.steps:
-            self._step(rule, literal, step, row, proof.time)
+            self._step(literal, step, row)
         if any(isinstance(step, Counted) and step.inside is None for step in proof.steps):
             return  # WHERE and WITH may read what was not counted
         if rule.where is not None:
@@ -853,9 +853,9 @@ class Checker:
 
     # -- conjuncts
 
-    def _step(self, rule: ir.Rule, literal: LiteralRule, step: ConjunctProof, row: Row, now: Time) -> None:
+    def _step(self, literal: LiteralRule, step: ConjunctProof, row: Row) -> None:
         """One conjunct, by enumeration; `row` is continued."""
-        conjunct, name = step.conjunct, step.conjunct.position.name
+        rule, conjunct, name = literal.rule, step.conjunct, step.conjunct.position.name
         if step.inside is None:  # as many points would be gone through here
             self._claim(conjunct.position.held, f"{name}: its window is not opened, and is not of a head")
             if isinstance(step, Chosen):
@@ -864,11 +864,11 @@ class Checker:
             elif isinstance(step, Counted) and isinstance(conjunct, ir.Summarise):
                 row["?" + conjunct.variable] = None
             return
-        inside, passing = self._candidates(rule, literal, conjunct, row, now)
+        inside, passing = self._candidates(literal, conjunct, row)
         self._claim(
             step.inside == len(inside), f"{name}: {len(inside)} facts are in the window, not {step.inside}"
         )
-        ways = LITERAL[conjunct.operator].extend(conjunct, row, passing, literal.value)
+        ways = literal.ways(conjunct, row, passing)
         match step:
             case Chosen(fact=proof, passing=count):
                 self._fact(name, proof, rule)
@@ -882,9 +882,7 @@ class Checker:
                 row[name] = proof.fact
             case NothingThere(nearest=nearest):
                 self._claim(conjunct.operator is ir.Operator.NOT and ways != [], f"{name}: there is one")
-                stream = conjunct.position.stream
-                taken = [row[p.name] for p in rule.positions if p.stream == stream and p.name in row]
-                others = [fact for fact in inside if fact not in taken]
+                others = literal.others(conjunct, row, inside)
                 named = nearest in others if others else nearest is None
                 self._claim(named, f"{name}: another fact is named as the nearest")
             case Counted(value=value, facts=facts):
@@ -894,30 +892,21 @@ class Checker:
                 self._claim(value == ways[0][variable], f"{name}: its value is another")
                 row[variable] = value
 
-    def _candidates(
-        self, rule: ir.Rule, literal: LiteralRule, conjunct: ir.Conjunct, row: Row, now: Time
-    ) -> tuple[list[Fact], list[Fact]]:
-        position, name = conjunct.position, conjunct.position.name
-        inside_window, itself = _window(rule, conjunct, row)
+    def _candidates(self, literal: LiteralRule, conjunct: ir.Conjunct, row: Row) -> Candidates:
+        rule, position, trigger = literal.rule, conjunct.position, row[literal.rule.trigger.name]
         if position.chained:
             known = list(self.composites.get(position.stream, ()))
         elif position.held:
-            known = list(self._lars().seen(position.stream, now))
+            known = list(self._lars().seen(position.stream, trigger[0]))
         else:
-            times = [time for time in self.history.instants(rule, now) if inside_window(time)]
+            inside, _ = window(rule, conjunct, row)
+            times = [time for time in self.history.instants(rule, trigger[0]) if time in inside]
             known = [fact for time in times for fact in self.history.facts(position.stream, time)]
-        begun = self.history.begun(rule)
-        known = [fact for fact in known if fact[0] >= begun]
-        inside = sorted([f for f in known if inside_window(f[0]) and f != itself], key=fact_key)
-        turn = fact_key(row[rule.trigger.name])
-        gone = {fact for by, fact in self.consumed.get((rule.name, name), ()) if fact_key(by) < turn}
-        taken = set() if LITERAL[conjunct.operator].sees_consumed else gone
-        passing = [
-            fact
-            for fact in inside
-            if fact not in taken and (conjunct.on is None or literal.holds(conjunct.on, {**row, name: fact}))
-        ]
-        return inside, passing
+        begun, turn = self.history.begun(rule), fact_key(trigger)
+        by = self.consumed.get((rule.name, position.name), ())
+        gone = {fact for event, fact in by if fact_key(event) < turn}
+        seen = sorted([fact for fact in known if fact[0] >= begun], key=fact_key)
+        return literal.candidates(conjunct, row, seen, gone)
 
     def _claim(self, holds: bool, otherwise: str) -> None:
         if not holds:
@@ -925,19 +914,3 @@ class Checker:
 
     def _say(self, what: str) -> None:
         self.found.append(what)
-
-
-def _window(rule: ir.Rule, conjunct: ir.Conjunct, row: Row) -> tuple[Callable[[Time], bool], Fact | None]:
-    """(whether a time is in the window, the reference itself where it is not a candidate)."""
-    match conjunct.window:
-        case ir.Within(duration=duration, reference=reference, before=True):
-            end = row[reference][0]
-            return (lambda t: end - duration <= t < end), None
-        case ir.Within(duration=duration, reference=reference):
-            end = row[reference][0]
-            stream = next((p.stream for p in rule.positions if p.name == reference), None)
-            same = stream == conjunct.position.stream and not LITERAL[conjunct.operator].counts_reference
-            return (lambda t: end - duration <= t <= end), row[reference] if same else None
-        case ir.Between(start=a, end=b):
-            after, until = row[a][0], row[b][0]
-            return (lambda t: after < t < until), None

@@ -1,13 +1,12 @@
 """A match with its choices, or what stopped a match that did not come about.
 
 Explainer       explanations of matches and of missing matches
-Shown           the facts of a conjunct's stream inside and around its window
 HeldExplainer   why a LARS head holds at a point, or does not
 
-Method:  the table of language.md, sec. 3, is read literally for one trigger fact: for each conjunct the facts
-         in its window, those of them that pass ON, and those that were taken. Emitted matches are given; a
-         match that was not emitted is followed conjunct by conjunct, and the answer is the furthest that any
-         partial match got.
+Method:  the literal reading (reference/tesla.py) is asked about recorded facts for one trigger fact: for each
+         conjunct the facts in its window, those of them that pass ON, and those that were taken. Emitted
+         matches are given; a match that was not emitted is followed conjunct by conjunct, and the answer is
+         the furthest that any partial match got.
          A LARS head: the literal reading (reference/lars.py) is run again over the recorded facts, from as
          far back as anything can influence the point (windows/building.py); each atom remembers the rule that
          first put it there and what its windows contained. The support of an atom is opened when it is shown,
@@ -41,52 +40,13 @@ from dotr.explain.proofs import (
 )
 from dotr.explain.record import KeptEvent, KeptInstants, Record
 from dotr.explain.solutions import Text, alternatives, count, longest_prefix, solution
-from dotr.program import Between, Conjunct, Rule, Within
 from dotr.rdf.terms import Term
 from dotr.rdf.values import values_key
 from dotr.reference.lars import LiteralLars, Placed, body_order, in_order, unified
 from dotr.reference.lars import Row as LarsRow
-from dotr.reference.operators import LITERAL, Row
-from dotr.reference.tesla import LiteralRule, fact_key
+from dotr.reference.operators import Row
+from dotr.reference.tesla import Candidates, LiteralRule, fact_key, window
 from dotr.windows.building import horizon
-
-
-class Shown(Struct, frozen=True):
-    """The facts of a conjunct's stream around its window. `inside` are in it; `passing` are candidates.
-    `opened`: False where a head holds over more points than are gone through; nothing is known of it then.
-    """
-
-    inside: tuple[Fact, ...]
-    passing: tuple[Fact, ...]
-    opened: bool = True
-
-    @property
-    def count(self) -> int | None:
-        return len(self.inside) if self.opened else None
-
-
-def bounds(rule: Rule, conjunct: Conjunct, row: Row) -> tuple[Time, Time, Fact | None]:
-    """(first and last time of the window, inclusive, the reference itself where it is not a candidate)."""
-    match conjunct.window:
-        case Within(duration=duration, reference=reference, before=before):
-            end: Time = row[reference][0]
-            stream = next((p.stream for p in rule.positions if p.name == reference), None)
-            same = stream == conjunct.position.stream and not LITERAL[conjunct.operator].counts_reference
-            itself = row[reference] if same and not before else None
-            return end - duration, end - 1 if before else end, itself
-        case Between(start=start, end=end_name):
-            return row[start][0] + 1, row[end_name][0] - 1, None
-        case _:
-            assert_never(conjunct.window)
-
-
-def neighbours(rule: Rule, conjunct: Conjunct, row: Row, facts: Sequence[Fact]) -> list[Fact]:
-    """Those of the facts of a conjunct's stream that the match has not in another position: a fact is no
-    neighbour of its own.
-    """
-    taken = [row[p.name] for p in rule.positions if p.stream == conjunct.position.stream and p.name in row]
-    return [fact for fact in facts if fact not in taken]
-
 
 SHOWN = 3
 """Supporting atoms of one literal that are opened."""
@@ -372,36 +332,41 @@ class Explainer:
 
     def _proved(self, event: KeptEvent, depth: int) -> proofs.EventProof:
         rule = self.history.program.rules[event.rule]
-        facts = iter(event.facts)
-        trigger = self._fact(rule.trigger, next(facts), depth)
-        row: Row = {rule.trigger.name: event.facts[0]}
-        steps: list[proofs.ConjunctProof] = []
-        for conjunct in rule.conjuncts:
-            chosen = next(facts) if isinstance(conjunct, ir.Choose) else None
-            steps.append(self._step(event.rule, conjunct, row, chosen, event.time, depth))
-        return proofs.EventProof(rule, event.id, event.time, trigger, tuple(steps), event.bindings)
+        names = (rule.trigger.name, *(conjunct.position.name for conjunct in rule.chosen))
+        chosen: Row = dict(zip(names, event.facts, strict=True))
+        trigger = self._fact(rule.trigger, event.facts[0], depth)
+        steps = self._steps(event.rule, rule.conjuncts, chosen, depth)
+        return proofs.EventProof(rule, event.id, event.time, trigger, steps, event.bindings)
+
+    def _steps(
+        self, index: int, conjuncts: Iterable[ir.Conjunct], chosen: Row, depth: int
+    ) -> tuple[proofs.ConjunctProof, ...]:
+        """The first conjuncts of a match, of which the facts are given."""
+        trigger = self.history.program.rules[index].trigger.name
+        row = {trigger: chosen[trigger]}
+        return tuple(self._step(index, conjunct, row, chosen, depth) for conjunct in conjuncts)
 
     def _step(
-        self, index: int, conjunct: ir.Conjunct, row: Row, chosen: Fact | None, time: Time, depth: int
+        self, index: int, conjunct: ir.Conjunct, row: Row, chosen: Row, depth: int
     ) -> proofs.ConjunctProof:
         """One conjunct of a match, `row` continued by it."""
-        window = self._window(index, conjunct, row, time)
-        name = conjunct.position.name
+        literal, name = self._rules[index], conjunct.position.name
+        seen = self._candidates(index, conjunct, row)
+        inside, passing = ([], []) if seen is None else seen
+        found = None if seen is None else len(inside)
         match conjunct:
             case ir.Choose():
-                assert chosen is not None
-                row[name] = chosen
-                fact = self._fact(conjunct.position, chosen, depth)
-                return proofs.Chosen(conjunct, fact, window.count, len(window.passing))
+                row[name] = chosen[name]
+                fact = self._fact(conjunct.position, chosen[name], depth)
+                return proofs.Chosen(conjunct, fact, found, len(passing))
             case ir.Absent():
-                others = neighbours(self.history.program.rules[index], conjunct, row, window.inside)
-                nearest = self._nearest(index, conjunct, row, others)
+                nearest = self._nearest(index, conjunct, row, literal.others(conjunct, row, inside))
                 failed = () if nearest is None else self._failed(index, conjunct, {**row, name: nearest})
-                return proofs.NothingThere(conjunct, window.count, nearest, failed)
+                return proofs.NothingThere(conjunct, found, nearest, failed)
             case ir.Summarise(variable=variable):
-                value = self._total(index, conjunct, row, window.passing) if window.opened else None
+                value = None if seen is None else literal.ways(conjunct, row, passing)[0]["?" + variable]
                 row["?" + variable] = value
-                return proofs.Counted(conjunct, value, window.passing, window.count)
+                return proofs.Counted(conjunct, value, tuple(passing), found)
             case _:
                 assert_never(conjunct)
 
@@ -487,21 +452,14 @@ class Explainer:
 
     # -- windows
 
-    def _window(self, index: int, conjunct: ir.Conjunct, row: Row, now: Time) -> Shown:
-        rule, literal = self.history.program.rules[index], self._rules[index]
-        position, name = conjunct.position, conjunct.position.name
-        start, end, itself = bounds(rule, conjunct, row)
-        found = self._facts(index, position, start, now)
+    def _candidates(self, index: int, conjunct: ir.Conjunct, row: Row) -> Candidates | None:
+        """What a conjunct sees; None where a head holds over more points than are gone through."""
+        literal = self._rules[index]
+        times, _ = window(literal.rule, conjunct, row)
+        found = self._facts(index, conjunct.position, times.start, row[literal.rule.trigger.name][0])
         if found is None:
-            return Shown((), (), opened=False)
-        inside = tuple(fact for fact in found if start <= fact[0] <= end and fact != itself)
-        passing = tuple(
-            fact
-            for fact in inside
-            if (conjunct.on is None or literal.holds(conjunct.on, {**row, name: fact}))
-            and self._consumer(index, conjunct, fact, row) is None
-        )
-        return Shown(inside, passing)
+            return None
+        return literal.candidates(conjunct, row, found, self._consumed(index, conjunct, row))
 
     def _facts(self, index: int, position: ir.Position, start: Time, end: Time) -> list[Fact] | None:
         """The facts of a position's stream, as far as they were kept, and the rule was there; None where it
@@ -519,17 +477,13 @@ class Explainer:
         ticks = [t for d in sorted(self._ticks[index]) for t in range(-(-first // d) * d, end + 1, d)]
         return self.instants.between(index, position.stream, start, end, ticks)
 
-    def _consumer(self, index: int, conjunct: ir.Conjunct, fact: Fact, row: Row) -> KeptEvent | None:
-        rule = self.history.program.rules[index]
-        if conjunct.position.name not in rule.consuming:
-            return None
-        place = [c.position.name for c in rule.chosen].index(conjunct.position.name) + 1
-        return self.history.consumer(index, place, fact, row[rule.trigger.name])
-
-    def _total(self, index: int, conjunct: ir.Summarise, row: Row, facts: Sequence[Fact]) -> Term | None:
-        (way,) = LITERAL[conjunct.operator].extend(conjunct, row, list(facts), self._rules[index].value)
-        value: Term | None = way["?" + conjunct.variable]
-        return value
+    def _consumed(self, index: int, conjunct: ir.Conjunct, row: Row) -> Mapping[Fact, KeptEvent]:
+        """The facts that a rule consumed at a conjunct before a trigger's turn, each with its event."""
+        rule, name = self.history.program.rules[index], conjunct.position.name
+        if name not in rule.consuming:
+            return {}
+        place = [c.position.name for c in rule.chosen].index(name) + 1
+        return self.history.consumed(index, place, row[rule.trigger.name])
 
     def _failed(self, index: int, conjunct: ir.Conjunct, row: Row) -> tuple[str, ...]:
         """The parts of ON that are not true."""
@@ -579,24 +533,23 @@ class Explainer:
         """The furthest that a match from this trigger fact got."""
         rule, literal = self.history.program.rules[index], self._rules[index]
         trigger = self._fact(rule.trigger, fact, DEPTH)
-        partial: list[tuple[Row, tuple[proofs.ConjunctProof, ...]]] = [({rule.trigger.name: fact}, ())]
-        for conjunct in rule.conjuncts:
-            longer = [
-                one for row, steps in partial for one in self._continued(index, conjunct, row, steps, time)
-            ]
+        partial: list[Row] = [{rule.trigger.name: fact}]
+        for place, conjunct in enumerate(rule.conjuncts):
+            longer = [more for row in partial for more in self._continued(index, conjunct, row)]
             if not longer:
-                return self._stopped(index, trigger, partial[0], conjunct, time)
+                steps = self._steps(index, rule.conjuncts[:place], partial[0], 0)
+                return self._stopped(index, trigger, partial[0], steps, conjunct)
             partial = longer[:100]
-        row, steps = partial[-1]
+        row, steps = partial[-1], self._steps(index, rule.conjuncts, partial[-1], 0)
         if rule.where is not None:
-            failing = [r for r, _ in partial if not literal.holds(rule.where, r)]
+            failing = [r for r in partial if not literal.holds(rule.where, r)]
             if len(failing) == len(partial):
                 false = [p for p in parts(rule.where) if not literal.holds(p, row)]
                 return proofs.Blocked(
                     rule, trigger, steps, None, "WHERE " + " && ".join(map(self.text.expression, false))
                 )
         for binding in rule.bindings:
-            if all(literal.value(binding.expression, r) is None for r, _ in partial):
+            if all(literal.value(binding.expression, r) is None for r in partial):
                 text = self.text.expression(binding.expression)
                 return proofs.Blocked(
                     rule, trigger, steps, None, f"WITH ?{binding.variable} := {text} has no value"
@@ -609,75 +562,59 @@ class Explainer:
             "its graph is not valid: a literal as subject, or a predicate that is not an IRI",
         )
 
-    def _continued(
-        self, index: int, conjunct: ir.Conjunct, row: Row, steps: tuple[proofs.ConjunctProof, ...], time: Time
-    ) -> list[tuple[Row, tuple[proofs.ConjunctProof, ...]]]:
-        window = self._window(index, conjunct, row, time)
-        if not window.opened:
-            return []
-        ways = LITERAL[conjunct.operator].extend(
-            conjunct, row, list(window.passing), self._rules[index].value
-        )
-        found = []
-        for way in ways:
-            own = dict(row)
-            step = self._step(index, conjunct, own, way.get(conjunct.position.name), time, 0)
-            found.append((own, (*steps, step)))
-        return found
+    def _continued(self, index: int, conjunct: ir.Conjunct, row: Row) -> list[Row]:
+        seen = self._candidates(index, conjunct, row)
+        return [] if seen is None else self._rules[index].ways(conjunct, row, seen.passing)
 
     def _stopped(
         self,
         index: int,
         trigger: proofs.FactProof,
-        partial: tuple[Row, tuple[proofs.ConjunctProof, ...]],
+        row: Row,
+        steps: tuple[proofs.ConjunctProof, ...],
         conjunct: ir.Conjunct,
-        time: Time,
     ) -> proofs.Blocked:
         """Why a conjunct ended the first of the partial matches."""
-        rule = self.history.program.rules[index]
-        row, steps = partial
-        window = self._window(index, conjunct, row, time)
-        name = conjunct.position.name
-        if not window.opened:
+        literal, name = self._rules[index], conjunct.position.name
+        rule, seen = literal.rule, self._candidates(index, conjunct, row)
+        if seen is None:
             return proofs.Blocked(rule, trigger, steps, conjunct, proofs.TOO_LONG, None)
+        inside, passing = seen
         if isinstance(conjunct, ir.Absent):
-            blocker = self._fact(conjunct.position, window.passing[-1], DEPTH)
+            blocker = self._fact(conjunct.position, passing[-1], DEPTH)
             return proofs.Blocked(
-                rule, trigger, steps, conjunct, "there is one", len(window.inside), blocker=blocker
+                rule, trigger, steps, conjunct, "there is one", len(inside), blocker=blocker
             )
-        literal = self._rules[index]
-        for fact in reversed(window.inside):
-            if conjunct.on is None or literal.holds(conjunct.on, {**row, name: fact}):
-                consumer = self._consumer(index, conjunct, fact, row)
-                if consumer is not None:
-                    return proofs.Blocked(
-                        rule,
-                        trigger,
-                        steps,
-                        conjunct,
-                        "it was consumed",
-                        len(window.inside),
-                        fact,
-                        consumed_by=consumer.id,
-                        consumed_at=consumer.time,
-                    )
-        others = neighbours(rule, conjunct, row, window.inside)
-        nearest, outside = self._nearest(index, conjunct, row, others), False
+        consumed = self._consumed(index, conjunct, row)
+        for fact in reversed(inside):
+            holds = conjunct.on is None or literal.holds(conjunct.on, {**row, name: fact})
+            if holds and (consumer := consumed.get(fact)) is not None:
+                return proofs.Blocked(
+                    rule,
+                    trigger,
+                    steps,
+                    conjunct,
+                    "it was consumed",
+                    len(inside),
+                    fact,
+                    consumed_by=consumer.id,
+                    consumed_at=consumer.time,
+                )
+        nearest, outside = self._nearest(index, conjunct, row, literal.others(conjunct, row, inside)), False
         if nearest is None:
-            kept = self._facts(index, conjunct.position, self._oldest(), time) or []
-            inside = set(window.inside)
-            kept = [f for f in neighbours(rule, conjunct, row, kept) if f not in inside]
-            nearest, outside = self._nearest(index, conjunct, row, kept), True
+            time = row[rule.trigger.name][0]
+            kept, there = self._facts(index, conjunct.position, self._oldest(), time) or [], set(inside)
+            others = [fact for fact in literal.others(conjunct, row, kept) if fact not in there]
+            nearest, outside = self._nearest(index, conjunct, row, others), True
         missing = () if nearest is None else self._failed(index, conjunct, {**row, name: nearest})
         nowhere = self._nowhere(index, conjunct, row) if nearest is None else None
-        found = len(window.inside)
         return proofs.Blocked(
             rule,
             trigger,
             steps,
             conjunct,
             "no candidate",
-            found,
+            len(inside),
             nearest,
             missing,
             outside,
@@ -688,11 +625,11 @@ class Explainer:
         """How far the patterns of a conjunct's query come in its window, where they come furthest; of several
         instants the last. None where it is not a plain query.
         """
-        rule, program, position = self.history.program.rules[index], self.history.program, conjunct.position
+        rule, program, position = self._rules[index].rule, self.history.program, conjunct.position
         if position.stream not in program.queries or position.stream in program.standing:
             return None
-        start, end, _ = bounds(rule, conjunct, row)
-        times = [time for time in self.history.times() if start <= time <= end and self._graph_came(time)]
+        inside, _ = window(rule, conjunct, row)
+        times = [time for time in self.history.times() if time in inside and self._graph_came(time)]
         best: proofs.NoTrigger | None = None
         for time in reversed(times[-INSTANTS:]):
             with self.instants.open(time) as derivations:

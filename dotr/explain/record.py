@@ -491,13 +491,15 @@ class Record:
         """The composite of that name, if it was kept."""
         return next((event for event in reversed(self.events) if event.id == name), None)
 
-    def consumer(self, rule: int, position: int, fact: Fact, trigger: Fact) -> KeptEvent | None:
-        """The event that consumed a fact at a positive position before a trigger fact had its turn."""
-        turn = fact_key(trigger)
+    def consumed(self, rule: int, position: int, trigger: Fact) -> dict[Fact, KeptEvent]:
+        """The facts consumed at a positive position before a trigger fact had its turn → the first event that
+        did.
+        """
+        turn, found = fact_key(trigger), dict[Fact, KeptEvent]()
         for event in self.events:
-            if event.rule == rule and event.facts[position] == fact and fact_key(event.facts[0]) < turn:
-                return event
-        return None
+            if event.rule == rule and fact_key(event.facts[0]) < turn:
+                found.setdefault(event.facts[position], event)
+        return found
 
 
 class RecordedPipeline(Pipeline):

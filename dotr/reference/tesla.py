@@ -1,6 +1,7 @@
 """The meaning of a rule, written down: enumeration over the whole history, row by row of language.md §3.
 
-Place:   beside the engine, for tests and `--verify`. Same interface as TeslaDetector.
+Place:   beside the engine, for tests and `--verify`. Same interface as TeslaDetector. Proofs, their checker,
+         the coverage of tests and the survey take windows, candidates and choices from here.
 Method:  keep every fact a rule ever saw; for each trigger fact try what the table says, in its order.
 Why not: faster. Whoever doubts the engine reads this file against the table.
 """
@@ -9,9 +10,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, Final, assert_never
+from typing import Any, Final, NamedTuple, assert_never
 
 from dotr.budget import UNLIMITED, Allowance, Overlong
 from dotr.detect.analysis import Occasion, evaluation_order, next_tick, occasions_seen
@@ -185,8 +186,34 @@ def _as_facts(rule: Rule, matches: Sequence[Match]) -> list[Fact]:
     return facts
 
 
+class Candidates(NamedTuple):
+    """Facts in the window of a conjunct; those of them that pass ON and were not consumed."""
+
+    inside: list[Fact]
+    passing: list[Fact]
+
+
+def window(rule: Rule, conjunct: Conjunct, row: Row) -> tuple[range, Fact | None]:
+    """(the times of a conjunct's window, the reference's own fact where it is not a candidate)."""
+    match conjunct.window:
+        case Within(duration=duration, reference=reference, before=True):
+            end: Time = row[reference][0]
+            return range(end - duration, end), None
+        case Within(duration=duration, reference=reference):
+            end = row[reference][0]
+            same = (reference, conjunct.position.stream) in [(p.name, p.stream) for p in rule.positions]
+            itself = same and not LITERAL[conjunct.operator].counts_reference
+            return range(end - duration, end + 1), row[reference] if itself else None
+        case Between(start=start, end=until):
+            return range(row[start][0] + 1, row[until][0]), None
+        case _:
+            assert_never(conjunct.window)
+
+
 class LiteralRule:
-    """Owns the facts one rule saw, per stream, and what it consumed, per position."""
+    """Reads one rule. Owns the facts that it saw, by stream, and those that it consumed, by position; who has
+    facts of its own asks for `candidates` among them, `ways` to go on, values and conditions.
+    """
 
     def __init__(self, rule: Rule, clock: Clock) -> None:
         self.rule = rule
@@ -253,40 +280,36 @@ class LiteralRule:
         return history[bisect_left(history, time, key=_TIME) : bisect_right(history, time, key=_TIME)]
 
     def _extend(self, row: Row, conjunct: Conjunct) -> list[Row]:
-        """The ways in which `conjunct` continues a partial match, in canonical order."""
-        candidates = self._candidates(row, conjunct)
-        return LITERAL[conjunct.operator].extend(conjunct, row, candidates, self.value)
+        consumed = self.consumed.get(conjunct.position.name, ())
+        seen = self.candidates(conjunct, row, self.history[conjunct.position.stream], consumed)
+        return self.ways(conjunct, row, seen.passing)
 
-    def _candidates(self, row: Row, conjunct: Conjunct) -> list[Fact]:
-        """Facts in the window, not the reference itself, not consumed, that pass ON; in canonical order."""
-        name, stream = conjunct.position.name, conjunct.position.stream
-        operator = LITERAL[conjunct.operator]
-        inside: Callable[[Time], bool]
-        itself: Fact | None = None
-        match conjunct.window:
-            case Within(duration=duration, reference=reference, before=before):
-                end: Time = row[reference][0]
-                start = end - duration
-                inside = (lambda t: start <= t < end) if before else (lambda t: start <= t <= end)
-                same = self._stream_of(reference) == stream
-                if same and not before and not operator.counts_reference:
-                    itself = row[reference]
-            case Between(start=a, end=b):
-                after, until = row[a][0], row[b][0]
-                inside = lambda t: after < t < until  # noqa: E731  # one row of the table, one line
-            case _:
-                assert_never(conjunct.window)
-        return [
+    def candidates(
+        self, conjunct: Conjunct, row: Row, facts: Iterable[Fact], consumed: Container[Fact]
+    ) -> Candidates:
+        """What `conjunct` sees after a partial match. `facts`: of its stream, in canonical order, at least
+        those of its window; `consumed`: by this rule at this position, before the trigger's turn.
+        """
+        name, operator = conjunct.position.name, LITERAL[conjunct.operator]
+        times, itself = window(self.rule, conjunct, row)
+        inside = [fact for fact in facts if fact[0] in times and fact != itself]
+        passing = [
             fact
-            for fact in self.history[stream]
-            if inside(fact[0])
-            and fact != itself
-            and (operator.sees_consumed or fact not in self.consumed.get(name, ()))
+            for fact in inside
+            if (operator.sees_consumed or fact not in consumed)
             and (conjunct.on is None or self.holds(conjunct.on, {**row, name: fact}))
         ]
+        return Candidates(inside, passing)
 
-    def _stream_of(self, name: str) -> str | None:
-        return next((p.stream for p in self.rule.positions if p.name == name), None)
+    def ways(self, conjunct: Conjunct, row: Row, passing: list[Fact]) -> list[Row]:
+        """The ways in which `conjunct` continues a partial match, in canonical order."""
+        return LITERAL[conjunct.operator].extend(conjunct, row, passing, self.value)
+
+    def others(self, conjunct: Conjunct, row: Row, facts: Iterable[Fact]) -> list[Fact]:
+        """Those of the facts of a conjunct's stream that are in no other position of a partial match."""
+        stream = conjunct.position.stream
+        taken = [row[p.name] for p in self.rule.positions if p.stream == stream and p.name in row]
+        return [fact for fact in facts if fact not in taken]
 
     def _template_is_a_graph(self, values: tuple[Term, ...]) -> bool:
         """Whether no triple gets a literal as subject or anything but an IRI as predicate."""

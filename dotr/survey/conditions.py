@@ -30,6 +30,7 @@ from dotr.lang.checks.comparisons import NoValueError, comparable, result, term_
 from dotr.program import Aggregate, Attribute, Call, Const, Exists, Expression, TimeOf, Var
 from dotr.rdf.terms import RDF, XSD, XSD_DATETIME, XSD_STRING, Term, is_iri, is_literal, literal_parts
 from dotr.rdf.values import number, values_key
+from dotr.reference.tesla import window
 from dotr.survey.queries import Observed, Probes
 
 Row: TypeAlias = tuple[Time, tuple[Term | None, ...]]
@@ -494,19 +495,8 @@ def _paired(probe: RuleProbe, number: int, before: SolutionTable) -> Iterator[tu
     facts = [match[0][0] for match in probe.facts[conjunct.position.stream].matches]
     times = [fact[0] for fact in facts]
     for row, (match, _) in zip(before.rows, probe.prefixes[number].matches, strict=True):
-        low, high = _window(conjunct, match, places)
-        first, last = bisect_left(times, low), bisect_right(times, high)
+        inside, _ = window(probe.rule, conjunct, {name: match[place] for name, place in places.items()})
+        first, last = bisect_left(times, inside.start), bisect_left(times, inside.stop)
         for fact in facts[max(first, last - _CANDIDATES) : last]:
             if isinstance(conjunct, program.Summarise) or fact not in match:
                 yield row, fact
-
-
-def _window(
-    conjunct: program.Conjunct, match: Sequence[Fact], places: Mapping[str, int]
-) -> tuple[Time, Time]:
-    """The first and the last time that a candidate may have."""
-    window = conjunct.window
-    if isinstance(window, program.Within):
-        reference = match[places[window.reference]][0]
-        return reference - window.duration, reference - window.before
-    return match[places[window.start]][0] + 1, match[places[window.end]][0] - 1

@@ -35,7 +35,7 @@ def fails(checker: Checker, found: Blocked) -> bool:
     named = [step.conjunct for step in found.steps]
     if found.failed is not None:
         assert [*named, found.failed] == list(rule.conjuncts[: len(named) + 1])
-        inside, passing = checker._candidates(rule, literal, found.failed, row, found.trigger.fact[0])
+        inside, passing = checker._candidates(literal, found.failed, row)
         assert found.inside == len(inside)
         if isinstance(found.failed, Absent):
             assert found.blocker is not None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dotr.explain.matches import bounds
 from dotr.lang import parse_program
+from dotr.reference.tesla import window
 
 HEAD = """PREFIX : <urn:x:>
 QUERY A := { SELECT ?x WHERE { ?o :a ?x } }
@@ -29,7 +29,8 @@ def test_a_window_ends_at_its_reference_which_is_no_candidate_but_of_aggregates(
 ) -> None:
     rule = parse_program(f"{HEAD}RULE R DEFINE {{ dotr_x a :R }} FROM A AND {conjunct}").rules[0]
     trigger = (10 * SECOND, ("<urn:v>",), 0, "")
-    assert bounds(rule, rule.conjuncts[0], {"A": trigger}) == (first, last, trigger if itself else None)
+    found = window(rule, rule.conjuncts[0], {"A": trigger})
+    assert found == (range(first, last + 1), trigger if itself else None)
 
 
 def test_between_has_neither_end() -> None:
@@ -38,4 +39,4 @@ def test_between_has_neither_end() -> None:
     )
     rule = parse_program(HEAD + text).rules[0]
     row = {"A": (10, (), 0, ""), "B": (4, (), 0, "")}
-    assert bounds(rule, rule.conjuncts[1], row) == (5, 9, None)
+    assert window(rule, rule.conjuncts[1], row) == (range(5, 10), None)
