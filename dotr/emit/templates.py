@@ -9,7 +9,7 @@ Why not: a serializer over term objects: three times the cost of prepared parts.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TypeAlias
 
@@ -25,6 +25,13 @@ Build: TypeAlias = tuple[tuple[Term | int, ...], ...]
 
 Row: TypeAlias = tuple[str, tuple[Term, ...]]
 """(hash, values of WITH) of a match."""
+
+Piece: TypeAlias = int | str
+"""Part of an event's text: constant text, or a variable: the node of the event (`NAME`), the node without its
+end (`PREFIX`), its time (`_STAMP`), or a value's place."""
+
+NAME, PREFIX, _STAMP = -1, -2, -3
+_END = " .\n"
 
 Constants: TypeAlias = tuple[str, ...]
 """The rule-specific parts of the text of its events: the start of its node, differing constants."""
@@ -77,6 +84,19 @@ class RuleTemplate:
             triples[triple] = None
         return tuple(triples)
 
+    def pieces(self, triple: tuple[Term | int, ...]) -> Iterator[Piece]:
+        """The text of a triple of `build`, with a space after each term."""
+        values = 2 + len(self.variables)
+        for node in triple:
+            if isinstance(node, str):
+                yield f"{node} "
+            elif node < values:
+                yield node - 2 if node else NAME
+                yield " "
+            else:
+                yield PREFIX
+                yield f"{self.suffixes[node - values]}> "
+
     def quads(self, id_: str, bindings: tuple[Term, ...], stamp: str) -> str:
         """An event as N-Quads: its stamp in the default graph, then its quads in template order."""
         return self.write((self.constants,), ((id_[len(self.prefix) :], bindings),), stamp)[0]
@@ -121,9 +141,9 @@ def share_writers(templates: Sequence[RuleTemplate]) -> None:
     """Set one function for templates that differ only in constants; many that differ only in names get their
     own.
     """
-    pieces = [() if t.repeats else tuple(_pieces(t.build, len(t.variables), t.suffixes)) for t in templates]
+    pieces = [() if t.repeats else tuple(_pieces(t)) for t in templates]
     equal = Counter(pieces)
-    forms: dict[Hashable, list[tuple[RuleTemplate, tuple[_Piece, ...]]]] = {}
+    forms: dict[Hashable, list[tuple[RuleTemplate, tuple[Piece, ...]]]] = {}
     for template, own in zip(templates, pieces, strict=True):
         if own:
             form = own if equal[own] >= _MANY else tuple(p if isinstance(p, int) else "" for p in own)
@@ -132,38 +152,24 @@ def share_writers(templates: Sequence[RuleTemplate]) -> None:
         _share_writer(members)
 
 
-_Piece: TypeAlias = int | str
-"""Part of an event's text: constant text, or a variable: `_NAME`, `_PREFIX`, `_STAMP`, or a value's place."""
+def _pieces(template: RuleTemplate) -> list[Piece]:
+    """The N-Quads of an event: constants alternating with variable parts as far as possible."""
+    pieces: list[Piece] = []
 
-_NAME, _PREFIX, _STAMP = -1, -2, -3
-_END = " .\n"
-
-
-def _pieces(build: Build, values: int, suffixes: Sequence[str]) -> list[_Piece]:
-    """The text of an event: constants alternating with variable parts as far as possible."""
-    pieces: list[_Piece] = []
-
-    def add(*more: _Piece) -> None:
+    def add(*more: Piece) -> None:
         for piece in more:
             if isinstance(piece, str) and pieces and isinstance(pieces[-1], str):
                 pieces[-1] += piece
             else:
                 pieces.append(piece)
 
-    add(_NAME, f" {PROV_GENERATED_AT_TIME} ", _STAMP, _END)
-    for triple in build:
-        for node in triple:
-            if not isinstance(node, int):
-                add(f"{node} ")
-            elif node < 2 + values:
-                add((_NAME, _STAMP)[node] if node < 2 else node - 2, " ")
-            else:
-                add(_PREFIX, f"{suffixes[node - 2 - values]}> ")
-        add(_NAME, _END)
+    add(NAME, f" {PROV_GENERATED_AT_TIME} ", _STAMP, _END)
+    for triple in template.build:
+        add(*template.pieces(triple), NAME, _END)
     return pieces
 
 
-def _share_writer(members: Sequence[tuple[RuleTemplate, tuple[_Piece, ...]]]) -> None:
+def _share_writer(members: Sequence[tuple[RuleTemplate, tuple[Piece, ...]]]) -> None:
     """Give rules of one form a generated loop over them. What does not depend on the rule is assembled before
     it.
     """
@@ -173,7 +179,7 @@ def _share_writer(members: Sequence[tuple[RuleTemplate, tuple[_Piece, ...]]]) ->
     parts: list[str] = []  # of the f-string; a part that is the same for all rules begins with `s`
     for place, piece in enumerate(pieces):
         if isinstance(piece, int):
-            parts.append({_NAME: "n", _PREFIX: "i", _STAMP: "st"}.get(piece, f"s{piece}"))
+            parts.append({NAME: "n", PREFIX: "i", _STAMP: "st"}.get(piece, f"s{piece}"))
             continue
         column = [str(other[place]) for _, other in members]
         if len(set(column)) == 1:

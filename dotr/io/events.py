@@ -37,7 +37,7 @@ from msgspec import Struct
 
 from dotr.codegen import Names, make
 from dotr.emit.events import InstantEvents
-from dotr.emit.templates import RuleTemplate
+from dotr.emit.templates import NAME, Piece, RuleTemplate
 from dotr.errors import EngineError, UsageError
 from dotr.events import Clock, Composite, Fact, Message, Part, Template, Time
 from dotr.io.outputs import FileOutput, Output, ending_of, packing_of, unwritable
@@ -167,7 +167,7 @@ def line_writer(template: RuleTemplate, clock: Clock, fact: WriteFact, graph: Wr
     lines.append(f"    {''.join(f'f{n}, ' for n in facts)}= event.facts")
     for n, (_, variables) in enumerate(template.positions):
         lines += _fact_lines(n, variables, names, clock)
-    static = _graph_parts(template)
+    static = _graph_pieces(template)
     if static is None:
         lines.append("    g = GRAPH(event)")
     parts.add(f'{{"rule":{json_string(template.rule)},"time":').local("t").add(',"id":"').local("i")
@@ -182,11 +182,13 @@ def line_writer(template: RuleTemplate, clock: Clock, fact: WriteFact, graph: Wr
         parts.local("g")
     else:
         parts.add('"')
-        for part in static:
-            if isinstance(part, str):
-                parts.add(_escaped(part))
+        for piece in static:
+            if isinstance(piece, str):
+                parts.add(_escaped(piece))
+            elif piece < 0:
+                parts.add("<").local("i").add(">" if piece == NAME else "")
             else:
-                parts.local(part[0])
+                parts.local(f"E[b{piece}]")
         parts.add('"')
     parts.add("}\n")
     lines.append(f"    return f'{parts.text()}'")
@@ -239,36 +241,16 @@ def _fact_lines(n: int, variables: tuple[str, ...], names: Names, clock: Clock) 
     ]
 
 
-_ID = ("i",)
-_Part: TypeAlias = str | tuple[str]
-"""Constant text, or an expression of the generated function."""
-
-
-def _graph_parts(template: RuleTemplate) -> list[_Part] | None:
-    """The sorted N-Triples of an event: constants, `_ID`, and locals; None where their order depends on
-    values.
-    """
+def _graph_pieces(template: RuleTemplate) -> list[Piece] | None:
+    """The sorted N-Triples of an event; None where their order depends on values."""
     predicates = [p for _, p, _ in template.build]
     about_the_event = all(s == 0 for s, _, _ in template.build)
     if template.repeats or not about_the_event or len(set(predicates)) < len(predicates):
         return None
     if not all(isinstance(p, str) for p in predicates):
         return None
-    parts: list[_Part] = []
-    for _, predicate, object_ in sorted(template.build, key=lambda triple: f"{triple[1]} "):
-        parts += ["<", _ID, f"> {predicate} ", *_object_parts(object_, template), " .\n"]
-    return parts
-
-
-def _object_parts(object_: Term | int, template: RuleTemplate) -> Sequence[_Part]:
-    if isinstance(object_, str):
-        return [object_]
-    if object_ == 0:
-        return ["<", _ID, ">"]
-    values = len(template.variables)
-    if object_ < 2 + values:
-        return [(f"E[b{object_ - 2}]",)]
-    return ["<", _ID, f"{template.suffixes[object_ - 2 - values]}>"]
+    triples = sorted(template.build, key=lambda triple: f"{triple[1]} ")
+    return [piece for triple in triples for piece in (*template.pieces(triple), ".\n")]
 
 
 _OWN: Final = ("time", "rule", "id")
