@@ -3,4 +3,5 @@
 Place:   above service/, below cli/. Needs the extra `serve`, which only the files that speak HTTP import.
 
 configuration.py  `dotr.yaml`, read with places; schema.json is made of its structs
+security.py       tokens and their scopes, Host and Origin, limits of bodies
 """
