@@ -40,7 +40,7 @@ from dotr.enrich.analysis import components
 from dotr.enrich.owl import UNRESTRICTED, Adder, Restrictions, checked
 from dotr.enrich.rules import Clause
 from dotr.events import FOREVER, Time
-from dotr.joins.code import Annotation, CodeBlock, Value, lookup
+from dotr.joins.code import Annotation, CodeBlock, lookup
 from dotr.joins.plan import (
     ALL,
     AbsentPattern,
@@ -332,16 +332,16 @@ class Derive(Struct, frozen=True):
     parameters: tuple[str, ...] = ()
     found: bool = False
 
-    def lines(self, outputs: Sequence[Node], annotation: str, value: Value, names: Names) -> list[str]:
+    def lines(self, outputs: Sequence[Node], annotation: str, block: CodeBlock) -> list[str]:
         lines = []
         for head in self.clause.heads:
-            columns = [value(node) for node in head.pattern.columns]
+            columns = [block.value(node) for node in head.pattern.columns]
             tests = []
             if head.checked_subject:
                 tests.append(f"{columns[0]}[0] != '\"'")
             if head.checked_predicate:
                 tests.append(f"{columns[1]}[0] == '<'")
-            add = names.bind(self.adder(head.pattern.relation), "ADD")
+            add = block.names.bind(self.adder(head.pattern.relation), "ADD")
             call = f"{add}({', '.join([*columns, annotation] if annotation else columns)})"
             lines.append(f"if {' and '.join(tests)}: {call}" if tests else call)
         return lines

@@ -32,7 +32,7 @@ from dotr.enrich.analysis import components
 from dotr.enrich.insertion import DeltaAtom, Inserters, Triggers
 from dotr.enrich.rules import Clause, Clauses
 from dotr.events import FOREVER
-from dotr.joins.code import AnySolution, CodeBlock, RowSink, Value, compile_plan
+from dotr.joins.code import AnySolution, CodeBlock, RowSink, compile_plan
 from dotr.joins.plan import (
     ALL,
     AbsentPattern,
@@ -182,11 +182,11 @@ class _Heads(Struct, frozen=True):
     parameters: tuple[str, ...] = ()
     found: bool = False
 
-    def lines(self, outputs: Sequence[Node], annotation: str, value: Value, names: Names) -> list[str]:
+    def lines(self, outputs: Sequence[Node], annotation: str, block: CodeBlock) -> list[str]:
         lines = []
         for head in self.clause.heads:
-            function = names.bind(self.function(head.pattern.relation), "HEAD")
-            columns = [value(node) for node in head.pattern.columns]
+            function = block.names.bind(self.function(head.pattern.relation), "HEAD")
+            columns = [block.value(node) for node in head.pattern.columns]
             lines.append(f"{function}({', '.join([*columns, annotation] if annotation else columns)})")
         return lines
 
@@ -201,8 +201,8 @@ class _Latest(Struct, frozen=True):
     parameters: tuple[str, ...] = ()
     found: bool = False
 
-    def lines(self, outputs: Sequence[Node], annotation: str, value: Value, names: Names) -> list[str]:
-        best = names.bind(self.found_bound, "BEST")
+    def lines(self, outputs: Sequence[Node], annotation: str, block: CodeBlock) -> list[str]:
+        best = block.names.bind(self.found_bound, "BEST")
         return [f"if {annotation} > {best}[0]: {best}[0] = {annotation}"]
 
     def tail(self, names: Names) -> list[str]:

@@ -33,7 +33,7 @@ from dotr.extract.interpreter import InterpretedQuery
 from dotr.extract.leaves import Delta, Lazy, Leaf, bounded
 from dotr.extract.operators import Change, Row, consolidated, gained
 from dotr.extract.sharing import Distribution, attributes, facts_of
-from dotr.joins.code import CodeBlock, Collect, RowSink, Value
+from dotr.joins.code import CodeBlock, Collect, RowSink
 from dotr.joins.filters import Moment
 from dotr.joins.paths import PathRelation
 from dotr.joins.plan import BodyPattern, Check, JoinPlan, Relation, View, plan
@@ -380,10 +380,10 @@ class _FactLines(Struct, frozen=True):
     parameters: tuple[str, ...] = ()
     found: bool = False
 
-    def lines(self, outputs: Sequence[Node], annotation: str, value: Value, names: Names) -> list[str]:
+    def lines(self, outputs: Sequence[Node], annotation: str, block: CodeBlock) -> list[str]:
         literal = [not (isinstance(node, Var) and node.name in self.subjects) for node in outputs]
-        columns = [value(node) for node in outputs]
-        return self.unit.distribution.lines_of_one(columns, literal, names)
+        columns = [block.value(node) for node in outputs]
+        return self.unit.distribution.lines_of_one(columns, literal, block.names)
 
     def tail(self, names: Names) -> list[str]:
         return []
@@ -397,8 +397,9 @@ class _RowLines(Struct, frozen=True):
     parameters: tuple[str, ...] = ()
     found: bool = False
 
-    def lines(self, outputs: Sequence[Node], annotation: str, value: Value, names: Names) -> list[str]:
-        row = row_of([value(node) for node in outputs])
+    def lines(self, outputs: Sequence[Node], annotation: str, block: CodeBlock) -> list[str]:
+        row = row_of([block.value(node) for node in outputs])
+        names = block.names
         most = names.bind(self.most, "MOST")
         return [
             f"{self.rows}.append({row})",

@@ -1,7 +1,7 @@
 """Generate Python source for a join plan: one function with flat guards, specialised to the store.
 
-Place:   beside plan_interpreter.py, which runs the same plan without generating code; enrich/ and extract/
-         pass sinks.
+Place:   beside plan_interpreter.py, which runs the same plan without generating code; enrich/, extract/ and
+         windows/ pass sinks, windows/ its own access to its tables, too.
 Method:  a probe becomes a dict lookup and, where a key may have several values, a loop; a guard becomes
          `if …: continue`. Whether the background has a relation, has one value per key, and can lose rows is
          known when code is generated, so plans that cannot match vanish, and so do most loops. All constants,
@@ -16,15 +16,15 @@ Limits:  CPython refuses 20 nested blocks, so a long plan continues in a second 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
-from typing import Any, Protocol, assert_never
+from collections.abc import Callable, Container, Iterable, Sequence
+from typing import Any, Protocol, TypeAlias, assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from dotr.budget import Meter
 from dotr.codegen import Names, make, row_of
-from dotr.joins.filters import Charges, positional_condition, positional_value
+from dotr.joins.filters import Charges, Moment, positional_condition, positional_value
 from dotr.joins.plan import (
     ALL,
     AntiJoin,
@@ -52,41 +52,38 @@ from dotr.rdf.mapped import MappedColumn
 from dotr.rdf.terms import RDF_TYPE, Term
 
 
-class Namespace(Protocol):
-    def bind(self, value: object, prefix: str) -> str: ...
+class RowStore(Protocol):
+    """What a block knows of the store that its plan runs over."""
+
+    meter: Meter
+    moment: Moment
+    counting: bool
+    visits: list[int]
+
+    def prepare(self, plan: JoinPlan) -> None:
+        """Make the indexes that the plan reads."""
+        ...
 
 
-class AccessWriter(Protocol):
-    """The part of a block that writes access code uses."""
+class PatternAccess(Protocol):
+    """Writes the code for one pattern. Both methods return False when no row can ever match."""
 
-    store: TripleIndex
-    stable: bool
+    def probe(self, exists: bool) -> bool:
+        """Find the rows of the pattern; `exists`: one is enough."""
+        ...
 
-    @property
-    def names(self) -> Namespace: ...
-    @property
-    def annotated(self) -> bool: ...
-    @property
-    def one(self) -> str: ...
-    def kept(self, relation: Relation) -> str: ...
-    def value(self, node: Node) -> str: ...
-    def local(self) -> str: ...
-    def let(self, node: Node) -> str: ...
-    def line(self, text: str) -> None: ...
-    def leave(self) -> str: ...
-    def guard(self, condition: str) -> None: ...
-    def loop(self, header: str, pattern: BodyPattern, length: str = "", *, spared: bool = False) -> None: ...
-    def listed(self, pattern: BodyPattern, length: str) -> None: ...
-    def visit(self) -> None: ...
-    def note(self, expression: str) -> str: ...
+    def lacks(self) -> bool:
+        """Go on only if the pattern has no row."""
+        ...
 
 
 class Access:
-    """Writes the code for one pattern. Both methods return False when no row can ever match."""
+    """Writes the code for one pattern over a background and an overlay."""
 
-    def __init__(self, block: AccessWriter, pattern: BodyPattern, view: View, bound: Sequence[bool]) -> None:
+    def __init__(self, block: CodeBlock, pattern: BodyPattern, view: View, bound: Sequence[bool]) -> None:
         store = block.store
-        self.block = block
+        assert isinstance(store, TripleIndex)
+        self.block, self.store = block, store
         self.pattern = pattern
         self.view = view
         self.bound = tuple(bound)
@@ -167,7 +164,7 @@ class Access:
 
     def _found(self) -> str:
         """An expression: the background's value for the bound column of two."""
-        column = self.block.store.column(self.pattern.relation, self._side())
+        column = self.store.column(self.pattern.relation, self._side())
         return lookup(column, self._bind(column, "B"), self._key())
 
     def _index(self) -> str:
@@ -180,7 +177,7 @@ class Access:
 
     def _missing_in_background(self) -> str:
         """An expression: the bound row is not in the background. Writes the lookup it needs."""
-        block, store = self.block, self.block.store
+        block, store = self.block, self.store
         subject = block.value(self.pattern.columns[0])
         predicate = RDF_TYPE if self.changes.arity == 1 else self.pattern.relation
         if self.changes.arity == 1:
@@ -207,7 +204,7 @@ class Access:
             return
         kept = self.block.kept(self.pattern.relation)
         if kept:
-            if self.block.store.changing(self.pattern.relation):
+            if self.store.changing(self.pattern.relation):
                 self.block.note(f"{kept}.get({row}, {self.block.one})")
             return
         if self.over and self.base:
@@ -270,7 +267,7 @@ class Access:
             left = self._bind(_stays_forward if self._side() == 0 else _stays_backward, "STAYS")
             tests.append(f"({local} is None or ({removed} and not {left}({local}, {key}, {removed})))")
         elif self.base:
-            column = self.block.store.column(self.pattern.relation, self._side())
+            column = self.store.column(self.pattern.relation, self._side())
             name = self._bind(column, "B")
             mapped = isinstance(column, MappedColumn)
             tests.append(f"{name}[{key}] is None" if mapped else f"{key} not in {name}")
@@ -278,7 +275,7 @@ class Access:
 
     def _values(self) -> None:
         """Two columns, one bound: the other columns of its rows."""
-        block, store = self.block, self.block.store
+        block, store = self.block, self.store
         side = self._side()
         key = self._key()
         single = self.base and store.single(self.pattern.relation, side)
@@ -336,7 +333,7 @@ class Access:
 
     def _all_members(self) -> str:
         """The name of the container of the class's members in the background."""
-        store, relation = self.block.store, self.pattern.relation
+        store, relation = self.store, self.pattern.relation
         if relation not in store.general:
             return self._bind(store.members(relation), "M")
         column = self._bind(store.column(RDF_TYPE, 1), "B")
@@ -347,7 +344,7 @@ class Access:
 
     def _pairs(self) -> None:
         """Two columns, none bound: everything."""
-        block, store = self.block, self.block.store
+        block, store = self.block, self.store
         relation = self.pattern.relation
         subject, object_ = (block.let(node) for node in self.pattern.columns)
         if not self.base:
@@ -373,7 +370,7 @@ class Access:
 
     def _scan_removed(self) -> bool:
         """Withdrawn rows, for any bound columns."""
-        if not self.block.store.may_lose(self.pattern.relation):
+        if not self.store.may_lose(self.pattern.relation):
             return False
         self._rows(self._removed(), self.changes.arity == 1, all_columns=True)
         return True
@@ -388,34 +385,13 @@ class Access:
         columns = tuple(i for i, is_bound in enumerate(self.bound) if is_bound)
         if self.over and columns and len(columns) < len(self.bound) and not is_path(self.pattern.relation):
             self.changes.index(columns)
-        function = self.block.store.matcher(self.pattern.relation, self.bound, self.view)
+        function = self.store.matcher(self.pattern.relation, self.bound, self.view)
         keys = [self.block.value(self.pattern.columns[i]) for i in columns]
         return f"{self._bind(function, 'MATCH')}({', '.join(keys)})"
 
     def _rows(self, source: str, bare: bool, all_columns: bool) -> None:
-        block = self.block
-        row = block.local()
-        known: list[tuple[int, str]] = []
-        fresh: list[int] = []
-        seen: set[str] = set()
-        for i, (node, is_bound) in enumerate(zip(self.pattern.columns, self.bound, strict=True)):
-            if is_bound:
-                if all_columns:
-                    known.append((i, block.value(node)))
-            elif isinstance(node, Var):
-                if node.name in seen:
-                    known.append((i, ""))
-                else:
-                    seen.add(node.name)
-                    fresh.append(i)
-        block.loop(f"{row} in {source}", self.pattern, f"LEN({source})")
-        block.visit()
-        places = {i: row if bare else f"{row}[{i}]" for i in range(len(self.bound))}
-        for i in fresh:
-            local = block.let(self.pattern.columns[i])
-            block.line(f"{local} = {places[i]}")
-        for i, value in known:
-            block.guard(f"{places[i]} != {value or block.value(self.pattern.columns[i])}")
+        known = [False] * len(self.bound) if all_columns else self.bound
+        row = self.block.scan(source, self.pattern, known, bare=bare)
         if self.block.annotated and self.view is not View.REMOVED:
             self._note_added(f"{row}[0]" if self.changes.arity == 1 else row)
 
@@ -427,16 +403,24 @@ class Access:
         block.listed(self.pattern, f"LEN({found})")
         if not self.repeats:
             return found
-        groups: dict[str, list[int]] = {}
-        for i, (node, is_bound) in enumerate(zip(self.pattern.columns, self.bound, strict=True)):
-            if not is_bound and isinstance(node, Var):
-                groups.setdefault(node.name, []).append(i)
-        same = [places for places in groups.values() if len(places) > 1]
+        return f"{self._bind(any_agreeing(self.pattern, self.bound), 'SAME')}({found})"
 
-        def any_same(rows: Sequence[tuple[str, ...]]) -> bool:
-            return any(all(len({row[i] for i in places}) == 1 for places in same) for row in rows)
 
-        return f"{self._bind(any_same, 'SAME')}({found})"
+AccessWriter: TypeAlias = "Callable[[CodeBlock, BodyPattern, View, Sequence[bool]], PatternAccess]"
+
+
+def any_agreeing(pattern: BodyPattern, bound: Sequence[bool]) -> Callable[[Iterable[Sequence[str]]], bool]:
+    """Whether equal variables of a pattern, apart from bound ones, agree in one of some rows."""
+    groups: dict[str, list[int]] = {}
+    for i, (node, is_bound) in enumerate(zip(pattern.columns, bound, strict=True)):
+        if not is_bound and isinstance(node, Var):
+            groups.setdefault(node.name, []).append(i)
+    same = [places for places in groups.values() if len(places) > 1]
+
+    def test(rows: Iterable[Sequence[str]]) -> bool:
+        return any(all(len({row[i] for i in places}) == 1 for places in same) for row in rows)
+
+    return test
 
 
 def lookup(column: Column | None, name: str, key: str) -> str:
@@ -459,8 +443,6 @@ def _stays_backward(values: Many, object_: Term, removed: Container[Row]) -> boo
 
 
 _DEEPEST = 15  # nested loops in one function
-
-Value = Callable[[Node], str]
 
 
 class Annotation(Struct, frozen=True):
@@ -497,10 +479,10 @@ class RowSink(Protocol):
         """Whether the function returns True at the first solution (and False without one)."""
         ...
 
-    def lines(self, outputs: Sequence[Node], annotation: str, value: Value, names: Names) -> list[str]:
+    def lines(self, outputs: Sequence[Node], annotation: str, block: CodeBlock) -> list[str]:
         """Source lines; `annotation` is the name that holds a solution's annotation, or "".
 
-        `value` gives the source name of a bound variable or constant, `names` one for anything else.
+        The block has a source name of each bound variable and constant, and of anything else.
         """
         ...
 
@@ -515,8 +497,8 @@ class Rows(Struct, frozen=True):
     parameters: tuple[str, ...] = ("out",)
     found: bool = False
 
-    def lines(self, outputs: Sequence[Node], annotation: str, value: Value, names: Names) -> list[str]:
-        columns = [value(node) for node in outputs] + ([annotation] if annotation else [])
+    def lines(self, outputs: Sequence[Node], annotation: str, block: CodeBlock) -> list[str]:
+        columns = [block.value(node) for node in outputs] + ([annotation] if annotation else [])
         return [f"out({row_of(columns)})"]
 
     def tail(self, names: Names) -> list[str]:
@@ -537,8 +519,9 @@ class Collect(Struct, frozen=True):
     parameters: tuple[str, ...] = ()
     found: bool = False
 
-    def lines(self, outputs: Sequence[Node], annotation: str, value: Value, names: Names) -> list[str]:
-        lines = [f"{names.bind(self.rows.append, 'OUT')}({row_of([value(node) for node in outputs])})"]
+    def lines(self, outputs: Sequence[Node], annotation: str, block: CodeBlock) -> list[str]:
+        names, row = block.names, row_of([block.value(node) for node in outputs])
+        lines = [f"{names.bind(self.rows.append, 'OUT')}({row})"]
         if self.most is not None:
             size = f"{names.bind(len, 'LEN')}({names.bind(self.rows, 'ROWS')})"
             explode = f"{names.bind(self.explode, 'EXPLODE')}()"
@@ -560,7 +543,7 @@ class AnySolution(Struct, frozen=True):
     parameters: tuple[str, ...] = ()
     found: bool = True
 
-    def lines(self, outputs: Sequence[Node], annotation: str, value: Value, names: Names) -> list[str]:
+    def lines(self, outputs: Sequence[Node], annotation: str, block: CodeBlock) -> list[str]:
         return ["return True"]
 
     def tail(self, names: Names) -> list[str]:
@@ -569,16 +552,18 @@ class AnySolution(Struct, frozen=True):
 
 def compile_plan(
     plan: JoinPlan,
-    store: TripleIndex,
+    store: RowStore,
     sink: RowSink | None = None,
     annotation: Annotation | None = None,
     meter: Meter | None = None,
+    source: object = None,
+    access: AccessWriter = Access,
 ) -> Callable[..., Any]:
     """A function of (sink's parameters, columns of the triggering row or `given` values[, its annotation]).
 
     With `Rows` (the default) it calls its first argument with every solution; with `AnySolution` it returns a
-    bool. No rows may be added while it runs. Work is charged to `meter`, or else to the store's: the function
-    raises Exhausted when no units are left.
+    bool. No rows may be added while it runs. Work is charged to `meter`, or else to the store's, as that of
+    `source`: the function raises Exhausted when no units are left. `access` writes the code for a pattern.
     """
     sink = sink if sink is not None else Rows()
     store.prepare(plan)
@@ -588,7 +573,9 @@ def compile_plan(
     else:
         columns = tuple(f"g{i}" for i in range(len(plan.given)))
     noted = ("e0",) if annotation is not None and plan.trigger is not None else ()
-    block = CodeBlock(store, names, sink, annotation, 1, stable=True, meter=meter)
+    block = CodeBlock(
+        store, names, sink, annotation, 1, stable=True, meter=meter, source=source, access=access
+    )
     block.write(plan, columns)
     head = f"def run({', '.join((*sink.parameters, *columns, *noted))}):\n"
     body = "\n".join(block.lines) or "    pass"
@@ -601,7 +588,7 @@ class CodeBlock:
 
     def __init__(
         self,
-        store: TripleIndex,
+        store: RowStore,
         names: Names,
         sink: RowSink,
         annotation: Annotation | None = None,
@@ -610,14 +597,17 @@ class CodeBlock:
         stable: bool = False,
         meter: Meter | None = None,
         source: object = None,
+        access: AccessWriter = Access,
     ) -> None:
         self.store = store
         self._meter = store.meter if meter is None else meter
         self.stable = stable  # nothing is added while this runs, so dicts may be iterated directly
         self.names = names
         self.lines: list[str] = []
+        self._source = source
         self._charges = Charges(self._meter, names, self.lines, source)
         self._sink = sink
+        self._access = access
         self._annotation = annotation
         self._indent = indent
         self._loops = 0
@@ -625,6 +615,7 @@ class CodeBlock:
         self._env: dict[str, str] = {}
         self._fresh = 0
         self._notes: list[str] = []  # annotations to be joined, by local name
+        self._wholes: dict[tuple[Node, ...], str] = {}  # columns → the local of a row that has them
 
     def write(self, plan: JoinPlan, columns: Sequence[str]) -> None:
         """Write the plan; `given` names the columns of the triggering row or the given values."""
@@ -660,6 +651,10 @@ class CodeBlock:
         """The source name of a constant or bound variable."""
         return self._env[node.name] if isinstance(node, Var) else self.names.constant(node)
 
+    def row(self, columns: tuple[Node, ...]) -> str:
+        """The source of a row of bound columns: one that was found, or a new tuple."""
+        return self._wholes.get(columns) or row_of([self.value(node) for node in columns])
+
     def local(self) -> str:
         self._fresh += 1
         return f"v{self._fresh}"
@@ -686,15 +681,41 @@ class CodeBlock:
 
     def loop(self, header: str, pattern: BodyPattern, length: str = "", *, spared: bool = False) -> None:
         """A loop over rows of a pattern. `length` is "" if an outer loop is charged with its rows."""
+        self._join()
         if length:
             self._charges.enter("    " * self._indent, pattern, length, spared=spared)
         self.line(f"for {header}:")
         self._indent += 1
         self._loops += 1
 
+    def scan(self, source: str, pattern: BodyPattern, known: Sequence[bool], *, bare: bool = False) -> str:
+        """A loop over rows of a pattern; returns the local of a row. `known[i]`: column i has its value.
+        `bare`: a row is its only column.
+        """
+        row = self.local()
+        self.loop(f"{row} in {source}", pattern, f"LEN({source})")
+        self.visit()
+        again = []
+        for i, (node, is_known) in enumerate(zip(pattern.columns, known, strict=True)):
+            place = row if bare else f"{row}[{i}]"
+            if isinstance(node, Var) and node.name not in self._env:
+                local = self.let(node)
+                self.line(f"{local} = {place}")
+            elif not is_known:
+                again.append(f"{place} != {self.value(node)}")
+        for test in again:
+            self.guard(test)
+        if not bare:
+            self._wholes[pattern.columns] = row
+        return row
+
     def listed(self, pattern: BodyPattern, length: str) -> None:
         """A call has returned a list of rows, to be charged."""
         self._charges.listed("    " * self._indent, pattern, length)
+
+    def spend(self, units: int) -> None:
+        """Something is done that is to be charged."""
+        self._charges.spend("    " * self._indent, units)
 
     @property
     def looping(self) -> bool:
@@ -739,7 +760,7 @@ class CodeBlock:
                 return True
             match step:
                 case Probe() | AntiJoin():
-                    access = Access(self, step.pattern, step.view, step.bound)
+                    access = self._access(self, step.pattern, step.view, step.bound)
                     if not (access.lacks() if isinstance(step, AntiJoin) else access.probe(step.exists)):
                         return False
                 case RowFilter():
@@ -782,26 +803,28 @@ class CodeBlock:
         values = [self._env[name] for name in names]
         return values[0] if len(values) == 1 else f"({', '.join(values)})"
 
+    def _join(self) -> None:
+        """Join the annotations so far into one."""
+        while len(self._notes) > 1:
+            assert self._annotation is not None
+            first, second = self._notes[:2]
+            least = f"{second} if {second} < {first} else {first}"
+            join = self._annotation.join
+            call = least if join is min else f"{self.names.bind(join, 'JOIN')}({first}, {second})"
+            joined = self.local()
+            self.line(f"{joined} = {call}")
+            self._notes[:2] = [joined]
+
     def _joined(self) -> str:
         """The name of the joined annotation, "" in the plain case."""
-        if self._annotation is None:
-            return ""
-        if not self._notes:
-            return self.one
-        join = self.names.bind(self._annotation.join, "JOIN")
-        local = self._notes[0]
-        for note in self._notes[1:]:
-            joined = self.local()
-            least = f"{note} if {note} < {local} else {local}"
-            self.line(f"{joined} = {least if self._annotation.join is min else f'{join}({local}, {note})'}")
-            local = joined
-        return local
+        self._join()
+        return self._notes[0] if self._notes else self.one if self.annotated else ""
 
     def _finish(self, plan: JoinPlan) -> None:
         annotation = self._joined()
         if self._sink.found:
             self._charges.early("    " * self._indent)
-        for line in self._sink.lines(plan.outputs, annotation, self.value, self.names):
+        for line in self._sink.lines(plan.outputs, annotation, self):
             self.line(line)
 
     def _go_on(self, steps: Sequence[Step], plan: JoinPlan) -> None:
@@ -816,7 +839,15 @@ class CodeBlock:
         rest = replace(plan, trigger=None, given=given, steps=tuple(steps))
         names = Names()
         block = CodeBlock(
-            self.store, names, self._sink, self._annotation, 1, stable=self.stable, meter=self._meter
+            self.store,
+            names,
+            self._sink,
+            self._annotation,
+            1,
+            stable=self.stable,
+            meter=self._meter,
+            source=self._source,
+            access=self._access,
         )
         if noted:
             block._notes.append("e0")

@@ -171,10 +171,17 @@ class Charges:
         self._loops.append((pattern, length))
         spent = self._spent()
         self._loops.pop()
+        self._add(indent, length, spent)
+
+    def spend(self, indent: str, units: int) -> None:
+        """Something is done in the innermost loop."""
+        self._add(indent, str(units), self._spent())
+
+    def _add(self, indent: str, units: str, spent: str) -> None:
         if self._loops:
-            self._lines.append(f"{indent}if (n := n + {length}) > CHUNK: n = {spent.format('n')}")
+            self._lines.append(f"{indent}if (n := n + {units}) > CHUNK: n = {spent.format('n')}")
         else:
-            self._lines.append(indent + spent.format(length))
+            self._lines.append(indent + spent.format(units))
 
     def expression(self) -> None:
         """An expression is evaluated in the innermost loop."""
