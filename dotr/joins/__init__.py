@@ -1,7 +1,7 @@
 """The join kernel: conjunctive triple patterns with filters, planned once, run many times.
 
-Place:   below enrich/ (bodies of rules) and extract/ (basic graph patterns); above the background index and
-         the overlay of rdf/.
+Place:   below enrich/ and windows/ (bodies of rules) and extract/ (basic graph patterns); above the
+         background index and the overlay of rdf/.
 
 How to use it
     store = materialiser.store                      # background + overlay of the instant (enrich/)

@@ -107,7 +107,9 @@ def substitute_body(item: program.BodyAtom, values: Mapping[str, Term]) -> progr
 
 
 Relation: TypeAlias = str
-"""A predicate's term, `"a " + class`, `ALL`, `"agg …"` for an aggregate, or `"path …"` for a path."""
+"""A predicate's term, `"a " + class`, `ALL`, `"agg …"` for an aggregate, `"path …"` for a path, or
+`"table …"` for a table of window atoms.
+"""
 
 ALL: Relation = "*"
 CLASH = "<urn:dotr:clash:"
@@ -156,6 +158,16 @@ def is_path(relation: Relation) -> bool:
     return relation.startswith("path ")
 
 
+def table_relation(number: int, name: str) -> Relation:
+    """The relation of a table of window atoms of this name."""
+    return f"table {number} {name}"
+
+
+def is_table(relation: Relation) -> bool:
+    """Whether rows are window atoms (windows/body_code.py)."""
+    return relation.startswith("table ")
+
+
 def relation_of(subject: Node, predicate: Node, object_: Node) -> Relation:
     """The narrowest relation that holds every triple the pattern matches."""
     if isinstance(predicate, Var):
@@ -201,7 +213,7 @@ def relation_name(relation: Relation) -> str:
         return "an aggregate"
     if is_anonymous(relation):
         return "an anonymous property"
-    if is_path(relation):
+    if is_path(relation) or is_table(relation):
         return relation.split(" ", 2)[2]
     return relation[2:] if is_class(relation) else relation
 
@@ -566,6 +578,8 @@ def pattern_text(pattern: BodyPattern, shorten: Shorten = str) -> str:
         return f"{columns[0]} a {shorten(pattern.relation[2:])}"
     if is_aggregate(pattern.relation):
         return f"{pattern.relation}({', '.join(columns)})"
+    if is_table(pattern.relation):
+        return f"{relation_name(pattern.relation)}({', '.join(columns)})"
     relation = pattern.relation
     name = relation_name(relation) if is_path(relation) else shorten(relation)
     return f"{columns[0]} {name} {columns[1]}"

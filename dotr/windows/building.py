@@ -21,6 +21,7 @@ from msgspec import Struct, field
 from dotr.budget import Meter
 from dotr.events import Clock, Time
 from dotr.joins.filters import Moment
+from dotr.joins.plan import AbsentPattern, BodyPattern, Item, from_body, relation_name
 from dotr.program.program import (
     Argument,
     FactWindow,
@@ -35,7 +36,7 @@ from dotr.program.program import (
 from dotr.program.queries import BindAtom, FilterAtom, Var
 from dotr.rdf.terms import Memo, Term
 from dotr.rdf.values import DateTime, decode
-from dotr.windows.body_code import HeadSink, Item, TableProbe, Work, compile_body, pattern
+from dotr.windows.body_code import HeadSink, WindowTables, compile_body, pattern
 from dotr.windows.rules import (
     Component,
     Differences,
@@ -89,6 +90,7 @@ class ComponentBuilder:
         self._program, self._beginning, self._step = program, beginning, step
         self._meter, self._carried = meter, carried
         self._clock, self._moment = clock, moment
+        self._tables = WindowTables(meter, moment)
         self._heads = {rule.head.atom.name for rule in program.rules}
         self._scattered = {rule.head.atom.name for rule in program.rules if rule.head.at is not None}
         self._watched = self._heads if watched is None else self._heads & set(watched)
@@ -213,7 +215,7 @@ class ComponentBuilder:
         watched = [relation for relation in heads if relation.name in self._watched]
         own = {relation.name for relation in heads}
         reads = Reads()
-        bodies = [self._items(rule, own, reads) for rule in rules]
+        bodies = [self._items(rule, reads) for rule in rules]
         if not own & self._standing:
             triggers = self._triggers(rules, bodies, [Through(relation) for relation in heads])
             return LastingHeads(heads, triggers, recursive(rules), watched)
@@ -222,7 +224,7 @@ class ComponentBuilder:
         if recursive(rules):
             piles = [Upright(relation) for relation in heads]
             whole = self._whole(rules, bodies, piles)
-            own_only = self._triggers(rules, bodies, piles, own_only=True)
+            own_only = self._triggers(rules, bodies, piles, own)
             agenda = self._net.agenda
             return Recursive(heads, reads, whole, own_only, self._meter, agenda, self._carried, watched)
         found: dict[Row, None] = {}
@@ -242,16 +244,16 @@ class ComponentBuilder:
         rules: Sequence[LarsRule],
         bodies: Sequence[Sequence[Item]],
         piles: Sequence[HeadPile],
-        own_only: bool = False,
+        names: Collection[str] | None = None,
     ) -> list[TableTrigger]:
-        """A join from each positive atom; `own_only`: of the component's heads."""
+        """A join from each positive atom; `names`: of these names alone."""
         found = []
         for rule, items in zip(rules, bodies, strict=True):
             sink = self._sink(rule, piles)
             for place, item in enumerate(items):
-                if isinstance(item, TableProbe) and not item.negated and (item.own or not own_only):
-                    run = compile_body(items, sink, self._moment, self._work(rule), place)
-                    found.append(TableTrigger(item.table, run, sink.target))
+                if isinstance(item, BodyPattern) and (names is None or relation_name(item.relation) in names):
+                    run = compile_body(items, sink, self._tables, rule, place)
+                    found.append(TableTrigger(self._tables.table(item), run, sink.target))
         return found
 
     def _whole(
@@ -260,38 +262,34 @@ class ComponentBuilder:
         """A join over all that holds for each rule."""
         sinks = [self._sink(rule, piles) for rule in rules]
         return [
-            (compile_body(items, sink, self._moment, self._work(rule)), sink.target)
+            (compile_body(items, sink, self._tables, rule), sink.target)
             for rule, items, sink in zip(rules, bodies, sinks, strict=True)
         ]
 
     def _differences(
         self, rule: LarsRule, items: Sequence[Item], piles: Sequence[HeadPile]
     ) -> Differences | None:
-        atom, sink = rule.head.atom, self._sink(rule, piles)
-        relation, work = self._relation(atom), self._work(rule)
-        return differences(items, atom.arguments, sink, relation, self._moment, work)
+        relation, sink = self._relation(rule.head.atom), self._sink(rule, piles)
+        return differences(items, rule, sink, relation, self._tables)
 
-    def _work(self, rule: LarsRule) -> Work:
-        return Work(self._meter, rule)
-
-    def _items(self, rule: LarsRule, own: Collection[str], reads: Reads) -> list[Item]:
+    def _items(self, rule: LarsRule, reads: Reads) -> list[Item]:
         """The body over tables; those that it reads are noted."""
         items: list[Item] = []
         for literal in rule.body:
             match literal:
                 case FilterAtom() | BindAtom():
-                    items.append(literal)
-                    continue
+                    items.append(from_body(literal))
                 case WindowAggregate():
                     total = self._total(literal)
-                    reads.totals[total] = None
+                    reads.totals[total] = reads.tables[total.table] = None
                     if isinstance(literal.window, FactWindow):
                         reads.fact_views[self._fact_view(literal.atom, literal.window, Modality.AT, 0)] = None
                     of = f"{literal.function} OVER {literal.atom.name}"
-                    probe = TableProbe(total.table, (*literal.group, literal.variable), name=of)
+                    items.append(self._tables.pattern(total.table, of, (*literal.group, literal.variable)))
                 case WindowAtom():
                     modality = literal.modality or Modality.SOMETIME
                     table = self._table(literal.atom, literal.window, modality, literal.count)
+                    reads.tables[table] = None
                     if isinstance(literal.window, FactWindow):
                         view = self._fact_view(literal.atom, literal.window, modality, literal.count)
                         reads.fact_views[view] = None
@@ -299,10 +297,8 @@ class ComponentBuilder:
                     if WINDOWS[modality].each_point:
                         assert literal.at is not None
                         columns = (*columns, Var(literal.at))
-                    name = literal.atom.name
-                    probe = TableProbe(table, columns, literal.negated, name in own, name)
-            items.append(probe)
-            reads.tables[probe.table] = None
+                    atom = self._tables.pattern(table, literal.atom.name, columns)
+                    items.append(AbsentPattern(atom) if literal.negated else atom)
         return items
 
     def _sink(self, rule: LarsRule, piles: Sequence[HeadPile]) -> HeadSink:

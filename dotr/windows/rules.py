@@ -24,14 +24,12 @@ from typing import Any
 from msgspec import Struct, field
 
 from dotr.budget import Meter
-from dotr.joins.filters import Moment
+from dotr.joins.plan import AbsentPattern, BodyPattern, Item, bound_by
 from dotr.program.program import Argument, FactWindow, LarsProgram, LarsRule, WindowAggregate, WindowAtom
-from dotr.program.queries import BindAtom, Var
+from dotr.program.queries import Var
 from dotr.windows.body_code import (
     HeadSink,
-    Item,
-    TableProbe,
-    Work,
+    WindowTables,
     compile_body,
     compile_check,
     is_selective,
@@ -88,66 +86,60 @@ class Differences(Struct, frozen=True, eq=False):
 
     gains: Sequence[SolutionDelta]
     losses: Sequence[Loss] = ()
-    check: Callable[[Row], bool] | None = None
+    check: Callable[..., bool] | None = None
 
 
 def differences(
-    items: Sequence[Item],
-    columns: Sequence[Argument],
-    sink: HeadSink,
-    relation: Relation,
-    moment: Moment,
-    work: Work,
+    items: Sequence[Item], rule: LarsRule, sink: HeadSink, relation: Relation, tables: WindowTables
 ) -> Differences | None:
-    """How a rule with the head `columns` is kept up; None where it had better be derived as a whole."""
+    """How a rule is kept up; None where it had better be derived as a whole."""
+    bindable, columns = bound_by(items), rule.head.atom.arguments
     gains = []
     for place, item in enumerate(items):
-        if isinstance(item, TableProbe):
-            rest = [*items[:place], *items[place + 1 :]]
-            first = item
-            if item.negated:  # it must be absent still: of what NOT ranges over, one row is gone
-                renamed = tuple(_renamed(c, _bindable(items)) for c in item.columns)
-                first = TableProbe(item.table, renamed, name=item.name)
-                rest.append(item)
-            run = compile_body([first, *rest], sink, moment, work, 0)
-            gains.append(SolutionDelta(item.table, item.negated, run, sink.target))
+        first, rest = item, [*items[:place], *items[place + 1 :]]
+        if isinstance(item, AbsentPattern):  # it must be absent still: of what NOT ranges over, a row is gone
+            renamed = tuple(_renamed(column, bindable) for column in item.pattern.columns)
+            first = BodyPattern(item.pattern.relation, renamed)
+            rest.append(item)
+        if isinstance(first, BodyPattern):
+            run = compile_body([first, *rest], sink, tables, rule, 0)
+            ended = isinstance(item, AbsentPattern)
+            gains.append(SolutionDelta(tables.table(first), ended, run, sink.target))
     if sink.at is not None:
         return Differences(gains)
     losses = []
     for item in items:
-        if isinstance(item, TableProbe):
-            loss = _loss(item, columns, _bindable(items), relation, moment)
+        if isinstance(item, BodyPattern | AbsentPattern):
+            loss = _loss(item, columns, bindable, relation, tables)
             if loss is None:
                 return None
             losses.append(loss)
     if not is_selective(items, columns):
         return None
-    return Differences(gains, losses, compile_check(items, columns, moment, work))
+    return Differences(gains, losses, compile_check(items, columns, tables, rule))
 
 
 def _loss(
-    item: TableProbe, columns: Sequence[Argument], bindable: set[str], relation: Relation, moment: Moment
+    item: BodyPattern | AbsentPattern,
+    columns: Sequence[Argument],
+    bindable: set[str],
+    relation: Relation,
+    tables: WindowTables,
 ) -> Loss | None:
+    began = isinstance(item, AbsentPattern)
+    atom = item.pattern if isinstance(item, AbsentPattern) else item
     shared: dict[str, int] = {}
     for place, column in enumerate(columns):
-        if isinstance(column, Var) and column.name in item.variables & bindable:
+        if isinstance(column, Var) and column.name in bindable.intersection(atom.variables):
             shared.setdefault(column.name, place)
     if columns and not shared:
         return None
-    key = pattern(item.columns, [Var(name) for name in shared], None, moment)
+    key = pattern(atom.columns, [Var(name) for name in shared], None, tables.moment)
     if not shared:
-        return Loss(item.table, item.negated, key, None, False)
+        return Loss(tables.table(atom), began, key, None, False)
     assert relation.present is not None
     index = relation.present.table.index(tuple(shared.values()))
-    return Loss(item.table, item.negated, key, index, len(shared) == 1)
-
-
-def _bindable(items: Sequence[Item]) -> set[str]:
-    """The variables of a body that are not local to a NOT."""
-    found = {item.variable.name for item in items if isinstance(item, BindAtom)}
-    return found.union(
-        *(item.variables for item in items if isinstance(item, TableProbe) and not item.negated)
-    )
+    return Loss(tables.table(atom), began, key, index, len(shared) == 1)
 
 
 def _renamed(column: Argument, bindable: set[str]) -> Argument:
@@ -282,7 +274,7 @@ class StandingHead(Struct, eq=False):
                 doubtful.update((row, None) for row in loss.candidates(standing) if row not in found)
         self.meter.charge(len(doubtful), f"{relation.name}() that may have ended")
         for row in doubtful:
-            if row in standing and not any(rule.check is not None and rule.check(row) for rule in rules):
+            if row in standing and not any(rule.check is not None and rule.check(*row) for rule in rules):
                 relation.stop(row)
         relation.stand(found)
 
