@@ -23,10 +23,8 @@ from dotr.cli import options, show
 from dotr.cli.options import OutputOptions, RuleOptions, SourceOptions
 from dotr.cli.process import POLITE
 from dotr.cli.show import Progress, funnels, summary_line, time_as_json
-from dotr.collecting import uncollected
-from dotr.core.pipeline import Pipeline
 from dotr.errors import DataError, Diagnostic, UsageError
-from dotr.events import Clock, Part
+from dotr.events import Part
 from dotr.io.decode.documents import Format, decode, format_of, read_bytes, unknown_format
 from dotr.io.decode.rdf import parse_triples, split_triples
 from dotr.io.events import BINARY, EVENT_FORMATS, formatter, open_sink
@@ -38,8 +36,8 @@ from dotr.io.rules_and_background import read_rules_text
 from dotr.lang import load_program
 from dotr.program import Program
 from dotr.rdf.terms import Triple
-from dotr.service.deployment import Added, deployed_program, resumed
-from dotr.service.feed import CheckpointPolicy, Feed, Idle, Keeping, refuse_other_unit
+from dotr.service.deployment import Added, deployed_program
+from dotr.service.feed import CheckpointPolicy, Feed, FeedOptions, Idle, keeping_of, open_feed
 from dotr.service.journal import DATABASE, LOCK, Journal, planned
 from dotr.service.outputs import AppendingFile, EventParts, FileSink, Sink, StreamSink
 from dotr.survey.report import why_silent
@@ -142,7 +140,6 @@ def command(
     own = [os.path.join(folder, name) for name in (DATABASE, LOCK)]
     inputs = [*own, *sources, *files, *rules.background, *rules.more_rules]
     options.outputs_apart(outputs, source.policies, inputs, appearing=True)
-    feed: Feed
     with ExitStack() as stack:
         journal = stack.enter_context(Journal(folder))
         program = deployed_program(journal.deployed())
@@ -150,17 +147,7 @@ def command(
             program = _with_rules(journal, rules.more_rules)
         show.say_all(program.warnings)
         program = rules.wanted(program, whole=True)  # every rule goes on, whoever asks for its events
-        begun = time.process_time()
-        with uncollected():
-            state = journal.snapshot()
-        loading = time.process_time() - begun
-        with journal.reading():
-            stored = Clock(*state["clock"]) if state is not None and state["clock"] is not None else None
-        unit = source.options.unit
-        if stored is not None and stored.integer and options.defaulted("time_unit"):
-            unit = stored.unit
-        refuse_other_unit(stored, unit, folder)
-        read = replace(source.options, unit=unit)
+        unit = None if options.defaulted("time_unit") else source.options.unit
         apart = bool(outputs) or not sys.stdout.isatty()
         progress = Progress(not output.quiet and sys.stderr.isatty() and apart)
 
@@ -168,58 +155,55 @@ def command(
             progress.clear()
             show.say(finding)
 
-        pipeline = resumed(
+        read = source.options
+        feed = open_feed(
             journal,
             program,
-            Added(rules.background, read.base, read.max_document, read.choices),
-            lateness=source.lateness,
-            on_late=lambda when, graph: feed.late(when, graph),
-            on_refused=lambda when, graphs, error: feed.refused(when, graphs, error),
-            on_overworked=lambda rule, error: feed.overworked(rule, error),
-            on_finding=found,
-            budget=rules.budget,
-            materialize_all=rules.materialize == "all",
-            verify=rules.verify,
-            max_jump=source.max_jump,
-            pause=lambda: feed.pause(),
+            FeedOptions(
+                Added(rules.background, read.base, read.max_document, read.choices),
+                unit,
+                source.lateness,
+                source.max_jump,
+                rules.budget,
+                rules.materialize == "all",
+                rules.verify,
+                source.fails,
+                source.late == "fail",
+            ),
+            CheckpointPolicy(commit_graphs, commit_every / 1_000_000),
+            found,
         )
-        if state is not None:
-            begun = time.process_time()
-            with uncollected(), journal.reading():
-                restored = pipeline.restore(state)
-            loading += time.process_time() - begun
-            if restored.empty and state["clock"] is not None and not output.quiet:
-                show.note(f"start with nothing remembered: {', '.join(restored.empty)}")
+        pipeline, stored = feed.pipeline, feed.pipeline.clock
+        if feed.forgotten and not output.quiet:
+            show.note(f"start with nothing remembered: {', '.join(feed.forgotten)}")
+        if unit is None:
+            unit = stored.unit if stored is not None and stored.integer else read.unit
+        read = replace(read, unit=unit, growing=follow)
 
         def opened(policy: str) -> AppendingFile | None:
             if not policy.startswith("file="):
                 return None
             return AppendingFile(journal, policy.removeprefix("file="), "jsonl", output.overwrite)
 
-        feed = Feed(
-            journal,
-            pipeline,
-            _sinks(journal, program, outputs, output),
-            opened(source.on_error),
-            opened(source.late),
-            source.fails,
-            source.late == "fail",
-            CheckpointPolicy(commit_graphs, commit_every / 1_000_000),
-            Idle(idle_advance) if idle_advance is not None else None,
-            progress=lambda totals, mark: progress.update(
-                totals.graphs, totals.events, mark, totals.read, totals.size
-            ),
+        stack.callback(feed.close)
+        feed.sinks = _sinks(journal, program, outputs, output)
+        feed.dead_letters, feed.delayed = opened(source.on_error), opened(source.late)
+        if idle_advance is not None:
+            feed.idle = Idle(idle_advance)
+        feed.progress = lambda totals, mark: progress.update(
+            totals.graphs, totals.events, mark, totals.read, totals.size
         )
-        feed.keeping = keeping_of(journal, pipeline, bool(rules.more_rules or rules.background))
+        if not rules.more_rules and not rules.background:
+            feed.keeping = keeping_of(journal, pipeline)
+        elif journal.kept_summary() is not None:
+            journal.forget_kept()  # by rules and background of one feed nobody could explain anything later
+            show.note("what was kept for explanations goes: this feed has rules or background of its own")
         if pipeline.counters.graphs < FIRST_GRAPHS:
             feed.sample = Sample(limit=FIRST_GRAPHS)
-        feed.checkpoints.expect(loading)
         if (plan := journal.plan()) is not None and not rules.more_rules:
             later = rules.wanted(deployed_program(planned(plan)), whole=True)
             feed.plan(plan, later, split_triples(plan.background))
-        stack.callback(feed.close)
         feed.resume()
-        read = replace(read, growing=follow)
         files_read = FileSource(sources, read, fail=source.fails, follow=follow)
         stack.callback(progress.clear)
         if follow and not output.quiet and not all(sink.exactly_once for sink in feed.sinks):
@@ -245,21 +229,6 @@ def command(
                 elif not output.quiet:
                     report_funnels(feed, folder, every=output.verbose)
                     show.note(summary(feed, progress.seconds, files_read.changed))
-
-
-def keeping_of(journal: Journal, pipeline: Pipeline, more: bool) -> Keeping | None:
-    """What keeps the messages of a feed, where the deployment asks for it. `more`: rules or background are
-    those of one feed, by which nobody could explain anything later.
-    """
-    length, summary = journal.keeps(), journal.kept_summary()
-    if not length or more:
-        if more and summary is not None:
-            journal.forget_kept()
-            show.note("what was kept for explanations goes: this feed has rules or background of its own")
-        return None
-    keeping = Keeping(pipeline, length, summary is not None, journal.kept_since())
-    keeping.begin()
-    return keeping
 
 
 _STREAMS = frozenset({Format.JSONLINES, Format.PATCH, Format.PARQUET, Format.JELLY})

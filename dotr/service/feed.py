@@ -28,6 +28,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from dotr.budget import BUDGET
 from dotr.collecting import uncollected
 from dotr.core.pipeline import Pipeline
 from dotr.emit.events import InstantEvents
@@ -40,6 +41,7 @@ from dotr.io.graphs import Item, Mark, TimedGraph
 from dotr.io.time_reading import late_by_choice
 from dotr.program import Program
 from dotr.rdf.terms import Triple
+from dotr.service.deployment import NOTHING_ADDED, Added, resumed
 from dotr.service.journal import (
     Commit,
     Journal,
@@ -258,7 +260,7 @@ class Feed:
 
     journal: Journal
     pipeline: Pipeline
-    sinks: Sequence[Sink]
+    sinks: Sequence[Sink] = ()
     dead_letters: AppendingFile | None = None
     delayed: AppendingFile | None = None
     fail_on_error: bool = True
@@ -270,6 +272,8 @@ class Feed:
     keeping: Keeping | None = None
     sample: Sample | None = None
     """Takes what comes until it is full."""
+    forgotten: Sequence[str] = ()
+    """Rules that begin with nothing remembered, because they are new or changed."""
     commands: SimpleQueue[Callable[[], None]] = dataclass_field(default_factory=SimpleQueue)
     """What other threads ask for: each is called between two graphs, or while nothing comes."""
     totals: FeedTotals = dataclass_field(default_factory=FeedTotals, init=False)
@@ -641,3 +645,78 @@ def refuse_other_unit(stored: Clock | None, unit: int, folder: str) -> None:
             place=folder,
             hint="leave --time-unit out, or deploy with another --dir",
         )
+
+
+def keeping_of(journal: Journal, pipeline: Pipeline) -> Keeping | None:
+    """What keeps the messages of a feed, where the deployment asks for it."""
+    length = journal.keeps()
+    if not length:
+        return None
+    keeping = Keeping(pipeline, length, journal.kept_summary() is not None, journal.kept_since())
+    keeping.begin()
+    return keeping
+
+
+class FeedOptions(Struct, frozen=True):
+    """How a deployment is fed. `unit`: microseconds of one unit of integer time, None: as before; the rest
+    as `Pipeline`, `Deployment` and `Feed` have it.
+    """
+
+    added: Added = NOTHING_ADDED
+    unit: int | None = None
+    lateness: Time = 0
+    max_jump: Time | None = None
+    budget: int = BUDGET
+    materialize_all: bool = False
+    verify: bool = False
+    fail_on_error: bool = True
+    fail_on_late: bool = False
+
+
+def open_feed(
+    journal: Journal,
+    program: Program,
+    options: FeedOptions,
+    checkpoints: CheckpointPolicy,
+    on_finding: Callable[[Diagnostic], None],
+) -> Feed:
+    """A feed of the program from the last commit on, without outputs: who gives it some calls `resume`.
+
+    Raises ProgramError, DataError, EngineError, RefusedError.
+    """
+    begun = time.process_time()
+    with uncollected():
+        state = journal.snapshot()
+    loading = time.process_time() - begun
+    with journal.reading():
+        stored = Clock(*state["clock"]) if state is not None and state["clock"] is not None else None
+    if options.unit is not None:
+        refuse_other_unit(stored, options.unit, str(journal.folder))
+    feed: Feed
+    pipeline = resumed(
+        journal,
+        program,
+        options.added,
+        lateness=options.lateness,
+        on_late=lambda when, graph: feed.late(when, graph),
+        on_refused=lambda when, graphs, error: feed.refused(when, graphs, error),
+        on_overworked=lambda rule, error: feed.overworked(rule, error),
+        on_finding=on_finding,
+        budget=options.budget,
+        materialize_all=options.materialize_all,
+        verify=options.verify,
+        max_jump=options.max_jump,
+        pause=lambda: feed.pause(),
+    )
+    forgotten: Sequence[str] = ()
+    if state is not None:
+        begun = time.process_time()
+        with uncollected(), journal.reading():
+            restored = pipeline.restore(state)
+        loading += time.process_time() - begun
+        forgotten = restored.empty if state["clock"] is not None else ()
+    feed = Feed(journal, pipeline, fail_on_error=options.fail_on_error, fail_on_late=options.fail_on_late)
+    feed.checkpoints, feed.forgotten = checkpoints, forgotten
+    checkpoints.size = lambda: sum(pipeline.sizes().values())
+    checkpoints.expect(loading)
+    return feed
