@@ -50,6 +50,7 @@ VERBS = {
     "deploy": "Check rules and register them in a deployment directory.",
     "feed": "Push sources into a deployment; resumes where it stopped, exactly once.",
     "status": "What is deployed: watermark, state, counts.",
+    "serve": "A deployment that listens: HTTP in, events out, rules, answers, a console.",
     "undeploy": "Take a rule out of a deployment.",
     "batch": "Detect over historical logs, locally or on Spark.",
     "stream": "Detect events in a stream of Spark, in order and exactly once.",

@@ -703,6 +703,18 @@ def schema() -> dict[str, Any]:
     return {**head, **top, "title": FILE, "$defs": parts}
 
 
+def description(path: Sequence[str]) -> str:
+    """What a key is, by its path."""
+    type_: Any = Settings
+    text = ""
+    for name in path:
+        one = next(one for one in fields(type_) if one.encode_name == name)
+        notes = get_args(one.type)[1:] if get_origin(one.type) is Annotated else ()
+        text = next((note.description for note in notes if note.description), "")
+        type_, _ = _plain(one.type)
+    return text
+
+
 def _structs(type_: type[Keys]) -> Iterator[type[Keys]]:
     yield type_
     for one in fields(type_):
