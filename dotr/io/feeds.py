@@ -112,12 +112,18 @@ class GraphSource(Protocol):
 
     name: str
     extractors: Sequence[TimestampExtractor]
-    live: bool
-    done: int
-    total: int | None
+
+    @property
+    def live(self) -> bool: ...
 
     @property
     def over(self) -> bool: ...
+
+    @property
+    def done(self) -> int: ...
+
+    @property
+    def total(self) -> int | None: ...
 
     def items(self, position_of: PositionOf) -> Iterator[Item | None]:
         """What is there now after the positions; None: nothing has come for a while. Raises DataError."""
@@ -151,7 +157,8 @@ class Reached(NamedTuple):
 class DocumentSource:
     """Owns how far each partition is consumed. `format_`: of every document; `fail`: raise what cannot be
     read. `ends`: nothing more comes after what is there. `idle`: seconds of silence after which the others do
-    not wait for a partition, None: they always do.
+    not wait for a partition, None: they always do. `name`: what positions are stored under, that of the
+    transport if none is given.
     """
 
     def __init__(
@@ -163,8 +170,9 @@ class DocumentSource:
         fail: bool = True,
         ends: bool = True,
         idle: float | None = IDLE,
+        name: str = "",
     ) -> None:
-        self.name = transport.name
+        self.name = name or transport.name
         self.options = options or SourceOptions()
         self.extractor = self.options.extractor()
         self.extractors: Sequence[TimestampExtractor] = (self.extractor,)
@@ -280,6 +288,9 @@ def _is_end(item: Item) -> bool:
     return not isinstance(item, TimedGraph) and item.error is None
 
 
+FILES = "files"
+"""What positions of files are stored under; a partition is the real path of a file."""
+
 _PART = 1 << 20
 
 
@@ -330,6 +341,7 @@ class FilePositions(Struct):
 
     changed: dict[str, str] = field(default_factory=dict)
     """Files that are read from their beginning again → what became of the bytes that were fed."""
+    source: str = FILES
     _latest: dict[str, Item] = field(default_factory=dict)
     _growing: dict[str, tuple[blake2b, int]] = field(default_factory=dict)
     """Files read by the byte → hash of the first so many bytes."""
@@ -353,7 +365,7 @@ class FilePositions(Struct):
         """How far a file is consumed: by what is not committed yet, if anything, else by the last commit."""
         if file in self._latest:
             return self._row(file, self._latest[file])
-        stored = position_of(FILES, _key(file))
+        stored = position_of(self.source, _key(file))
         return None if stored is None else FilePosition.of(stored)
 
     def _rest(self, file: str, row: FilePosition) -> Bookmark | None:
@@ -523,9 +535,6 @@ class ReadyFiles(Struct):
         return files
 
 
-FILES = "files"
-"""What positions of files are stored under; a partition is the real path of a file."""
-
 _AHEAD = 1000
 """Graphs that may be read ahead of the pipeline from a live source."""
 
@@ -536,9 +545,15 @@ class FileSource:
     """
 
     def __init__(
-        self, paths: Sequence[str], options: SourceOptions, *, fail: bool = True, follow: bool = False
+        self,
+        paths: Sequence[str],
+        options: SourceOptions,
+        *,
+        fail: bool = True,
+        follow: bool = False,
+        name: str = FILES,
     ) -> None:
-        self.name = FILES
+        self.name = name
         self.extractor = options.extractor()
         self.extractors: Sequence[TimestampExtractor] = (self.extractor,)
         self._begun: dict[str, Bookmark] = {}
@@ -547,7 +562,7 @@ class FileSource:
         self.total: int | None = None
         self._paths, self._options, self._fail = paths, options, fail
         self._watch = ReadyFiles(paths, options.mappings) if follow else None
-        self._positions = FilePositions()
+        self._positions = FilePositions(source=name)
         self.changed = self._positions.changed
         """Files that are read from their beginning again → what became of the bytes that were fed."""
 

@@ -75,9 +75,13 @@ class PartitionStates:
 
 
 class Silences:
-    """Owns since when streams are silent. `idle`: seconds; None: others always wait for a silent one."""
+    """Owns since when streams are silent. `idle`: seconds, of all or of each; None: others always wait for a
+    silent one.
+    """
 
-    def __init__(self, idle: float | None = IDLE, clock: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self, idle: float | Mapping[str, float | None] | None = IDLE, clock: Callable[[], float] | None = None
+    ) -> None:
         self._idle, self._clock = idle, clock or time.monotonic
         self._since: dict[str, float] = {}
 
@@ -89,12 +93,16 @@ class Silences:
         """Whether others wait for a stream that has no head now."""
         now = self._clock()
         since = self._since.setdefault(name, now)
-        return self._idle is None or now - since < self._idle
+        idle = self._of(name)
+        return idle is None or now - since < idle
 
     def idle(self, name: str) -> bool:
         """Whether a stream is silent, and has been for so long that others do not wait for it."""
-        since = self._since.get(name)
-        return since is not None and self._idle is not None and self._clock() - since >= self._idle
+        since, idle = self._since.get(name), self._of(name)
+        return since is not None and idle is not None and self._clock() - since >= idle
+
+    def _of(self, name: str) -> float | None:
+        return self._idle[name] if isinstance(self._idle, Mapping) else self._idle
 
 
 def _always(name: str) -> bool:
@@ -141,13 +149,15 @@ def merged(
 
 
 class MergedSource:
-    """Owns the merging of several sources of one feed. `sources` have different names. `idle`: seconds after
-    which others do not wait for a silent source; None: they always do.
+    """Owns the merging of several sources of one feed. `sources` have different names. `idle`: seconds, for
+    all or for each, after which others do not wait for a silent source; None: they always do.
 
     All have one kind of time. See `GraphSource`.
     """
 
-    def __init__(self, sources: Sequence[GraphSource], idle: float | None = IDLE) -> None:
+    def __init__(
+        self, sources: Sequence[GraphSource], idle: float | Mapping[str, float | None] | None = IDLE
+    ) -> None:
         self.name = ", ".join(source.name for source in sources)
         self.extractors: Sequence[TimestampExtractor] = [e for s in sources for e in s.extractors]
         self._sources = {source.name: source for source in sources}

@@ -20,7 +20,7 @@ Why not: a commit per graph: a snapshot of 20 MB takes 0.3 s. Reading the source
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from queue import SimpleQueue
@@ -274,6 +274,9 @@ class Feed:
     """Takes what comes until it is full."""
     forgotten: Sequence[str] = ()
     """Rules that begin with nothing remembered, because they are new or changed."""
+    committed: Callable[[], None] = lambda: None
+    """Called after each commit."""
+    status_at_commit: Mapping[str, Any] = dataclass_field(default_factory=dict)
     commands: SimpleQueue[Callable[[], None]] = dataclass_field(default_factory=SimpleQueue)
     """What other threads ask for: each is called between two graphs, or while nothing comes."""
     totals: FeedTotals = dataclass_field(default_factory=FeedTotals, init=False)
@@ -448,6 +451,12 @@ class Feed:
             self._drain()
             self.checkpoints.touched()
 
+    def close_up_to(self, time: Time) -> None:
+        """Close the instants up to a time, and commit."""
+        self.pipeline.close_up_to(time)
+        self.checkpoints.touched()
+        self.commit()
+
     def late(self, time: Time, graph: Part) -> None:
         """The policy for a graph whose instant is closed; the pipeline calls it."""
         clock = self.pipeline.clock
@@ -566,9 +575,8 @@ class Feed:
             adopted = self._planned and self.pipeline.replaced
             changes = {key: at for source in self._sources for key, at in source.changes().items()}
             kept = None if self.keeping is None else self.keeping.changes(adopted)
-            self.journal.commit(
-                Commit(snapshot, self._status_at(number), changes, lengths, stated, given, adopted, kept)
-            )
+            status = self._status_at(number)
+            self.journal.commit(Commit(snapshot, status, changes, lengths, stated, given, adopted, kept))
             if self.keeping is not None:
                 self.keeping.committed()
         self._commit = number
@@ -579,6 +587,8 @@ class Feed:
         self._planned = self._planned and not adopted
         self.totals.commits += 1
         self.totals.saving += self.checkpoints.done(begun)
+        self.status_at_commit = status
+        self.committed()
 
     def _status_at(self, commit: int) -> dict[str, Any]:
         """What `dotr status` shows."""

@@ -1003,6 +1003,21 @@ class Journal:
         with self.reading():
             return read_given(self._whole)
 
+    def digest(self) -> str:
+        """A hash of what is deployed."""
+        return digest_of(self.deployed())
+
+    def note(self, name: str, value: str) -> None:
+        """Remember something beside the deployment."""
+        with self.transaction():
+            self._execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
+
+    def noted(self, name: str) -> str | None:
+        """What was remembered under a name."""
+        with self._guarded():
+            row = self._connection.execute("SELECT value FROM meta WHERE key = ?", (name,)).fetchone()
+        return None if row is None else str(row[0])
+
 
 def _unpacked(content: bytes) -> str:
     return zlib.decompress(content).decode()

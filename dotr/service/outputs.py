@@ -369,8 +369,9 @@ def _refused(code: str, path: str, what: str, hint: str) -> RefusedError:
 class CommittedOutput(Protocol):
     """What grows by commits, which are numbered from 1."""
 
-    exactly_once: bool
-    """False: after a crash what followed the last commit may come again."""
+    @property
+    def exactly_once(self) -> bool:
+        """False: after a crash what followed the last commit may come again."""
 
     def resume(self, commit: int) -> None:
         """A feed begins; the journal has commits up to this one. Confirms it, drops what is later."""
@@ -437,3 +438,29 @@ class StreamSink(Struct):
 
     def close(self) -> None:
         """Whoever opened it closes it."""
+
+
+class SinkOfRules(Struct):
+    """The events of some rules alone, in another sink."""
+
+    sink: Sink
+    rules: frozenset[str]
+
+    @property
+    def exactly_once(self) -> bool:
+        return self.sink.exactly_once
+
+    def write(self, events: Sequence[Composite], clock: Clock) -> None:
+        self.sink.write([event for event in events if event.rule in self.rules], clock)
+
+    def resume(self, commit: int) -> None:
+        self.sink.resume(commit)
+
+    def prepare(self, commit: int) -> dict[str, OutputLength]:
+        return self.sink.prepare(commit)
+
+    def confirm(self, commit: int) -> None:
+        self.sink.confirm(commit)
+
+    def close(self) -> None:
+        self.sink.close()
