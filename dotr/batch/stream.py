@@ -579,13 +579,13 @@ class LivePart:
         self._detecting, self._clock = detecting, clock
         self._rules = detecting.deployments[group].program.rules
         self._emitter = detecting.emitters[group]
-        self._silence = detecting.silences[group]
-        self._ahead = ahead(self._silence)
+        self._idle_ticks = detecting.idle_ticks[group]
+        self._ahead = ahead(self._idle_ticks)
         self._left_out = SkippedTriggers(None, _unsaid)
         self._detector = detecting.deployments[group].detector(clock, self._left_out.take)
         self._tick_facts = detecting.tick_facts_of(self._group, self._bucket)
         self._done: Time | None = None  # ticks and instants up to here have run; None before the first
-        self._heard: Time | None = None  # the last instant with a row
+        self._last_graph_time: Time | None = None  # the last instant with a row
         self._seen: Time | None = None  # the last known instant of the stream
 
     def take(self, rows: Iterable[Row], bound: Time | None) -> list[Composite]:
@@ -609,7 +609,7 @@ class LivePart:
             if ticks:
                 self._tick(time, events)
             self._run(time, read(text, time), True, events)
-            self._done = self._heard = time
+            self._done = self._last_graph_time = time
         until = self._seen if bound is None else bound
         if ticks and until is not None and self._done is not None and until > self._done:
             self._tick(until + 1, events)
@@ -621,11 +621,13 @@ class LivePart:
         done = self._done
         if done is None:
             return
-        error = self._ahead.ticked(done, done if self._heard is None else self._heard, bound, self._clock)
+        error = self._ahead.ticked(
+            done, done if self._last_graph_time is None else self._last_graph_time, bound, self._clock
+        )
         if error is not None:
             raise error
-        silent = self._detecting.silent(
-            self._group, self._detector, done, self._heard, bound, self._tick_facts
+        silent = self._detecting.idle(
+            self._group, self._detector, done, self._last_graph_time, bound, self._tick_facts
         )
         for time, _, facts, graph in silent:
             self._run(time, facts, graph, events)
@@ -638,16 +640,14 @@ class LivePart:
             failed = self._left_out.settle(time, self._rules, self._clock)
             if failed is not None:
                 raise failed
-        if matches and self._emitter.hides:
-            matches = self._emitter.public(matches)
-        if matches:
+        if matches := self._emitter.public(matches):
             events += self._emitter.composites(matches)
 
     def due(self) -> Time | None:
         """The next tick that matters although no graph comes, or None."""
         if self._done is None or not self._group.ticks:
             return None
-        found = self._silence.next(self._done, self._heard, _NEVER)
+        found = self._idle_ticks.next(self._done, self._last_graph_time, _NEVER)
         return None if found is None or found >= _NEVER // 2 else found
 
     def sizes(self) -> dict[str, int]:
@@ -656,7 +656,7 @@ class LivePart:
 
     def snapshot(self) -> bytes:
         """Everything that the next batch depends on."""
-        times = [self._done, self._heard, self._seen]
+        times = [self._done, self._last_graph_time, self._seen]
         return _HEAD + marshal.dumps([times, self._detector.snapshot()], _MARSHAL)
 
     def restore(self, content: bytes) -> None:
@@ -667,7 +667,7 @@ class LivePart:
             times, state = marshal.loads(content[len(_HEAD) :])  # noqa: S302  # plain values; nothing is run
         except (EOFError, ValueError, TypeError) as error:
             raise damaged("", f"a part is truncated: {error}") from None
-        self._done, self._heard, self._seen = times
+        self._done, self._last_graph_time, self._seen = times
         self._detector.restore(state)
 
 

@@ -63,6 +63,7 @@ from dotr.core.deployment import Deployment, Settings
 from dotr.core.funnel import FactCounts
 from dotr.core.instant import REFUSABLE, FactBatch, Graphs, InstantFacts, OnState
 from dotr.core.pipeline import SkippedTriggers
+from dotr.detect.analysis import idle_ticks
 from dotr.detect.detector import TeslaDetector
 from dotr.detect.partitioning import RuleComponentGroup, StreamKeys, bucket
 from dotr.enrich.owl import rules_over
@@ -390,7 +391,7 @@ class Detecting:
         self.deployments = (
             [deployment] if whole else [deployment.part(group.rules) for group in layout.plan.groups]
         )
-        self.silences = [part.silent(part.program, standing) for part in self.deployments]
+        self.idle_ticks = [idle_ticks(part.program, standing) for part in self.deployments]
         self.emitters = [part.emitter for part in self.deployments]
         self.done = Detected()
         self._left_out = SkippedTriggers(self._overworked if treatment.forgiving else None, self._say)
@@ -447,8 +448,7 @@ class Detecting:
     def _composites(self, group: int, found: Iterable[Sequence[RawMatch]]) -> Iterator[Composite]:
         emitter = self.emitters[group]
         for matches in found:
-            if emitter.hides:
-                matches = emitter.public(matches)
+            matches = emitter.public(matches)
             self.done.events += sum(len(match[0]) for match in matches)
             if matches:
                 yield from emitter.composites(matches)
@@ -479,7 +479,7 @@ class Detecting:
         slices = self._layout.cuts[of].slices
         start, end = (None, None) if slices is None else slices.bounds(slice_)
         if span is not None:
-            known = self._with_silence(
+            known = self._with_idle(
                 group, detector, (start, end), known, span, self.tick_facts_of(group, bucket_)
             )
         shown, waiting, dropped = iter(known), list[InstantFacts](), 0
@@ -527,7 +527,7 @@ class Detecting:
     def _say(self, finding: Diagnostic) -> None:
         self.done.findings.append((self._time, json.dumps(packed(finding))))
 
-    def _with_silence(
+    def _with_idle(
         self,
         group: RuleComponentGroup,
         detector: TeslaDetector,
@@ -550,15 +550,13 @@ class Detecting:
                 yield beginning, (), {}, True
                 done = last_graph_time = beginning
             beginning = None
-            yield from self.silent(group, detector, done, last_graph_time, time, tick_facts)
+            yield from self.idle(group, detector, done, last_graph_time, time, tick_facts)
             yield instant
             done = last_graph_time = time
         if beginning is not None:
             yield beginning, (), {}, True
             done = last_graph_time = beginning
-        yield from self.silent(
-            group, detector, done, last_graph_time, detector.covering(stop) + 1, tick_facts
-        )
+        yield from self.idle(group, detector, done, last_graph_time, detector.covering(stop) + 1, tick_facts)
 
     def tick_facts_of(self, group: RuleComponentGroup, bucket_: int) -> TickFacts:
         """The background's own facts, of a part's keys."""
@@ -576,7 +574,7 @@ class Detecting:
 
         return mine
 
-    def silent(
+    def idle(
         self,
         group: RuleComponentGroup,
         detector: TeslaDetector,
@@ -586,16 +584,8 @@ class Detecting:
         tick_facts: TickFacts,
     ) -> Iterator[InstantFacts]:
         """The ticks and points in (after, bound) that can matter, after the graph at `last_graph_time`."""
-        silence_ = self.silences[group.number]
-        while True:
-            tick = silence_.next(after, last_graph_time, bound)
-            point = detector.due(bound if tick is None else tick)
-            time = tick if point is None else point
-            if time is None:
-                detector.pass_over(bound)
-                return
+        for time in detector.idle(self.idle_ticks[group.number], after, last_graph_time, bound):
             yield time, (), tick_facts(time), False
-            after = time
 
 
 _KEPT = 2

@@ -24,7 +24,7 @@ from dotr.collecting import uncollected
 from dotr.core.funnel import FactCounts
 from dotr.core.instant import Instants, enricher, reopened
 from dotr.core.instants import JumpLimit, ahead
-from dotr.detect.analysis import IdleTicks, RuleReach, rule_reaches, silence
+from dotr.detect.analysis import IdleTicks, RuleReach, idle_ticks, rule_reaches
 from dotr.detect.detector import TeslaDetector
 from dotr.detect.digest import rule_digests
 from dotr.detect.partitioning import By, Partitioning, plan_batch
@@ -164,17 +164,13 @@ class Deployment:
         return self.instants.extract.standing() if ticks else frozenset()
 
     @cached_property
-    def silence(self) -> IdleTicks:
+    def idle_ticks(self) -> IdleTicks:
         """Which ticks matter while no graph comes."""
-        return self.silent(self.program, self.standing)
-
-    def silent(self, program: Program, standing: Collection[str]) -> IdleTicks:
-        """`silence` of a program that holds for a while; `standing`: queries that may have facts then."""
-        return silence(program, standing)
+        return idle_ticks(self.program, self.standing)
 
     def ahead(self, max_jump: Time | None) -> JumpLimit:
         """How far apart instants may lie; `max_jump` in µs, None for no limit."""
-        return ahead(self.silence, max_jump)
+        return ahead(self.idle_ticks, max_jump)
 
     @cached_property
     def reaches(self) -> list[RuleReach]:

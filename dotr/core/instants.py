@@ -40,7 +40,7 @@ class JumpLimit(Struct, frozen=True):
     which it holds, how it ticks) of later programs, in order.
     """
 
-    silence: IdleTicks
+    ticks: IdleTicks
     max_jump: Time
     stride: Time
     later: tuple[tuple[Time, IdleTicks], ...] = ()
@@ -55,12 +55,12 @@ class JumpLimit(Struct, frozen=True):
 
     def ticked(self, now: Time, latest: Time, bound: Time, clock: Clock) -> DataError | None:
         """D2107 if too many ticks of the programs that hold there lie between `now` and `bound`."""
-        silence, since = self.silence, now
-        for time, other in (*self.later, (bound, self.silence)):
+        ticks, since = self.ticks, now
+        for time, other in (*self.later, (bound, self.ticks)):
             until = min(time, bound)
-            if since < until and (error := _ticked(silence, since, latest, until, clock)):
+            if since < until and (error := _ticked(ticks, since, latest, until, clock)):
                 return error
-            silence, since, latest = other, max(now, time), max(latest, time)
+            ticks, since, latest = other, max(now, time), max(latest, time)
         return None
 
     def began(self, time: Time, clock: Clock) -> DataError | None:
@@ -69,10 +69,10 @@ class JumpLimit(Struct, frozen=True):
         return self.ticked(first, first, time, clock) if first < time else None
 
 
-def _ticked(silence: IdleTicks, now: Time, latest: Time, bound: Time, clock: Clock) -> DataError | None:
-    if silence.count(now, latest, bound) <= TICKS:
+def _ticked(ticks: IdleTicks, now: Time, latest: Time, bound: Time, clock: Clock) -> DataError | None:
+    if ticks.count(now, latest, bound) <= TICKS:
         return None
-    worst = silence.worst(now, latest, bound)
+    worst = ticks.worst(now, latest, bound)
     named = ", ".join(f"`{name}`" for name in worst.rules[:5]) + (", …" if worst.rules[5:] else "")
     return DataError.of(
         "D2107",
@@ -85,13 +85,13 @@ def _ticked(silence: IdleTicks, now: Time, latest: Time, bound: Time, clock: Clo
 
 
 def ahead(
-    silence: IdleTicks, max_jump: Time | None = None, later: Mapping[Time, IdleTicks] | None = None
+    ticks: IdleTicks, max_jump: Time | None = None, later: Mapping[Time, IdleTicks] | None = None
 ) -> JumpLimit:
     """The distances for a program; `max_jump` in µs, None for no limit."""
     most = ENDLESS if max_jump is None else max_jump
     others = tuple((time, (later or {})[time]) for time in sorted(later or {}))
-    stride = min(most, silence.allows(TICKS), *(other.allows(TICKS) for _, other in others))
-    return JumpLimit(silence, most, stride, others)
+    stride = min(most, ticks.allows(TICKS), *(other.allows(TICKS) for _, other in others))
+    return JumpLimit(ticks, most, stride, others)
 
 
 def _jumped(now: Time, time: Time, max_jump: Time, clock: Clock) -> DataError:

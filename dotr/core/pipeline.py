@@ -48,6 +48,7 @@ from dotr.core.instants import (
     check_units,
     ticks_of,
 )
+from dotr.detect.analysis import idle_ticks
 from dotr.detect.detector import TeslaDetector
 from dotr.detect.state import Restored
 from dotr.emit.events import Emitter, InstantEvents
@@ -343,10 +344,10 @@ class Pipeline:
         program = self.program
         self._tally.every = ticks_of(program)
         lasts = program.lasting or self._lasting is not None  # what lasts may answer any of its queries
-        silent = self.deployment.silent
-        self._idle_ticks = silent(program, program.selects) if lasts else self.deployment.silence
+        self._idle_ticks = idle_ticks(program, program.selects) if lasts else self.deployment.idle_ticks
         later = {} if self._lasting is None else self._lasting.programs_ahead()
-        return ahead(self._idle_ticks, self._max_jump, {t: silent(p, p.selects) for t, p in later.items()})
+        ticks_ahead = {time: idle_ticks(p, p.selects) for time, p in later.items()}
+        return ahead(self._idle_ticks, self._max_jump, ticks_ahead)
 
     def _new_detector(self, clock: Clock) -> TeslaDetector:
         if self._lasting is not None:
@@ -474,9 +475,9 @@ class Pipeline:
             yield from self._leap(due, bound)
         elif self._tally.every or self.program.lars.rules:
             for instant in due:
-                yield from self._silence_before(instant[0])
+                yield from self._idle_before(instant[0])
                 yield from self._run([instant])
-            yield from self._silence_before(bound)
+            yield from self._idle_before(bound)
         else:
             yield from self._run(due)
         self._open.done()
@@ -657,9 +658,7 @@ class Pipeline:
         last = self._open.last
         if last is None or self._detect is None:
             return None
-        tick = self._idle_ticks.next(last, self._last_graph_time, bound)
-        point = self._detect.due(bound if tick is None else tick)
-        return tick if point is None else point
+        return self._detect.next_idle(self._idle_ticks, last, self._last_graph_time, bound)
 
     def _is_tick(self, time: Time) -> bool:
         """Whether the rules that hold at an instant may see it although nothing came."""
@@ -680,14 +679,14 @@ class Pipeline:
             self._tally.counts.overlooked += 1
         return None
 
-    def _silence_before(self, bound: Time) -> Iterator[InstantEvents]:
+    def _idle_before(self, bound: Time) -> Iterator[InstantEvents]:
         """Run the ticks and points that can matter after the last instant and before `bound`; no graph came
         there.
         """
-        while (time := self._next_tick(bound)) is not None:
-            yield from self._run([(time, None)])
-        if self._detect is not None:
-            self._detect.pass_over(bound)
+        last, detect = self._open.last, self._detect
+        if last is not None and detect is not None:
+            for time in detect.idle(self._idle_ticks, last, self._last_graph_time, bound):
+                yield from self._run([(time, None)])
 
     def _found(self, batch: FactBatch) -> Iterator[InstantEvents]:
         """Detect instants in order; yields the events of each that has any."""
@@ -712,10 +711,9 @@ class Pipeline:
                 failed = left_out.settle(time, self.program.rules, self.clock) if left_out.facts else None
                 if matches and self._on_matches is not None:
                     self._on_matches(time, matches)
-                matches = emitter.public(matches) if emitter.hides else matches
-                if matches:
-                    tally.events(matches)
-                    yield InstantEvents(emitter, matches)
+                if leaving := emitter.public(matches):
+                    tally.events(leaving)
+                    yield InstantEvents(emitter, leaving)
                 if failed is not None:
                     raise failed
         except (Exception, KeyboardInterrupt):  # what was detected is not detected again

@@ -463,7 +463,7 @@ def as_own(expression: Expression, own: str, variables: Mapping[str, int]) -> Ex
 Reaches: TypeAlias = Callable[[Position], Time]
 
 
-def silence(program: Program, standing: Collection[str]) -> IdleTicks:
+def idle_ticks(program: Program, standing: Collection[str]) -> IdleTicks:
     """How a program ticks in a silence; `standing`: the queries that may have facts without a graph (what
     holds may have some, too).
     """

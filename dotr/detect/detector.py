@@ -31,7 +31,7 @@ from msgspec import Struct, field
 from dotr.budget import BUDGET, EVENT, Overlong
 from dotr.codegen import CodeSource
 from dotr.detect import state as states
-from dotr.detect.analysis import Occasion, due, next_tick
+from dotr.detect.analysis import IdleTicks, Occasion, due, next_tick
 from dotr.detect.columns import Column
 from dotr.detect.digest import rule_digests
 from dotr.detect.network import NEVER, Network, Options, RuleBundle, StreamWiring
@@ -516,6 +516,25 @@ class TeslaDetector:
         graph.
         """
         return None if self.timeline is None else self.timeline.due(bound)
+
+    def next_idle(
+        self, ticks: IdleTicks, after: Time, last_graph_time: Time | None, bound: Time
+    ) -> Time | None:
+        """The next tick or point in (after, bound) that can matter, after the graph at `last_graph_time`."""
+        tick = ticks.next(after, last_graph_time, bound)
+        point = self.due(bound if tick is None else tick)
+        return tick if point is None else point
+
+    def idle(
+        self, ticks: IdleTicks, after: Time, last_graph_time: Time | None, bound: Time
+    ) -> Iterator[Time]:
+        """The ticks and points in (after, bound) that can matter; each is detected before the next is asked
+        for.
+        """
+        while (time := self.next_idle(ticks, after, last_graph_time, bound)) is not None:
+            yield time
+            after = time
+        self.pass_over(bound)
 
     def covering(self, time: Time) -> Time:
         """The time up to which what happens at `time` is visible: that of its point, under LARS rules."""

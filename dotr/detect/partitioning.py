@@ -34,7 +34,7 @@ from zlib import crc32
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dotr.detect.analysis import ENDLESS, RuleReach, references, roots, rule_reaches, silence
+from dotr.detect.analysis import ENDLESS, RuleReach, idle_ticks, references, roots, rule_reaches
 from dotr.events import Time, Values
 from dotr.expressions.equal_terms import equality_class
 from dotr.program import (
@@ -504,7 +504,7 @@ def _gap_cut(program: Program, rules: Sequence[int], kept: Time, standing: Stand
         return kept
     if standing is None:
         return None
-    ticking = silence(program.only(rules), standing()).ticking
+    ticking = idle_ticks(program.only(rules), standing()).ticking
     if any(ticks.memory or ticks.reach >= ENDLESS for ticks in ticking):
         return None
     return kept + max((ticks.reach for ticks in ticking), default=0)

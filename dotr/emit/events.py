@@ -89,17 +89,17 @@ class Emitter:
         share_writers(self._templates)
         most = max(256, (1 << 21) // max(1, len(program.rules)))
         private = frozenset(index for index, rule in enumerate(program.rules) if rule.private)
-        self.hides = bool(private)
+        self._hides = bool(private)
         self._leaving: Memo[Rules, Rules] = Memo(
             lambda rules: tuple(rule for rule in rules if rule not in private), most
         )
         self._parts: Memo[Rules, list[_Part]] = Memo(self._parts_of, most)
         self._orders: Memo[tuple[Rules, ...], _Order | None] = Memo(self._order_of, most // 4)
 
-    def public(self, matches: Sequence[RawMatch]) -> list[RawMatch]:
-        """The matches whose events leave; those of PRIVATE rules are for other rules only. Called if the
-        program `hides` some.
-        """
+    def public(self, matches: Sequence[RawMatch]) -> Sequence[RawMatch]:
+        """The matches whose events leave; those of PRIVATE rules are for other rules only."""
+        if not self._hides:
+            return matches
         leaving = self._leaving
         return [(rules, *match[1:]) for match in matches if (rules := leaving[match[0]])]
 

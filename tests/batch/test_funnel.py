@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dotr.batch.facts import Cut, FactRow, Layout, Router, marks
 from dotr.batch.work import Detecting
 from dotr.core.deployment import Deployment, Settings
-from dotr.detect.analysis import silence
+from dotr.detect.analysis import idle_ticks
 from dotr.detect.partitioning import Partitioning
 from dotr.program.names import Passed, summed
 from tests.batch.programs import Story
@@ -21,7 +21,7 @@ from tests.detect.building import CLOCK
 def in_one_process(story: Story, deployment: Deployment) -> tuple[dict[str, Passed], dict[str, int]]:
     """(how far trigger facts came, matches) by rule, of a run over all instants and ticks between them."""
     detector = deployment.detector(CLOCK)
-    ticks = silence(story.program, ["A"] if story.always else [])
+    ticks = idle_ticks(story.program, ["A"] if story.always else [])
     matches = {rule.name: 0 for rule in story.program.rules}
     last: int | None = None
     for time, facts in story.instants.items():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import dotr
-from dotr.detect.analysis import ENDLESS, IdleTicks, Ticking, silence
+from dotr.detect.analysis import ENDLESS, IdleTicks, Ticking, idle_ticks
 from dotr.detect.detector import TeslaDetector
 from dotr.events import Fact, Match
 from dotr.lang import parse_program
@@ -34,7 +34,7 @@ def program(*rules: str) -> Program:
 def ticking(text: str, *standing: str) -> IdleTicks:
     """Of one rule that begins with FROM EVERY, given what follows."""
     rule = f"RULE R DEFINE {{ dotr_r :at ?t }} FROM {text}"
-    return silence(program(rule if "WITH ?" in rule else f"{rule} WITH ?t := T.time"), standing)
+    return idle_ticks(program(rule if "WITH ?" in rule else f"{rule} WITH ?t := T.time"), standing)
 
 
 def reach(text: str, *standing: str) -> int:
@@ -94,7 +94,7 @@ def test_reach_goes_through_rules_and_stops_where_nothing_carries_it_on() -> Non
     chained = (
         "RULE B DEFINE { dotr_b :n ?v } FROM EVERY 3 s AS T AND LAST A WITHIN 10 s FROM T WITH ?v := A.?v"
     )
-    found = silence(program(first, chained), ())
+    found = idle_ticks(program(first, chained), ())
     assert [(t.every, t.reach, t.rules) for t in found.ticking] == [
         (2 * SECOND, 4 * SECOND, ("A",)),
         (3 * SECOND, 14 * SECOND, ("B",)),
@@ -102,16 +102,16 @@ def test_reach_goes_through_rules_and_stops_where_nothing_carries_it_on() -> Non
     itself = (
         "RULE C DEFINE { dotr_c :n ?v } FROM EVERY 1 s AS T AND LAST C WITHIN 10 s BEFORE T WITH ?v := C.?v"
     )
-    assert silence(program(itself), ()).ticking[0].reach == ENDLESS
+    assert idle_ticks(program(itself), ()).ticking[0].reach == ENDLESS
     cooled = f"{first} RULE D DEFINE {{ dotr_d :n ?v }} FROM A AND NOT D WITHIN 9 s BEFORE A WITH ?v := A.?v"
-    assert [t.reach for t in silence(program(cooled), ()).ticking] == [4 * SECOND]
+    assert [t.reach for t in idle_ticks(program(cooled), ()).ticking] == [4 * SECOND]
 
 
 def test_ticks_of_a_multiple_are_among_those_of_its_divisor() -> None:
     rules = [
         f"RULE R{n} DEFINE {{ dotr_r :at ?t }} FROM EVERY {n} s AS T WITH ?t := T.time" for n in (2, 3, 4, 6)
     ]
-    assert [t.every // SECOND for t in silence(program(*rules), ()).ticking] == [2, 3]
+    assert [t.every // SECOND for t in idle_ticks(program(*rules), ()).ticking] == [2, 3]
 
 
 @settings(max_examples=2_000 if DEEP else 200)
@@ -203,7 +203,7 @@ def background(standing: list[Fact], time: int) -> dict[str, list[Fact]]:
 def test_skipping_ticks_loses_no_match(case: tuple[World, list[Fact]]) -> None:
     world, standing = case
     expected = driven(LiteralTesla(world.program, CLOCK), world, standing, None)
-    skip = silence(world.program, ("P",) if standing else ())
+    skip = idle_ticks(world.program, ("P",) if standing else ())
     assert driven(TeslaDetector(world.program, CLOCK), world, standing, skip) == expected
     event(f"{len(expected) > 0}: {any(ticking.reach < ENDLESS for ticking in skip.ticking)}")
 
