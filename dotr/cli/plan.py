@@ -19,7 +19,7 @@ from typing import Any, assert_never
 
 import click
 
-from dotr import program as ir
+from dotr import program
 from dotr.cli import options
 from dotr.cli.show import visible
 from dotr.core.deployment import Deployment, Settings
@@ -34,7 +34,7 @@ from dotr.io.rules_and_background import read_background, read_rules_text
 from dotr.joins.plan import ALL, BodyPattern, Relation, class_relation, is_class
 from dotr.lang import load_program
 from dotr.lang.printer import datalog_rule_text, lars_rule_text
-from dotr.program import Every, LarsProgram, Program
+from dotr.program import DatalogRule, Every, LarsProgram, Program
 from dotr.program.names import duration_text
 from dotr.program.program import FactWindow, Modality, TimeWindow, WindowAggregate, WindowAtom
 from dotr.rdf.terms import RDF_TYPE, Term
@@ -57,7 +57,7 @@ def lasting(deployment: Deployment, writer: Writer) -> list[dict[str, Any]]:
     return held + changes
 
 
-def hold_text(hold: ir.Hold, writer: Writer) -> str:
+def hold_text(hold: program.Hold, writer: Writer) -> str:
     """`HOLD :in LATEST FOR 1 h`."""
     if hold.class_ is not None:
         what = f"a {writer.term(hold.class_)}"
@@ -67,7 +67,7 @@ def hold_text(hold: ir.Hold, writer: Writer) -> str:
     return f"HOLD {what}{latest}" + ("" if hold.duration is None else f" FOR {duration_text(hold.duration)}")
 
 
-def bound(hold: ir.Hold) -> str:
+def bound(hold: program.Hold) -> str:
     """What bounds the statements that a line makes."""
     if hold.duration == 0:
         return "nothing is held"
@@ -79,7 +79,7 @@ def bound(hold: ir.Hold) -> str:
     return " and ".join(bounds) or "grows until deleted"
 
 
-def reads_what_lasts(select: ir.Select, relations: Collection[Relation]) -> bool:
+def reads_what_lasts(select: program.Select, relations: Collection[Relation]) -> bool:
     """Whether a query reads one of the relations that last."""
     read = relations_of(select)
     if ALL in read or ALL in relations:
@@ -161,8 +161,8 @@ def _rules(deployment: Deployment, writer: Writer) -> list[Shown]:
     ]
 
 
-def _trigger(rule: ir.Rule) -> Shown:
-    if isinstance(rule.trigger, ir.Every):
+def _trigger(rule: program.Rule) -> Shown:
+    if isinstance(rule.trigger, program.Every):
         return {"name": rule.trigger.name, "every": duration_text(rule.trigger.duration)}
     return {
         "name": rule.trigger.name,
@@ -174,7 +174,7 @@ def _trigger(rule: ir.Rule) -> Shown:
 
 
 def _conjuncts(
-    rule: ir.Rule, plan: RulePlan, writer: Writer, users: Mapping[ColumnSpec, Collection[str]]
+    rule: program.Rule, plan: RulePlan, writer: Writer, users: Mapping[ColumnSpec, Collection[str]]
 ) -> list[Shown]:
     steps = {step.conjunct.position.name: step for step in plan.steps}
     shown = []
@@ -207,35 +207,35 @@ def _shared(name: str, users: Collection[str]) -> Shown:
     return {"shared_with": others[:SHARERS], "sharers": len(users) - 1}
 
 
-def choice(conjunct: ir.Conjunct, writer: Writer) -> str:
+def choice(conjunct: program.Conjunct, writer: Writer) -> str:
     """`LAST 3`, `NOT`, `AVG(Reading.?val) AS ?mean`."""
-    if not isinstance(conjunct, ir.Summarise):
+    if not isinstance(conjunct, program.Summarise):
         return conjunct.word
     inner = "*" if conjunct.argument is None else writer.expression(conjunct.argument)
     return f"{conjunct.function}({'DISTINCT ' if conjunct.distinct else ''}{inner}) AS ?{conjunct.variable}"
 
 
-def parent(window: ir.Window) -> str:
+def parent(window: program.Window) -> str:
     """The position that a conjunct hangs from in the tree of windows."""
-    return window.reference if isinstance(window, ir.Within) else window.start
+    return window.reference if isinstance(window, program.Within) else window.start
 
 
-def interval(window: ir.Window) -> str:
+def interval(window: program.Window) -> str:
     """The window with its ends: `[Smoke - 5 min, Smoke]`, `[Smoke - 1 h, Smoke)`, `(A, B)`."""
     match window:
-        case ir.Within(duration, reference, before):
+        case program.Within(duration, reference, before):
             start = f"{reference} - {duration_text(duration)}" if duration else reference
             return f"[{start}, {reference}{')' if before else ']'}"
-        case ir.Between(start, end):
+        case program.Between(start, end):
             return f"({start}, {end})"
         case _:
             assert_never(window)
 
 
-def _keys(conjunct: ir.Conjunct, writer: Writer) -> tuple[list[str], str | None]:
+def _keys(conjunct: program.Conjunct, writer: Writer) -> tuple[list[str], str | None]:
     """Equations that index the conjunct's facts, and what else ON says."""
     keys: list[str] = []
-    rest: list[ir.Expression] = []
+    rest: list[program.Expression] = []
     for part in parts(conjunct.on):
         pair = equality(part, conjunct.position.name)
         if pair is None:
@@ -289,8 +289,8 @@ def _datalog(deployment: Deployment) -> Shown:
     program, closed = deployment.program, deployment.enrich.closed
     running = {id(rule.span) if rule.span is not None else rule for rule in closed.reach.rules}
     waiting = {id(rule.span) if rule.span is not None else rule for rule in closed.instantiated.dormant}
-    dormant: list[ir.DatalogRule] = []
-    pruned: list[ir.DatalogRule] = []
+    dormant: list[DatalogRule] = []
+    pruned: list[DatalogRule] = []
     for rule in program.datalog:
         known = id(rule.span) if rule.span is not None else rule
         if known not in running:

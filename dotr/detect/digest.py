@@ -61,14 +61,14 @@ def timeline_digest(program: Program) -> str:
     """What identifies the state of a timeline: all LARS rules, and what rules read of it."""
     lars = program.lars
     changes: dict[str, None] = {}
-    bare: dict[str, None] = {}
+    heads: dict[str, None] = {}
     for rule in program.rules:
         for position in rule.positions:
             if position.held:
                 word, _, name = position.stream.rpartition(" ")
-                (changes if word else bare)[name] = None
+                (changes if word else heads)[name] = None
     selects = [repr(program.selects.get(name)) for name in lars.reads]
-    return _hash(repr((lars.rules, lars.step, lars.layers, (list(changes), list(bare)), selects)))
+    return _hash(repr((lars.rules, lars.step, lars.layers, (list(changes), list(heads)), selects)))
 
 
 def _own_twice(program: Program) -> Iterable[list[int]]:

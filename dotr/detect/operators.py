@@ -105,7 +105,7 @@ class DetectedOperator(NamedTuple):
 
 def all_facts(conjunct: Choose, _variables: Mapping[str, int]) -> Content:
     """A log, since any fact may be chosen."""
-    return FactLog(held=conjunct.position.bare)
+    return FactLog(held=conjunct.position.of_head)
 
 
 def one(
@@ -628,20 +628,20 @@ _EXTREME = ("MIN", "MAX")
 
 def _aggregate_content(conjunct: Summarise, variables: Mapping[str, int]) -> Content:
     """A running total, if the window is anchored at the trigger and the argument reads only the own fact."""
-    bare, own = conjunct.position.bare, conjunct.position.name
+    of_head, own = conjunct.position.of_head, conjunct.position.name
     window, argument, function = conjunct.window, conjunct.argument, conjunct.function
-    if not isinstance(window, Within) or not (argument is None or _is_own(argument, own, bare)):
-        return FactLog(held=bare)
+    if not isinstance(window, Within) or not (argument is None or _is_own(argument, own, of_head)):
+        return FactLog(held=of_head)
     # one point of a stretch decides DISTINCT, MIN and MAX; other aggregates have no running form there
-    counted = bare and not conjunct.distinct and function not in _EXTREME
+    counted = of_head and not conjunct.distinct and function not in _EXTREME
     if counted and function not in _SUMMED:
         return FactLog(held=True)
     of = None if argument is None else as_own(argument, own, variables)
     return RunningTotal(function, conjunct.distinct, of, window.duration, held=counted)
 
 
-def _is_own(argument: Expression, own: str, bare: bool) -> bool:
-    looks = bare and looks_at_time(argument, own)
+def _is_own(argument: Expression, own: str, of_head: bool) -> bool:
+    looks = of_head and looks_at_time(argument, own)
     return names(argument) <= {own} and not makes_text(argument) and not looks
 
 

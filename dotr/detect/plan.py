@@ -162,7 +162,7 @@ class _Sources(Struct, frozen=True):
 def _narrowed(conjunct: Conjunct) -> Conjunct:
     """The conjunct with the parts of ON that bound a candidate's age moved into the window."""
     window, position = conjunct.window, conjunct.position
-    if conjunct.on is None or position.bare or not isinstance(window, Within):
+    if conjunct.on is None or position.of_head or not isinstance(window, Within):
         return conjunct
     rest: list[Expression] = []
     width = window.duration
@@ -180,14 +180,14 @@ def _plan_step(rule: Rule, conjunct: Conjunct, source: _Sources, depth: Time) ->
     position = conjunct.position
     own, trigger = position.name, rule.trigger.name
     variables = {name: number for number, name in enumerate(position.variables)}
-    keys, tests, residual = _split(conjunct.on, own, bare=position.bare)
+    keys, tests, residual = _split(conjunct.on, own, of_head=position.of_head)
     size = source.threshold(position.stream)
     filters = [as_own(test, own, variables) for test in tests]
     itself = _itself(conjunct, {p.name: p.stream for p in rule.positions})
     strict, newest = _ends_at_trigger(conjunct, trigger)
     consumed = own in rule.consuming
     operator = DETECTED[conjunct.operator]
-    content: Content = FactLog(held=position.bare)
+    content: Content = FactLog(held=position.of_head)
     if newest and not (residual or itself is not None or consumed):
         content = operator.content(conjunct, variables)
     shared: Threshold | None = None
@@ -225,17 +225,17 @@ def _plan_step(rule: Rule, conjunct: Conjunct, source: _Sources, depth: Time) ->
 
 
 def _split(
-    on: Expression | None, own: str, bare: bool
+    on: Expression | None, own: str, of_head: bool
 ) -> tuple[list[tuple[Expression, Expression]], list[Expression], list[Expression]]:
-    """(equations that index, parts about the candidate alone, the rest). `bare`: facts of a head are kept as
-    intervals, without their times.
+    """(equations that index, parts about the candidate alone, the rest). `of_head`: facts of a head are kept
+    as intervals, without their times.
     """
     keys: list[tuple[Expression, Expression]] = []
     filters: list[Expression] = []
     residual: list[Expression] = []
     for part in parts(on):
         key = equality(part, own)
-        if bare and looks_at_time(part, own):
+        if of_head and looks_at_time(part, own):
             residual.append(part)
         elif names(part) <= {own} and not makes_text(part):
             filters.append(part)

@@ -382,7 +382,7 @@ OpenLars: TypeAlias = Callable[
 """(program, numbers of rules by layer, first point, step, clock, heads whose changes are reported)."""
 
 
-class _Bare(Struct):
+class _HeadRead(Struct):
     """How rules read a head itself. `trigger`: a rule runs for each of its facts; `chosen`: a rule reads
     them, up to `memory` before its trigger.
     """
@@ -414,7 +414,7 @@ class Timeline:
         self.step = lars.step or clock.unit
         self._reads = lars.reads
         self._changes: dict[str, None] = {}
-        self._bare: dict[str, _Bare] = {}
+        self._heads_read: dict[str, _HeadRead] = {}
         self._look_at_uses()
         self._lars: Lars | None = None
         self._beginning: Time = 0
@@ -434,10 +434,10 @@ class Timeline:
         self._by_time = False  # whether one of them differs by the time of a still point
         for rule in self.program.rules:
             depth = depths(rule)
-            if not isinstance(rule.trigger, Every) and rule.trigger.bare:
+            if not isinstance(rule.trigger, Every) and rule.trigger.of_head:
                 self._reach = max(self._reach, *depth.values())
                 self._by_time = self._by_time or (
-                    all(conjunct.position.bare for conjunct in rule.chosen) and reads_time(rule)
+                    all(conjunct.position.of_head for conjunct in rule.chosen) and reads_time(rule)
                 )
             for position in rule.positions:
                 if not position.held:
@@ -445,11 +445,11 @@ class Timeline:
                 if " " in position.stream:
                     self._changes[position.stream.partition(" ")[2]] = None
                     continue
-                bare = self._bare.setdefault(position.stream, _Bare())
+                read = self._heads_read.setdefault(position.stream, _HeadRead())
                 is_trigger = not isinstance(rule.trigger, Every) and position.name == rule.trigger.name
-                bare.trigger = bare.trigger or is_trigger
-                bare.chosen = bare.chosen or not is_trigger
-                bare.memory = max(bare.memory, depth[position.name])
+                read.trigger = read.trigger or is_trigger
+                read.chosen = read.chosen or not is_trigger
+                read.memory = max(read.memory, depth[position.name])
 
     # -- points
 
@@ -483,7 +483,7 @@ class Timeline:
     @property
     def triggers(self) -> list[str]:
         """The heads that are triggers themselves."""
-        return [name for name, bare in self._bare.items() if bare.trigger]
+        return [name for name, read in self._heads_read.items() if read.trigger]
 
     def stillness(self, time: Time, facts: Mapping[str, Sequence[Fact]], graph: bool) -> bool:
         """Whether rules triggered by heads see at an instant only what has held since before their windows,
@@ -510,10 +510,10 @@ class Timeline:
         step = self.step
         found: dict[str, Interval] = {}
         through = (time - 1) // step * step
-        for name, bare in self._bare.items():
+        for name, read in self._heads_read.items():
             held = self._holding.get(name)
-            if held and bare.chosen:
-                first = max(self._passed + step, self.point(time - bare.memory))
+            if held and read.chosen:
+                first = max(self._passed + step, self.point(time - read.memory))
                 points = range(first, through + step, step)
                 if points:
                     found[name] = Interval(points, held)
@@ -571,7 +571,7 @@ class Timeline:
     def _start(self, beginning: Time) -> None:
         lars = self.program.lars
         strata = [layer.rules for layer in lars.layers]
-        watched = list({**self._changes, **dict.fromkeys(self._bare)})
+        watched = list({**self._changes, **dict.fromkeys(self._heads_read)})
         self._beginning = beginning
         self._lars = self._open(lars, strata, beginning, self.step, self._clock, watched)
 
@@ -612,7 +612,7 @@ class Timeline:
                 for name, (began, ended) in self._evaluated(lars, number, point).items():
                     if began or ended:
                         raise self._differs(name, point, began, ended)
-            for name in self._bare:
+            for name in self._heads_read:
                 found.setdefault(name, []).extend(_facts(point, lars.holding(name)))
             lars.end()
             self._charge(lars.used)
@@ -648,7 +648,7 @@ class Timeline:
             found[f"{RelationToStream.ISTREAM} {name}"] = _facts(time, began)
             found[f"{RelationToStream.DSTREAM} {name}"] = _facts(time, ended)
         for name in self.program.lars.layers[number].names:
-            if name in self._bare:
+            if name in self._heads_read:
                 self._holding[name] = lars.holding(name)
                 found[name] = _facts(time, self._holding[name])
         return {stream: facts for stream, facts in found.items() if facts}

@@ -26,7 +26,7 @@ from typing import Final, NamedTuple, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dotr import program as ir
+from dotr import program
 from dotr.errors import Diagnostics
 from dotr.joins.paths import StrongComponents
 from dotr.joins.plan import (
@@ -49,7 +49,7 @@ from dotr.source import Span
 _REFUSED = frozenset({"NOW", "RAND", "UUID", "STRUUID", "BNODE"})
 
 
-def check_safety(rule: ir.DatalogRule, found: Diagnostics) -> None:
+def check_safety(rule: program.DatalogRule, found: Diagnostics) -> None:
     """Report unsafe variables, variables bound twice, and terms in invalid places."""
     bound = _bound_by(rule.body, found)
     for head in rule.heads:
@@ -59,21 +59,21 @@ def check_safety(rule: ir.DatalogRule, found: Diagnostics) -> None:
         _check_terms(head, True, found)
 
 
-def _bound_by(body: Sequence[ir.BodyAtom], found: Diagnostics) -> set[str]:
+def _bound_by(body: Sequence[program.BodyAtom], found: Diagnostics) -> set[str]:
     bound: set[str] = set()
     for item in body:
-        if isinstance(item, ir.Atom):
+        if isinstance(item, program.Atom):
             bound.update(atom_variables(item))
             _check_terms(item, False, found)
-        elif isinstance(item, ir.NotAtom):
+        elif isinstance(item, program.NotAtom):
             _check_terms(item.atom, False, found)
-        elif isinstance(item, ir.AggregateAtom):
+        elif isinstance(item, program.AggregateAtom):
             _check_aggregate(item, found)
             bound.update(v.name for v in item.group)
             bound.update(t.variable.name for t in item.totals)
-    _check_binds([item for item in body if isinstance(item, ir.BindAtom)], body, bound, found)
+    _check_binds([item for item in body if isinstance(item, program.BindAtom)], body, bound, found)
     for item in body:
-        if isinstance(item, ir.FilterAtom):
+        if isinstance(item, program.FilterAtom):
             check_functions(item.condition, item.span, found)
             for name in expression_variables(item.condition):
                 if name not in bound:
@@ -82,7 +82,7 @@ def _bound_by(body: Sequence[ir.BodyAtom], found: Diagnostics) -> set[str]:
 
 
 def _check_binds(
-    binds: list[ir.BindAtom], body: Sequence[ir.BodyAtom], bound: set[str], found: Diagnostics
+    binds: list[program.BindAtom], body: Sequence[program.BodyAtom], bound: set[str], found: Diagnostics
 ) -> None:
     for bind in binds:
         check_functions(bind.expression, bind.span, found)
@@ -115,7 +115,7 @@ def _check_binds(
     bound.update(targets)  # reported once
 
 
-def _check_aggregate(item: ir.AggregateAtom, found: Diagnostics) -> None:
+def _check_aggregate(item: program.AggregateAtom, found: Diagnostics) -> None:
     inner = _bound_by(item.body, found)
     for variable in item.group:
         if variable.name not in inner:
@@ -133,14 +133,14 @@ def _check_aggregate(item: ir.AggregateAtom, found: Diagnostics) -> None:
                     _unsafe(used, f"{total.function}", item.span, None, inner, found)
 
 
-def _check_terms(atom: ir.Atom, head: bool, found: Diagnostics) -> None:
-    if not isinstance(atom.subject, ir.Var) and is_literal(atom.subject):
+def _check_terms(atom: program.Atom, head: bool, found: Diagnostics) -> None:
+    if not isinstance(atom.subject, program.Var) and is_literal(atom.subject):
         message = "a literal cannot be a subject"
         if head:
             found.error("D3009", message, atom.span, atom.subject, "swap subject and object")
         else:
             found.warning("D3009", message + ": this atom never holds", atom.span, atom.subject)
-    if not isinstance(atom.predicate, ir.Var) and is_literal(atom.predicate):
+    if not isinstance(atom.predicate, program.Var) and is_literal(atom.predicate):
         found.error("D3009", "a predicate must be an IRI", atom.span, atom.predicate)
 
 
@@ -166,20 +166,20 @@ _DATALOG: Final = Language(
 
 
 def check_functions(
-    expression: ir.Expression, span: Span | None, found: Diagnostics, language: Language = _DATALOG
+    expression: program.Expression, span: Span | None, found: Diagnostics, language: Language = _DATALOG
 ) -> None:
     """Report the parts of an expression that a language of rules does not allow."""
-    todo: list[ir.Expression] = [expression]
+    todo: list[program.Expression] = [expression]
     while todo:
         part = todo.pop()
-        if isinstance(part, ir.Call):
+        if isinstance(part, program.Call):
             if part.function in _REFUSED:
                 message = f"`{part.function}` is not allowed in {language.name}"
                 found.error(language.code, message, part.span or span, notes=(language.why,))
             todo.extend(part.arguments)
-        elif isinstance(part, ir.Exists | ir.Aggregate | ir.Attribute | ir.TimeOf):
-            hint = language.exists if isinstance(part, ir.Exists) else ""
-            hint = language.aggregate if isinstance(part, ir.Aggregate) else hint
+        elif isinstance(part, program.Exists | program.Aggregate | program.Attribute | program.TimeOf):
+            hint = language.exists if isinstance(part, program.Exists) else ""
+            hint = language.aggregate if isinstance(part, program.Aggregate) else hint
             message = f"this expression is not allowed in {language.name}"
             found.error(language.code, message, part.span or span, hint=hint)
 
@@ -188,13 +188,13 @@ def _unsafe(
     name: str,
     where: str,
     span: Span | None,
-    rule: ir.DatalogRule | None,
+    rule: program.DatalogRule | None,
     bound: Iterable[str],
     found: Diagnostics,
 ) -> None:
     notes = ["a variable must be bound by an atom that is not negated, by BIND, or by AGGREGATE"]
     if rule is not None and any(
-        isinstance(i, ir.NotAtom) and name in atom_variables(i.atom) for i in rule.body
+        isinstance(i, program.NotAtom) and name in atom_variables(i.atom) for i in rule.body
     ):
         notes.append(f"`?{name}` occurs only in a NOT, which binds nothing")
     found.error(

@@ -35,7 +35,7 @@ import pyoxigraph as ox
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from dotr import program as ir
+from dotr import program
 from dotr.detect.analysis import occasions_seen, ticks_seen
 from dotr.detect.digest import rule_digests, timeline_digest
 from dotr.enrich.owl import (
@@ -81,7 +81,17 @@ from dotr.expressions.literal_numbers import literally, row_key
 from dotr.extract.full import FullQuery
 from dotr.extract.sharing import facts_of
 from dotr.joins.plan import holding
-from dotr.program import DatalogRule, FactWindow, Program, RelationToStream, Rule, Select, Var, WindowAtom
+from dotr.program import (
+    Conjunct,
+    DatalogRule,
+    FactWindow,
+    Program,
+    RelationToStream,
+    Rule,
+    Select,
+    Var,
+    WindowAtom,
+)
 from dotr.program.names import match_hash
 from dotr.rdf.terms import Term, Triple
 from dotr.rdf.values import decode
@@ -198,8 +208,8 @@ class LiteralHistory(Struct):
 
     def first_point(self) -> Time:
         """Since when what holds is derived by the LARS rules of now."""
-        for until, program in reversed(self.past):
-            if timeline_digest(program) != timeline_digest(self.program):
+        for until, before in reversed(self.past):
+            if timeline_digest(before) != timeline_digest(self.program):
                 return until
         return min(self.stated, default=0)
 
@@ -240,7 +250,7 @@ class TripleChecker(Struct):
     history: LiteralHistory
     claim: Claim
     _done: dict[tuple[int, Time, Of], TripleProof] = field(default_factory=dict)
-    _known: dict[ir.DatalogRule, bool] = field(default_factory=dict)
+    _known: dict[program.DatalogRule, bool] = field(default_factory=dict)
 
     def check(self, proof: TripleProof, time: Time, of: Of) -> None:
         """Check a proof and everything below it, however deep that is."""
@@ -303,33 +313,33 @@ class TripleChecker(Struct):
         absent: list[tuple[Term | None, ...]] = []
         for item in proof.rule.body:
             match item:
-                case ir.Atom():
+                case program.Atom():
                     claim(_instance(item, env) in premises, f"{triple} lacks a premise")
-                case ir.NotAtom(atom=atom):
+                case program.NotAtom(atom=atom):
                     absent.append(_instance(atom, env))
-                    free = isinstance(atom.predicate, ir.Var)  # stands for IRIs
+                    free = isinstance(atom.predicate, program.Var)  # stands for IRIs
                     known = (self.history.state if free else self.history.generalized)(time, of)
                     there = any(_matches(atom, env, other) for other in known)
                     claim(not there, f"{triple}: what NOT excludes is there")
-                case ir.FilterAtom(condition=condition):
+                case program.FilterAtom(condition=condition):
                     holds = compile_condition(condition, _getter, clock=Clock(), reading=literally)(env)
                     claim(holds, f"{triple}: a FILTER is not true")
-                case ir.BindAtom(expression=expression, variable=variable):
+                case program.BindAtom(expression=expression, variable=variable):
                     value = compute(expression)(env)
                     claim(value == env.get(variable.name), f"{triple}: a BIND has another value")
-                case ir.AggregateAtom():
+                case program.AggregateAtom():
                     self._totalled(proof, item, time, of)
         claim(sorted(map(repr, absent)) == sorted(map(repr, proof.absent)), f"{triple}: a NOT is left out")
-        aggregates = [item for item in proof.rule.body if isinstance(item, ir.AggregateAtom)]
+        aggregates = [item for item in proof.rule.body if isinstance(item, program.AggregateAtom)]
         opened = [one.atom for one in proof.totals]
         claim(opened == aggregates, f"{triple} does not have its rule's AGGREGATE")
 
-    def _totalled(self, proof: Derived, item: ir.AggregateAtom, time: Time, of: Of) -> None:
+    def _totalled(self, proof: Derived, item: program.AggregateAtom, time: Time, of: Of) -> None:
         """One AGGREGATE: counted again, literally."""
         env, claim, triple = dict(proof.bindings), self.claim, proof.triple
         members, agrees = counted(item, env, self.history.state(time, of))
         claim(agrees, f"{triple}: an AGGREGATE has another value")
-        atoms = [atom for atom in item.body if isinstance(atom, ir.Atom)]
+        atoms = [atom for atom in item.body if isinstance(atom, program.Atom)]
         rows = [[_instance(atom, member) for atom in atoms] for member in members]
         for one in proof.totals:
             if one.atom == item:
@@ -341,7 +351,7 @@ class TripleChecker(Struct):
         for row in one.shown:
             self.claim([p.triple for p in row] in rows, f"{triple}: that is not counted")
 
-    def _is_rule(self, rule: ir.DatalogRule, premises: Collection[Triple], time: Time, of: Of) -> bool:
+    def _is_rule(self, rule: program.DatalogRule, premises: Collection[Triple], time: Time, of: Of) -> bool:
         """Whether a rule is one of the program, of an axiom that is among the premises, or an instance of
         one over schema that is.
         """
@@ -355,7 +365,7 @@ class TripleChecker(Struct):
         if any(_has(other, rule) for other in lists if other in self.history.rules(time, of)):
             return True
         known = TripleSet(premises)
-        named = {(a.subject, a.predicate, a.object) for a in rule.body if isinstance(a, ir.Atom)}
+        named = {(a.subject, a.predicate, a.object) for a in rule.body if isinstance(a, program.Atom)}
         for other in filter(instantiable, written):
             atoms = schema_atoms(other)
             for values in solutions(atoms, known):
@@ -365,7 +375,7 @@ class TripleChecker(Struct):
                     return True
         return self._is_exchange(rule, time, of)
 
-    def _is_exchange(self, rule: ir.DatalogRule, time: Time, of: Of) -> bool:
+    def _is_exchange(self, rule: program.DatalogRule, time: Time, of: Of) -> bool:
         """Whether a rule is one that replaces equals, with constants for its variable predicates."""
         state = self.history.generalized(time, of)
         rules = [other for other in self.history.rules(time, of) if replaces(other)]
@@ -376,7 +386,7 @@ class TripleChecker(Struct):
         return any(_has(other, rule) for other in written_out(rules, relations, equalities))
 
 
-def _has(rule: ir.DatalogRule, part: ir.DatalogRule) -> bool:
+def _has(rule: program.DatalogRule, part: program.DatalogRule) -> bool:
     """Whether a rule gives at least what another one gives, from the same body."""
     return rule.body == part.body and set(part.heads) <= set(rule.heads)
 
@@ -400,27 +410,29 @@ def _agrees(proof: Lasting, statement: TimedStatement) -> bool:
             return not statement.latest and proof.until is None and statement.until <= FOREVER
 
 
-def _instance(atom: ir.Atom, env: Mapping[str, Term]) -> tuple[Term | None, ...]:
+def _instance(atom: program.Atom, env: Mapping[str, Term]) -> tuple[Term | None, ...]:
     return tuple(_node(node, env) for node in (atom.subject, atom.predicate, atom.object))
 
 
-def _node(node: ir.Node, env: Mapping[str, Term]) -> Term | None:
-    return env.get(node.name) if isinstance(node, ir.Var) else node
+def _node(node: program.Node, env: Mapping[str, Term]) -> Term | None:
+    return env.get(node.name) if isinstance(node, program.Var) else node
 
 
-def _matches(atom: ir.Atom, env: Mapping[str, Term], triple: Triple) -> bool:
+def _matches(atom: program.Atom, env: Mapping[str, Term], triple: Triple) -> bool:
     local: dict[str, Term] = {}
     for node, term in zip((atom.subject, atom.predicate, atom.object), triple, strict=True):
         known = _node(node, env)
-        if known is None and isinstance(node, ir.Var):
+        if known is None and isinstance(node, program.Var):
             known = local.setdefault(node.name, term)
         if known != term:
             return False
     return True
 
 
-def _getter(node: ir.Var | ir.Attribute | ir.TimeOf) -> Callable[[Mapping[str, Term]], Term | None]:
-    assert isinstance(node, ir.Var), "Datalog has variables only"
+def _getter(
+    node: program.Var | program.Attribute | program.TimeOf,
+) -> Callable[[Mapping[str, Term]], Term | None]:
+    assert isinstance(node, program.Var), "Datalog has variables only"
     name = node.name
     return lambda env: env.get(name)
 
@@ -630,28 +642,28 @@ class HeldChecker(Struct):
             yield from ((point, values, 0, "") for values in self._changes(word, name, point))
 
 
-_ROWS: Final = ir.Var("dotr_rows")
+_ROWS: Final = program.Var("dotr_rows")
 
 
-def is_aggregate(select: ir.Select) -> bool:
+def is_aggregate(select: program.Select) -> bool:
     """Whether it groups its solutions."""
     values = [one.expression for one in select.projection]
     return bool(select.group_by) or any(map(_aggregates, [*values, *select.having]))
 
 
-def _aggregates(expression: ir.Expression | None) -> bool:
+def _aggregates(expression: program.Expression | None) -> bool:
     match expression:
-        case ir.Aggregate():
+        case program.Aggregate():
             return True
-        case ir.Call(arguments=arguments):
+        case program.Call(arguments=arguments):
             return any(map(_aggregates, arguments))
         case _:
             return False
 
 
-def with_rows(select: ir.Select) -> ir.Select:
+def with_rows(select: program.Select) -> program.Select:
     """The query of groups, with the number of solutions in each as one column more, the last."""
-    counted = ir.Projection(_ROWS, ir.Aggregate("COUNT", None))
+    counted = program.Projection(_ROWS, program.Aggregate("COUNT", None))
     return replace(select, projection=(*select.projection, counted), order_by=())
 
 
@@ -662,15 +674,15 @@ def row_count(term: Term | None) -> int:
     return value
 
 
-def excluded(select: ir.Select) -> int:
+def excluded(select: program.Select) -> int:
     """How many MINUS and NOT EXISTS every solution of a query must pass."""
     found = 0
     for element in select.where.elements:
-        if isinstance(element, ir.Minus):
+        if isinstance(element, program.Minus):
             found += 1
-        elif isinstance(element, ir.Filter):
+        elif isinstance(element, program.Filter):
             condition = element.condition
-            found += isinstance(condition, ir.Exists) and condition.negated
+            found += isinstance(condition, program.Exists) and condition.negated
     return found
 
 
@@ -698,7 +710,7 @@ class Checker:
         self._triples = TripleChecker(self.history, self._claim)
 
     @property
-    def program(self) -> ir.Program:
+    def program(self) -> Program:
         return self.history.program
 
     @property
@@ -740,13 +752,13 @@ class Checker:
 
     # -- facts
 
-    def _fact(self, position: str, proof: FactProof, rule: ir.Rule) -> None:
+    def _fact(self, position: str, proof: FactProof, rule: Rule) -> None:
         self._claim(proof.position == position, f"{proof.position} is not {position}")
         streams = {p.name: p for p in rule.positions}
         match proof.why:
             case None:
                 trigger = rule.trigger
-                ticks = isinstance(trigger, ir.Every) and proof.fact[0] % trigger.duration == 0
+                ticks = isinstance(trigger, program.Every) and proof.fact[0] % trigger.duration == 0
                 self._claim(ticks and not proof.fact[1], f"{position} is not a tick")
             case EventProof() as why:
                 self._claim(why.rule.name == streams[position].stream, f"{position} is another rule's event")
@@ -807,12 +819,12 @@ class Checker:
             self._claim(
                 count is None or count == len(there), f"{proof.position}: {len(there)} answers, not {count}"
             )
-        side = Of.LASTING if change.operator is ir.RelationToStream.ISTREAM else Of.BEFORE
+        side = Of.LASTING if change.operator is program.RelationToStream.ISTREAM else Of.BEFORE
         self._solution(stream, proof, change.solution, side)
         rules = any(time == until for until, _ in self.history.past)
         self._claim(rules == change.rules, f"{proof.position}: whether other rules hold from then on")
         for one in change.moved:
-            begins = change.operator is ir.RelationToStream.ISTREAM
+            begins = change.operator is program.RelationToStream.ISTREAM
             moved = self._triples.moved(one, time, begins=not begins)
             self._claim(moved, f"{proof.position}: {one.triple} did not change then")
 
@@ -839,7 +851,7 @@ class Checker:
         self._claim(named >= left_out, f"{proof.position}: something is left out that must be absent")
 
     def _rows(
-        self, proof: FactProof, why: SolutionProof, select: ir.Select, triples: Collection[Triple], of: Of
+        self, proof: FactProof, why: SolutionProof, select: Select, triples: Collection[Triple], of: Of
     ) -> None:
         """How many rows an aggregate counts, and that as many as are shown have their triples."""
         time, values = proof.fact[:2]
@@ -861,7 +873,7 @@ class Checker:
             if isinstance(step, Chosen):
                 self._fact(name, step.fact, rule)
                 row[name] = step.fact.fact
-            elif isinstance(step, Counted) and isinstance(conjunct, ir.Summarise):
+            elif isinstance(step, Counted) and isinstance(conjunct, program.Summarise):
                 row["?" + conjunct.variable] = None
             return
         inside, passing = self._candidates(literal, conjunct, row)
@@ -881,18 +893,18 @@ class Checker:
                 )
                 row[name] = proof.fact
             case NothingThere(nearest=nearest):
-                self._claim(conjunct.operator is ir.Operator.NOT and ways != [], f"{name}: there is one")
+                self._claim(conjunct.operator is program.Operator.NOT and ways != [], f"{name}: there is one")
                 others = literal.others(conjunct, row, inside)
                 named = nearest in others if others else nearest is None
                 self._claim(named, f"{name}: another fact is named as the nearest")
             case Counted(value=value, facts=facts):
-                assert isinstance(conjunct, ir.Summarise)
+                assert isinstance(conjunct, program.Summarise)
                 self._claim(list(facts) == passing, f"{name}: other facts are counted")
                 variable = "?" + conjunct.variable
                 self._claim(value == ways[0][variable], f"{name}: its value is another")
                 row[variable] = value
 
-    def _candidates(self, literal: LiteralRule, conjunct: ir.Conjunct, row: Row) -> Candidates:
+    def _candidates(self, literal: LiteralRule, conjunct: Conjunct, row: Row) -> Candidates:
         rule, position, trigger = literal.rule, conjunct.position, row[literal.rule.trigger.name]
         if position.chained:
             known = list(self.composites.get(position.stream, ()))

@@ -20,7 +20,7 @@ from typing import assert_never
 
 from msgspec import Struct, field
 
-from dotr import program as ir
+from dotr import program
 from dotr.detect.analysis import parts, ticks_seen
 from dotr.events import Clock, Fact, Time, Values
 from dotr.explain import proofs
@@ -40,6 +40,7 @@ from dotr.explain.proofs import (
 )
 from dotr.explain.record import KeptEvent, KeptInstants, Record
 from dotr.explain.solutions import Text, alternatives, count, longest_prefix, solution
+from dotr.program import Every, Position, Program, RelationToStream
 from dotr.rdf.terms import Term
 from dotr.rdf.values import values_key
 from dotr.reference.lars import LiteralLars, Placed, body_order, in_order, unified
@@ -63,13 +64,13 @@ FactsOf = Callable[[str, Time, Time], Iterable[Fact]]
 class Traced(LiteralLars):
     """The literal reading, which also remembers why. `facts`: stream → facts as rules see them."""
 
-    def __init__(self, program: ir.LarsProgram, beginning: Time, step: Time, clock: Clock) -> None:
+    def __init__(self, program: program.LarsProgram, beginning: Time, step: Time, clock: Clock) -> None:
         super().__init__(program, [layer.rules for layer in program.layers], beginning, step, clock)
         self.origins: dict[Placed, HeldAtom] = {}
         self.facts_seen: dict[str, list[Fact]] = {}
         self._attributes = program.attributes
 
-    def _derive(self, rule: ir.LarsRule) -> Iterator[Placed]:
+    def _derive(self, rule: program.LarsRule) -> Iterator[Placed]:
         """Of several ways to put an atom the first in canonical order is remembered: rows come from sets."""
         ways: dict[Placed, list[LarsRow]] = {}
         for row in self._rows(rule):
@@ -80,47 +81,47 @@ class Traced(LiteralLars):
                 self.origins[placed] = self._origin(rule, first, placed)
         return iter(ways)
 
-    def _origin(self, rule: ir.LarsRule, row: LarsRow, placed: Placed) -> HeldAtom:
+    def _origin(self, rule: program.LarsRule, row: LarsRow, placed: Placed) -> HeldAtom:
         name, values, point = placed
         bindings = tuple((name, term) for name, term in row.items() if isinstance(term, str))
         steps = tuple(self._step_of(literal, row) for literal in rule.body)
         return HeldAtom(name, self._attributes[name], values, point, rule, self._now, bindings, steps)
 
-    def _step_of(self, literal: ir.LarsLiteral, row: LarsRow) -> LarsStep:
+    def _step_of(self, literal: program.LarsLiteral, row: LarsRow) -> LarsStep:
         match literal:
-            case ir.FilterAtom() | ir.BindAtom():
+            case program.FilterAtom() | program.BindAtom():
                 return Computed(literal)
-            case ir.WindowAggregate(atom=atom, window=window, group=group, variable=variable):
+            case program.WindowAggregate(atom=atom, window=window, group=group, variable=variable):
                 key = {v.name: row[v.name] for v in group}
                 pairs = [p for _, there in self._window(atom.name, window) for p in unified(atom, there, key)]
                 return ProvedTotal(literal, row[variable.name], len(pairs), self._start(atom.name, window))
-            case ir.WindowAtom(negated=True):
+            case program.WindowAtom(negated=True):
                 return NoneHeld(literal, self._start_of(literal))
-            case ir.WindowAtom():
+            case program.WindowAtom():
                 return self._support(literal, row)
             case _:
                 assert_never(literal)
 
-    def _support(self, literal: ir.WindowAtom, row: LarsRow) -> Supported:
+    def _support(self, literal: program.WindowAtom, row: LarsRow) -> Supported:
         atom = literal.atom
-        values = tuple(row[a.name] if isinstance(a, ir.Var) else a for a in atom.arguments)
+        values = tuple(row[a.name] if isinstance(a, program.Var) else a for a in atom.arguments)
         if literal.window is None:
             return Supported(literal, (PlacedAtom(atom.name, values, self._now),), 1, None)
         points = [point for point, there in self._window(atom.name, literal.window) if values in there]
-        if literal.modality is ir.Modality.AT:
+        if literal.modality is program.Modality.AT:
             assert literal.at is not None
             points = [self._points[row[literal.at]]]
         chosen = points[::-1]
-        if literal.modality in (None, ir.Modality.SOMETIME):
+        if literal.modality in (None, program.Modality.SOMETIME):
             chosen = chosen[:1]
         shown = tuple(PlacedAtom(atom.name, values, point) for point in chosen[:SHOWN])
         return Supported(literal, shown, len(points), self._start(atom.name, literal.window))
 
-    def _start(self, name: str, window: ir.LarsWindow) -> Time:
+    def _start(self, name: str, window: program.LarsWindow) -> Time:
         shown = self._window(name, window)
         return shown[0][0] if shown else self._now
 
-    def _start_of(self, literal: ir.WindowAtom) -> Time | None:
+    def _start_of(self, literal: program.WindowAtom) -> Time | None:
         return None if literal.window is None else self._start(literal.atom.name, literal.window)
 
     def end(self) -> None:
@@ -128,8 +129,8 @@ class Traced(LiteralLars):
             held, before = self._at(name, self._now), self._held.get(name, set())
             for stream, atoms in (
                 (name, held),
-                (f"{ir.RelationToStream.ISTREAM} {name}", held - before),
-                (f"{ir.RelationToStream.DSTREAM} {name}", before - held),
+                (f"{program.RelationToStream.ISTREAM} {name}", held - before),
+                (f"{program.RelationToStream.DSTREAM} {name}", before - held),
             ):
                 found: list[Fact] = [(self._now, values, 0, "") for values in in_order(atoms)]
                 self.facts_seen.setdefault(stream, []).extend(found)
@@ -139,10 +140,10 @@ class Traced(LiteralLars):
         """Why no rule gives an atom of a head at the last point; `values` None: any atom."""
         return tuple(self._failure(rule, values) for rule in self._rules_of(name))
 
-    def _rules_of(self, name: str) -> list[ir.LarsRule]:
+    def _rules_of(self, name: str) -> list[program.LarsRule]:
         return [rule for rules in self._strata for rule in rules if rule.head.atom.name == name]
 
-    def _failure(self, rule: ir.LarsRule, values: Values | None) -> LarsFailure:
+    def _failure(self, rule: program.LarsRule, values: Values | None) -> LarsFailure:
         rows: list[LarsRow] = [{}]
         if values is not None:
             rows = list(unified(rule.head.atom, [values], {}))
@@ -151,7 +152,7 @@ class Traced(LiteralLars):
         for literal in body_order(rule.body):
             longer = [more for row in rows for more in self._extend(literal, row)]
             if not longer:
-                start = self._start_of(literal) if isinstance(literal, ir.WindowAtom) else None
+                start = self._start_of(literal) if isinstance(literal, program.WindowAtom) else None
                 return LarsFailure(rule, literal, self._now, start)
             rows = longer
         return LarsFailure(rule, None, self._now)
@@ -161,7 +162,7 @@ class HeldExplainer(Struct):
     """Owns the traced runs of one record."""
 
     record: Record
-    program: ir.Program
+    program: Program
     facts_of: FactsOf
     open_fact: OpenFact
     _runs: dict[Time, Traced | None] = field(default_factory=dict)
@@ -191,11 +192,11 @@ class HeldExplainer(Struct):
         """Why a head, or a stream of its changes, has a fact."""
         time, values, _, _ = fact
         word, _, name = stream.rpartition(" ")
-        operator = ir.RelationToStream(word) if word else None
+        operator = program.RelationToStream(word) if word else None
         run = self._run(time)
         if run is None:
             return Holding(operator, None)
-        ended = operator is ir.RelationToStream.DSTREAM
+        ended = operator is program.RelationToStream.DSTREAM
         origin = run.origins.get((name, values, time - self.step if ended else time))
         failed = run.failures(name, values) if ended else ()
         return Holding(operator, None if origin is None else self._opened(origin, run, depth), failed)
@@ -339,7 +340,7 @@ class Explainer:
         return proofs.EventProof(rule, event.id, event.time, trigger, steps, event.bindings)
 
     def _steps(
-        self, index: int, conjuncts: Iterable[ir.Conjunct], chosen: Row, depth: int
+        self, index: int, conjuncts: Iterable[program.Conjunct], chosen: Row, depth: int
     ) -> tuple[proofs.ConjunctProof, ...]:
         """The first conjuncts of a match, of which the facts are given."""
         trigger = self.history.program.rules[index].trigger.name
@@ -347,7 +348,7 @@ class Explainer:
         return tuple(self._step(index, conjunct, row, chosen, depth) for conjunct in conjuncts)
 
     def _step(
-        self, index: int, conjunct: ir.Conjunct, row: Row, chosen: Row, depth: int
+        self, index: int, conjunct: program.Conjunct, row: Row, chosen: Row, depth: int
     ) -> proofs.ConjunctProof:
         """One conjunct of a match, `row` continued by it."""
         literal, name = self._rules[index], conjunct.position.name
@@ -355,24 +356,24 @@ class Explainer:
         inside, passing = ([], []) if seen is None else seen
         found = None if seen is None else len(inside)
         match conjunct:
-            case ir.Choose():
+            case program.Choose():
                 row[name] = chosen[name]
                 fact = self._fact(conjunct.position, chosen[name], depth)
                 return proofs.Chosen(conjunct, fact, found, len(passing))
-            case ir.Absent():
+            case program.Absent():
                 nearest = self._nearest(index, conjunct, row, literal.others(conjunct, row, inside))
                 failed = () if nearest is None else self._failed(index, conjunct, {**row, name: nearest})
                 return proofs.NothingThere(conjunct, found, nearest, failed)
-            case ir.Summarise(variable=variable):
+            case program.Summarise(variable=variable):
                 value = None if seen is None else literal.ways(conjunct, row, passing)[0]["?" + variable]
                 row["?" + variable] = value
                 return proofs.Counted(conjunct, value, tuple(passing), found)
             case _:
                 assert_never(conjunct)
 
-    def _fact(self, position: ir.Position | ir.Every, fact: Fact, depth: int) -> proofs.FactProof:
+    def _fact(self, position: program.Position | program.Every, fact: Fact, depth: int) -> proofs.FactProof:
         """A fact with the reason for it."""
-        if isinstance(position, ir.Every):
+        if isinstance(position, program.Every):
             return proofs.FactProof(position.name, "", (), fact, None)
         if position.chained:
             event = self.history.event(fact[3])
@@ -399,7 +400,7 @@ class Explainer:
         if standing is None:
             with self.instants.open(time) as derivations:
                 return self._solution(program.queries[stream], values, derivations)
-        select, begins = standing.select, standing.operator is ir.RelationToStream.ISTREAM
+        select, begins = standing.select, standing.operator is RelationToStream.ISTREAM
         with self.instants.open(time, proofs.Of.BEFORE) as derivations:
             before = count(select, values, derivations, self.text)
             found = None if begins else self._solution(select, values, derivations)
@@ -413,7 +414,9 @@ class Explainer:
         rules = any(time == until for until, _ in self.history.programs)
         return proofs.Changed(standing.operator, found, before, after, moved, rules)
 
-    def _solution(self, select: ir.Select, values: Values, derivations: Derivations) -> proofs.SolutionProof:
+    def _solution(
+        self, select: program.Select, values: Values, derivations: Derivations
+    ) -> proofs.SolutionProof:
         if self._every:
             return alternatives(select, values, derivations, self.text)
         return solution(select, values, derivations, self.text)
@@ -448,11 +451,11 @@ class Explainer:
         variables = (
             program.rules[program.rule_index(name)].variables if chained else program.selects[name].variables
         )
-        return self._fact(ir.Position(name, name, variables, chained), facts[-1], depth)
+        return self._fact(Position(name, name, variables, chained), facts[-1], depth)
 
     # -- windows
 
-    def _candidates(self, index: int, conjunct: ir.Conjunct, row: Row) -> Candidates | None:
+    def _candidates(self, index: int, conjunct: program.Conjunct, row: Row) -> Candidates | None:
         """What a conjunct sees; None where a head holds over more points than are gone through."""
         literal = self._rules[index]
         times, _ = window(literal.rule, conjunct, row)
@@ -461,7 +464,7 @@ class Explainer:
             return None
         return literal.candidates(conjunct, row, found, self._consumed(index, conjunct, row))
 
-    def _facts(self, index: int, position: ir.Position, start: Time, end: Time) -> list[Fact] | None:
+    def _facts(self, index: int, position: program.Position, start: Time, end: Time) -> list[Fact] | None:
         """The facts of a position's stream, as far as they were kept, and the rule was there; None where it
         is a head over more points than are gone through.
         """
@@ -477,7 +480,7 @@ class Explainer:
         ticks = [t for d in sorted(self._ticks[index]) for t in range(-(-first // d) * d, end + 1, d)]
         return self.instants.between(index, position.stream, start, end, ticks)
 
-    def _consumed(self, index: int, conjunct: ir.Conjunct, row: Row) -> Mapping[Fact, KeptEvent]:
+    def _consumed(self, index: int, conjunct: program.Conjunct, row: Row) -> Mapping[Fact, KeptEvent]:
         """The facts that a rule consumed at a conjunct before a trigger's turn, each with its event."""
         rule, name = self.history.program.rules[index], conjunct.position.name
         if name not in rule.consuming:
@@ -485,14 +488,16 @@ class Explainer:
         place = [c.position.name for c in rule.chosen].index(name) + 1
         return self.history.consumed(index, place, row[rule.trigger.name])
 
-    def _failed(self, index: int, conjunct: ir.Conjunct, row: Row) -> tuple[str, ...]:
+    def _failed(self, index: int, conjunct: program.Conjunct, row: Row) -> tuple[str, ...]:
         """The parts of ON that are not true."""
         literal = self._rules[index]
         return tuple(
             self.text.expression(part) for part in parts(conjunct.on) if not literal.holds(part, row)
         )
 
-    def _nearest(self, index: int, conjunct: ir.Conjunct, row: Row, facts: Sequence[Fact]) -> Fact | None:
+    def _nearest(
+        self, index: int, conjunct: program.Conjunct, row: Row, facts: Sequence[Fact]
+    ) -> Fact | None:
         """The fact for which most parts of ON are true; of several the latest."""
         literal, name, tests = self._rules[index], conjunct.position.name, parts(conjunct.on)
 
@@ -515,7 +520,7 @@ class Explainer:
         fired = [e for e in fired if _agrees(zip(rule.variables, e.bindings, strict=True), where)]
         found: list[proofs.WhyNot] = [self.event(event) for event in fired]
         triggers = self._triggers(index, time)
-        variables = () if isinstance(rule.trigger, ir.Every) else rule.trigger.variables
+        variables = () if isinstance(rule.trigger, program.Every) else rule.trigger.variables
         for fact in triggers:
             if any(event.facts[0] == fact for event in fired):
                 continue
@@ -525,7 +530,7 @@ class Explainer:
 
     def _triggers(self, index: int, time: Time) -> Sequence[Fact]:
         trigger = self.history.program.rules[index].trigger
-        if isinstance(trigger, ir.Every):
+        if isinstance(trigger, program.Every):
             return [(time, (), 0, "")] if time % trigger.duration == 0 else []
         return self._facts(index, trigger, time, time) or []
 
@@ -562,7 +567,7 @@ class Explainer:
             "its graph is not valid: a literal as subject, or a predicate that is not an IRI",
         )
 
-    def _continued(self, index: int, conjunct: ir.Conjunct, row: Row) -> list[Row]:
+    def _continued(self, index: int, conjunct: program.Conjunct, row: Row) -> list[Row]:
         seen = self._candidates(index, conjunct, row)
         return [] if seen is None else self._rules[index].ways(conjunct, row, seen.passing)
 
@@ -572,7 +577,7 @@ class Explainer:
         trigger: proofs.FactProof,
         row: Row,
         steps: tuple[proofs.ConjunctProof, ...],
-        conjunct: ir.Conjunct,
+        conjunct: program.Conjunct,
     ) -> proofs.Blocked:
         """Why a conjunct ended the first of the partial matches."""
         literal, name = self._rules[index], conjunct.position.name
@@ -580,7 +585,7 @@ class Explainer:
         if seen is None:
             return proofs.Blocked(rule, trigger, steps, conjunct, proofs.TOO_LONG, None)
         inside, passing = seen
-        if isinstance(conjunct, ir.Absent):
+        if isinstance(conjunct, program.Absent):
             blocker = self._fact(conjunct.position, passing[-1], DEPTH)
             return proofs.Blocked(
                 rule, trigger, steps, conjunct, "there is one", len(inside), blocker=blocker
@@ -621,7 +626,7 @@ class Explainer:
             nowhere=nowhere,
         )
 
-    def _nowhere(self, index: int, conjunct: ir.Conjunct, row: Row) -> proofs.NoTrigger | None:
+    def _nowhere(self, index: int, conjunct: program.Conjunct, row: Row) -> proofs.NoTrigger | None:
         """How far the patterns of a conjunct's query come in its window, where they come furthest; of several
         instants the last. None where it is not a plain query.
         """
@@ -644,12 +649,12 @@ class Explainer:
     def _oldest(self) -> Time:
         return min(self.history.times(), default=0)
 
-    def _no_trigger(self, rule: ir.Rule, time: Time) -> proofs.NoTrigger:
+    def _no_trigger(self, rule: program.Rule, time: Time) -> proofs.NoTrigger:
         """Why the trigger has no fact at an instant."""
         program = self.history.program
         seen = bool(self.history.graphs(time))
         left_out = tuple(graph.place or "a graph" for graph in self.history.left_out(time))
-        if isinstance(rule.trigger, ir.Every) or rule.trigger.chained:
+        if isinstance(rule.trigger, Every) or rule.trigger.chained:
             return proofs.NoTrigger(rule, time, seen, left_out=left_out)
         if rule.trigger.held:
             held = self._held.facts(rule.trigger.stream.rpartition(" ")[2], time, time)
@@ -661,7 +666,7 @@ class Explainer:
         standing = program.standing.get(rule.trigger.stream)
         select = program.selects[rule.trigger.stream]
         operator = None if standing is None else standing.operator
-        looked = {None: proofs.Of.INSTANT, ir.RelationToStream.DSTREAM: proofs.Of.BEFORE}.get(
+        looked = {None: proofs.Of.INSTANT, RelationToStream.DSTREAM: proofs.Of.BEFORE}.get(
             operator, proofs.Of.LASTING
         )
         with self.instants.open(time, looked) as derivations:

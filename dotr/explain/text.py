@@ -20,7 +20,7 @@ from typing import Any, TypeAlias, assert_never
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from dotr import program as ir
+from dotr import program
 from dotr.enrich.owl import INVERSE_OF, LIST_PREDICATES, VALUE_OF
 from dotr.events import Clock, Fact, Time, Values
 from dotr.explain import proofs
@@ -427,7 +427,7 @@ class Renderer:
         return node
 
     def _changed(self, why: proofs.Changed, time: Time) -> Iterator[Node]:
-        begins = why.operator is ir.RelationToStream.ISTREAM
+        begins = why.operator is program.RelationToStream.ISTREAM
         turn = Node(f"{why.operator}: the answer {'begins' if begins else 'ends'} @ {self._clock.text(time)}")
         if why.before is not None and why.after is not None:
             turn.right = f"{counted_text(why.before, 'such answer')} before, {why.after} from then on"
@@ -490,7 +490,7 @@ class Renderer:
                     )
                 return node
             case proofs.Counted(conjunct=conjunct, value=value, facts=facts, inside=inside):
-                assert isinstance(conjunct, ir.Summarise)
+                assert isinstance(conjunct, program.Summarise)
                 shown = "no value" if value is None else self._writer.term(value)
                 argument = "*" if conjunct.argument is None else self._writer.expression(conjunct.argument)
                 text = (
@@ -516,25 +516,25 @@ class Renderer:
         values = [f"   ?{name} {term}" for name, term in zip(variables, terms, strict=True)]
         return f"{position}  @ {self._clock.text(fact[0])}" + "".join(values)
 
-    def _candidate(self, conjunct: ir.Conjunct, fact: Fact) -> str:
+    def _candidate(self, conjunct: program.Conjunct, fact: Fact) -> str:
         return self._plain(conjunct.position.name, conjunct.position.variables, fact)
 
-    def _distance(self, conjunct: ir.Conjunct, time: Time, previous: dict[str, Time]) -> str:
+    def _distance(self, conjunct: program.Conjunct, time: Time, previous: dict[str, Time]) -> str:
         match conjunct.window:
-            case ir.Within(duration=duration, reference=reference, before=before):
+            case program.Within(duration=duration, reference=reference, before=before):
                 apart = previous[reference] - time
                 word = "before" if before else "from"
                 when = f"{apart_text(apart)} before {reference}" if apart else f"with {reference}"
                 return f"{when} (within {duration_text(duration)} {word})"
-            case ir.Between(start=start, end=end):
+            case program.Between(start=start, end=end):
                 return f"between {start} and {end}"
             case _:
                 assert_never(conjunct.window)
 
-    def _which(self, conjunct: ir.Conjunct, inside: int, passing: int) -> str:
-        if not isinstance(conjunct, ir.Choose) or conjunct.selection is ir.Selection.EACH:
+    def _which(self, conjunct: program.Conjunct, inside: int, passing: int) -> str:
+        if not isinstance(conjunct, program.Choose) or conjunct.selection is program.Selection.EACH:
             return f"one of {passing}" if passing > 1 else ""
-        word = "latest" if conjunct.selection is ir.Selection.LAST else "earliest"
+        word = "latest" if conjunct.selection is program.Selection.LAST else "earliest"
         return f"the {word} of {passing}" if passing > 1 else "the only one"
 
     # -- triples
@@ -605,7 +605,7 @@ class Renderer:
             node.children.append(Node(f"… and {proof.rows - len(proof.shown)} more"))
         return node
 
-    def rule_text(self, rule: ir.DatalogRule) -> str:
+    def rule_text(self, rule: program.DatalogRule) -> str:
         """A rule in one line, with the program's prefixes."""
         return datalog_rule_text(rule, self._writer_prefixes(), self._names)
 
@@ -618,10 +618,10 @@ class Renderer:
             self._writer = Writer(self._writer_prefixes(), self._names)
         self._inverses.update(inverses)
 
-    def _name_values(self, rule: ir.DatalogRule) -> None:
+    def _name_values(self, rule: program.DatalogRule) -> None:
         """From now on, show what is beside a property as its values."""
         for atom in (*rule.heads, *rule.body):
-            if isinstance(atom, ir.Atom) and isinstance(atom.predicate, str):
+            if isinstance(atom, program.Atom) and isinstance(atom.predicate, str):
                 of = atom.predicate.removeprefix(VALUE_OF)
                 if of != atom.predicate and atom.predicate not in self._names:
                     self._names[atom.predicate] = f"[ value of {self._writer.term(of)} ]"
@@ -645,7 +645,7 @@ class Renderer:
             node.children.append(Node("one came too late, or was refused", right=graph))
         if found.held_before:
             trigger = found.rule.trigger
-            begins = not isinstance(trigger, ir.Every) and trigger.stream.startswith("ISTREAM ")
+            begins = not isinstance(trigger, program.Every) and trigger.stream.startswith("ISTREAM ")
             also = ", as it did at the point before" if begins else ""
             node.children.append(Node(f"it holds then{also}"))
         node.children += self._held.failures(found.not_held)

@@ -21,7 +21,7 @@ from typing import Final, assert_never
 
 from msgspec import Struct, field
 
-from dotr import program as ir
+from dotr import program
 from dotr.errors import Diagnostics
 from dotr.extract.printing import Writer
 from dotr.lang.grammar import syntax
@@ -150,12 +150,12 @@ def _file_text(source: Source, file: LarsFile) -> str:
     return render(units, footer)
 
 
-def lars_rule_text(rule: ir.LarsRule, prefixes: Mapping[str, str]) -> str:
+def lars_rule_text(rule: program.LarsRule, prefixes: Mapping[str, str]) -> str:
     """A LARS rule in one line."""
     return " ".join(line.strip() for line in LarsPrinter(prefixes).rule(rule))
 
 
-def lars_literal_text(literal: ir.LarsLiteral, prefixes: Mapping[str, str]) -> str:
+def lars_literal_text(literal: program.LarsLiteral, prefixes: Mapping[str, str]) -> str:
     """A literal of a LARS rule."""
     return LarsPrinter(prefixes).literal(literal)
 
@@ -166,7 +166,7 @@ class LarsPrinter:
     def __init__(self, prefixes: Mapping[str, str]) -> None:
         self._writer = Writer(prefixes)
 
-    def rule(self, rule: ir.LarsRule) -> list[str]:
+    def rule(self, rule: program.LarsRule) -> list[str]:
         head = self._head(rule.head)
         if not rule.body:
             return [f"{head} ."]
@@ -176,7 +176,7 @@ class LarsPrinter:
             return [line]
         return [f"{head} :-", *(f"{_STEP}{literal}," for literal in body[:-1]), f"{_STEP}{body[-1]} ."]
 
-    def _head(self, head: ir.LarsHead) -> str:
+    def _head(self, head: program.LarsHead) -> str:
         text = self._atom(head.atom)
         if head.at is None:
             return text
@@ -185,16 +185,16 @@ class LarsPrinter:
             text += f" {'-' if head.offset < 0 else '+'} {duration_text(abs(head.offset))}"
         return text
 
-    def literal(self, literal: ir.LarsLiteral) -> str:
+    def literal(self, literal: program.LarsLiteral) -> str:
         expression = self._writer.expression
         match literal:
-            case ir.WindowAtom():
+            case program.WindowAtom():
                 return f"{'NOT ' if literal.negated else ''}{self._window_atom(literal)}"
-            case ir.FilterAtom(condition):
+            case program.FilterAtom(condition):
                 return f"FILTER({expression(condition)})"
-            case ir.BindAtom(value, variable):
+            case program.BindAtom(value, variable):
                 return f"BIND({expression(value)} AS ?{variable.name})"
-            case ir.WindowAggregate():
+            case program.WindowAggregate():
                 argument = "*" if literal.argument is None else expression(literal.argument)
                 distinct = "DISTINCT " if literal.distinct else ""
                 over = f"{self._atom(literal.atom)} {self._window(literal.window, literal.atom)}"
@@ -206,24 +206,24 @@ class LarsPrinter:
             case _:
                 assert_never(literal)
 
-    def _window_atom(self, literal: ir.WindowAtom) -> str:
+    def _window_atom(self, literal: program.WindowAtom) -> str:
         text = self._atom(literal.atom)
         if literal.window is None:
             return text
         text += kind_of(literal).text(literal.at, literal.count)
         return f"{text} {self._window(literal.window, literal.atom)}"
 
-    def _window(self, window: ir.LarsWindow, atom: ir.NamedAtom) -> str:
+    def _window(self, window: program.LarsWindow, atom: program.NamedAtom) -> str:
         match window:
-            case ir.TimeWindow(duration):
+            case program.TimeWindow(duration):
                 return f"WITHIN {duration_text(duration)}"
-            case ir.FactWindow(count, streams):
+            case program.FactWindow(count, streams):
                 of = "" if streams in ((), (atom.name,)) else f" OF ({', '.join(streams)})"
                 return f"WITHIN {count} FACTS{of}"
             case _:
                 assert_never(window)
 
-    def _atom(self, atom: ir.NamedAtom) -> str:
+    def _atom(self, atom: program.NamedAtom) -> str:
         return f"{atom.name}({', '.join(map(self._writer.node, atom.arguments))})"
 
 
@@ -295,7 +295,7 @@ def program_text(source: Source, file: syntax.FileSyntax) -> str:
     return render([*heads, *body], footer)
 
 
-def datalog_text(source: Source, rules: Sequence[ir.DatalogRule], parser: DatalogParser) -> str:
+def datalog_text(source: Source, rules: Sequence[program.DatalogRule], parser: DatalogParser) -> str:
     """A .dlog file printed again: PREFIX lines first, then the rules as they come."""
     printer = _Printer(parser.cursor.prefixes)
     units: list[LayoutUnit] = []
@@ -314,7 +314,7 @@ def datalog_text(source: Source, rules: Sequence[ir.DatalogRule], parser: Datalo
 
 
 def datalog_rule_text(
-    rule: ir.DatalogRule, prefixes: Mapping[str, str], names: Mapping[Term, str] = MappingProxyType({})
+    rule: program.DatalogRule, prefixes: Mapping[str, str], names: Mapping[Term, str] = MappingProxyType({})
 ) -> str:
     """A Datalog rule in one line. `names`: of terms that are shown otherwise than as they are written."""
     return " ".join(line.strip() for line in _Printer(prefixes, names).datalog_rule(rule))
@@ -395,9 +395,9 @@ class _Printer:
     def _query(
         self,
         before: str,
-        operator: ir.RelationToStream | None,
+        operator: program.RelationToStream | None,
         alias: syntax.Name | None,
-        select: ir.Select | None,
+        select: program.Select | None,
     ) -> list[str]:
         """`Name := …`, whatever may stand there."""
         if operator is not None:
@@ -421,7 +421,7 @@ class _Printer:
     def _duration(self, duration: syntax.Duration) -> str:
         return f"?{duration.name}" if duration.name else duration_text(duration.micros)
 
-    def _with_query(self, before: str, select: ir.Select) -> list[str]:
+    def _with_query(self, before: str, select: program.Select) -> list[str]:
         """`… { SELECT … }` in one line if it is short."""
         lines = self._writer.select(select)
         line = f"{before}{{ {' '.join(part.strip() for part in lines)} }}"
@@ -454,10 +454,10 @@ class _Printer:
             clauses.append([f"CONSUMING {', '.join(name.text for name in rule.consuming)}"])
         return clauses
 
-    def _template(self, template: Sequence[ir.TemplateTriple]) -> list[str]:
+    def _template(self, template: Sequence[program.TemplateTriple]) -> list[str]:
         if not template:
             return ["DEFINE {}"]
-        groups: list[tuple[ir.TemplateNode, list[str]]] = []
+        groups: list[tuple[program.TemplateNode, list[str]]] = []
         for triple in template:
             verb = "a" if triple.predicate == RDF_TYPE else self._node(triple.predicate)
             text = f"{verb} {self._node(triple.object)}"
@@ -474,11 +474,11 @@ class _Printer:
             lines += f"{_STEP}{self._node(subject)} {inner} .".split("\n")
         return [*lines, "}"]
 
-    def _node(self, node: ir.TemplateNode) -> str:
+    def _node(self, node: program.TemplateNode) -> str:
         match node:
-            case ir.TemplateVar(name):
+            case program.TemplateVar(name):
                 return f"?{name}"
-            case ir.Fresh(name):
+            case program.Fresh(name):
                 return name
             case str():
                 return self._writer.term(node)
@@ -519,7 +519,7 @@ class _Printer:
 
     # -- Datalog ------------------------------------------------------------------------------------
 
-    def datalog_rule(self, rule: ir.DatalogRule) -> list[str]:
+    def datalog_rule(self, rule: program.DatalogRule) -> list[str]:
         heads = ", ".join(map(self._atom, rule.heads))
         if not rule.body:
             return [f"{heads} ."]
@@ -529,18 +529,18 @@ class _Printer:
             return [line]
         return [f"{heads} :-", *(f"{_STEP}{atom}," for atom in body[:-1]), f"{_STEP}{body[-1]} ."]
 
-    def _body_atom(self, atom: ir.BodyAtom) -> str:
+    def _body_atom(self, atom: program.BodyAtom) -> str:
         expression = self._writer.expression
         match atom:
-            case ir.Atom():
+            case program.Atom():
                 return self._atom(atom)
-            case ir.NotAtom(inner):
+            case program.NotAtom(inner):
                 return f"NOT {self._atom(inner)}"
-            case ir.FilterAtom(condition):
+            case program.FilterAtom(condition):
                 return f"FILTER({expression(condition)})"
-            case ir.BindAtom(value, variable):
+            case program.BindAtom(value, variable):
                 return f"BIND({expression(value)} AS ?{variable.name})"
-            case ir.AggregateAtom(body, group, totals):
+            case program.AggregateAtom(body, group, totals):
                 parts = [", ".join(map(self._body_atom, body))]
                 if group:
                     parts.append(f"ON {' '.join('?' + variable.name for variable in group)}")
@@ -553,7 +553,7 @@ class _Printer:
             case _:
                 assert_never(atom)
 
-    def _atom(self, atom: ir.Atom) -> str:
+    def _atom(self, atom: program.Atom) -> str:
         node = self._writer.node
         if isinstance(atom.predicate, str) and is_iri(atom.predicate):
             if atom.predicate != RDF_TYPE:

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
-from dotr import program as ir
+from dotr import program
 from dotr.budget import ANSWER, BUDGET, Spending
 from dotr.enrich.materialiser import Materialiser
 from dotr.enrich.owl import rules_over
@@ -36,7 +36,7 @@ from dotr.events import Clock, Composite, Instant, Message, Part, Time, Values, 
 from dotr.extract.extractor import MUCH_WORK, wanted
 from dotr.lasting.model import Facts, Maintenance
 from dotr.lasting.periods import Entry, Periods, StatedChange
-from dotr.program import Program
+from dotr.program import Hold, Program, RelationToStream, StandingQuery
 from dotr.program.queries import AggregateAtom
 from dotr.rdf.terms import RDF_TYPE, TRUE, Triple
 
@@ -377,24 +377,24 @@ class SignedAnswer(NamedTuple):
     values: Values
 
 
-def watching(program: ir.Program, select: ir.Select) -> ir.Program:
+def watching(program: program.Program, select: program.Select) -> program.Program:
     """The prologue of `program` with nothing but the query, which has no NOW()."""
     query = _with_a_row(select)
     holds = program.holds
     if not any(hold.predicate is None and hold.class_ is None for hold in holds):
-        holds = (*holds, ir.Hold())
-    operators = {ENDED: ir.RelationToStream.DSTREAM, BEGUN: ir.RelationToStream.ISTREAM}
+        holds = (*holds, Hold())
+    operators = {ENDED: RelationToStream.DSTREAM, BEGUN: RelationToStream.ISTREAM}
     return replace(
         program,
         queries={},
         rules=tuple(_rule(name, query) for name in operators),
         dependencies=tuple(range(len(operators))),
         holds=holds,
-        standing={name: ir.StandingQuery(operator, query) for name, operator in operators.items()},
+        standing={name: StandingQuery(operator, query) for name, operator in operators.items()},
     )
 
 
-def watched(program: ir.Program) -> ir.Select:
+def watched(program: program.Program) -> program.Select:
     """The query of a program of `watching`: for an ASK one that has a row while the answer is yes."""
     return program.standing[BEGUN].select
 
@@ -412,17 +412,17 @@ def _content(event: Composite) -> tuple[str, Time, Values]:
     return event.rule, event.time, values
 
 
-def _rule(name: str, select: ir.Select) -> ir.Rule:
-    template = (ir.TemplateTriple(ir.Fresh("dotr_answer"), RDF_TYPE, f"<urn:dotr:{name}>"),)
-    return ir.Rule(name, template, ir.Position(name, name, select.variables), (), None, (), ())
+def _rule(name: str, select: program.Select) -> program.Rule:
+    template = (program.TemplateTriple(program.Fresh("dotr_answer"), RDF_TYPE, f"<urn:dotr:{name}>"),)
+    return program.Rule(name, template, program.Position(name, name, select.variables), (), None, (), ())
 
 
-def _with_a_row(select: ir.Select) -> ir.Select:
+def _with_a_row(select: program.Select) -> program.Select:
     """An ASK as a SELECT that has one row where it is true."""
     if not select.ask:
         return select
     name, text = "yes", repr(select)
     while f"'{name}'" in text:
         name += "_"
-    projection = (ir.Projection(ir.Var(name), ir.Const(TRUE)),)
+    projection = (program.Projection(program.Var(name), program.Const(TRUE)),)
     return replace(select, ask=False, distinct=True, projection=projection)

@@ -34,7 +34,7 @@ class Position(Syntax, frozen=True):
         return self.chained or self.held
 
     @property
-    def bare(self) -> bool:
+    def of_head(self) -> bool:
         """Whether it ranges over a head itself: a fact at every point at which it holds."""
         return self.held and " " not in self.stream
 

@@ -112,7 +112,7 @@ class LiteralTesla:
             rule.see_held(passed)
         for index, rule in enumerate(self._rules):
             trigger = rule.rule.trigger
-            if isinstance(trigger, Every) or not trigger.bare:
+            if isinstance(trigger, Every) or not trigger.of_head:
                 continue
             for point in dict.fromkeys(fact[0] for fact in passed.get(trigger.stream, ())):
                 matches, dropped = rule.matches(index, point, left_out)

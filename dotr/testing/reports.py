@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from dotr import program as ir
+from dotr import program
 from dotr.core.deployment import Deployment, Settings
 from dotr.core.instant import Facts
 from dotr.errors import DotrError
@@ -167,13 +167,13 @@ def _of_rule(trace: Trace) -> Iterator[Item]:
     rule = trace.rule
     for number, conjunct in enumerate(rule.conjuncts):
         name = f"rule {rule.name}: {conjunct_name(conjunct)}"
-        if isinstance(conjunct, ir.Absent):
+        if isinstance(conjunct, program.Absent):
             yield Item(f"{name} let no match pass", trace.stages[number] > 0, conjunct.span)
             yield Item(f"{name} stopped no match", trace.stopped[number] > 0, conjunct.span)
-        elif isinstance(conjunct, ir.Choose):
+        elif isinstance(conjunct, program.Choose):
             yield Item(f"{name} chose nothing", trace.stages[number] > 0, conjunct.span)
             yield Item(f"{name} always found something", trace.stopped[number] > 0, conjunct.span)
-        if conjunct.on is not None and not isinstance(conjunct.on, ir.Const):
+        if conjunct.on is not None and not isinstance(conjunct.on, program.Const):
             yield from _both(f"{name}: ON", trace, (ON, number), conjunct.span)
     if rule.where is not None:
         yield from _both(f"rule {rule.name}: WHERE", trace, (WHERE, 0), rule.span)
@@ -211,34 +211,36 @@ def _of_datalog(bench: Bench, outcomes: Iterable[CaseOutcome]) -> list[Item]:
     ]
 
 
-def _heads(rule: ir.DatalogRule) -> str:
+def _heads(rule: program.DatalogRule) -> str:
     return f"at line {rule.span.source.position(rule.span.start)[0]}" if rule.span is not None else ""
 
 
-def _body(rule: ir.DatalogRule) -> ir.Select:
+def _body(rule: program.DatalogRule) -> program.Select:
     """A query that has an answer where the body of a rule has a solution."""
-    one = ir.Projection(ir.Var("x"), ir.Const(literal("1", "http://www.w3.org/2001/XMLSchema#integer")))
+    one = program.Projection(
+        program.Var("x"), program.Const(literal("1", "http://www.w3.org/2001/XMLSchema#integer"))
+    )
     elements = [element for item in rule.body for element in _elements(item)]
-    return ir.Select((one,), ir.GroupPattern(tuple(elements)), distinct=True)
+    return program.Select((one,), program.GroupPattern(tuple(elements)), distinct=True)
 
 
-def _elements(item: ir.BodyAtom) -> Iterator[ir.Triples | ir.Filter | ir.Bind]:
+def _elements(item: program.BodyAtom) -> Iterator[program.Triples | program.Filter | program.Bind]:
     match item:
-        case ir.Atom():
+        case program.Atom():
             yield _triples(item)
-        case ir.NotAtom(atom=atom):
-            yield ir.Filter(ir.Exists(ir.GroupPattern((_triples(atom),)), negated=True))
-        case ir.FilterAtom(condition=condition):
-            yield ir.Filter(condition)
-        case ir.BindAtom(expression=expression, variable=variable):
-            yield ir.Bind(expression, variable)
-        case ir.AggregateAtom(body=body):
+        case program.NotAtom(atom=atom):
+            yield program.Filter(program.Exists(program.GroupPattern((_triples(atom),)), negated=True))
+        case program.FilterAtom(condition=condition):
+            yield program.Filter(condition)
+        case program.BindAtom(expression=expression, variable=variable):
+            yield program.Bind(expression, variable)
+        case program.AggregateAtom(body=body):
             for inner in body:
                 yield from _elements(inner)
 
 
-def _triples(atom: ir.Atom) -> ir.Triples:
-    return ir.Triples((ir.TriplePattern(atom.subject, atom.predicate, atom.object),))
+def _triples(atom: program.Atom) -> program.Triples:
+    return program.Triples((program.TriplePattern(atom.subject, atom.predicate, atom.object),))
 
 
 def covered(items: Sequence[Item]) -> tuple[int, int]:

@@ -33,7 +33,6 @@ def test_nobody_else_asks_which_selection_it_is() -> None:
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Attribute) and ast.unparse(node.value) in (
                 "Selection",
-                "ir.Selection",
                 "program.Selection",
             ):
                 asking.add(str(path.relative_to(CODE)))

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from dotr import program as ir
+from dotr import program
 from dotr.errors import Diagnostics, ProgramError
 from dotr.lang.checks.lars import atom_variables, head_attributes, head_of, lars_reads, literal_variables
 from dotr.lang.checks.lasting import check_holds
 from dotr.lang.checks.names import Resolver
 from dotr.lang.loading import Loader
 from dotr.lang.printer import format_lars, lars_literal_text, lars_rule_text
+from dotr.program import NamedAtom, Var
 from dotr.source import Source
 
 HEAD = "PREFIX : <urn:>\nLARS <a.lars>\nQUERY temp := { SELECT ?s ?v WHERE { ?s :v ?v } }\n"
 ALARM = "RULE Alarm DEFINE { dotr_x a :Alarm } FROM temp "
 
 
-def resolved(lars: str, rules: str = "") -> tuple[ir.Program, list[str]]:
+def resolved(lars: str, rules: str = "") -> tuple[program.Program, list[str]]:
     found = Diagnostics()
     loader = Loader({"a.dotr": HEAD + rules, "a.lars": lars}.__getitem__, found)
     loader.paths(["a.dotr"])
@@ -86,7 +87,7 @@ def test_what_a_rule_reads_and_what_a_stream_is_about() -> None:
     assert [(name, why) for name, why, _ in lars_reads(first)] == [("temp", ""), ("temp", ""), ("g", "NOT")]
     assert [head_of(name, program.lars) for name in ("h", "ISTREAM h", "temp")] == ["h", "h", None]
     assert [list(literal_variables(literal)) for literal in first.body] == [["s", "v"], ["s"]]
-    atom = ir.NamedAtom("h", (ir.Var("a"), '"1"', ir.Var("a"), ir.Var("b")))
+    atom = NamedAtom("h", (Var("a"), '"1"', Var("a"), Var("b")))
     assert atom_variables(atom) == ["a", "b"]
     assert head_attributes(atom) == ("a", "_2", "_3", "b")
 

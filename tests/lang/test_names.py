@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dotr import program as ir
+from dotr import program
 from dotr.errors import Diagnostics
 from dotr.lang.checks.lars import order
 from dotr.lang.checks.names import Resolver, Streams, selects
@@ -14,7 +14,7 @@ from dotr.source import Source, Span
 HEAD = "PREFIX : <urn:>\nQUERY Hot := { SELECT ?s ?v WHERE { ?s :v ?v } }\n"
 
 
-def resolved(text: str) -> tuple[ir.Program, list[str]]:
+def resolved(text: str) -> tuple[program.Program, list[str]]:
     """A program without a look at what is hardly meant, and the codes of what was found."""
     found = Diagnostics()
     loader = Loader(None, found)

@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from dotr import program as ir
+from dotr import program
 from dotr.detect.analysis import names, parts
 from dotr.errors import Diagnostics
 from dotr.extract.printing import query_text
@@ -30,6 +30,7 @@ from dotr.lang.checks.comparisons import (
 )
 from dotr.lang.grammar.cursor import tokenize
 from dotr.lang.operators import WRITTEN, check_every
+from dotr.program import BindAtom, Choose, FilterAtom
 from dotr.rdf.terms import TRUE
 from dotr.source import Source, Span
 
@@ -37,7 +38,7 @@ DAY: Final = 86_400_000_000
 LONG: Final = 366 * DAY
 
 
-def advise(program: ir.Program, found: Diagnostics, infos: bool = True) -> None:
+def advise(program: program.Program, found: Diagnostics, infos: bool = True) -> None:
     """Record warnings, and infos if wanted, about a program that is otherwise right."""
     read = {position.stream for rule in program.rules for position in rule.positions if position.chained}
     for rule in program.rules:
@@ -67,12 +68,12 @@ def _head(span: Span | None) -> Span | None:
 # -- windows ---------------------------------------------------------------------------------------
 
 
-def _windows(rule: ir.Rule, found: Diagnostics) -> None:
+def _windows(rule: program.Rule, found: Diagnostics) -> None:
     check_every(rule, found)
     later = _not_later(rule)
     for conjunct in rule.conjuncts:
         window = conjunct.window
-        if isinstance(window, ir.Within):
+        if isinstance(window, program.Within):
             if window.before and window.duration == 0:
                 found.warning(
                     "D1404",
@@ -97,12 +98,12 @@ def _windows(rule: ir.Rule, found: Diagnostics) -> None:
             )
 
 
-def _not_later(rule: ir.Rule) -> dict[str, set[str]]:
+def _not_later(rule: program.Rule) -> dict[str, set[str]]:
     """Position → those it is never later than, by one window each."""
     edges: dict[str, set[str]] = {rule.trigger.name: set()}
     for conjunct in rule.conjuncts:
         window = conjunct.window
-        if isinstance(conjunct, ir.Choose) and isinstance(window, ir.Within):
+        if isinstance(conjunct, program.Choose) and isinstance(window, program.Within):
             edges.setdefault(conjunct.position.name, set()).add(window.reference)
             if window.duration == 0 and not window.before:
                 edges.setdefault(window.reference, set()).add(conjunct.position.name)
@@ -125,7 +126,7 @@ def _reaches(start: str, goal: str, edges: Mapping[str, set[str]]) -> bool:
 # -- comparisons -----------------------------------------------------------------------------------
 
 
-def _comparisons(program: ir.Program, found: Diagnostics) -> None:
+def _comparisons(program: program.Program, found: Diagnostics) -> None:
     """Every comparison or difference of a resource and a number, and its like."""
     streams: dict[str, dict[str, Sort]] = {}
     for name, select in program.selects.items():
@@ -141,16 +142,16 @@ def _comparisons(program: ir.Program, found: Diagnostics) -> None:
         streams[rule.name] = {name: known for name, known in bound.items() if known is not None}
     bodies = [*(rule.body for rule in program.datalog), *(rule.body for rule in program.lars.rules)]
     for atom in (atom for body in bodies for atom in body):
-        if isinstance(atom, ir.FilterAtom):
+        if isinstance(atom, FilterAtom):
             check_sorts(atom.condition, _unknown, found)
-        elif isinstance(atom, ir.BindAtom):
+        elif isinstance(atom, BindAtom):
             check_sorts(atom.expression, _unknown, found)
 
 
-def _sorts_in(rule: ir.Rule, streams: Mapping[str, Mapping[str, Sort]]) -> Leaves:
+def _sorts_in(rule: program.Rule, streams: Mapping[str, Mapping[str, Sort]]) -> Leaves:
     """What sorts the attributes and aggregates of a rule have."""
-    positions: dict[str, ir.Position] = {position.name: position for position in rule.positions}
-    totals = {c.variable: c for c in rule.conjuncts if isinstance(c, ir.Summarise)}
+    positions: dict[str, program.Position] = {position.name: position for position in rule.positions}
+    totals = {c.variable: c for c in rule.conjuncts if isinstance(c, program.Summarise)}
 
     def sort_of(leaf: str) -> Sort | None:
         position, _, variable = leaf.partition(".?")
@@ -158,7 +159,7 @@ def _sorts_in(rule: ir.Rule, streams: Mapping[str, Mapping[str, Sort]]) -> Leave
         if variable and place is not None:
             return streams.get(place.stream, {}).get(variable)
         if total is None or total.argument is None or total.function not in ("MIN", "MAX"):
-            return None if total is None else sort(ir.Aggregate(total.function, None), _unknown)
+            return None if total is None else sort(program.Aggregate(total.function, None), _unknown)
         return sort(total.argument, sort_of, rule=True)
 
     return sort_of
@@ -171,7 +172,7 @@ def _unknown(_: str) -> Sort | None:
 # -- twins -----------------------------------------------------------------------------------------
 
 
-def _twins(program: ir.Program, found: Diagnostics) -> None:
+def _twins(program: program.Program, found: Diagnostics) -> None:
     """Queries that are equal, and queries that differ in constants of filters only; once a group."""
     equal: dict[str, list[str]] = {}
     alike: dict[str, list[str]] = {}
@@ -205,7 +206,7 @@ def _listed(names: list[str]) -> str:
     return f"{', '.join(shown)} and {more} more" if more else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
-def _shape(select: ir.Select) -> str:
+def _shape(select: program.Select) -> str:
     """The text of a query with its variables numbered as they appear."""
     names: dict[str, str] = {}
     parts: list[str] = []
@@ -217,41 +218,43 @@ def _shape(select: ir.Select) -> str:
     return " ".join(parts)
 
 
-def _masked(select: ir.Select) -> ir.Select:
+def _masked(select: program.Select) -> program.Select:
     """The query with every comparison of its outermost filters set against one constant."""
     elements = tuple(
-        ir.Filter(_mask(element.condition)) if isinstance(element, ir.Filter) else element
+        program.Filter(_mask(element.condition)) if isinstance(element, program.Filter) else element
         for element in select.where.elements
     )
-    return replace(select, where=ir.GroupPattern(elements))
+    return replace(select, where=program.GroupPattern(elements))
 
 
-def _mask(expression: ir.Expression) -> ir.Expression:
-    if isinstance(expression, ir.Const):
-        return ir.Const('""')
-    if isinstance(expression, ir.Call):
+def _mask(expression: program.Expression) -> program.Expression:
+    if isinstance(expression, program.Const):
+        return program.Const('""')
+    if isinstance(expression, program.Call):
         return replace(expression, arguments=tuple(map(_mask, expression.arguments)))
     return expression
 
 
-def check_relations(program: ir.Program, found: Diagnostics) -> None:
+def check_relations(program: program.Program, found: Diagnostics) -> None:
     """Warn about conjuncts that any event satisfies, D1321, and conditions without their event, D1322."""
     for rule in program.rules:
         known = {rule.trigger.name: frozenset(rule.positions[0].variables if _has_facts(rule) else ())}
         for conjunct in rule.conjuncts:
             _check_unrelated(conjunct, known, found)
-            if isinstance(conjunct, ir.Choose):
+            if isinstance(conjunct, Choose):
                 known[conjunct.position.name] = frozenset(conjunct.position.variables)
 
 
-def _has_facts(rule: ir.Rule) -> bool:
+def _has_facts(rule: program.Rule) -> bool:
     return len(rule.positions) > len(rule.conjuncts)
 
 
-def _check_unrelated(conjunct: ir.Conjunct, known: dict[str, frozenset[str]], found: Diagnostics) -> None:
+def _check_unrelated(
+    conjunct: program.Conjunct, known: dict[str, frozenset[str]], found: Diagnostics
+) -> None:
     own, condition = conjunct.position.name, conjunct.on
     looked_at = [names(part) for part in parts(condition)]
-    if condition == ir.Const(TRUE) or any(own in part and len(part) > 1 for part in looked_at):
+    if condition == program.Const(TRUE) or any(own in part and len(part) > 1 for part in looked_at):
         return
     if condition is not None and looked_at and not any(own in part for part in looked_at):
         if any(looked_at):
@@ -265,11 +268,11 @@ def _check_unrelated(conjunct: ir.Conjunct, known: dict[str, frozenset[str]], fo
             return
 
 
-def _references(window: ir.Window) -> tuple[str, ...]:
-    return (window.reference,) if isinstance(window, ir.Within) else (window.start, window.end)
+def _references(window: program.Window) -> tuple[str, ...]:
+    return (window.reference,) if isinstance(window, program.Within) else (window.start, window.end)
 
 
-def _report_foreign(condition: ir.Expression, own: str, found: Diagnostics) -> None:
+def _report_foreign(condition: program.Expression, own: str, found: Diagnostics) -> None:
     found.warning(
         "D1322",
         f"this condition does not look at `{own}`",
@@ -279,7 +282,7 @@ def _report_foreign(condition: ir.Expression, own: str, found: Diagnostics) -> N
     )
 
 
-def _report_unrelated(conjunct: ir.Conjunct, other: str, shared: str, found: Diagnostics) -> None:
+def _report_unrelated(conjunct: program.Conjunct, other: str, shared: str, found: Diagnostics) -> None:
     own, condition = conjunct.position.name, conjunct.on
     equation = f"{own}.?{shared} = {other}.?{shared}"
     written = f"ON {equation}" if condition is None else f"&& {equation}"

@@ -29,7 +29,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import Final, NamedTuple, TypeGuard
 
-from dotr import program as ir
+from dotr import program
 from dotr.budget import Overlong
 from dotr.detect.analysis import names, parts
 from dotr.errors import Diagnostics
@@ -239,29 +239,29 @@ def term_sort(term: Term) -> Sort | None:
     return Sort.TEXT if language else _DATATYPES.get(datatype)
 
 
-def sort(expression: ir.Expression, leaves: Leaves, *, rule: bool = False) -> Sort | None:
+def sort(expression: program.Expression, leaves: Leaves, *, rule: bool = False) -> Sort | None:
     """The sort of every value that an expression has, None when not known. `rule`: in ON, WHERE, WITH."""
     match expression:
-        case ir.Const(term):
+        case program.Const(term):
             return term_sort(term)
-        case ir.Var(name):
+        case program.Var(name):
             return leaves(name)
-        case ir.Attribute(position, variable):
+        case program.Attribute(position, variable):
             return leaves(f"{position}.?{variable}")
-        case ir.Aggregate(function):
+        case program.Aggregate(function):
             if function == "COUNT":
                 return Sort.NUMBER
             return Sort.AMOUNT if function in AGGREGATES and AGGREGATES[function].number else None
-        case ir.Exists():
+        case program.Exists():
             return Sort.BOOLEAN
-        case ir.Call(function, arguments):
+        case program.Call(function, arguments):
             return _call_sort(function, arguments, leaves, rule)
-        case ir.TimeOf():
+        case program.TimeOf():
             return Sort.STAMP
 
 
 def _call_sort(
-    function: str, arguments: tuple[ir.Expression, ...], leaves: Leaves, rule: bool
+    function: str, arguments: tuple[program.Expression, ...], leaves: Leaves, rule: bool
 ) -> Sort | None:
     if function in _BOOLEAN_CALLS:
         return Sort.BOOLEAN
@@ -282,7 +282,7 @@ def _call_sort(
 
 
 def mismatch(
-    expression: ir.Call, leaves: Leaves, *, rule: bool = False
+    expression: program.Call, leaves: Leaves, *, rule: bool = False
 ) -> tuple[Sort | None, Sort | None] | None:
     """The sorts of a comparison's sides where they say that it never holds."""
     if expression.function not in _SORT_COMPARISONS:
@@ -294,11 +294,13 @@ def mismatch(
     return left, right
 
 
-def check_sorts(expression: ir.Expression, leaves: Leaves, found: Diagnostics, *, rule: bool = False) -> None:
+def check_sorts(
+    expression: program.Expression, leaves: Leaves, found: Diagnostics, *, rule: bool = False
+) -> None:
     """Warn about every comparison and every sum inside an expression whose sides are of sorts that do not go
     together.
     """
-    if not isinstance(expression, ir.Call):
+    if not isinstance(expression, program.Call):
         return
     for argument in expression.arguments:
         check_sorts(argument, leaves, found, rule=rule)
@@ -326,7 +328,7 @@ def check_sorts(expression: ir.Expression, leaves: Leaves, found: Diagnostics, *
     )
 
 
-def _check_arithmetic(call: ir.Call, leaves: Leaves, found: Diagnostics, rule: bool) -> None:
+def _check_arithmetic(call: program.Call, leaves: Leaves, found: Diagnostics, rule: bool) -> None:
     operands = tuple(sort(argument, leaves, rule=rule) for argument in call.arguments)
     try:
         result(call.function, operands, rule=rule)
@@ -345,13 +347,13 @@ def _check_arithmetic(call: ir.Call, leaves: Leaves, found: Diagnostics, rule: b
         )
 
 
-def _text(expression: ir.Expression) -> str:
+def _text(expression: program.Expression) -> str:
     """An expression as it was written."""
     span = expression.span
     return span.source.text[span.start : span.end] if span is not None else Writer().expression(expression)
 
 
-def attribute_sorts(select: ir.Select) -> dict[str, Sort]:
+def attribute_sorts(select: program.Select) -> dict[str, Sort]:
     """Projected variable → the sort of all its values, where it is known."""
     inner = variable_sorts(select.where)
     found: dict[str, Sort] = {}
@@ -363,37 +365,37 @@ def attribute_sorts(select: ir.Select) -> dict[str, Sort]:
     return found
 
 
-def variable_sorts(group: ir.GroupPattern) -> dict[str, Sort]:
+def variable_sorts(group: program.GroupPattern) -> dict[str, Sort]:
     """Variable → sort, from the places it takes in a group and the groups inside."""
     found: dict[str, Sort] = {}
     for element in group.elements:
         match element:
-            case ir.Triples(patterns):
+            case program.Triples(patterns):
                 for pattern in patterns:
                     for place in (pattern.subject, pattern.predicate):
-                        if isinstance(place, ir.Var):
+                        if isinstance(place, program.Var):
                             found[place.name] = Sort.RESOURCE
-            case ir.Bind(expression, variable):
+            case program.Bind(expression, variable):
                 known = sort(expression, found.get)
                 if known is not None:
                     found.setdefault(variable.name, known)
-            case ir.GroupPattern():
+            case program.GroupPattern():
                 found |= variable_sorts(element)
             case _:
                 continue
     return found
 
 
-def expressions_of(select: ir.Select) -> Iterator[tuple[ir.Expression, dict[str, Sort]]]:
+def expressions_of(select: program.Select) -> Iterator[tuple[program.Expression, dict[str, Sort]]]:
     """Every FILTER, BIND, HAVING, ORDER BY and selected expression, with the sorts of what it sees."""
     for group in _groups(select.where):
         sorts = variable_sorts(group)
         for element in group.elements:
-            if isinstance(element, ir.Filter):
+            if isinstance(element, program.Filter):
                 yield element.condition, sorts
-            elif isinstance(element, ir.Bind):
+            elif isinstance(element, program.Bind):
                 yield element.expression, sorts
-            elif isinstance(element, ir.SubSelect):
+            elif isinstance(element, program.SubSelect):
                 yield from expressions_of(element.select)
     sorts = variable_sorts(select.where)
     yield from ((p.expression, sorts) for p in select.projection if p.expression is not None)
@@ -401,41 +403,41 @@ def expressions_of(select: ir.Select) -> Iterator[tuple[ir.Expression, dict[str,
     yield from ((key.expression, sorts) for key in select.order_by)
 
 
-def _groups(group: ir.GroupPattern) -> Iterator[ir.GroupPattern]:
+def _groups(group: program.GroupPattern) -> Iterator[program.GroupPattern]:
     """A group and all inside, without those of subqueries."""
     yield group
     for element in group.elements:
         match element:
-            case ir.OptionalGroup(inner) | ir.Minus(inner):
+            case program.OptionalGroup(inner) | program.Minus(inner):
                 yield from _groups(inner)
-            case ir.GroupPattern():
+            case program.GroupPattern():
                 yield from _groups(element)
-            case ir.Union(branches):
+            case program.Union(branches):
                 for branch in branches:
                     yield from _groups(branch)
             case _:
                 continue
 
 
-def filters_of(select: ir.Select) -> Iterator[tuple[ir.Expression, dict[str, Sort]]]:
+def filters_of(select: program.Select) -> Iterator[tuple[program.Expression, dict[str, Sort]]]:
     """Every FILTER of a query with the sorts of the variables that it sees."""
     yield from _filters(select.where)
 
 
-def _filters(group: ir.GroupPattern) -> Iterator[tuple[ir.Expression, dict[str, Sort]]]:
+def _filters(group: program.GroupPattern) -> Iterator[tuple[program.Expression, dict[str, Sort]]]:
     sorts = variable_sorts(group)
     for element in group.elements:
         match element:
-            case ir.Filter(condition):
+            case program.Filter(condition):
                 yield condition, sorts
-            case ir.OptionalGroup(inner) | ir.Minus(inner):
+            case program.OptionalGroup(inner) | program.Minus(inner):
                 yield from _filters(inner)
-            case ir.GroupPattern():
+            case program.GroupPattern():
                 yield from _filters(element)
-            case ir.Union(branches):
+            case program.Union(branches):
                 for branch in branches:
                     yield from _filters(branch)
-            case ir.SubSelect(select):
+            case program.SubSelect(select):
                 yield from _filters(select.where)
             case _:
                 continue
@@ -613,7 +615,7 @@ class _Reason(NamedTuple):
     known: bool = False
 
 
-def check_possible(program: ir.Program, found: Diagnostics) -> None:
+def check_possible(program: program.Program, found: Diagnostics) -> None:
     """Warn about each rule that can never have an event, D1328, unless its reason is reported in the rule."""
     never = {name: why for name, select in program.selects.items() if (why := _never_a_fact(select))}
     sorts = {name: attribute_sorts(select) for name, select in program.selects.items()}
@@ -635,7 +637,7 @@ def check_possible(program: ir.Program, found: Diagnostics) -> None:
             )
 
 
-def _possible(program: ir.Program, never: Mapping[str, _Reason], own: Mapping[str, _Reason]) -> set[str]:
+def _possible(program: program.Program, never: Mapping[str, _Reason], own: Mapping[str, _Reason]) -> set[str]:
     """The rules that can have an event: the least set that is closed under "all that it needs can come".
     A rule that could not be read may. Linear in the references.
     """
@@ -660,9 +662,9 @@ def _possible(program: ir.Program, never: Mapping[str, _Reason], own: Mapping[st
     return possible
 
 
-def _needed(rule: ir.Rule) -> Iterator[ir.Position]:
+def _needed(rule: program.Rule) -> Iterator[program.Position]:
     """The events without which the rule has none: its trigger's, and those it chooses."""
-    if isinstance(rule.trigger, ir.Position):
+    if isinstance(rule.trigger, program.Position):
         yield rule.trigger
     yield from (choice.position for choice in rule.chosen)
 
@@ -675,7 +677,7 @@ def _first_word(span: Span | None) -> Span | None:
     return Span(span.source, span.start, span.start + length)
 
 
-def _missing(rule: ir.Rule, never: Mapping[str, _Reason], possible: set[str]) -> _Reason | None:
+def _missing(rule: program.Rule, never: Mapping[str, _Reason], possible: set[str]) -> _Reason | None:
     """Why an event that the rule needs can never come."""
     for position in _needed(rule):
         stream, name = position.stream, position.name
@@ -689,7 +691,7 @@ def _missing(rule: ir.Rule, never: Mapping[str, _Reason], possible: set[str]) ->
     return None
 
 
-def _false_for_all(rule: ir.Rule, sorts: Mapping[str, Mapping[str, Sort]]) -> _Reason | None:
+def _false_for_all(rule: program.Rule, sorts: Mapping[str, Mapping[str, Sort]]) -> _Reason | None:
     """Why a condition of the rule is false for every match."""
     streams = {position.name: position.stream for position in rule.positions}
 
@@ -699,7 +701,7 @@ def _false_for_all(rule: ir.Rule, sorts: Mapping[str, Mapping[str, Sort]]) -> _R
 
     for choice in rule.chosen:
         window = choice.window
-        if isinstance(window, ir.Within) and window.before and not window.duration:
+        if isinstance(window, program.Within) and window.before and not window.duration:
             return _Reason("its window is empty", known=True)
         if why := _falsehood(parts(choice.on), sort_of, rule=True):
             return _Reason(f"no `{choice.position.name}` matches: {why.text}", why.known)
@@ -707,38 +709,44 @@ def _false_for_all(rule: ir.Rule, sorts: Mapping[str, Mapping[str, Sort]]) -> _R
     return why and _Reason(f"WHERE is never true: {why.text}", why.known)
 
 
-def _never_a_fact(select: ir.Select) -> _Reason | None:
+def _never_a_fact(select: program.Select) -> _Reason | None:
     """Why a query has no answer whatever the data. (One that counts has an answer over nothing.)"""
     if select.group_by or select.having or any(_aggregates(p.expression) for p in select.projection):
         return None
     if select.limit == 0:
         return _Reason("LIMIT 0")
     sorts = variable_sorts(select.where)
-    filters = [part for e in select.where.elements if isinstance(e, ir.Filter) for part in parts(e.condition)]
+    filters = [
+        part for e in select.where.elements if isinstance(e, program.Filter) for part in parts(e.condition)
+    ]
     return _falsehood(filters, sorts.get)
 
 
-def _aggregates(expression: ir.Expression | None) -> bool:
-    if isinstance(expression, ir.Call):
+def _aggregates(expression: program.Expression | None) -> bool:
+    if isinstance(expression, program.Call):
         return any(map(_aggregates, expression.arguments))
-    return expression is not None and not isinstance(expression, ir.Const | ir.Var | ir.Attribute | ir.TimeOf)
+    return expression is not None and not isinstance(
+        expression, program.Const | program.Var | program.Attribute | program.TimeOf
+    )
 
 
-def _falsehood(conditions: Sequence[ir.Expression], leaves: Leaves, *, rule: bool = False) -> _Reason | None:
+def _falsehood(
+    conditions: Sequence[program.Expression], leaves: Leaves, *, rule: bool = False
+) -> _Reason | None:
     """Why conditions are never all true: one is false by itself, or two of them contradict each other."""
     for condition in conditions:
-        if isinstance(condition, ir.Call) and mismatch(condition, leaves, rule=rule):
+        if isinstance(condition, program.Call) and mismatch(condition, leaves, rule=rule):
             return _Reason(f"`{_impossible_text(condition)}` never holds", known=True)
         if _is_false(condition, rule):
             return _Reason(f"`{_impossible_text(condition)}` is false", known=_compares(condition))
     return _contradiction(conditions)
 
 
-def _compares(condition: ir.Expression) -> bool:
-    return isinstance(condition, ir.Call) and condition.function in _MIRRORED
+def _compares(condition: program.Expression) -> bool:
+    return isinstance(condition, program.Call) and condition.function in _MIRRORED
 
 
-def _is_false(condition: ir.Expression, rule: bool) -> bool:
+def _is_false(condition: program.Expression, rule: bool) -> bool:
     """Whether a condition that looks at nothing is false or an error. One with a parameter is let be."""
     if names(condition) or not _constant(condition):
         return False
@@ -748,27 +756,27 @@ def _is_false(condition: ir.Expression, rule: bool) -> bool:
         return False  # reported by whoever evaluates it
 
 
-def _constant(expression: ir.Expression) -> bool:
+def _constant(expression: program.Expression) -> bool:
     match expression:
-        case ir.Const(term):
+        case program.Const(term):
             return not term.startswith(STAND_IN)
-        case ir.Call(function, arguments):
+        case program.Call(function, arguments):
             return function != "NOW" and all(map(_constant, arguments))
         case _:
             return False
 
 
-def _no_leaf(leaf: ir.Var | ir.Attribute | ir.TimeOf) -> Getter:
+def _no_leaf(leaf: program.Var | program.Attribute | program.TimeOf) -> Getter:
     raise AssertionError(f"a constant condition looks at {leaf}")
 
 
 # -- bounds ------------------------------------------------------------------------------------------
 
 
-def _contradiction(conditions: Sequence[ir.Expression]) -> _Reason | None:
+def _contradiction(conditions: Sequence[program.Expression]) -> _Reason | None:
     """Two bounds of one variable between which no number lies."""
-    lower: dict[ir.Expression, tuple[Decimal, bool, ir.Expression]] = {}
-    upper: dict[ir.Expression, tuple[Decimal, bool, ir.Expression]] = {}
+    lower: dict[program.Expression, tuple[Decimal, bool, program.Expression]] = {}
+    upper: dict[program.Expression, tuple[Decimal, bool, program.Expression]] = {}
     for condition in conditions:
         for leaf, operator, limit in _bounds(condition):
             strict = operator in ("<", ">")
@@ -787,21 +795,21 @@ def _contradiction(conditions: Sequence[ir.Expression]) -> _Reason | None:
     return None
 
 
-def _bounds(condition: ir.Expression) -> Iterator[tuple[ir.Expression, str, Decimal]]:
+def _bounds(condition: program.Expression) -> Iterator[tuple[program.Expression, str, Decimal]]:
     """(variable, operator, number) of a comparison between them, the variable on the left."""
-    if not (isinstance(condition, ir.Call) and condition.function in _MIRRORED):
+    if not (isinstance(condition, program.Call) and condition.function in _MIRRORED):
         return
     left, right = condition.arguments
     for leaf, constant, operator in (
         (left, right, condition.function),
         (right, left, _MIRRORED[condition.function]),
     ):
-        if isinstance(leaf, ir.Var | ir.Attribute) and isinstance(constant, ir.Const):
+        if isinstance(leaf, program.Var | program.Attribute) and isinstance(constant, program.Const):
             value = number(constant.term)
             if isinstance(value, int | Decimal) and not isinstance(value, bool):
                 yield leaf, operator, Decimal(value)
 
 
-def _impossible_text(expression: ir.Expression) -> str:
+def _impossible_text(expression: program.Expression) -> str:
     span = expression.span
     return " ".join(span.source.text[span.start : span.end].split()) if span is not None else "a condition"

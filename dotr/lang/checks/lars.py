@@ -28,7 +28,7 @@ from heapq import heapify, heappop, heappush
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dotr import program as ir
+from dotr import program
 from dotr.detect.analysis import references, strictness
 from dotr.enrich.analysis import Language, bound_twice, check_functions, components, near, path
 from dotr.errors import Diagnostics
@@ -61,14 +61,14 @@ _LARS = Language(
 )
 
 
-def check_lars_rule(rule: ir.LarsRule, found: Diagnostics) -> None:
+def check_lars_rule(rule: program.LarsRule, found: Diagnostics) -> None:
     """Report variables that nothing binds or two things do, and what cannot stand in a rule."""
     bound, times = _bound(rule, found)
     for name in atom_variables(rule.head.atom):
         if name not in bound and name not in times:
             _unsafe(name, "the head", rule.head.atom.span, rule, bound, found)
     for literal in rule.body:
-        if isinstance(literal, ir.FilterAtom):
+        if isinstance(literal, program.FilterAtom):
             check_functions(literal.condition, literal.span, found, _LARS)
             for name in expression_variables(literal.condition):
                 if name not in bound and name not in times:
@@ -76,36 +76,40 @@ def check_lars_rule(rule: ir.LarsRule, found: Diagnostics) -> None:
     _check_times(rule, times, found)
 
 
-def atom_variables(atom: ir.NamedAtom) -> list[str]:
+def atom_variables(atom: program.NamedAtom) -> list[str]:
     """Names of the variables of an atom, in order of first appearance."""
-    return list(dict.fromkeys(a.name for a in atom.arguments if isinstance(a, ir.Var)))
+    return list(dict.fromkeys(a.name for a in atom.arguments if isinstance(a, program.Var)))
 
 
-def _bound(rule: ir.LarsRule, found: Diagnostics) -> tuple[set[str], set[str]]:
+def _bound(rule: program.LarsRule, found: Diagnostics) -> tuple[set[str], set[str]]:
     """What the body binds: variables, and time variables."""
     bound: set[str] = set()
     times: set[str] = set()
     for literal in rule.body:
-        if isinstance(literal, ir.WindowAtom) and not literal.negated:
+        if isinstance(literal, program.WindowAtom) and not literal.negated:
             bound.update(atom_variables(literal.atom))
             if literal.at is not None:
                 times.add(literal.at)
-        elif isinstance(literal, ir.WindowAggregate):
+        elif isinstance(literal, program.WindowAggregate):
             bound.update(variable.name for variable in literal.group)
     for literal in rule.body:
-        if isinstance(literal, ir.WindowAggregate):
+        if isinstance(literal, program.WindowAggregate):
             bound.update(_check_aggregate(literal, rule, found))
             if literal.variable.name in bound:
                 bound_twice(literal.variable.name, literal.variable.span or literal.span, found, "D1605")
             bound.add(literal.variable.name)
     _check_binds(
-        [literal for literal in rule.body if isinstance(literal, ir.BindAtom)], rule, bound, times, found
+        [literal for literal in rule.body if isinstance(literal, program.BindAtom)], rule, bound, times, found
     )
     return bound, times
 
 
 def _check_binds(
-    binds: list[ir.BindAtom], rule: ir.LarsRule, bound: set[str], times: set[str], found: Diagnostics
+    binds: list[program.BindAtom],
+    rule: program.LarsRule,
+    bound: set[str],
+    times: set[str],
+    found: Diagnostics,
 ) -> None:
     for bind in binds:
         check_functions(bind.expression, bind.span, found, _LARS)
@@ -127,7 +131,7 @@ def _check_binds(
     bound.update(targets)  # reported once
 
 
-def _check_aggregate(total: ir.WindowAggregate, rule: ir.LarsRule, found: Diagnostics) -> list[str]:
+def _check_aggregate(total: program.WindowAggregate, rule: program.LarsRule, found: Diagnostics) -> list[str]:
     """Report what is wrong with an aggregate; its variables that should stand in PER."""
     own = atom_variables(total.atom)
     group = {variable.name for variable in total.group}
@@ -161,24 +165,26 @@ def _check_aggregate(total: ir.WindowAggregate, rule: ir.LarsRule, found: Diagno
     return shared
 
 
-def literal_variables(literal: ir.LarsLiteral) -> Iterator[str]:
+def literal_variables(literal: program.LarsLiteral) -> Iterator[str]:
     """Names that a literal mentions where others see them: of an aggregate its group and its value."""
     match literal:
-        case ir.WindowAtom(atom):
+        case program.WindowAtom(atom):
             yield from atom_variables(atom)
-        case ir.WindowAggregate(variable=variable, group=group):
+        case program.WindowAggregate(variable=variable, group=group):
             yield variable.name
             yield from (v.name for v in group)
-        case ir.FilterAtom(condition):
+        case program.FilterAtom(condition):
             yield from expression_variables(condition)
-        case ir.BindAtom(expression, variable):
+        case program.BindAtom(expression, variable):
             yield variable.name
             yield from expression_variables(expression)
 
 
-def _check_times(rule: ir.LarsRule, times: set[str], found: Diagnostics) -> None:
+def _check_times(rule: program.LarsRule, times: set[str], found: Diagnostics) -> None:
     """Time variables stand behind AT only, and a head's is bound."""
-    mentioned = set(times) | {b.at for b in rule.body if isinstance(b, ir.WindowAtom) and b.at is not None}
+    mentioned = set(times) | {
+        b.at for b in rule.body if isinstance(b, program.WindowAtom) and b.at is not None
+    }
     if rule.head.at is not None:
         mentioned.add(rule.head.at)
         if rule.head.at not in times:
@@ -192,7 +198,7 @@ def _check_times(rule: ir.LarsRule, times: set[str], found: Diagnostics) -> None
             )
     for literal in rule.body:
         inner = set(literal_variables(literal))
-        if isinstance(literal, ir.WindowAggregate):
+        if isinstance(literal, program.WindowAggregate):
             inner.update(atom_variables(literal.atom))
         _refuse_times(inner & mentioned, literal.span, found)
     _refuse_times(set(atom_variables(rule.head.atom)) & mentioned, rule.head.atom.span, found)
@@ -210,10 +216,10 @@ def _refuse_times(names: Iterable[str], span: Span | None, found: Diagnostics) -
 
 
 def _unsafe(
-    name: str, where: str, span: Span | None, rule: ir.LarsRule, bound: Iterable[str], found: Diagnostics
+    name: str, where: str, span: Span | None, rule: program.LarsRule, bound: Iterable[str], found: Diagnostics
 ) -> None:
     notes = ["a variable is bound by an atom that is not negated, by BIND, or by an aggregate"]
-    negated = (b for b in rule.body if isinstance(b, ir.WindowAtom) and b.negated)
+    negated = (b for b in rule.body if isinstance(b, program.WindowAtom) and b.negated)
     if any(name in atom_variables(literal.atom) for literal in negated):
         notes.append(f"`?{name}` occurs only in a NOT, which binds nothing")
     found.error(
@@ -234,14 +240,14 @@ LookUp = Callable[[LoadedFile, str], LarsName | None]
 Names = Callable[[LoadedFile], Sequence[str]]
 
 
-def head_attributes(atom: ir.NamedAtom) -> tuple[str, ...]:
+def head_attributes(atom: program.NamedAtom) -> tuple[str, ...]:
     """How composite event rules call the arguments of a head: by its variables; a constant or a repeated
     variable at place k, from 1, is `_k`.
     """
     found: list[str] = []
     for place, argument in enumerate(atom.arguments, 1):
-        named = isinstance(argument, ir.Var) and argument.name not in found
-        found.append(argument.name if named and isinstance(argument, ir.Var) else f"_{place}")
+        named = isinstance(argument, program.Var) and argument.name not in found
+        found.append(argument.name if named and isinstance(argument, program.Var) else f"_{place}")
     return tuple(found)
 
 
@@ -272,10 +278,10 @@ class LarsResolver:
         names: Names,
         used: Callable[[str], None],
         attributes: Mapping[str, tuple[str, ...]],
-    ) -> ir.LarsProgram:
+    ) -> LarsProgram:
         """The checked rules, `layers` still empty; findings are recorded. `used` gets the queries read."""
         step, place = self._step()
-        rules: list[ir.LarsRule] = []
+        rules: list[LarsRule] = []
         for unit, file in self.files:
             for written in file.rules:
                 rule = _RuleNames(self, unit, look_up, names, self._found).resolved(written)
@@ -286,7 +292,7 @@ class LarsResolver:
                 self._check_durations(rule, step, place)
                 rules.append(rule)
         self._report_unknown()
-        program = ir.LarsProgram(tuple(rules), step, attributes, (), place or _first(rules))
+        program = LarsProgram(tuple(rules), step, attributes, (), place or _first(rules))
         for name in program.reads:
             used(name)
         return program
@@ -327,7 +333,7 @@ class LarsResolver:
                     )
         return step, place
 
-    def _check_durations(self, rule: ir.LarsRule, step: int | None, place: Span | None) -> None:
+    def _check_durations(self, rule: LarsRule, step: int | None, place: Span | None) -> None:
         if step is None:
             return
         for duration, span in rule.durations:
@@ -351,7 +357,7 @@ class LarsResolver:
         )
 
 
-def _first(rules: Sequence[ir.LarsRule]) -> Span | None:
+def _first(rules: Sequence[program.LarsRule]) -> Span | None:
     return rules[0].head.atom.span if rules else None
 
 
@@ -365,13 +371,13 @@ class _RuleNames(Struct):
     found: Diagnostics
     broken: bool = False
 
-    def resolved(self, rule: ir.LarsRule) -> ir.LarsRule | None:
+    def resolved(self, rule: program.LarsRule) -> program.LarsRule | None:
         """The rule with the deployment's names; None when it cannot be, which is reported."""
         head = replace(rule.head, atom=self._head(rule.head.atom))
         body = tuple(map(self._literal, rule.body))
         return None if self.broken else replace(rule, head=head, body=body)
 
-    def _head(self, atom: ir.NamedAtom) -> ir.NamedAtom:
+    def _head(self, atom: program.NamedAtom) -> program.NamedAtom:
         stream = self.look_up(self.unit, atom.name)
         if stream is None or not stream.head:  # defined otherwise, too: reported already
             self.broken = True
@@ -379,19 +385,19 @@ class _RuleNames(Struct):
         self._check_arity(atom, stream)
         return replace(atom, name=stream.name)
 
-    def _literal(self, literal: ir.LarsLiteral) -> ir.LarsLiteral:
-        if not isinstance(literal, ir.WindowAtom | ir.WindowAggregate):
+    def _literal(self, literal: program.LarsLiteral) -> program.LarsLiteral:
+        if not isinstance(literal, program.WindowAtom | program.WindowAggregate):
             return literal
         atom, stream = self._atom(literal.atom)
         if literal.window is None:
-            assert isinstance(literal, ir.WindowAtom), "an aggregate has a window"
+            assert isinstance(literal, program.WindowAtom), "an aggregate has a window"
             return replace(literal, atom=atom)
         window = self._window(literal.window, atom, stream)
-        if isinstance(literal, ir.WindowAggregate):
+        if isinstance(literal, program.WindowAggregate):
             return replace(literal, atom=atom, window=window)
         return replace(literal, atom=atom, window=window)
 
-    def _atom(self, atom: ir.NamedAtom) -> tuple[ir.NamedAtom, LarsName | None]:
+    def _atom(self, atom: program.NamedAtom) -> tuple[program.NamedAtom, LarsName | None]:
         stream = self._stream(atom.name, atom.span)
         if stream is None:
             return atom, None
@@ -412,7 +418,7 @@ class _RuleNames(Struct):
             )
         return stream
 
-    def _check_arity(self, atom: ir.NamedAtom, stream: LarsName) -> None:
+    def _check_arity(self, atom: program.NamedAtom, stream: LarsName) -> None:
         attributes, given = stream.attributes, len(atom.arguments)
         if attributes is None:
             self.broken = True
@@ -427,8 +433,10 @@ class _RuleNames(Struct):
                 notes=(f"`{atom.name}` is a {stream.kind}: {_WHENCE[stream.kind]}",),
             )
 
-    def _window(self, window: ir.LarsWindow, atom: ir.NamedAtom, own: LarsName | None) -> ir.LarsWindow:
-        if not isinstance(window, ir.FactWindow):
+    def _window(
+        self, window: program.LarsWindow, atom: program.NamedAtom, own: LarsName | None
+    ) -> program.LarsWindow:
+        if not isinstance(window, program.FactWindow):
             return window
         if not window.streams:
             self._check_counted(own, atom.name, window.span)

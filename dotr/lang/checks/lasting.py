@@ -25,7 +25,7 @@ from typing import Any, Final, assert_never
 
 from msgspec import Struct, field
 
-from dotr import program as ir
+from dotr import program
 from dotr.detect.analysis import names, parts
 from dotr.errors import Diagnostics
 from dotr.extract.algebra import relations_of
@@ -49,6 +49,7 @@ from dotr.program import (
     Select,
     Summarise,
     TimeOf,
+    Var,
     Within,
 )
 from dotr.program.syntax import PLACES
@@ -182,14 +183,14 @@ class Vocabulary(Struct):
         return self.anything or word in words or word in self.schema
 
 
-def add_heads(program: ir.Program, vocabulary: Vocabulary) -> None:
+def add_heads(program: program.Program, vocabulary: Vocabulary) -> None:
     """Add what Datalog heads derive. A variable predicate or class derives what the schema names."""
     for rule in program.datalog:
         for head in rule.heads:
             vocabulary.terms.update(
                 t for t in (head.subject, head.predicate, head.object) if isinstance(t, str)
             )
-            if isinstance(head.predicate, ir.Var):
+            if isinstance(head.predicate, Var):
                 continue  # instantiated over the schema: `Vocabulary.schema`
             vocabulary.predicates.add(head.predicate)
             if head.predicate == RDF_TYPE and isinstance(head.object, str):
@@ -197,7 +198,7 @@ def add_heads(program: ir.Program, vocabulary: Vocabulary) -> None:
 
 
 def check_vocabulary(
-    program: ir.Program, vocabulary: Vocabulary, *, sampled: bool, found: Diagnostics
+    program: program.Program, vocabulary: Vocabulary, *, sampled: bool, found: Diagnostics
 ) -> None:
     """Warn about queries that need what is not there; without a sample, remark on near misses."""
     for name, select in program.written.items():
@@ -256,21 +257,21 @@ def _split(word: Term) -> tuple[str, str]:
     return word[:cut], word[cut:-1]
 
 
-def required_patterns(select: ir.Select) -> Iterator[ir.TriplePattern]:
+def required_patterns(select: program.Select) -> Iterator[program.TriplePattern]:
     """The triple patterns without which a query has no answer."""
     aggregates = any(p.expression is not None and has_aggregate(p.expression) for p in select.projection)
     if select.group_by or not aggregates:
         yield from _required(select.where)
 
 
-def _required(group: ir.GroupPattern) -> Iterator[ir.TriplePattern]:
+def _required(group: program.GroupPattern) -> Iterator[program.TriplePattern]:
     for element in group.elements:
         match element:
-            case ir.Triples(patterns):
+            case program.Triples(patterns):
                 yield from patterns
-            case ir.GroupPattern():
+            case program.GroupPattern():
                 yield from _required(element)
-            case ir.SubSelect(select):
+            case program.SubSelect(select):
                 yield from required_patterns(select)
             case _:
                 continue
@@ -279,24 +280,24 @@ def _required(group: ir.GroupPattern) -> Iterator[ir.TriplePattern]:
 _Need = tuple[Term, Term | None, Span | None]
 
 
-def _unknown(select: ir.Select, vocabulary: Vocabulary) -> Iterator[_Need]:
+def _unknown(select: program.Select, vocabulary: Vocabulary) -> Iterator[_Need]:
     aggregates = any(p.expression is not None and has_aggregate(p.expression) for p in select.projection)
     if select.group_by or not aggregates:  # an aggregate without groups has a row even of nothing
         yield from _group(select.where, vocabulary)
 
 
-def _group(group: ir.GroupPattern, vocabulary: Vocabulary) -> Iterator[_Need]:
+def _group(group: program.GroupPattern, vocabulary: Vocabulary) -> Iterator[_Need]:
     """What a group needs and nothing has. OPTIONAL, MINUS and EXISTS need nothing here."""
     for element in group.elements:
         match element:
-            case ir.Triples(patterns):
+            case program.Triples(patterns):
                 for pattern in patterns:
                     yield from _pattern(pattern, vocabulary)
-            case ir.GroupPattern():
+            case program.GroupPattern():
                 yield from _group(element, vocabulary)
-            case ir.SubSelect(select):
+            case program.SubSelect(select):
                 yield from _unknown(select, vocabulary)
-            case ir.Union(branches):
+            case program.Union(branches):
                 missing = [list(_group(branch, vocabulary)) for branch in branches]
                 if all(missing):
                     yield missing[0][0]
@@ -304,9 +305,9 @@ def _group(group: ir.GroupPattern, vocabulary: Vocabulary) -> Iterator[_Need]:
                 continue
 
 
-def _pattern(pattern: ir.TriplePattern, vocabulary: Vocabulary) -> Iterator[_Need]:
+def _pattern(pattern: program.TriplePattern, vocabulary: Vocabulary) -> Iterator[_Need]:
     predicate = pattern.predicate
-    if isinstance(predicate, ir.Var):
+    if isinstance(predicate, program.Var):
         return
     if predicate == RDF_TYPE:
         class_ = pattern.object
@@ -318,20 +319,20 @@ def _pattern(pattern: ir.TriplePattern, vocabulary: Vocabulary) -> Iterator[_Nee
             yield step, None, pattern.span
 
 
-def _needed(path: ir.Path) -> Iterator[Term]:
+def _needed(path: program.Path) -> Iterator[Term]:
     """Predicates without which a path leads nowhere."""
     match path:
         case str():
             yield path
-        case ir.Inverse(inner):
+        case program.Inverse(inner):
             yield from _needed(inner)
-        case ir.Sequence(paths):
+        case program.Sequence(paths):
             for step in paths:
                 yield from _needed(step)
-        case ir.Repeat(inner, minimum):
+        case program.Repeat(inner, minimum):
             if minimum:
                 yield from _needed(inner)
-        case ir.Alternative() | ir.NegatedSet():
+        case program.Alternative() | program.NegatedSet():
             return
         case _:
             assert_never(path)

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from dotr import program as ir
+from dotr import program
 from dotr.errors import Diagnostics
 from dotr.lang.checks.lars import LarsName, LarsResolver, layered, order, unread_heads
 from dotr.lang.checks.lasting import check_holds, check_standing
@@ -274,7 +274,7 @@ def _time_meant(position: str, variable: str) -> str:
 class _Known(Struct):
     """What a rule's names stand for at one point of its text."""
 
-    positions: dict[str, ir.Position] = field(default_factory=dict)
+    positions: dict[str, program.Position] = field(default_factory=dict)
     roles: dict[str, str] = field(default_factory=dict)  # trigger, tick, chosen, NOT, aggregate
     totals: dict[str, Span] = field(default_factory=dict)
     unresolved: set[str] = field(default_factory=set)
@@ -296,11 +296,11 @@ class RuleResolver:
         self._broken = not syntax.whole
         self._lost = syntax.trigger is None  # then nobody knows which names there were
 
-    def rule(self) -> ir.Rule | None:
+    def rule(self) -> program.Rule | None:
         """The rule, or None when it cannot be built; either way everything wrong with it is recorded."""
         syntax = self._syntax
         trigger = self._trigger(syntax.trigger)
-        conjuncts: list[ir.Conjunct] = []
+        conjuncts: list[program.Conjunct] = []
         for written in syntax.conjuncts:
             conjunct = self._conjunct(written)
             if conjunct is not None:
@@ -314,7 +314,7 @@ class RuleResolver:
         self._consuming()
         if trigger is None or self._broken:
             return None
-        return ir.Rule(
+        return program.Rule(
             name=self._name,
             template=syntax.template,
             trigger=trigger,
@@ -328,7 +328,7 @@ class RuleResolver:
 
     # -- events ------------------------------------------------------------
 
-    def _trigger(self, written: EventSyntax | EverySyntax | None) -> ir.Position | ir.Every | None:
+    def _trigger(self, written: EventSyntax | EverySyntax | None) -> program.Position | program.Every | None:
         match written:
             case None:
                 return None
@@ -347,7 +347,7 @@ class RuleResolver:
         self._known.roles[name.text] = role
         self._spans[name.text] = name.span
 
-    def register(self, name: Name, position: ir.Position | None, role: str) -> None:
+    def register(self, name: Name, position: program.Position | None, role: str) -> None:
         """An event's name has this role from now on; None where nothing is known of it."""
         self._spans.setdefault(name.text, name.span)
         self._known.roles.setdefault(name.text, role)
@@ -383,7 +383,7 @@ class RuleResolver:
             return False
         return True
 
-    def _position(self, event: EventSyntax) -> ir.Position | None:
+    def _position(self, event: EventSyntax) -> program.Position | None:
         """The stream that an event ranges over; None when it is not known."""
         name = event.name
         defined = event.query is not None or (event.alias is not None and not event.short) or event.broken
@@ -394,7 +394,7 @@ class RuleResolver:
             stream = f"{self._name}.{name.text}"
             if claimed:
                 self._ask(stream, event.query, event.operator, name.span)
-            return ir.Position(name.text, stream, event.query.variables, False, name.span)
+            return program.Position(name.text, stream, event.query.variables, False, name.span)
         if event.operator is not None and event.alias is not None:
             if not claimed:
                 return None
@@ -415,19 +415,21 @@ class RuleResolver:
         self._streams.used.add(stream_found.definition or stream_found.name)
         return self._over(name, stream_found)
 
-    def _ask(self, stream: str, query: ir.Select, operator: ir.RelationToStream | None, span: Span) -> None:
+    def _ask(
+        self, stream: str, query: program.Select, operator: program.RelationToStream | None, span: Span
+    ) -> None:
         """A query written in place."""
         if operator is None:
             self._streams.queries[stream] = query
             return
-        self._streams.standing[stream] = ir.StandingQuery(operator, query)
+        self._streams.standing[stream] = program.StandingQuery(operator, query)
         check_standing(operator, query, span, self._found)
 
-    def _over(self, name: Name, stream: StreamNames) -> ir.Position | None:
+    def _over(self, name: Name, stream: StreamNames) -> program.Position | None:
         if stream.variables is None:
             self._broken = True
             return None
-        return ir.Position(
+        return program.Position(
             name.text, stream.name, stream.variables, stream.chained, name.span, held=stream.head
         )
 
@@ -448,7 +450,7 @@ class RuleResolver:
 
     # -- conjuncts ------------------------------------------------------------
 
-    def _conjunct(self, written: ConjunctSyntax) -> ir.Conjunct | None:
+    def _conjunct(self, written: ConjunctSyntax) -> program.Conjunct | None:
         event = written.event
         position = self._position(event)
         own = event.name.text
@@ -474,15 +476,17 @@ class RuleResolver:
             )
         self._known.totals.setdefault(variable.text, variable.span)
 
-    def _window(self, written: WindowSyntax, own: str) -> ir.Window | None:
+    def _window(self, written: WindowSyntax, own: str) -> program.Window | None:
         if isinstance(written, WithinSyntax):
             good = self._reference(written.reference, own)
             if not good:
                 return None
-            return ir.Within(written.duration.micros, written.reference.text, written.before, written.span)
+            return program.Within(
+                written.duration.micros, written.reference.text, written.before, written.span
+            )
         good = self._reference(written.start, own)
         good = self._reference(written.end, own) and good
-        return ir.Between(written.start.text, written.end.text, written.span) if good else None
+        return program.Between(written.start.text, written.end.text, written.span) if good else None
 
     def _reference(self, name: Name, own: str) -> bool:
         """Whether a window may be measured from `name`: the trigger or an earlier positive conjunct."""
@@ -527,16 +531,16 @@ class RuleResolver:
 
     # -- expressions ------------------------------------------------------------
 
-    def check(self, expression: ir.Expression, own: str | None) -> None:
+    def check(self, expression: program.Expression, own: str | None) -> None:
         """Look up every name of an expression. `own` is the event of the conjunct it stands in."""
         match expression:
-            case ir.Attribute(position, variable, span):
+            case program.Attribute(position, variable, span):
                 self._attribute(position, variable, own, span)
-            case ir.TimeOf(position, span):
+            case program.TimeOf(position, span):
                 self._readable(position, own, span, span)
-            case ir.Var(name, span):
+            case program.Var(name, span):
                 self._total_use(name, own, span)
-            case ir.Call(_, arguments):
+            case program.Call(_, arguments):
                 for argument in arguments:
                     self.check(argument, own)
             case _:
@@ -632,8 +636,8 @@ class RuleResolver:
 
     # -- the end of a rule ------------------------------------------------------------
 
-    def _bindings(self) -> tuple[ir.Binding, ...]:
-        found: dict[str, ir.Binding] = {}
+    def _bindings(self) -> tuple[program.Binding, ...]:
+        found: dict[str, program.Binding] = {}
         for written in self._syntax.bindings:
             self.check(written.expression, None)
             name = written.variable
@@ -642,7 +646,7 @@ class RuleResolver:
                                   hint="choose another name")  # fmt: skip
                 self._broken = True
                 continue
-            found[name.text] = ir.Binding(name.text, written.expression, name.span)
+            found[name.text] = program.Binding(name.text, written.expression, name.span)
         return tuple(found.values())
 
     def _template(self) -> None:
