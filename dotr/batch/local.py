@@ -44,7 +44,7 @@ from dotr.batch.archives import (
 from dotr.batch.facts import COUNTED, FINDING, INSTANTS, REFUSED, FactRow, Layout, bundled, marks
 from dotr.batch.lasting import run_slices
 from dotr.batch.log import (
-    ARCHIVE_RUNG,
+    ARCHIVE_TIME,
     GRAPHS,
     Files,
     LogListing,
@@ -276,7 +276,7 @@ class _LocalRun(Struct):
         if found is None and share_times(tasks):
             return False
         report.graphs, report.first, report.last = known.graphs, known.first, known.last
-        report.rungs = {ARCHIVE_RUNG: known.graphs}
+        report.time_sources = {ARCHIVE_TIME: known.graphs}
         log, found_gaps = replace(log, splits=()), list[Gap]()
         if found is not None:
             self._detect_slices(log, *found)
@@ -358,8 +358,8 @@ class _LocalRun(Struct):
         for read in found:
             report.graphs += read.counts.graphs
             report.letters += read.counts.letters
-            for rung, count in read.counts.rungs.items():
-                report.rungs[rung] = report.rungs.get(rung, 0) + count
+            for time_source, count in read.counts.time_sources.items():
+                report.time_sources[time_source] = report.time_sources.get(time_source, 0) + count
             for what, count in read.counts.beside.items():
                 report.beside[what] = report.beside.get(what, 0) + count
             report.changed = {**read.counts.changed, **report.changed}

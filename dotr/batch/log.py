@@ -194,7 +194,7 @@ def file_size(path: str) -> int:
         return 0
 
 
-ARCHIVE_RUNG = "the archive's own time"
+ARCHIVE_TIME = "the archive's own time"
 
 SPLIT = 32 * 1024 * 1024
 """Approximate bytes of documents that one task reads."""
@@ -265,7 +265,7 @@ class ReadCounts(Struct):
 
     graphs: int = 0
     letters: list[str] = field(default_factory=list)
-    rungs: dict[str, int] = field(default_factory=dict)
+    time_sources: dict[str, int] = field(default_factory=dict)
     beside: dict[str, int] = field(default_factory=dict)
     changed: dict[str, str] = field(default_factory=dict)
     """Where reading changed something first, as the extractor of times knows it."""
@@ -437,7 +437,7 @@ class Reading:
         for row in rows:
             self.counts.graphs += 1
             yield row
-        self.counts.rungs = dict(self.extractor.rungs)
+        self.counts.time_sources = dict(self.extractor.time_sources)
         self.counts.beside = dict(self.extractor.beside)
         self.counts.changed = dict(self.extractor.first)
 
@@ -448,7 +448,7 @@ class Reading:
                 raise other_time(piece.file)
             if self._messages:
                 for times, parts, _ in archive.graphs(piece.first, piece.end or None):
-                    self.extractor.hit(ARCHIVE_RUNG, len(times))
+                    self.extractor.hit(ARCHIVE_TIME, len(times))
                     yield from zip(times, map(self._text, parts), strict=True)
             else:
                 for time, graph, place in archive.rows(piece.first, piece.end or None):
@@ -465,7 +465,7 @@ class Reading:
         except DataError as error:
             self.refusals.take(error, graph.encode())
             return
-        self.extractor.hit(ARCHIVE_RUNG)
+        self.extractor.hit(ARCHIVE_TIME)
         yield time, graph_text(triples)
 
 

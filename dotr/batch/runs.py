@@ -98,7 +98,7 @@ class Report(Struct):
     left_out: dict[str, int] = field(default_factory=dict)
     letters: list[str] = field(default_factory=list)
     findings: list[Diagnostic] = field(default_factory=list)
-    rungs: dict[str, int] = field(default_factory=dict)
+    time_sources: dict[str, int] = field(default_factory=dict)
     beside: dict[str, int] = field(default_factory=dict)
     """Subjects of dumps in no graph, as the extractor of times counts them."""
     changed: dict[str, str] = field(default_factory=dict)

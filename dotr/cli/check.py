@@ -170,7 +170,7 @@ def _look_at_sample(
         if sample.full:
             break
     sample.clock = reader.clock or sample.clock
-    check_times(sample, reader.extractor.rungs, program.prefixes, found)
+    check_times(sample, reader.extractor.time_sources, program.prefixes, found)
     seen = survey(program, background, sample)
     found.found += seen.found.found
     if seen.error is not None:

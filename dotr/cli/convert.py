@@ -93,7 +93,7 @@ def command(
     show.say_all(list(reader.extractor.columns_missing.values()))
     if not quiet:
         parts = [f"{show.counted(count, 'graph')} to {what}"]
-        parts += show.beside(reader.extractor.beside, reader.extractor.first, reader.extractor.rungs)
+        parts += show.beside(reader.extractor.beside, reader.extractor.first, reader.extractor.time_sources)
         parts += show.losses(refused=reader.refusals.count)
         show.note("; ".join(parts) + f"; {progress.seconds:.1f} s")
 
@@ -310,7 +310,11 @@ def as_json(survey: TimeSurvey) -> dict[str, Any]:
         }
         for one in survey.likely
     ]
-    head: dict[str, Any] = {"files": survey.files, "graphs": survey.graphs, "found": dict(survey.rungs)}
+    head: dict[str, Any] = {
+        "files": survey.files,
+        "graphs": survey.graphs,
+        "found": dict(survey.time_sources),
+    }
     head["changed"] = changes(survey.beside)
     clock = survey.clock
     if survey.graphs and clock is not None:
@@ -358,7 +362,9 @@ def _times(survey: TimeSurvey, clock: Clock) -> Iterator[str]:
     first, last = survey.range()
     distinct, most = survey.instants()
     median, gaps = survey.steps()
-    yield "found in   " + ", ".join(f"{rung} ({count:,})" for rung, count in survey.rungs.items())
+    yield "found in   " + ", ".join(
+        f"{time_source} ({count:,})" for time_source, count in survey.time_sources.items()
+    )
     for changed in described(survey.beside, survey.first):
         yield f"changed    {changed}"
     yield f"range      {clock.text(first)} to {clock.text(last)} ({duration_text(last - first)})"

@@ -329,7 +329,7 @@ def summary(feed: Feed, seconds: float, changed: Mapping[str, str]) -> str:
     """One line: what this feed brought."""
     totals = feed.totals
     parts = [show.counted(totals.graphs, "graph"), show.counted(totals.events, "event")]
-    parts += show.beside(feed.beside, times=feed.rungs)
+    parts += show.beside(feed.beside, times=feed.time_sources)
     parts += [f"`{file}` {what} since it was fed: read again" for file, what in changed.items()]
     parts += show.losses(totals.late, totals.refused, too_much=totals.left_out)
     watermark, clock = feed.pipeline.watermark, feed.pipeline.clock
@@ -362,7 +362,7 @@ def summary_as_json(feed: Feed, seconds: float) -> str:
         "late": totals.late,
         "late_by_an_end": totals.late_by_an_end,
         "refused": totals.refused,
-        "times": dict(feed.rungs),
+        "times": dict(feed.time_sources),
         **show.beside_as_json(feed.beside),
         "watermark": time_as_json(feed.pipeline.watermark, clock),
         "commits": totals.commits,

@@ -27,7 +27,7 @@ from dotr.io.graphs import GraphRun, ReadSoFar
 from dotr.io.outputs import FileOutput
 from dotr.io.rules_and_background import RuleTexts
 from dotr.io.sinks import StateFile, refuse_name
-from dotr.io.sources import Mark, Sources, TimedGraph, live, resolve
+from dotr.io.sources import ReadEvent, Sources, TimedGraph, live, resolve
 from dotr.io.time_reading import late_by_choice
 from dotr.program import Program
 from dotr.rdf.terms import Triple
@@ -208,7 +208,7 @@ class Replay:
             "late": counters.late,
             "refused": sources.refusals.count,
             "dropped": counters.dropped,
-            "times": dict(sources.extractor.rungs),
+            "times": dict(sources.extractor.time_sources),
             **show.beside_as_json(sources.extractor.beside),
             "queries": counters.streams,
             "seconds": round(seconds, 3),
@@ -226,7 +226,7 @@ class Replay:
                 graph = item.last if isinstance(item, GraphRun) else item
                 if behind is not None:
                     behind.passed(graph)
-                if isinstance(item, Mark):
+                if isinstance(item, ReadEvent):
                     lineage.passed(item)
                     if item.error is not None:
                         self._write(sink)  # its letters come before this one
@@ -332,5 +332,5 @@ class Replay:
             counters.dropped,
         )
         found = show.came(counters.graphs, counters.instants, counters.events)
-        found += show.beside(extractor.beside, extractor.first, extractor.rungs)
+        found += show.beside(extractor.beside, extractor.first, extractor.time_sources)
         return "; ".join([*found, *lost, f"{seconds:.1f} s"])

@@ -33,7 +33,7 @@ from dotr.events import Time
 from dotr.io.decode.documents import Format, Readable, decode, read_some, too_large
 from dotr.io.decode.rdf import parse_runs, stream_runs
 from dotr.io.errors import ErrorPolicy
-from dotr.io.graphs import MEMORY, Bookmark, Item, Mark, SourceOptions, TimedGraph
+from dotr.io.graphs import MEMORY, Bookmark, Item, ReadEvent, SourceOptions, TimedGraph
 from dotr.io.time import TimestampExtractor
 from dotr.lang.grammar.cursor import WELL_KNOWN
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
@@ -240,9 +240,9 @@ class DumpReader:
             except DataError as error:
                 if self.refusals.fail:
                     raise
-                yield Mark(self._last, self.name, "whole", counted.count, "", error, b"")
+                yield ReadEvent(self._last, self.name, "whole", counted.count, "", error, b"")
                 return
-        yield Mark(self._last, self.name, "graph", number, size=counted.count)
+        yield ReadEvent(self._last, self.name, "graph", number, size=counted.count)
 
     def _fill(self, parts: SubjectGraphs, file: _CountedBytes, format_: Format) -> None:
         options = self.options
@@ -285,7 +285,7 @@ class DumpReader:
             try:
                 time = self._time(root, triples)
             except DataError as error:
-                return Mark(None, self.name, "graph", number, "", error, content)
+                return ReadEvent(None, self.name, "graph", number, "", error, content)
         self._last = time
         return TimedGraph(time, triples, self.name, 0, "graph", number)
 

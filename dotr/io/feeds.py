@@ -49,7 +49,7 @@ from dotr.io.decode.documents import (
     read_some,
 )
 from dotr.io.errors import ErrorPolicy
-from dotr.io.graphs import START, Bookmark, Item, Mark, ReadSoFar, SourceOptions, TimedGraph, mapping_for
+from dotr.io.graphs import START, Bookmark, Item, ReadEvent, ReadSoFar, SourceOptions, TimedGraph, mapping_for
 from dotr.io.merged_source import IDLE, PartitionState, PartitionStates, Silences, merged
 from dotr.io.reader import FileReader
 from dotr.io.sources import Sources, live, resolve
@@ -234,7 +234,7 @@ class DocumentSource:
             reached = Reached(None, document.mark) if whole else before._replace(items=number)
             yield item._replace(how="document", end=number), reached
         if done >= len(items):  # a document of no graph
-            yield Mark(None, name, "document", 0), Reached(None, document.mark)
+            yield ReadEvent(None, name, "document", 0), Reached(None, document.mark)
 
     def _decoded(self, name: str, document: Document) -> Iterator[Item]:
         """The graphs of a document, and what was refused of it."""
@@ -407,10 +407,10 @@ class FilePositions(Struct):
         if how == "whole":  # the rest of a stream was refused
             size, digest = self._measured(file)
             return FilePosition("byte", size, "", size, digest, finished=True)
-        finished = isinstance(item, Mark) and item.error is None
+        finished = isinstance(item, ReadEvent) and item.error is None
         if how == "byte" and not is_packed(file):
             return FilePosition(how, end, carried, end, self._grown(file, end), finished)
-        if isinstance(item, Mark) and finished and self._whole.get(file, (0, ""))[0] != item.size:
+        if isinstance(item, ReadEvent) and finished and self._whole.get(file, (0, ""))[0] != item.size:
             self._whole.pop(file, None)  # it grew while it was read
         if file not in self._whole:
             self._whole[file] = self._measured(file)
@@ -419,7 +419,7 @@ class FilePositions(Struct):
     def committed(self) -> None:
         """The changes are in the journal."""
         for file, item in self._latest.items():
-            if item.how == "whole" or (isinstance(item, Mark) and item.error is None):
+            if item.how == "whole" or (isinstance(item, ReadEvent) and item.error is None):
                 self._growing.pop(file, None)
                 self._whole.pop(file, None)
         self._latest.clear()

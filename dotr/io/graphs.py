@@ -1,8 +1,9 @@
 """What readers of streams deliver: graphs with their times, marks, and bookmarks to resume from.
 
 Place:   between the readers and what consumes their graphs (runs, feeds, conversions, Spark's tasks).
-Method:  one named tuple per graph; every graph and every mark is itself the bookmark of the place after it. A
-         `Tap` is an open file as it is read: counted, bounded, and kept where a graph may be refused.
+Method:  one named tuple per graph; every graph and every event is itself the bookmark of the place after it.
+         A `StreamReader` is an open file as it is read: counted, bounded, and kept where a graph may be
+         refused.
          `ReadSoFar` counts the bytes read, for progress bars: a place in an uncompressed text counts as it
          stands, any other file counts when its end is reached.
 Bad input: D2006 more bytes than a document may have without completing a graph.
@@ -135,7 +136,7 @@ class TimedGraph(NamedTuple):
         return f"{self.file}, graph {self.end}" if self.how == "graph" else self.file
 
 
-class Mark(NamedTuple):
+class ReadEvent(NamedTuple):
     """What a reader says beside graphs: a document was refused (`error`), or the file is read to its end.
 
     `time` is that of the graph before it in the file (None at the head); `content` are the refused bytes;
@@ -152,7 +153,7 @@ class Mark(NamedTuple):
     size: int = 0
 
 
-Item: TypeAlias = TimedGraph | Mark
+Item: TypeAlias = TimedGraph | ReadEvent
 
 
 class GraphRun(NamedTuple):
@@ -238,7 +239,7 @@ _REFUSED = 1 << 12
 """Bytes that a refused document, or a message that says nothing, is counted for beside its own."""
 
 
-class Tap:
+class StreamReader:
     """Owns the count of bytes read from a file, and reads no further than `limit` (0: to the end).
 
     `read` may give less than asked before the end: what a pipe has now is read now. It raises DataError D2006
@@ -284,14 +285,14 @@ class Tap:
         return left if size < 0 else min(size, left)
 
 
-def first_bytes(tap: Tap, file: str) -> bytes:
+def first_bytes(stream: StreamReader, file: str) -> bytes:
     """The first bytes of a file: enough to see how it is written, a first line at least."""
     head = b""
     while len(head) < SNIFF and not is_jelly(head) and undecided(head, file):
         try:
-            more = tap.read(SNIFF)
+            more = stream.read(SNIFF)
         except (OSError, EOFError):
-            more = read_some(tap, 1, tap.name)  # raises what says what is wrong
+            more = read_some(stream, 1, stream.name)  # raises what says what is wrong
         if not more:
             break
         head += more
@@ -301,7 +302,7 @@ def first_bytes(tap: Tap, file: str) -> bytes:
 class Headed:
     """Owns the first bytes of a file that were read already, in front of the rest."""
 
-    def __init__(self, head: bytes, file: Tap) -> None:
+    def __init__(self, head: bytes, file: StreamReader) -> None:
         self._head, self._file = head, file
 
     def read(self, size: int = -1, /) -> bytes:
@@ -315,13 +316,13 @@ class Headed:
 class Originals:
     """Owns what is needed to find the original bytes of a refused graph of a quad document."""
 
-    def __init__(self, tap: Tap, head: bytes, format_: Format, name: str, base: str) -> None:
+    def __init__(self, stream: StreamReader, head: bytes, format_: Format, name: str, base: str) -> None:
         from dotr.io.decode.quads import RawBytes  # noqa: PLC0415  # start-up: most runs refuse nothing
 
-        self._before = tap.count - len(head)
-        self._tape = tap.tape = RawBytes(self._before, WHOLE if format_ is Format.TRIG else 0)
+        self._before = stream.count - len(head)
+        self._tape = stream.tape = RawBytes(self._before, WHOLE if format_ is Format.TRIG else 0)
         self._tape.take(head)
-        self._tap = tap
+        self._stream = stream
         self._pieces: dict[Term, bytes] | None = None
         self._document = format_, name, base
 
@@ -335,7 +336,7 @@ class Originals:
         """The bytes of a block, None if they cannot be separated from others, or the document is too long."""
         if not block.whole:
             return self._tape.between(self._before, block.end)
-        if self._pieces is None and self._tap.ended:
+        if self._pieces is None and self._stream.ended:
             from dotr.io.decode.quads import pieces  # noqa: PLC0415  # start-up: see above
 
             content = self._tape.everything()
@@ -397,7 +398,7 @@ class ReadSoFar:
         size = self._sizes.get(item.file)
         if size is None:
             return
-        if item.how == "whole" or (isinstance(item, Mark) and item.error is None):
+        if item.how == "whole" or (isinstance(item, ReadEvent) and item.error is None):
             reached = size
         elif item.how == "byte":
             reached = min(item.end, size)

@@ -49,10 +49,10 @@ from dotr.io.graphs import (
     GraphRun,
     Headed,
     Item,
-    Mark,
     Originals,
+    ReadEvent,
     SourceOptions,
-    Tap,
+    StreamReader,
     TimedGraph,
     all_of,
     first_bytes,
@@ -155,8 +155,8 @@ class FileReader:
         table = None if mapping is None else self._table(mapping)
         if self.file == "-":
             stdin = self.stdin if self.stdin is not None else standard_input()
-            tap = Tap(stdin, self.name)
-            yield from self._read(tap, None) if table is None else table.lines(tap, 1)
+            stream = StreamReader(stdin, self.name)
+            yield from self._read(stream, None) if table is None else table.lines(stream, 1)
             return
         format_ = self.format or format_of(self.file)
         if table is not None and table.columnar:
@@ -198,8 +198,10 @@ class FileReader:
             if isinstance(file, JellyText):
                 format_ = Format.NQUADS if file.quads else Format.NTRIPLES
             fence = self.options.max_document if isinstance(file, Unpacked | JellyText) else 0
-            tap = Tap(file, self.name, start, limit, fence)
-            yield from (self._read(tap, format_) if table is None else table.lines(tap, self._line(start)))
+            stream = StreamReader(file, self.name, start, limit, fence)
+            yield from (
+                self._read(stream, format_) if table is None else table.lines(stream, self._line(start))
+            )
 
     def _table(self, mapping: TableMapping) -> TableReader:
         from dotr.io.tables.rows import TableReader  # noqa: PLC0415  # start-up: most runs have no tables
@@ -211,10 +213,10 @@ class FileReader:
         """Whether the whole file is there, and ends; not so with a pipe."""
         return self.content is not None or os.path.isfile(self.file)
 
-    def _refused(self, error: DataError, content: bytes, how: str, end: int, carried: str = "") -> Mark:
+    def _refused(self, error: DataError, content: bytes, how: str, end: int, carried: str = "") -> ReadEvent:
         if self.refusals.fail:
             raise error
-        return Mark(self._last, self.name, how, end, carried, error, content)
+        return ReadEvent(self._last, self.name, how, end, carried, error, content)
 
     def _graph(
         self, time: Time, triples: Part, line: int, how: str, end: int, carried: str = ""
@@ -222,66 +224,66 @@ class FileReader:
         self._last = time
         return _tuple(TimedGraph, (time, triples, self.name, line, how, end, carried))
 
-    def _dump(self, tap: Tap, head: bytes, format_: Format) -> Iterator[Item]:
+    def _dump(self, stream: StreamReader, head: bytes, format_: Format) -> Iterator[Item]:
         """A dump, taken apart. What it is compressed to is not bounded: it goes to disk."""
         from dotr.io.dumps import DumpReader  # noqa: PLC0415  # start-up: most runs have no dumps
 
-        tap.fence = 0
+        stream.fence = 0
         reader = DumpReader(self.name, self.options, self.extractor, self.refusals, self.bookmark)
-        yield from reader.items(Headed(head, tap), format_)
+        yield from reader.items(Headed(head, stream), format_)
 
-    def _read(self, tap: Tap, format_: Format | None) -> Iterator[Item | GraphRun | Undecided]:
+    def _read(self, stream: StreamReader, format_: Format | None) -> Iterator[Item | GraphRun | Undecided]:
         """Choose the reader by name, or by the first bytes where there is no name."""
-        start, carried = tap.count, self.bookmark.carried
+        start, carried = stream.count, self.bookmark.carried
         head = b""
         if format_ not in (Format.JSONLINES, Format.PATCH, Format.RDFXML, Format.JSONLD) and not start:
-            head = first_bytes(tap, self.file)
+            head = first_bytes(stream, self.file)
         if format_ is None and is_jelly(head):
-            text = JellyText(Headed(head, tap), self.name)
+            text = JellyText(Headed(head, stream), self.name)
             format_ = Format.NQUADS if text.quads else Format.NTRIPLES
-            tap = Tap(text, self.name, fence=self.options.max_document)
-            head = first_bytes(tap, self.file)
+            stream = StreamReader(text, self.name, fence=self.options.max_document)
+            head = first_bytes(stream, self.file)
         how = "byte"
         items: Iterator[Item | GraphRun | Undecided]
         format_ = format_ or guess(head)
         if self.options.split and format_ in DUMPS and not (carried or is_message_log(head)):
-            yield from self._dump(tap, head, format_)
+            yield from self._dump(stream, head, format_)
             return
         if format_ is Format.PATCH:
-            items = self._patches(tap, head)
+            items = self._patches(stream, head)
         elif carried or (head and is_message_log(head)):
             by_lines = format_ in (Format.NTRIPLES, Format.NQUADS)
-            items = self._messages(tap, head, format_ if by_lines else line_format(head))
+            items = self._messages(stream, head, format_ if by_lines else line_format(head))
         elif format_ is Format.JSONLINES:
-            yield from self._json_lines(tap, head)
+            yield from self._json_lines(stream, head)
             return
         elif format_ is Format.NQUADS:
-            items = self._quads(tap, head, format_)
+            items = self._quads(stream, head, format_)
         elif format_ is Format.TRIG and (b"{" in head or format_of(self.file) is not None):
-            how, items = "graph", self._quads(tap, head, format_)
+            how, items = "graph", self._quads(stream, head, format_)
         else:
-            yield from self._whole(tap, head, format_)
+            yield from self._whole(stream, head, format_)
             return
         number = 0
         for item in items:
-            tap.settled() if type(item) is not Mark else tap.refused()
+            stream.settled() if type(item) is not ReadEvent else stream.refused()
             yield item
-            if isinstance(item, Mark) and item.how == "whole":
+            if isinstance(item, ReadEvent) and item.how == "whole":
                 return  # the rest of the file was refused
             number = item.ends[-1] if isinstance(item, GraphRun) else item.end
-        yield self._ended(tap, how, max(number, self.bookmark.end))
+        yield self._ended(stream, how, max(number, self.bookmark.end))
 
-    def _ended(self, tap: Tap, how: str, number: int = 0) -> Mark:
+    def _ended(self, stream: StreamReader, how: str, number: int = 0) -> ReadEvent:
         """The mark behind the last item of a file, of which that has `number`."""
-        end = tap.count - self._left if how == "byte" else number
-        return Mark(self._last, self.name, how, end, self._prefixes, size=tap.count)
+        end = stream.count - self._left if how == "byte" else number
+        return ReadEvent(self._last, self.name, how, end, self._prefixes, size=stream.count)
 
-    def _whole(self, tap: Tap, head: bytes, format_: Format) -> Iterator[Item | Undecided]:
+    def _whole(self, stream: StreamReader, head: bytes, format_: Format) -> Iterator[Item | Undecided]:
         """A document of one graph; TriG and JSON-LD of unknown make may turn out to have named graphs."""
         content = head
         blocks: list[QuadBlock] = []
         try:
-            content += self._rest(tap, len(head), format_)
+            content += self._rest(stream, len(head), format_)
             if format_ in (Format.JSONLD, Format.TRIG):
                 runs = parse_runs(
                     decode(content, self.name), format_, self.name, self.options.base, self.options.choices
@@ -304,7 +306,7 @@ class FileReader:
             block.whole, block.end = True, number
             if number > self.bookmark.end:
                 yield self._stamped_block(block)
-        yield Mark(self._last, self.name, "graph", len(blocks), size=tap.count)
+        yield ReadEvent(self._last, self.name, "graph", len(blocks), size=stream.count)
 
     def _document(self, content: bytes, format_: Format) -> Item:
         """A document of one graph in a format that has no others."""
@@ -317,23 +319,27 @@ class FileReader:
             return self._refused(error, content, "whole", len(content), hashed)
         return self._graph(time, triples, 0, "whole", len(content), hashed)
 
-    def _rest(self, tap: Tap, taken: int, format_: Format) -> bytes:
-        if tap.fence > 0 or not self._regular:
-            return read_bounded(tap, self.name, self.options.max_document, format_, taken)
+    def _rest(self, stream: StreamReader, taken: int, format_: Format) -> bytes:
+        if stream.fence > 0 or not self._regular:
+            return read_bounded(stream, self.name, self.options.max_document, format_, taken)
         parts: list[bytes] = []
-        while part := read_some(tap, -1, self.name):
+        while part := read_some(stream, -1, self.name):
             parts.append(part)
         return b"".join(parts)
 
-    def _quads(self, tap: Tap, head: bytes, format_: Format) -> Iterator[Item | GraphRun | Undecided]:
+    def _quads(
+        self, stream: StreamReader, head: bytes, format_: Format
+    ) -> Iterator[Item | GraphRun | Undecided]:
         from dotr.io.decode.quads import QuadRun, quad_parts  # noqa: PLC0415  # start-up: one format of many
 
-        start, options = tap.count - len(head), self.options
+        start, options = stream.count - len(head), self.options
         skip = self.bookmark.end if self.bookmark.how == "graph" else 0
         whole = options.whole if self._regular else 0
         place = self._line(start), start, not self.refusals.fail, options.choices
-        parts = quad_parts(tap, format_, self.name, options.base, options.max_document, head, whole, *place)
-        originals = None if self.refusals.fail else Originals(tap, head, format_, self.name, options.base)
+        parts = quad_parts(
+            stream, format_, self.name, options.base, options.max_document, head, whole, *place
+        )
+        originals = None if self.refusals.fail else Originals(stream, head, format_, self.name, options.base)
         try:
             for part in parts:
                 if isinstance(part, QuadRun):
@@ -392,15 +398,15 @@ class FileReader:
 
         return self._timed(make, block.end)
 
-    def _json_lines(self, tap: Tap, head: bytes) -> Iterator[Item | GraphRun | Undecided]:
+    def _json_lines(self, stream: StreamReader, head: bytes) -> Iterator[Item | GraphRun | Undecided]:
         from dotr.io.decode.json_lines import Lines, line_batches  # noqa: PLC0415  # start-up: see `_quads`
 
-        start = tap.count - len(head)
+        start = stream.count - len(head)
         parser = Lines(self.name, self.options.base, self.options.choices)
         limit = self.options.max_document
         try:
-            batches = line_batches(tap, self.name, limit, head, self._line(start), start)
-            ahead = self.workers if self._regular and not tap.fence else None
+            batches = line_batches(stream, self.name, limit, head, self._line(start), start)
+            ahead = self.workers if self._regular and not stream.fence else None
             parsed = map(parser.batch, batches) if ahead is None else ahead.parsed(batches)
             for batch, found in parsed:
                 if self.options.growing and not batch.complete:
@@ -408,19 +414,19 @@ class FileReader:
                     break
                 times = None if found is None else self.extractor.own_times(_OWN_TIME, found[1])
                 if found is not None and times is not None:
-                    tap.settled()
+                    stream.settled()
                     self._last = times[-1]
                     yield GraphRun(times, found[0], self.name, batch.numbers, batch.ends)
                     continue
                 lines = batch.lines()
                 for line, one in zip(lines, parser.parse(lines), strict=True):
                     item = self._timed(partial(self._json_line, line, one), line.end)
-                    tap.settled() if type(item) is not Mark else tap.refused()
+                    stream.settled() if type(item) is not ReadEvent else stream.refused()
                     yield item
         except DataError as error:
-            yield self._refused(error, b"", "whole", tap.count)
+            yield self._refused(error, b"", "whole", stream.count)
             return
-        yield self._ended(tap, "byte")
+        yield self._ended(stream, "byte")
 
     def _json_line(self, line: Line, found: tuple[Part, Said] | DataError) -> Item:
         try:
@@ -435,11 +441,11 @@ class FileReader:
             return self._refused(error, line.content, "byte", line.end)
         return self._graph(time, part, line.number, "byte", line.end)
 
-    def _patches(self, tap: Tap, head: bytes) -> Iterator[Item | Undecided]:
+    def _patches(self, stream: StreamReader, head: bytes) -> Iterator[Item | Undecided]:
         from dotr.io.decode.json_lines import raw_lines  # noqa: PLC0415  # start-up: see `_quads`
         from dotr.io.decode.rdf_patch import Patches, content_of  # noqa: PLC0415  # start-up: see `_quads`
 
-        start = tap.count - len(head)
+        start = stream.count - len(head)
         patches = Patches(self.name, self.options.base).resumed(self.bookmark.carried)
         self._prefixes = patches.bookmark
         end = heard = start
@@ -447,7 +453,7 @@ class FileReader:
         limit = self.options.max_document
         most = quiet_limit(limit)
         try:
-            for lines in raw_lines(tap, self.name, limit, head, self._line(start), start, comments=True):
+            for lines in raw_lines(stream, self.name, limit, head, self._line(start), start, comments=True):
                 for line in lines:
                     try:
                         done = patches.take(line)
@@ -468,13 +474,13 @@ class FileReader:
                             raise says_nothing(f"{self.name}:{line.number}", most)
                     end = line.end if not patches.open else end
         except DataError as error:
-            yield self._refused(error, b"", "whole", tap.count)
+            yield self._refused(error, b"", "whole", stream.count)
             return
         self._prefixes = patches.bookmark
         if patches.open and self.options.growing:
-            self._left = tap.count - end
+            self._left = stream.count - end
         elif patches.open:
-            yield self._refused(patches.unfinished(), content_of(patches.open), "byte", tap.count)
+            yield self._refused(patches.unfinished(), content_of(patches.open), "byte", stream.count)
 
     def _patch(self, lines: Sequence[Line], patches: Patches) -> Item | Undecided:
         """The message of a transaction."""
@@ -499,15 +505,17 @@ class FileReader:
 
         return self._timed(make, end)
 
-    def _messages(self, tap: Tap, head: bytes, format_: Format) -> Iterator[Item | GraphRun | Undecided]:
-        start = tap.count - len(head)
+    def _messages(
+        self, stream: StreamReader, head: bytes, format_: Format
+    ) -> Iterator[Item | GraphRun | Undecided]:
+        start = stream.count - len(head)
         base, choices = self.options.base, self.options.choices
         carried = Carried(base, choices=choices)
         if start:
             carried = Carried.resumed(self.bookmark.carried, choices)
         log = MessageReader(self.file, self.name, self.options, self.extractor, self.refusals, carried)
         try:
-            yield from log.items(tap, head, format_, self._line(start), start)
+            yield from log.items(stream, head, format_, self._line(start), start)
         finally:
             self._last, self._prefixes = log.last, log.prefixes
 
@@ -542,7 +550,7 @@ class FileReader:
         except DataError as error:
             yield self._refused(error, b"", "whole", 0)
             return
-        yield Mark(self._last, self.name, "graph", number, size=archive.size)
+        yield ReadEvent(self._last, self.name, "graph", number, size=archive.size)
 
     def _line(self, start: int) -> int:
         return line_at(self.file, start, self.name, self.content)

@@ -40,7 +40,7 @@ from dotr.io.graphs import (
     Bookmark,
     GraphRun,
     Item,
-    Mark,
+    ReadEvent,
     SourceOptions,
     TimedGraph,
     mapping_for,
@@ -139,7 +139,7 @@ __all__ = [
     "Bookmark",
     "FileReader",
     "Item",
-    "Mark",
+    "ReadEvent",
     "SourceOptions",
     "Sources",
     "TimedGraph",
@@ -157,8 +157,8 @@ class Sources:
     """Owns the reading of one run's sources: iterate once over it for TimedGraphs in time order.
 
     Iteration raises DataError; what was yielded before stays right. After the first graph `clock` says how
-    this run writes time; `extractor.rungs` counts how times were found, `refusals.count` what was left out.
-    `bookmarks` say, by file as `resolve` names it, where to go on.
+    this run writes time; `extractor.time_sources` counts how times were found, `refusals.count` what was left
+    out. `bookmarks` say, by file as `resolve` names it, where to go on.
     """
 
     paths: Sequence[str]
@@ -198,7 +198,7 @@ class Sources:
 
     def _reader(self, file: str, again: bool = False) -> FileReader:
         extractor = (
-            replace(self.extractor, rungs={}, beside={}, first={}) if again else self.extractor
+            replace(self.extractor, time_sources={}, beside={}, first={}) if again else self.extractor
         )  # a second look counts nothing twice
         return FileReader(file, self.options, extractor, self.refusals, self.stdin, self._bookmark(file))
 
@@ -284,7 +284,7 @@ class Sources:
 def _sorted(items: Sequence[Item], bookmark: Bookmark) -> Iterator[Item]:
     """A file's graphs by time, each with its number in that order; what was refused first, the end last."""
     skip = bookmark.end if bookmark.how == "sorted" else 0
-    marks = [item for item in items if isinstance(item, Mark)]
+    marks = [item for item in items if isinstance(item, ReadEvent)]
     graphs = sorted((item for item in items if isinstance(item, TimedGraph)), key=_time)
     refused = [mark._replace(time=None) for mark in marks if mark.error is not None]
     everything: list[Item] = [*refused, *graphs]
@@ -332,7 +332,7 @@ def _look(items: Iterator[Item], budget: int) -> _LookAhead:
         False  # whether a mark comes first: then the file is due at once, now and when reading is resumed
     )
     for item in items:
-        headed = headed or (last is None and isinstance(item, Mark))
+        headed = headed or (last is None and isinstance(item, ReadEvent))
         if isinstance(item, TimedGraph):
             if last is None and not headed:
                 look.first = item.time

@@ -527,7 +527,7 @@ def _refused(error: TimeError, place: str) -> DataError:
 
 @dataclass(slots=True)
 class TimestampExtractor:
-    """Owns how one run finds times: the rungs that hit, and the kind of time that the first graph fixed.
+    """Owns how one run finds times: the sources that hit, and the kind of time that the first graph fixed.
 
     `time_path` is an IRI term or None. `clock` is None until a graph had a time.
     """
@@ -536,7 +536,7 @@ class TimestampExtractor:
     unit: int = UNITS["s"]
     base: str = "urn:dotr:stream"
     clock: Clock | None = None
-    rungs: dict[str, int] = field(default_factory=dict)
+    time_sources: dict[str, int] = field(default_factory=dict)
     beside: dict[str, int] = field(default_factory=dict)
     """What is in no graph. Subjects of dumps that are in none of the graphs these were taken apart into:
     "all" of them, and those that are "shared". "said": triples that a default graph says about graph names
@@ -569,13 +569,13 @@ class TimestampExtractor:
         about: Sequence[Triple] = (),
         names: Sequence[Term] = (),
     ) -> Time:
-        """The time of one graph, in microseconds; counts the rung and fixes or checks the kind of time.
+        """The time of one graph, in microseconds; counts its source and fixes or checks the kind of time.
 
         `own` is what the line itself says, and what that is called; `about` are triples beside the graph
         (the default graph's, about `names`). `file` is asked for its name last. Raises DataError.
         """
         try:
-            rung, time, integer = self._find(triples, file, own, about, names, place)
+            time_source, time, integer = self._find(triples, file, own, about, names, place)
         except TimeError as error:
             self._notes.clear()
             raise _refused(error, place) from None
@@ -585,7 +585,7 @@ class TimestampExtractor:
         clock = self.clock
         if clock is None or clock.integer is not integer:
             self.accept(integer, place)
-        self.rungs[rung] = self.rungs.get(rung, 0) + 1
+        self.time_sources[time_source] = self.time_sources.get(time_source, 0) + 1
         if about:
             self._count_said(about)
         return time
@@ -621,10 +621,12 @@ class TimestampExtractor:
         digits = stamp[1 : -len(_INTEGER_TAIL)]
         if len(digits) >= 12 or not digits.isdigit() or not digits.isascii():
             return None
-        self.rungs["prov:generatedAtTime"] = self.rungs.get("prov:generatedAtTime", 0) + 1
+        self.time_sources["prov:generatedAtTime"] = self.time_sources.get("prov:generatedAtTime", 0) + 1
         return int(digits) * self.unit
 
-    def stamped_times(self, stamps: Sequence[Term], rung: str = "prov:generatedAtTime") -> list[Time] | None:
+    def stamped_times(
+        self, stamps: Sequence[Term], time_source: str = "prov:generatedAtTime"
+    ) -> list[Time] | None:
         """As `time` for each of many graphs that have one stamp each, plain ones of the kind of the graphs
         before; None where one is not: then each is asked for by itself.
         """
@@ -643,10 +645,10 @@ class TimestampExtractor:
                 return None
             times = plain_datetimes([stamp[1:end] for stamp in stamps])
         if times is not None:
-            self.hit(rung, len(times))
+            self.hit(time_source, len(times))
         return times
 
-    def own_times(self, rung: str, said: Sequence[str | int | None]) -> list[Time] | None:
+    def own_times(self, time_source: str, said: Sequence[str | int | None]) -> list[Time] | None:
         """As `time` for each of many graphs whose lines say their times, plain ones of the kind of the graphs
         before; None where one is not: then each is asked for by itself.
         """
@@ -665,12 +667,12 @@ class TimestampExtractor:
                 return None
         else:
             return None
-        self.rungs[rung] = self.rungs.get(rung, 0) + len(times)
+        self.time_sources[time_source] = self.time_sources.get(time_source, 0) + len(times)
         return times
 
-    def hit(self, rung: str, count: int = 1) -> None:
+    def hit(self, time_source: str, count: int = 1) -> None:
         """Count that times were found there."""
-        self.rungs[rung] = self.rungs.get(rung, 0) + count
+        self.time_sources[time_source] = self.time_sources.get(time_source, 0) + count
 
     def taking(self, word: str, read: Callable[[], T]) -> T:
         """What `read` gives while a local time that came twice is the `earlier` or `later` one, or refused as
@@ -720,10 +722,10 @@ class TimestampExtractor:
             if values:
                 return (f"--time-path {path}", *self._one(values, "--time-path", place, named=True))
         if own is not None:
-            rung, text = own
+            time_source, text = own
             if isinstance(text, int):
-                return rung, parse_integer(text, self.unit), True
-            return (rung, *parse_text(text, self.unit, self._local, self.reading, self._notes))
+                return time_source, parse_integer(text, self.unit), True
+            return (time_source, *parse_text(text, self.unit, self._local, self.reading, self._notes))
         timely = [t for t in triples if t[1] in TIMELY]
         if about:
             timely = [t for t in about if t[1] in TIMELY] + timely

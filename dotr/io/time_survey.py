@@ -24,7 +24,7 @@ from dotr.events import Clock, Time, all_triples
 from dotr.io.decode.documents import Format, decode, format_of, guess
 from dotr.io.decode.rdf import parse_runs
 from dotr.io.errors import ErrorPolicy
-from dotr.io.graphs import Mark, SourceOptions, TimedGraph
+from dotr.io.graphs import ReadEvent, SourceOptions, TimedGraph
 from dotr.io.reader import FileReader
 from dotr.io.sources import resolve
 from dotr.io.time import UNITS, USUAL_PROPERTIES
@@ -161,7 +161,7 @@ class TimeSurvey(Struct):
 
     files: int = 0
     clock: Clock | None = None
-    rungs: dict[str, int] = field(default_factory=dict)
+    time_sources: dict[str, int] = field(default_factory=dict)
     beside: dict[str, int] = field(default_factory=dict)
     first: dict[str, str] = field(default_factory=dict)
     times: array[int] = field(default_factory=lambda: array("q"))
@@ -220,7 +220,11 @@ def survey_times(files: Sequence[str], options: SourceOptions) -> TimeSurvey:
     """Read all files for their times. Raises DataError for a file that is not there or not known."""
     survey = TimeSurvey()
     extractor = options.extractor()
-    survey.rungs, survey.beside, survey.first = extractor.rungs, extractor.beside, extractor.first
+    survey.time_sources, survey.beside, survey.first = (
+        extractor.time_sources,
+        extractor.beside,
+        extractor.first,
+    )
     looked: list[Triple] = []
     count = 0
     for file in files:
@@ -239,14 +243,14 @@ def survey_times(files: Sequence[str], options: SourceOptions) -> TimeSurvey:
     return survey
 
 
-def _refused(survey: TimeSurvey, mark: Mark) -> None:
+def _refused(survey: TimeSurvey, mark: ReadEvent) -> None:
     assert mark.error is not None
     code = mark.error.diagnostics[0].code
     survey.refused[code] += 1
     survey.first_errors.setdefault(code, mark.error)
 
 
-def _triples(mark: Mark, file: str, options: SourceOptions) -> Iterator[Triple]:
+def _triples(mark: ReadEvent, file: str, options: SourceOptions) -> Iterator[Triple]:
     """What can be read of a refused document."""
     format_ = format_of(file) or guess(mark.content)
     if format_ in (Format.JSONLINES, Format.PATCH, Format.PARQUET) or not mark.content:

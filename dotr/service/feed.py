@@ -37,7 +37,7 @@ from dotr.events import Clock, Part, Time, plain
 from dotr.io.errors import Lineage, dead_letter, with_places
 from dotr.io.events import late_line
 from dotr.io.feeds import GraphSource
-from dotr.io.graphs import Item, Mark, TimedGraph
+from dotr.io.graphs import Item, ReadEvent, TimedGraph
 from dotr.io.time_reading import late_by_choice
 from dotr.program import Program
 from dotr.rdf.terms import Triple
@@ -280,7 +280,7 @@ class Feed:
     commands: SimpleQueue[Callable[[], None]] = dataclass_field(default_factory=SimpleQueue)
     """What other threads ask for: each is called between two graphs, or while nothing comes."""
     totals: FeedTotals = dataclass_field(default_factory=FeedTotals, init=False)
-    rungs: dict[str, int] = dataclass_field(default_factory=dict, init=False)
+    time_sources: dict[str, int] = dataclass_field(default_factory=dict, init=False)
     beside: dict[str, int] = dataclass_field(default_factory=dict, init=False)
     columns_missing: dict[str, Diagnostic] = dataclass_field(default_factory=dict, init=False)
     lineage: Lineage = dataclass_field(init=False)
@@ -365,7 +365,7 @@ class Feed:
     def _begin(self, source: GraphSource) -> None:
         self._sources.append(source)
         for extractor in source.extractors:
-            extractor.rungs, extractor.beside = self.rungs, self.beside
+            extractor.time_sources, extractor.beside = self.time_sources, self.beside
             extractor.columns_missing = self.columns_missing
 
     def _consume(self, source: GraphSource) -> None:
@@ -379,7 +379,7 @@ class Feed:
                 self._waits()
                 continue
             self._item = item
-            if isinstance(item, Mark):
+            if isinstance(item, ReadEvent):
                 if item.error is not None:
                     self._refuse(item.error, item.content)
                 self.lineage.passed(item)

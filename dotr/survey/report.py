@@ -274,18 +274,20 @@ _TEXT_TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}
 
 
 def check_times(
-    sample: Sample, rungs: Mapping[str, int], prefixes: Mapping[str, str], found: Diagnostics
+    sample: Sample, time_sources: Mapping[str, int], prefixes: Mapping[str, str], found: Diagnostics
 ) -> None:
     """Report integer times that are not what they count, D2516, and other properties of times, D2515.
 
-    `rungs`: how the times of graphs were found, and how often.
+    `time_sources`: how the times of graphs were found, and how often.
     """
     _check_unit(sample, found)
     writer = Writer(prefixes)
-    used = ", ".join(rungs)
+    used = ", ".join(time_sources)
     for predicate, count, example, kind in _like_times(sample):
         shown = writer.term(predicate)
-        if predicate[1:-1] in used or any(rung.endswith(shown.split(":")[-1]) for rung in rungs):
+        if predicate[1:-1] in used or any(
+            time_source.endswith(shown.split(":")[-1]) for time_source in time_sources
+        ):
             continue
         found.info(
             "D2515",

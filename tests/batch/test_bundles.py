@@ -119,7 +119,7 @@ def test_a_task_counts_what_it_deals_out() -> None:
 
 
 def test_notes_of_documents_count_what_could_not_be_read() -> None:
-    note = '{"letters": ["a", "b"], "rungs": {}, "beside": 0}'
+    note = '{"letters": ["a", "b"], "time_sources": {}, "beside": 0}'
     columns = {"time": [5, None], "graph": ["a", None], "note": [None, note]}
     schema = pa.schema([*GRAPHS, ("note", pa.string())])
     (dealt_out,) = Bundle((3,), False)(iter([pa.RecordBatch.from_pydict(columns, schema)]))

@@ -87,7 +87,7 @@ def test_a_log_behind_a_uri_is_read_as_it_is_here(
     found, report = batch(store, remote_log(spark, uri), tmp_path / "out")
     assert found == expected(store)
     assert (report.graphs, report.last) == (123, 70_000_000)
-    assert report.rungs == {"the line's own time": 120, "prov:generatedAtTime": 1, "file name": 2}
+    assert report.time_sources == {"the line's own time": 120, "prov:generatedAtTime": 1, "file name": 2}
 
 
 def test_large_files_are_parted_by_spark(
@@ -101,7 +101,7 @@ def test_large_files_are_parted_by_spark(
     log = remote_log(spark, "viewfs://store/box/log", "viewfs://store/box/more.parquet")
     found, report = batch(store, log, tmp_path / "out")
     assert found == expected(store, store / "more.parquet")
-    assert report.rungs["the archive's own time"] == 60
+    assert report.time_sources["the archive's own time"] == 60
 
 
 def test_tables_and_dumps_behind_a_uri_are_read_as_they_are_here(

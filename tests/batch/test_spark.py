@@ -128,7 +128,7 @@ def test_a_batch_writes_what_one_process_prints(
     assert len(expected) > 30
     assert output(tmp_path, report) == expected
     assert (report.graphs, report.instants, report.first, report.last) == (240, 97, 0, 96_000_000)
-    assert sum(report.rungs.values()) == 240
+    assert sum(report.time_sources.values()) == 240
     assert report.funnel(program) == funnels
     assert funnels["Alarm"][0] == ("Smoke", 80)
 

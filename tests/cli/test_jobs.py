@@ -14,7 +14,7 @@ import pytest
 from dotr.cli.main import run
 from dotr.errors import DataError, EngineError
 from dotr.io.errors import ErrorPolicy
-from dotr.io.graphs import Mark, SourceOptions
+from dotr.io.graphs import ReadEvent, SourceOptions
 from dotr.io.parse_workers import GROUP, WAITING, ParseWorkers
 from dotr.io.reader import FileReader
 from dotr.rdf.blanks import label_stream
@@ -44,7 +44,7 @@ def read(path: Path, workers: ParseWorkers | None, fail: bool = False) -> tuple[
     wrong: list[str] = []
     try:
         for item in reader.items():
-            if isinstance(item, Mark):
+            if isinstance(item, ReadEvent):
                 wrong += [str(item.error)] if item.error else []
                 found.append(item._replace(error=None))
             else:

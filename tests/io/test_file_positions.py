@@ -14,7 +14,7 @@ from dotr.errors import DataError, Diagnostic
 from dotr.io import feeds as module
 from dotr.io.decode.documents import parts_of
 from dotr.io.feeds import FilePosition, FilePositions, Position
-from dotr.io.graphs import Bookmark, Mark, TimedGraph
+from dotr.io.graphs import Bookmark, ReadEvent, TimedGraph
 
 LINES = b"".join(b'{"time": %d, "graph": ""}\n' % number for number in range(9))
 OTHER = LINES.replace(b"0", b"1")
@@ -36,7 +36,7 @@ def written(file: Path, content: bytes) -> None:
     file.write_bytes(gzip.compress(content) if file.suffix == ".gz" else content)
 
 
-def commit(found: FilePositions, item: TimedGraph | Mark, rows: Rows | None = None) -> FilePosition:
+def commit(found: FilePositions, item: TimedGraph | ReadEvent, rows: Rows | None = None) -> FilePosition:
     found.consumed(item)
     changes = found.changes()
     found.committed()
@@ -56,7 +56,7 @@ def test_a_packed_file_is_known_by_its_bytes_when_reading_began(tmp_path: Path) 
     assert commit(reading, graph(file, 26), rows) == ("byte", 26, "", len(LINES), hash_of(LINES), False)
     written(file, OTHER)
     assert commit(reading, graph(file, 52), rows).hash == hash_of(LINES), "of what graphs were read from"
-    refused = Mark(1, str(file), "byte", 78, error=ERROR, size=78)
+    refused = ReadEvent(1, str(file), "byte", 78, error=ERROR, size=78)
     assert commit(reading, refused, rows)[3:] == (len(LINES), hash_of(LINES), False)
     again = FilePositions()
     assert again.plan([str(file)], rows.get).bookmarks[str(file)] == Bookmark("byte", 0), (
@@ -71,7 +71,7 @@ def test_the_end_of_a_file_that_did_not_grow_is_the_end_of_what_was_read(tmp_pat
     reading = FilePositions()
     commit(reading, graph(file, 26))
     written(file, OTHER)
-    row = commit(reading, Mark(1, str(file), "byte", len(LINES), size=len(LINES)))
+    row = commit(reading, ReadEvent(1, str(file), "byte", len(LINES), size=len(LINES)))
     assert (row.hash, row.finished) == (hash_of(LINES), True)
     assert commit(reading, graph(file, 26)).hash == hash_of(OTHER), "read again from its start, it is another"
 
@@ -83,7 +83,7 @@ def test_a_packed_file_that_grew_while_it_was_read_is_known_by_all_of_it(tmp_pat
     commit(reading, graph(file, 26))
     written(file, LINES + OTHER)
     end = len(LINES + OTHER)
-    row = commit(reading, Mark(1, str(file), "byte", end, size=end))
+    row = commit(reading, ReadEvent(1, str(file), "byte", end, size=end))
     assert row == ("byte", end, "", end, hash_of(LINES + OTHER), True)
 
 
@@ -126,7 +126,7 @@ def test_of_a_stream_only_what_was_added_is_hashed(tmp_path: Path, monkeypatch: 
     reading = FilePositions()
     commit(reading, graph(file, 26), rows)
     commit(reading, graph(file, 52), rows)
-    row = commit(reading, Mark(1, str(file), "byte", len(LINES)), rows)
+    row = commit(reading, ReadEvent(1, str(file), "byte", len(LINES)), rows)
     assert row == ("byte", len(LINES), "", len(LINES), hash_of(LINES), True)
     assert read == [len(LINES)], "every byte once"
     written(file, LINES + OTHER)
@@ -144,7 +144,7 @@ def test_of_a_stream_only_what_was_added_is_hashed(tmp_path: Path, monkeypatch: 
 def test_what_became_of_a_file_is_reported(tmp_path: Path, content: bytes, reported: str) -> None:
     file, rows = tmp_path / "log.jsonl", Rows()
     written(file, LINES)
-    commit(FilePositions(), Mark(1, str(file), "byte", len(LINES)), rows)
+    commit(FilePositions(), ReadEvent(1, str(file), "byte", len(LINES)), rows)
     assert FilePositions().plan([str(file)], rows.get).files == [], "unchanged, and nothing is left of it"
     written(file, content)
     again = FilePositions()
@@ -186,7 +186,7 @@ def test_what_a_message_log_carries_on_is_kept(tmp_path: Path) -> None:
 def test_a_document_whose_rest_was_refused_is_finished_with(tmp_path: Path) -> None:
     file, rows = tmp_path / "a.ttl", Rows()
     written(file, LINES)
-    row = commit(FilePositions(), Mark(1, str(file), "whole", 26, error=ERROR), rows)
+    row = commit(FilePositions(), ReadEvent(1, str(file), "whole", 26, error=ERROR), rows)
     assert row == ("byte", len(LINES), "", len(LINES), hash_of(LINES), True)
     assert FilePositions().plan([str(file)], rows.get).files == []
 

@@ -10,7 +10,7 @@ from dotr.errors import DataError
 from dotr.events import Clock
 from dotr.io.decode.documents import content_hash
 from dotr.io.errors import Lineage, with_places
-from dotr.io.graphs import Bookmark, GraphRun, Mark, TimedGraph
+from dotr.io.graphs import Bookmark, GraphRun, ReadEvent, TimedGraph
 
 ERROR = DataError.of("D3101", "they contradict", place="@ 1")
 TRIPLES = [("<urn:s>", "<urn:p>", "<urn:o>")]
@@ -31,7 +31,7 @@ def test_a_letter_has_the_bytes_between_two_ends(tmp_path: Path) -> None:
     lineage = Lineage(lambda: None)
     lineage.begin({str(path): Bookmark("byte", 8)})
     lineage.note(graph(1, str(path), 2, 14))
-    lineage.passed(Mark(1, str(path), "byte", 18))
+    lineage.passed(ReadEvent(1, str(path), "byte", 18))
     lineage.note_run(GraphRun([1, 2], [TRIPLES] * 2, str(path), [4, 5], [25, 26]))
     found = letters(lineage, 1, 2)
     assert [letter["document"] for letter in found] == ["first", "second"]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dotr.errors import DataError
 from dotr.io.feeds import Position, PositionOf
-from dotr.io.graphs import Bookmark, Item, Mark, SourceOptions, TimedGraph
+from dotr.io.graphs import Bookmark, Item, ReadEvent, SourceOptions, TimedGraph
 from dotr.io.merged_source import MergedSource, PartitionState, Silences, merged
 
 Streams = Mapping[str, Sequence[int | None]]
@@ -98,7 +98,7 @@ def test_a_stream_that_may_go_on_after_its_end_is_waited_for() -> None:
 
 
 def test_a_mark_waits_for_nobody() -> None:
-    mark = Mark(None, "a", "document", 0)
+    mark = ReadEvent(None, "a", "document", 0)
     opened: dict[str, Iterator[Item | None]] = {"a": iter([mark]), "b": graphs("b", [None, 1])}
     assert next(merged(opened, {}, Silences(None))) == ("a", mark)
 

@@ -13,7 +13,7 @@ from dotr.events import Clock
 from dotr.io.decode import messages as message_logs
 from dotr.io.decode import messages as message_reader
 from dotr.io.errors import ErrorPolicy
-from dotr.io.graphs import START, Bookmark, GraphRun, Item, Mark, SourceOptions, TimedGraph, one_by_one
+from dotr.io.graphs import START, Bookmark, GraphRun, Item, ReadEvent, SourceOptions, TimedGraph, one_by_one
 from dotr.io.reader import FileReader
 
 HEAD = (
@@ -50,11 +50,11 @@ def items(
     options = SourceOptions(time_path=path or None)
     extractor = options.extractor(clock)
     reader = FileReader("log.ttl", options, extractor, ErrorPolicy(fail=False), None, start, content)
-    return list(reader.runs()), extractor.rungs
+    return list(reader.runs()), extractor.time_sources
 
 
 def plain(found: Item) -> Any:
-    return (*found[:5], str(found.error), *found[6:]) if isinstance(found, Mark) else found
+    return (*found[:5], str(found.error), *found[6:]) if isinstance(found, ReadEvent) else found
 
 
 @given(
@@ -69,20 +69,20 @@ def test_messages_that_are_read_together_are_those_read_one_by_one(
     content = (HEAD + between.join(["", "", "", *texts])).encode()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(message_logs, "MANY", 3)
-        together, rungs = items(content, path, START, clock)
+        together, time_sources = items(content, path, START, clock)
         patch.setattr(message_reader, "times_in", lambda *_: None)
         alone, expected = items(content, path, START, clock)
     assert not any(isinstance(item, GraphRun) for item in alone)
     assert list(map(plain, one_by_one(together))) == [plain(item) for item in one_by_one(alone)]
-    assert rungs == expected
+    assert time_sources == expected
 
 
 def test_messages_that_say_their_times_alike_are_runs_and_a_reader_goes_on_behind_each() -> None:
     content = (HEAD + "\nMESSAGE\n".join(f":s :v {n} ; sosa:resultTime {n} ." for n in range(300))).encode()
-    found, rungs = items(content)
+    found, time_sources = items(content)
     runs = [item for item in found if isinstance(item, GraphRun)]
     assert sum(len(run.times) for run in runs) > 200
-    assert rungs == {"sosa:resultTime": 300}
+    assert time_sources == {"sosa:resultTime": 300}
     graphs = [item for item in one_by_one(found) if isinstance(item, TimedGraph)]
     assert [graph.time for graph in graphs] == [n * 10**6 for n in range(300)]
     for run in runs:

@@ -13,7 +13,7 @@ from dotr.cli.main import run
 from dotr.errors import DataError
 from dotr.events import Message, Part, Time
 from dotr.io.errors import ErrorPolicy
-from dotr.io.sources import Bookmark, Item, Mark, SourceOptions, Sources, TimedGraph
+from dotr.io.sources import Bookmark, Item, ReadEvent, SourceOptions, Sources, TimedGraph
 from dotr.rdf.blanks import label_stream
 
 STAMP = "<http://www.w3.org/ns/prov#generatedAtTime>"
@@ -32,7 +32,7 @@ def refused(path: Path) -> list[tuple[str, str, bytes]]:
     return [
         (item.error.diagnostics[0].code, item.error.diagnostics[0].place.rpartition("/")[2], item.content)
         for item in items
-        if isinstance(item, Mark) and item.error is not None
+        if isinstance(item, ReadEvent) and item.error is not None
     ]
 
 

@@ -18,7 +18,7 @@ from dotr.errors import DataError
 from dotr.events import Clock
 from dotr.io.decode.parquet import ArchiveFile, ArchiveWriter
 from dotr.io.errors import ErrorPolicy
-from dotr.io.graphs import Bookmark, Item, Mark, SourceOptions
+from dotr.io.graphs import Bookmark, Item, ReadEvent, SourceOptions
 from dotr.io.reader import FileReader
 from dotr.io.sources import Sources
 
@@ -101,11 +101,11 @@ def test_rows_read_together_are_the_rows_read_one_by_one(data: st.DataObject) ->
         )
         try:
             for item in reader.items():
-                found.append(item._replace(error=None) if isinstance(item, Mark) else item)
-                wrong += [str(item.error)] if isinstance(item, Mark) and item.error else []
+                found.append(item._replace(error=None) if isinstance(item, ReadEvent) else item)
+                wrong += [str(item.error)] if isinstance(item, ReadEvent) and item.error else []
         except DataError as error:
             wrong.append(str(error))
-        return found, wrong, reader.extractor.rungs
+        return found, wrong, reader.extractor.time_sources
 
     with patch("dotr.io.decode.parquet.MANY", data.draw(st.integers(1, 8))):
         together = read()

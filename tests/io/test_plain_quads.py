@@ -14,7 +14,7 @@ from dotr.errors import DataError
 from dotr.io.decode.documents import Format
 from dotr.io.decode.quads import QuadRun, quad_parts
 from dotr.io.errors import ErrorPolicy
-from dotr.io.graphs import Bookmark, GraphRun, Mark, SourceOptions
+from dotr.io.graphs import Bookmark, GraphRun, ReadEvent, SourceOptions
 from dotr.io.reader import FileReader
 
 PROV = "<http://www.w3.org/ns/prov#generatedAtTime>"
@@ -94,11 +94,11 @@ def read(
     wrong: list[str] = []
     try:
         for item in reader.items():
-            found.append(item._replace(error=None) if isinstance(item, Mark) else item)
-            wrong += [str(item.error)] if isinstance(item, Mark) and item.error else []
+            found.append(item._replace(error=None) if isinstance(item, ReadEvent) else item)
+            wrong += [str(item.error)] if isinstance(item, ReadEvent) and item.error else []
     except DataError as error:
         wrong.append(str(error))
-    return found, wrong, reader.extractor.rungs
+    return found, wrong, reader.extractor.time_sources
 
 
 @given(st.data())
@@ -162,7 +162,7 @@ def test_a_head_that_is_wrong_is_refused_though_nothing_uses_it() -> None:
     content = b"PREFIX : <urn:x:a#b#>\n" + log(20, trig=True)
     for whole in (1, 1 << 24):
         found, wrong, _ = read(content, "log.trig", 0, fail=True, whole=whole)
-        assert not [item for item in found if not isinstance(item, Mark)]
+        assert not [item for item in found if not isinstance(item, ReadEvent)]
         assert "D2001" in wrong[0]
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dotr.errors import DataError
 from dotr.io.errors import ErrorPolicy
-from dotr.io.graphs import Bookmark, Mark, SourceOptions
+from dotr.io.graphs import Bookmark, ReadEvent, SourceOptions
 from dotr.io.sources import SmallFiles, Sources
 
 HEAD = "PREFIX : <urn:x:>\n"
@@ -43,11 +43,11 @@ def read(paths: list[str], fail: bool, cache: int, bookmarks: dict[str, Bookmark
     wrong: list[str] = []
     try:
         for item in sources.items():
-            found.append(item._replace(error=None) if isinstance(item, Mark) else item)
-            wrong += [str(item.error)] if isinstance(item, Mark) and item.error else []
+            found.append(item._replace(error=None) if isinstance(item, ReadEvent) else item)
+            wrong += [str(item.error)] if isinstance(item, ReadEvent) and item.error else []
     except DataError as error:
         wrong.append(str(error))
-    return found, wrong, sources.extractor.rungs, sources.clock
+    return found, wrong, sources.extractor.time_sources, sources.clock
 
 
 @given(st.data())

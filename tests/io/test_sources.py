@@ -22,7 +22,7 @@ from dotr.io.decode.batch_parse import BatchParser
 from dotr.io.decode.documents import Format
 from dotr.io.decode.quads import quad_blocks
 from dotr.io.errors import ErrorPolicy
-from dotr.io.sources import Bookmark, Item, Mark, SourceOptions, Sources, TimedGraph
+from dotr.io.sources import Bookmark, Item, ReadEvent, SourceOptions, Sources, TimedGraph
 from dotr.rdf.terms import Triple, integer
 
 PROV = "PREFIX prov: <http://www.w3.org/ns/prov#> PREFIX : <urn:x:>\n"
@@ -98,7 +98,11 @@ def test_the_replay_does_not_depend_on_what_is_kept_in_memory(write: Write, cach
     assert subjects(sources) == [
         (1, ["a1"]), (2, ["d2"]), (2, ["b2"]), (3, ["a3"]), (3, ["c3"]), (4, ["b4"]), (5, ["a5"]),
     ]  # fmt: skip
-    assert sources.extractor.rungs == {"file name": 1, "prov:generatedAtTime": 5, "the line's own time": 1}
+    assert sources.extractor.time_sources == {
+        "file name": 1,
+        "prov:generatedAtTime": 5,
+        "the line's own time": 1,
+    }
 
 
 def test_one_stream_alone_is_read_as_it_stands(write: Write) -> None:
@@ -486,7 +490,7 @@ def test_a_limit_keeps_what_was_appended_for_later(write: Write) -> None:
     items = list(limited.items())
     assert [item.time for item in items] == [2_000_000, 2_000_000]
     (*_graphs, end) = items
-    assert isinstance(end, Mark)
+    assert isinstance(end, ReadEvent)
     assert (end.how, end.end) == ("byte", len(first))
     rest = Sources([folder], bookmarks={f"{folder}/a.nq": Bookmark("byte", len(first))})
     assert [(graph.time // 1_000_000, graph.line) for graph in rest] == [(3, 5)]

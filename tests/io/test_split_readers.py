@@ -11,7 +11,7 @@ from dotr.errors import DataError
 from dotr.io.decode.documents import Format
 from dotr.io.dumps import DumpReader, short
 from dotr.io.errors import ErrorPolicy
-from dotr.io.graphs import START, Bookmark, Item, Mark, SourceOptions, Tap, TimedGraph
+from dotr.io.graphs import START, Bookmark, Item, ReadEvent, SourceOptions, StreamReader, TimedGraph
 from dotr.io.tables.mapping import parse_mapping
 from dotr.io.tables.rows import TableReader, without_mapping
 
@@ -35,7 +35,7 @@ def table(
     policy = ErrorPolicy(fail=not forgiving)
     reader = TableReader(name, parse_mapping(mapping, "m"), options, options.extractor(), policy, bookmark)
     start = bookmark.end
-    return list(reader.lines(Tap(io.BytesIO(content[start:]), name, count=start), line))
+    return list(reader.lines(StreamReader(io.BytesIO(content[start:]), name, count=start), line))
 
 
 def shown(items: Sequence[Item]) -> list[object]:
@@ -51,10 +51,10 @@ def shown(items: Sequence[Item]) -> list[object]:
 def test_a_row_in_error_is_a_mark_in_its_place() -> None:
     items = table(CSV)
     assert shown(items) == [(1, 2), "D2404", "D2403", (4, 6)]
-    assert isinstance(items[1], Mark)
+    assert isinstance(items[1], ReadEvent)
     assert (items[1].content, items[1].time) == (b"2,x\n", 1_000_000)
     end = items[-1]
-    assert isinstance(end, Mark)
+    assert isinstance(end, ReadEvent)
     assert (end.error, end.how, end.end, end.carried) == (None, "byte", len(CSV), '["t", "v"]')
     with pytest.raises(DataError):
         table(CSV, forgiving=False)
@@ -120,7 +120,7 @@ def test_graphs_of_a_dump_come_in_time_order_refused_ones_first_or_last() -> Non
     items, beside = dump()
     times = [item.time for item in items if isinstance(item, TimedGraph)]
     assert times == [1_000_000, 3_000_000]
-    refused = [item for item in items if isinstance(item, Mark) and item.error is not None]
+    refused = [item for item in items if isinstance(item, ReadEvent) and item.error is not None]
     assert [b"<urn:x:bad>" in item.content for item in refused] == [True]
     assert items.index(refused[0]) == 0
     assert len([item for item in items if isinstance(item, TimedGraph)][1].triples) == 4
@@ -139,13 +139,13 @@ def test_a_dump_is_gone_on_with_by_the_number_of_its_graphs() -> None:
 
 def test_nothing_to_split_by_and_documents_that_are_too_long_are_refused() -> None:
     (mark,), _ = dump(split="<http://www.w3.org/ns/sosa/Observation>")
-    assert isinstance(mark, Mark)
+    assert isinstance(mark, ReadEvent)
     assert mark.error is not None
     (said,) = mark.error.diagnostics
     assert (said.code, said.label, said.hint) == ("D2410", "it has urn:x:Obs (3)", "--split urn:x:Obs")
     assert "class sosa:Observation" in said.message
     (mark,), _ = dump("[" + " " * 99 + "]", Format.JSONLD, max_document=50)
-    assert isinstance(mark, Mark)
+    assert isinstance(mark, ReadEvent)
     assert mark.error is not None
     assert mark.error.diagnostics[0].code == "D2006"
     assert short("<http://www.w3.org/2001/XMLSchema#int>") == "xsd:int"

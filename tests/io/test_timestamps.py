@@ -129,7 +129,7 @@ def test_the_first_rung_that_hits_wins_and_is_counted() -> None:
     assert at(extractor, *everything[2:], file="6.ttl") == 4_000_000
     assert at(extractor, everything[2], file="6.ttl") == 5_000_000
     assert at(extractor, file="6.ttl") == 6_000_000
-    assert extractor.rungs == {
+    assert extractor.time_sources == {
         "--time-path <urn:when>": 1,
         "the line's own time": 1,
         "prov:generatedAtTime": 1,
@@ -159,14 +159,14 @@ def test_a_graph_without_time_lists_what_was_looked_for() -> None:
     message = str(caught.value)
     assert code_of(caught) == "D2101"
     assert "sosa:resultTime: none" in message
-    for rung in (
+    for time_source in (
         "--time-path",
         "prov:generatedAtTime",
         "saref:hasTimestamp",
         "as:published",
         "file name `x.ttl`",
     ):
-        assert rung in message
+        assert time_source in message
 
 
 def test_a_graph_with_two_result_times_and_nothing_else_has_several_times_not_none() -> None:

@@ -21,7 +21,7 @@ from tests.mutation.mutants import mutants_of
         ),
         ("dotr/rdf/values.py", "5", "6", "return (5, value, term)"),
         ("dotr/io/feeds.py", "==", "!=", 'if item.how == "whole" or'),
-        ("dotr/io/feeds.py", "and", "or", "if isinstance(item, Mark) and finished and"),
+        ("dotr/io/feeds.py", "and", "or", "if isinstance(item, ReadEvent) and finished and"),
     ],
 )
 def test_what_no_test_noticed_once_is_made_again(file: str, before: str, after: str, line: str) -> None:

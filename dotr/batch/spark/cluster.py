@@ -36,7 +36,7 @@ from msgspec.structs import replace
 from dotr.batch.archives import ArchiveSlice, KnownTimes, known_times, share_times, sliced
 from dotr.batch.facts import INSTANTS, Layout, marks
 from dotr.batch.local import LocalRunner
-from dotr.batch.log import ARCHIVE_RUNG, LogListing, absolute, is_remote, packed, spread
+from dotr.batch.log import ARCHIVE_TIME, LogListing, absolute, is_remote, packed, spread
 from dotr.batch.runs import (
     PARTS,
     RUN_FILE,
@@ -496,7 +496,7 @@ class _ClusterRun(Struct):
             again = frozenset(frames.repeated_times(times)) if look.repeated and few else frozenset()
         report.graphs, report.instants = look.graphs, look.instants or 0
         report.first, report.last = look.first, look.last
-        report.rungs = {ARCHIVE_RUNG: look.graphs}
+        report.time_sources = {ARCHIVE_TIME: look.graphs}
         if look.first is None or look.last is None:
             return None
         job, layout = self._job(look, None if known is not None else self._cutoff(times, 1), times, 1)
@@ -527,7 +527,7 @@ class _ClusterRun(Struct):
         """The run over slices that tasks read themselves."""
         request, report = self.request, self.report
         report.graphs, (report.first, report.last) = request.log.known, slices[0].span
-        report.rungs = {ARCHIVE_RUNG: report.graphs}
+        report.time_sources = {ARCHIVE_TIME: report.graphs}
         report.ticking = slices[0].span
         place = shipped_files.place(self.spark)
         job = make_job(request.deployment, self.clock, layout, request.treatment, place=place, whole=True)
@@ -563,8 +563,8 @@ class _ClusterRun(Struct):
         for row in kept.where("note IS NOT NULL").select("note").collect():
             note = json.loads(row.note)
             self.report.letters += note["letters"]
-            for rung, count in note["rungs"].items():
-                self.report.rungs[rung] = self.report.rungs.get(rung, 0) + count
+            for time_source, count in note["time_sources"].items():
+                self.report.time_sources[time_source] = self.report.time_sources.get(time_source, 0) + count
             for what, count in note.get("beside", {}).items():
                 self.report.beside[what] = self.report.beside.get(what, 0) + count
 

@@ -102,7 +102,9 @@ def _noted(log: LogListing, rows_of: Callable[[Reading], Rows]) -> Batches:
         if len(times) >= _ROWS or size > _CHARACTERS:
             yield _batch(times, graphs, [None] * len(times))
             times, graphs, size = [], [], 0
-    note = json.dumps({"letters": counts.letters, "rungs": counts.rungs, "beside": counts.beside})
+    note = json.dumps(
+        {"letters": counts.letters, "time_sources": counts.time_sources, "beside": counts.beside}
+    )
     yield _batch([*times, None], [*graphs, None], [*([None] * len(times)), note])
 
 
@@ -188,7 +190,7 @@ class ReadLines:
                     continue
                 reading.counts.graphs += 1
                 yield time, graph_text(triples)
-        reading.counts.rungs = reading.extractor.rungs
+        reading.counts.time_sources = reading.extractor.time_sources
 
 
 class _Names(dict[str, str]):
@@ -231,7 +233,7 @@ class ReadRows:
                 for row in reading.graph(micros, graph, place):
                     reading.counts.graphs += 1
                     yield row
-        reading.counts.rungs = reading.extractor.rungs
+        reading.counts.time_sources = reading.extractor.time_sources
 
 
 COLUMNS = "time bigint, graphs array<string>, note string"
@@ -499,7 +501,7 @@ def _archives(spark: SparkSession, files: Sequence[RemoteFile], log: LogListing)
             file
         )
     if letters:
-        note = json.dumps({"letters": letters, "rungs": {}})
+        note = json.dumps({"letters": letters, "time_sources": {}})
         yield spark.createDataFrame([(None, None, note)], COLUMNS)
     time = "time" if log.clock.integer else "unix_micros(time) AS time"
     for columns, some in alike.items():

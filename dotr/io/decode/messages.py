@@ -39,7 +39,7 @@ from dotr.io.decode.documents import (
 from dotr.io.decode.limits import QuietBytes, refuse_prefixes
 from dotr.io.decode.rdf import STRICT, ParseChoices, Quad, distinct_triples, parse_with_prefixes, quad_runs
 from dotr.io.errors import ErrorPolicy
-from dotr.io.graphs import GraphRun, Item, Mark, SourceOptions, Tap, TimedGraph
+from dotr.io.graphs import GraphRun, Item, ReadEvent, SourceOptions, StreamReader, TimedGraph
 from dotr.io.message_parts import DELETE, INSERT, message_of
 from dotr.io.time import TIMELY, USUAL_PROPERTIES, TimestampExtractor, UndecidedTimeError
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple
@@ -345,10 +345,10 @@ def times_in(graphs: Sequence[Sequence[Triple]], extractor: TimestampExtractor) 
     if len(timely) != len(graphs) or not all(map(contains, graphs, timely)):
         return None
     properties = {property_ for _, property_, _ in timely}
-    rung = USUAL_PROPERTIES.get(properties.pop())
-    if rung is None or properties:
+    time_source = USUAL_PROPERTIES.get(properties.pop())
+    if time_source is None or properties:
         return None
-    return extractor.stamped_times([value for _, _, value in timely], rung)
+    return extractor.stamped_times([value for _, _, value in timely], time_source)
 
 
 @dataclass(slots=True)
@@ -369,12 +369,12 @@ class MessageReader:
     """The bookmark of what the messages that were read leave to the next."""
 
     def items(
-        self, tap: Tap, head: bytes, format_: Format, line: int, start: int
+        self, stream: StreamReader, head: bytes, format_: Format, line: int, start: int
     ) -> Iterator[Item | GraphRun | Undecided]:
         """The messages from `head` on, which stands at `line` and so many bytes behind the file's start."""
         carried = self.carried
         try:
-            for messages in split_messages(tap, self.name, self.options.max_document, head, line, start):
+            for messages in split_messages(stream, self.name, self.options.max_document, head, line, start):
                 many = carried.parse_many(messages, format_)
                 run = None if many is None else self._run(messages, many)
                 if run is not None:
@@ -384,12 +384,12 @@ class MessageReader:
                 for number, message in enumerate(messages):
                     item = self._message(message, format_, None if many is None else many[number])
                     if item is None:
-                        tap.refused()
+                        stream.refused()
                     else:
                         yield item
                     self.prefixes = carried.bookmark
         except DataError as error:
-            yield self._refused(error, b"", "whole", tap.count)
+            yield self._refused(error, b"", "whole", stream.count)
 
     def _run(self, messages: Sequence[LoggedMessage], graphs: list[list[Triple]]) -> GraphRun | None:
         """Messages that bring these graphs together; None where one brings none, or their times differ in
@@ -404,7 +404,7 @@ class MessageReader:
 
     def _message(
         self, message: LoggedMessage, format_: Format, parsed: list[Triple] | None
-    ) -> TimedGraph | Mark | Undecided | None:
+    ) -> TimedGraph | ReadEvent | Undecided | None:
         about: Sequence[Triple] = ()
         names: Sequence[Term] = ()
         triples: Part
@@ -419,7 +419,7 @@ class MessageReader:
             return self._refused(error, message.text.encode(), "byte", message.end, self.carried.bookmark)
         line, carried = message.first_line, self.carried.bookmark
 
-        def timed() -> TimedGraph | Mark:
+        def timed() -> TimedGraph | ReadEvent:
             place = f"{self.name}:{line}"
             try:
                 time = self.extractor.time(all_triples(triples), self.file, place, about=about, names=names)
@@ -437,7 +437,7 @@ class MessageReader:
 
             return undecided(error.local, timed, self.extractor, message.end)
 
-    def _refused(self, error: DataError, content: bytes, how: str, end: int, carried: str = "") -> Mark:
+    def _refused(self, error: DataError, content: bytes, how: str, end: int, carried: str = "") -> ReadEvent:
         if self.refusals.fail:
             raise error
-        return Mark(self.last, self.name, how, end, carried, error, content)
+        return ReadEvent(self.last, self.name, how, end, carried, error, content)

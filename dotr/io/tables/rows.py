@@ -59,7 +59,7 @@ from dotr.io.decode.documents import Format, line_blocks, read_bounded, read_som
 from dotr.io.decode.json_lines import Line, raw_lines
 from dotr.io.decode.limits import quiet_limit, says_nothing
 from dotr.io.errors import ErrorPolicy, graphs_alone
-from dotr.io.graphs import BEGUN, START, Bookmark, GraphRun, Item, Mark, SourceOptions, TimedGraph
+from dotr.io.graphs import BEGUN, START, Bookmark, GraphRun, Item, ReadEvent, SourceOptions, TimedGraph
 from dotr.io.tables.cells import CellError, RepeatedCellError, excerpt
 from dotr.io.tables.compiled import CompiledMapping, Row, cell_error, cells_used, compile_mapping
 from dotr.io.tables.mapping import ABSENT, EVERY, Step, TableMapping, steps_of, walk, wrong
@@ -805,7 +805,7 @@ def decided(
     for item in items:
         if type(item) is Undecided:
             hours.add(item)
-        elif growing and hours.queue and isinstance(item, Mark) and item.error is None:
+        elif growing and hours.queue and isinstance(item, ReadEvent) and item.error is None:
             yield hours.left(item)
             return
         else:
@@ -872,7 +872,7 @@ class _OpenHours:
 
     def pass_on(self, item: Item | GraphRun) -> None:
         """The next item without such times: unless it was refused, all hours end."""
-        if not isinstance(item, Mark) or item.error is None:
+        if not isinstance(item, ReadEvent) or item.error is None:
             self.close(())
         self.queue.append(_Row(item))
 
@@ -897,7 +897,7 @@ class _OpenHours:
             if type(item) is Undecided:
                 self._passed = {column: (row.passes[column], item.locals[column]) for column in item.locals}
                 item = item.make(row.passes)
-            elif not isinstance(item, Mark) or item.error is None:
+            elif not isinstance(item, ReadEvent) or item.error is None:
                 self._passed = {}
             yield self._bookmarked(item)  # type: ignore[arg-type]  # it is none that is undecided
 
@@ -911,13 +911,13 @@ class _OpenHours:
         self._bookmark = Bookmark(item.how, item.end, item.carried)
         return item
 
-    def left(self, end: Mark) -> Mark:
+    def left(self, end: ReadEvent) -> ReadEvent:
         """The mark of the end where rows wait: reading goes on before them."""
         how, at, carried, _ = self._bookmark
         return end._replace(how=how, end=at, carried=carried)
 
 
-RUNG = "the mapping's time"
+MAPPED_TIME = "the mapping's time"
 
 _BLOCK = 1 << 18
 _TOGETHER = 1 << 9
@@ -927,7 +927,7 @@ _tuple = tuple.__new__  # of a named tuple's parts: its own `__new__` is a Pytho
 
 
 class CountingFile(Protocol):
-    """An open file that counts what is read of it, as reader.py's Tap."""
+    """An open file that counts what is read of it, as reader.py's StreamReader."""
 
     count: int
 
@@ -954,7 +954,7 @@ class RefusedRows:
 
     def count(self, item: Item | Undecided) -> None:
         """The next row. Raises DataError D2023."""
-        self._count = self._count + 1 if type(item) is Mark else 0
+        self._count = self._count + 1 if type(item) is ReadEvent else 0
         most = max(self.limit >> 12, _REFUSED)
         if self._count > most:
             raise says_nothing(self.name, most, "rows that are refused")
@@ -982,31 +982,31 @@ class TableReader:
 
     # ------------------------------------------------------------------ text
 
-    def lines(self, tap: CountingFile, line: int) -> Iterator[Item | Undecided]:
+    def lines(self, stream: CountingFile, line: int) -> Iterator[Item | Undecided]:
         """The rows of a CSV, TSV or JSON lines file, open at the bookmark; its next line is `line`."""
         form = self.mapping.format_of(self.name)
-        left = [tap.count]
+        left = [stream.count]
         try:
             if form == "json" or self.mapping.rows is not None:
-                yield from self._counted(tap, form)
+                yield from self._counted(stream, form)
                 return
-            rows = self._json(tap, line, left) if form == "jsonl" else self._csv(tap, line, left)
+            rows = self._json(stream, line, left) if form == "jsonl" else self._csv(stream, line, left)
             yield from rows
         except DataError as error:
             _raise_of_mapping(error)
-            yield self._refused(error, b"", "whole", tap.count)
+            yield self._refused(error, b"", "whole", stream.count)
             return
-        end = left[0] if self.options.growing else tap.count
-        yield Mark(self._last, self.name, "byte", end, self._carried, size=tap.count)
+        end = left[0] if self.options.growing else stream.count
+        yield ReadEvent(self._last, self.name, "byte", end, self._carried, size=stream.count)
 
-    def _csv(self, tap: CountingFile, line: int, left: list[int]) -> Iterator[Item | Undecided]:
+    def _csv(self, stream: CountingFile, line: int, left: list[int]) -> Iterator[Item | Undecided]:
         mapping = self.mapping
         tabbed = mapping.format_of(self.name) == "tsv"
         dialect = Dialect(mapping.delimiter or ("\t" if tabbed else ","), mapping.quoted, mapping.encoding)
-        source = CsvRows(dialect, line, tap.count)
+        source = CsvRows(dialect, line, stream.count)
         columns = self._columns()
         compiled = self._compiled(columns) if columns else None
-        for rows in self._rows(source, tap):
+        for rows in self._rows(source, stream):
             if compiled is None and rows:
                 try:
                     columns = self._header(rows[0])
@@ -1019,7 +1019,7 @@ class TableReader:
                 filled = (_of_width(row, width) for row in rows if row.cells)
                 for item in self._together(filled, "byte", compiled):
                     yield item
-                    tap.settled() if type(item) is not Mark else tap.refused()
+                    stream.settled() if type(item) is not ReadEvent else stream.refused()
                     left[0] = item.end
             left[0] = source.offset
 
@@ -1039,13 +1039,13 @@ class TableReader:
         columns: list[str] = json.loads(self._carried)
         return columns
 
-    def _rows(self, source: CsvRows, tap: CountingFile) -> Iterator[list[TableRow]]:
+    def _rows(self, source: CsvRows, stream: CountingFile) -> Iterator[list[TableRow]]:
         """The rows of each block: of what a pipe gives at once."""
         limit = self.options.max_document
         most = quiet_limit(limit)
-        first, blank = tap.count == 0, 0
+        first, blank = stream.count == 0, 0
         blocks = line_blocks(
-            lambda size: read_some(tap, size, self.name),
+            lambda size: read_some(stream, size, self.name),
             _BLOCK,
             b"",
             limit,
@@ -1065,11 +1065,11 @@ class TableReader:
         if not self.options.growing:
             yield list(source.finish())
 
-    def _json(self, tap: CountingFile, line: int, left: list[int]) -> Iterator[Item | Undecided]:
+    def _json(self, stream: CountingFile, line: int, left: list[int]) -> Iterator[Item | Undecided]:
         columns = list(cells_used(self.mapping))
         compiled, found = self._compiled(columns), JsonRows(columns, None, self.mapping.name)
         try:
-            for lines in raw_lines(tap, self.name, self.options.max_document, b"", line, tap.count):
+            for lines in raw_lines(stream, self.name, self.options.max_document, b"", line, stream.count):
                 if self.options.growing and not lines[-1].complete:
                     return
                 rows = (
@@ -1078,7 +1078,7 @@ class TableReader:
                 )
                 for item in self._together(rows, "byte", compiled):
                     yield item
-                    tap.settled() if type(item) is not Mark else tap.refused()
+                    stream.settled() if type(item) is not ReadEvent else stream.refused()
                     left[0] = item.end
         finally:
             self._note_missing(found)
@@ -1100,7 +1100,7 @@ class TableReader:
         for finding in found.missing(self.name):
             self.extractor.columns_missing.setdefault(finding.message, finding)
 
-    def _counted(self, tap: CountingFile, form: str) -> Iterator[Item | Undecided]:
+    def _counted(self, stream: CountingFile, form: str) -> Iterator[Item | Undecided]:
         """The rows of a document of JSON, or of lines that have any number of them: these are counted."""
         columns = list(cells_used(self.mapping))
         number = skip = self.bookmark.end if self.bookmark.how == "graph" else 0
@@ -1109,7 +1109,7 @@ class TableReader:
         compiled = self._compiled(columns)
         found = JsonRows(columns, self.mapping.rows, self.mapping.name)
         try:
-            for lines in self._texts(tap, form):
+            for lines in self._texts(stream, form):
                 made = chain.from_iterable(
                     map(self._placed_rows, lines, repeat(found), repeat(form), repeat(bound))
                 )
@@ -1117,19 +1117,19 @@ class TableReader:
                 for item in self._together((row for row in rows if row.end > skip), "graph", compiled):
                     yield item
                     number = item.end
-                    tap.settled() if type(item) is not Mark else tap.refused()
+                    stream.settled() if type(item) is not ReadEvent else stream.refused()
                     bound.count(item)
         finally:
             self._note_missing(found)
-        yield Mark(self._last, self.name, "graph", number, size=tap.count)
+        yield ReadEvent(self._last, self.name, "graph", number, size=stream.count)
 
-    def _texts(self, tap: CountingFile, form: str) -> Iterator[list[Line]]:
+    def _texts(self, stream: CountingFile, form: str) -> Iterator[list[Line]]:
         limit = self.options.max_document
         if form == "json":
-            content = read_bounded(tap, self.name, limit, Format.JSONLD)
+            content = read_bounded(stream, self.name, limit, Format.JSONLD)
             yield [Line(content, 1, len(content))]
             return
-        for lines in raw_lines(tap, self.name, limit):
+        for lines in raw_lines(stream, self.name, limit):
             if self.options.growing and not lines[-1].complete:
                 return
             yield lines
@@ -1175,7 +1175,7 @@ class TableReader:
             yield item
             number = item.end
             bound.count(item)
-        yield Mark(self._last, self.name, "graph", number, size=self._size())
+        yield ReadEvent(self._last, self.name, "graph", number, size=self._size())
 
     def _size(self) -> int:
         return os.path.getsize(self.name) if os.path.isfile(self.name) else 0
@@ -1282,13 +1282,13 @@ class TableReader:
         extractor = self.extractor
         if extractor.clock is None or extractor.clock.integer is not integer:
             extractor.accept(integer, f"{self.name}:{row.line}")
-        extractor.hit(RUNG)
+        extractor.hit(MAPPED_TIME)
         return time
 
-    def _refused(self, error: DataError, content: bytes, how: str, end: int) -> Mark:
+    def _refused(self, error: DataError, content: bytes, how: str, end: int) -> ReadEvent:
         if self.refusals.fail:
             raise error
-        return Mark(self._last, self.name, how, end, self._carried, error, content)
+        return ReadEvent(self._last, self.name, how, end, self._carried, error, content)
 
 
 def _of_width(row: TableRow, columns: int) -> TableRow:
