@@ -48,10 +48,10 @@ from dotr.service.journal import (
     KeptChange,
     KeptMessage,
     KeptRow,
-    OutputLength,
     PlannedProgram,
 )
-from dotr.service.outputs import AppendingFile, CommittedOutput, Sink
+from dotr.service.outbox import Outcomes
+from dotr.service.outputs import CommittedOutput, LetterOutput, Sink
 from dotr.survey.sample import Sample
 
 _STRETCHES = 4
@@ -261,8 +261,8 @@ class Feed:
     journal: Journal
     pipeline: Pipeline
     sinks: Sequence[Sink] = ()
-    dead_letters: AppendingFile | None = None
-    delayed: AppendingFile | None = None
+    dead_letters: LetterOutput | None = None
+    delayed: LetterOutput | None = None
     fail_on_error: bool = True
     fail_on_late: bool = False
     checkpoints: CheckpointPolicy = dataclass_field(default_factory=CheckpointPolicy)
@@ -270,6 +270,7 @@ class Feed:
     stopping: Callable[[], bool] = lambda: False
     progress: Callable[[FeedTotals, str], None] = lambda _totals, _watermark: None
     keeping: Keeping | None = None
+    outcomes: Outcomes | None = None
     sample: Sample | None = None
     """Takes what comes until it is full."""
     forgotten: Sequence[str] = ()
@@ -380,6 +381,8 @@ class Feed:
                 continue
             self._item = item
             if isinstance(item, ReadEvent):
+                if self.outcomes is not None:
+                    self.outcomes.passed(item.file, item.error)
                 if item.error is not None:
                     self._refuse(item.error, item.content)
                 self.lineage.passed(item)
@@ -415,6 +418,8 @@ class Feed:
         self.lineage.note(graph)
         if self.keeping is not None:
             self.keeping.came(graph.time, graph.triples, graph.place)
+        if self.outcomes is not None:
+            self.outcomes.taken(graph.file, graph.time)
         pipeline.take(graph.time, graph.triples)
         if self.sample is not None and not self.sample.full:
             self.sample.add(graph.time, graph.triples)
@@ -466,10 +471,13 @@ class Feed:
         self.totals.late_by_an_end += by_an_end
         if self.keeping is not None:
             self.keeping.leave_out([graph])
+        place = ""
         if isinstance(self._item, TimedGraph):
             self.lineage.withdraw(self._item)
+            place = self._item.place
+            if self.outcomes is not None:
+                self.outcomes.late(self._item.file, time)
         if self.fail_on_late:
-            place = self._item.place if isinstance(self._item, TimedGraph) else ""
             raise DataError.of(
                 "D2301",
                 f"this graph is for {clock.text(time)}, an instant that is already closed",
@@ -481,7 +489,7 @@ class Feed:
                 + late_by_choice(self.beside),
             )
         if self.delayed is not None:
-            self.delayed.write(late_line(time, graph, clock) + "\n")
+            self.delayed.letter(late_line(time, graph, clock), place)
 
     def _only_ended(self, time: Time) -> bool:
         """Whether a late graph would be in time had the feed before left its last instants open."""
@@ -509,7 +517,7 @@ class Feed:
         self.totals.refused += 1
         self._status["refused"] += 1
         if self.dead_letters is not None:
-            self.dead_letters.write(dead_letter(error, content) + "\n")
+            self.dead_letters.letter(dead_letter(error, content), "")
 
     def refused(self, time: Time, graphs: Sequence[Part], error: DotrError) -> None:
         """The policy for an instant that is in error; the pipeline calls it."""
@@ -523,9 +531,12 @@ class Feed:
             raise with_places(error, places)
         self.totals.refused += len(graphs)
         self._status["refused"] += len(graphs)
+        if self.outcomes is not None:
+            for place in self.lineage.places(time, len(graphs)):
+                self.outcomes.refused(place, error)
         if self.dead_letters is not None:
             for letter in self.lineage.letters(time, graphs, error, clock):
-                self.dead_letters.write(letter + "\n")
+                self.dead_letters.letter(letter, "")
         self.lineage.settle(time)
 
     def overworked(self, rule: str, error: ProgramError) -> None:
@@ -543,7 +554,8 @@ class Feed:
 
     @property
     def _outputs(self) -> list[CommittedOutput]:
-        return [*self.sinks, *(file for file in (self.dead_letters, self.delayed) if file is not None)]
+        others = (self.dead_letters, self.delayed, self.outcomes)
+        return [*self.sinks, *(output for output in others if output is not None)]
 
     def resume(self) -> None:
         """The outputs are opened: they go on behind the last commit."""
@@ -566,9 +578,7 @@ class Feed:
     def _save(self) -> None:
         begun = self.checkpoints.begun()
         number = self._commit + 1
-        lengths: dict[str, OutputLength] = {}
-        for output in self._outputs:
-            lengths |= output.prepare(number)
+        outputs = [output.prepare(number) for output in self._outputs]
         with uncollected():
             snapshot, stated = self.pipeline.snapshot(stated=False), self.pipeline.stated()
             given, self._given = self._given, []
@@ -576,7 +586,7 @@ class Feed:
             changes = {key: at for source in self._sources for key, at in source.changes().items()}
             kept = None if self.keeping is None else self.keeping.changes(adopted)
             status = self._status_at(number)
-            self.journal.commit(Commit(snapshot, status, changes, lengths, stated, given, adopted, kept))
+            self.journal.commit(Commit(snapshot, status, changes, outputs, stated, given, adopted, kept))
             if self.keeping is not None:
                 self.keeping.committed()
         self._commit = number

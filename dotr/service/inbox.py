@@ -28,10 +28,9 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from hashlib import blake2b
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
@@ -40,7 +39,8 @@ from msgspec import Struct
 from dotr.errors import DotrError, EngineError, RefusedError
 from dotr.io.decode.documents import Format
 from dotr.io.feeds import Document, Position
-from dotr.service.journal import Disk, is_damage
+from dotr.service.database import Disk, digest, is_damage, locked, row_digest
+from dotr.service.outbox import Origin
 
 DATABASE, LOCK = "inbox.db", "inbox.lock"
 """The files of an inbox; beside the first stands its log."""
@@ -171,19 +171,14 @@ class Inbox:
 
     def _locked(self) -> sqlite3.Connection:
         """The lock on the inbox, which ends with the process. Raises RefusedError D5204."""
-        lock = sqlite3.connect(self.folder / LOCK, isolation_level=None, timeout=0, check_same_thread=False)
-        try:
-            lock.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError as error:
-            lock.close()
-            if "locked" not in str(error):
-                raise
+        lock = locked(self.folder / LOCK)
+        if lock is None:
             raise RefusedError.of(
                 "D5204",
                 f"the inbox in `{self.folder}` is in use by another process",
                 place=str(self.folder),
                 hint="stop the other server first, or give this one another --dir",
-            ) from None
+            )
         return lock
 
     def _connected(self, synchronous: str) -> sqlite3.Connection:
@@ -224,12 +219,12 @@ class Inbox:
             )
         self._head = _Head(max(head[1], after), head[2], int.from_bytes(head[3], "little"))
         total = 0
-        for number, source, size, digest in connection.execute(
+        for number, source, size, hashed in connection.execute(
             "SELECT number, source, size, digest FROM rows"
         ):
-            if number > head[1] or type(size) is not int or type(digest) is not bytes:
+            if number > head[1] or type(size) is not int or type(hashed) is not bytes:
                 raise self._damaged(f"row {number} was not committed")
-            total += int.from_bytes(digest, "little")
+            total += int.from_bytes(hashed, "little")
             self._count(source, 1, size)
         if total % _ALL != self._head.total:
             raise self._damaged("its rows do not match their sum")
@@ -292,9 +287,9 @@ class Inbox:
         query = """SELECT number, source, content, format, time, arrival, key, mapping, digest FROM rows
             WHERE source = ? AND number > ? ORDER BY number LIMIT ?"""
         with self._reading, self._guarded():
-            for *values, digest in self._reader.execute(query, (source, after, limit)):
+            for *values, hashed in self._reader.execute(query, (source, after, limit)):
                 row = Row(*values)
-                if type(row.content) is not bytes or _digest(row) != digest:
+                if type(row.content) is not bytes or row_digest(row) != hashed:
                     raise self._other_row(row.number)
                 max_bytes -= len(row.content)
                 if found and max_bytes < 0:
@@ -378,27 +373,27 @@ class Inbox:
         """Insert a row, unless its key is known."""
         body = b""
         if row.key:
-            body = blake2b(row.content, digest_size=_SIZE).digest()
+            body = digest(row.content)
             known = self._known(row, body, max(head.arrival, row.arrival))
             if known is not None:
                 return known
         head.number += 1
         head.arrival = max(head.arrival, row.arrival)
         row = row._replace(number=head.number, arrival=head.arrival)
-        digest = _digest(row)
-        head.total += int.from_bytes(digest, "little")
+        hashed = row_digest(row)
+        head.total += int.from_bytes(hashed, "little")
         number, source, content, format_, stamp, arrival, key, mapping = row
         self._disk.execute(
             self._connection,
             "INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (number, source, format_, stamp, arrival, key, mapping, len(content), digest, content),
+            (number, source, format_, stamp, arrival, key, mapping, len(content), hashed, content),
         )
         if key:
             values = (source, key, body, number, arrival + self._key_time)
             self._disk.execute(
                 self._connection,
                 "INSERT OR REPLACE INTO keys VALUES (?, ?, ?, ?, ?, ?)",
-                (*values, _digest(values)),
+                (*values, row_digest(values)),
             )
         return Received(number)
 
@@ -409,8 +404,8 @@ class Inbox:
         ).fetchone()
         if found is None:
             return None
-        *values, digest = found
-        if _digest(values) != digest:
+        *values, hashed = found
+        if row_digest(values) != hashed:
             return self._damaged(f"the key `{row.key}` was not committed so")
         if values[4] < now:
             return None
@@ -447,7 +442,7 @@ class Inbox:
                             (source, rows[-1][0]),
                         )
                         gone.append((source, len(rows), sum(size for _, size, _ in rows)))
-                        head.total -= sum(int.from_bytes(digest, "little") for *_, digest in rows)
+                        head.total -= sum(int.from_bytes(hashed, "little") for *_, hashed in rows)
                 self._disk.execute(
                     self._connection,
                     """DELETE FROM keys WHERE (source, key) IN
@@ -571,16 +566,6 @@ class Inbox:
         )
 
 
-def _digest(values: Iterable[object]) -> bytes:
-    """A digest of the values of a row. It is stored: another one is another format."""
-    hashed = blake2b(digest_size=_SIZE)
-    for value in values:
-        content = value if type(value) is bytes else str(value).encode("utf-8", "surrogatepass")
-        hashed.update(b"%d:" % len(content))
-        hashed.update(content)
-    return hashed.digest()
-
-
 # ---------------------------------------------------------------------- what a feed reads
 
 TimeMode: TypeAlias = str
@@ -623,6 +608,7 @@ class InboxTransport:
         self._seen = inbox.last
 
     def partitions(self) -> Sequence[str]:
+        """See `Transport`."""
         self._seen = self._inbox.last  # what comes from now on may be overlooked in this round
         return list(self.sources)
 
@@ -640,7 +626,26 @@ class InboxTransport:
             after = rows[-1].number
 
     def position(self, partition: str, mark: Position) -> Position:
+        """See `Transport`."""
         return mark
 
+    def origin(self, place: str) -> Origin | None:
+        """The document that a place is in, as messages call it; None where it is not one of these."""
+        source, at, rest = place.rpartition("@")
+        number = rest.partition(":")[0].partition(",")[0]
+        if not at or source not in self.sources or not number.isdecimal():
+            return None
+        return Origin(source, int(number))
+
+    def origin_and_format(self, place: str) -> Origin | None:
+        """As `origin`; the format is known while the row is there."""
+        found = self.origin(place)
+        if found is None:
+            return None
+        rows = self._inbox.read(found.source, found.number - 1, 1)
+        there = rows and rows[0].number == found.number
+        return found._replace(format=rows[0].format) if there else found
+
     def committed(self, positions: Mapping[str, Position | None]) -> None:
+        """See `Transport`."""
         self._inbox.forget({name: number for name, number in positions.items() if number})

@@ -8,11 +8,10 @@ Method:  write-ahead log, one transaction per commit: engine snapshot, source po
          exclusive transaction on a separate file, which the operating system ends with the process. A commit
          that follows output is synced itself, so that no power cut rolls it back to before what was written.
          Older versions of the tables are converted.
-         Row sums: rows that nobody committed, and rows that are missing, are found. The sum of a table is
-         that of the hashes of its rows, so a change costs what it changes: SQLite calls `_changed` for every
-         row that comes or goes, by triggers of this connection alone, and the sums are written with the
-         transaction. Nothing is taken from a table whose rows differ from its sum: small tables are compared
-         when the database is opened, others when they are read, which reads the whole table anyway.
+         Row sums (database.py): rows that nobody committed, and rows that are missing, are found. Nothing is
+         taken from a table whose rows differ from its sum: small tables are compared when the database is
+         opened, others when they are read, which reads the whole table anyway.
+         Logs (logs.py): events of the outbox, dead letters and outcomes are rows of the commit's transaction.
          Lasting: a statement is one row, so that a commit writes what changed since the last one, however
          much is held. A message given by `dotr feed --insert` is kept as received, its time included: what
          the wall clock showed is data from then on. What is deployed from a later time on waits as a whole.
@@ -23,9 +22,8 @@ Method:  write-ahead log, one transaction per commit: engine snapshot, source po
          Closed background: a row, or for a large one a file to be mapped, with its hash in its name. The row
          also has the file's size and time of writing: a file that has both is unchanged. One that has not
          (the folder was copied) is read and compared with its name.
-Why not: files renamed into place: three of them do not change together. A hash in each row: a lost row, or
-         one of an older commit, would not be missed. Hashes of the file's pages: Python's SQLite has no
-         access to them.
+Why not: files renamed into place: three of them do not change together. An outbox in a file of its own: a
+         kill between two transactions would lose events, or repeat them.
 Bad state: D5105 rows that were not committed · D5201 no deployment · D5202 damaged · D5203 another version ·
            D5204 in use · D4201 cannot be written.
 """
@@ -36,27 +34,46 @@ import json
 import os
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from fnmatch import fnmatchcase
-from functools import cache
-from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct, field
 
 from dotr.enrich.closing import Closed
 from dotr.errors import NOT_WRITTEN, DataError, DotrError, EngineError, RefusedError
 from dotr.events import Time
-from dotr.io.feeds import Position
+from dotr.io.feeds import FILES, Position
 from dotr.io.outputs import write_whole
 from dotr.io.rules_and_background import content_name, mapped
 from dotr.lasting.periods import Entry
 from dotr.rdf.mapped import Content
 from dotr.rdf.terms import Triple
+from dotr.service.database import (
+    SUMMED_TABLES,
+    Disk,
+    Execute,
+    Query,
+    RowSums,
+    columns_in,
+    digest,
+    is_damage,
+    locked,
+)
+from dotr.service.logs import (
+    LOG_TABLES,
+    NewEvents,
+    NewLetters,
+    Outcome,
+    drop_letters,
+    write_events,
+    write_letters,
+    write_outcomes,
+)
 
 LASTING_TABLES = """
 CREATE TABLE stated (triple TEXT PRIMARY KEY, entry TEXT NOT NULL) WITHOUT ROWID;
@@ -64,12 +81,6 @@ CREATE TABLE given (id INTEGER PRIMARY KEY, line TEXT NOT NULL);
 CREATE TABLE planned (id INTEGER PRIMARY KEY CHECK (id = 1), time INTEGER NOT NULL, content TEXT NOT NULL,
                       triples BLOB NOT NULL);
 """
-
-Execute: TypeAlias = Callable[[str, Sequence[Any]], object]
-"""Runs a statement with its values."""
-
-Query: TypeAlias = Callable[[str], list[tuple[Any, ...]]]
-"""The rows of a SELECT. Whole tables are read by `SELECT *`, so that their sums can be compared."""
 
 
 class PlannedProgram(NamedTuple):
@@ -220,123 +231,7 @@ def read_kept_summary(query: Query) -> KeptSummary | None:
     return KeptSummary(sum(row[1] for row in rows), sum(row[2] for row in rows), rows[0][0])
 
 
-SUMMED_TABLES: Final = """
-CREATE TABLE IF NOT EXISTS sums (name TEXT PRIMARY KEY, total TEXT NOT NULL) WITHOUT ROWID;
-"""
-
-OF_THEMSELVES: Final = ("sums", "closed")
-"""Tables that have no sum: the sums, and a row that has a hash of its own and can be made again."""
-
-_SIZE: Final = 16
-_ALL: Final = 1 << 8 * _SIZE
-
-
-class RowSums:
-    """Owns what the open transaction changes of the sums. `tables`: what has one."""
-
-    def __init__(self, connection: sqlite3.Connection, tables: str) -> None:
-        self._connection = connection
-        self.columns = {name: of for name, of in columns_of(tables).items() if name not in OF_THEMSELVES}
-        self._changes: dict[str, int] = {}
-
-    def watch(self) -> None:
-        """From now on every change of a row counts."""
-        connection = self._connection
-        connection.execute("PRAGMA recursive_triggers = ON")  # so that what a row replaces counts, too
-        connection.create_function("dotr_row", -1, self._changed)
-        for name, columns in self.columns.items():
-            for event, rows in (("INSERT", "+NEW"), ("DELETE", "-OLD"), ("UPDATE", "-OLD +NEW")):
-                calls = "".join(
-                    f"SELECT dotr_row('{row[0]}', '{name}', {', '.join(f'{row[1:]}.{c}' for c in columns)});"
-                    for row in rows.split()
-                )
-                connection.execute(
-                    f"CREATE TEMP TRIGGER dotr_{event}_{name} AFTER {event} ON main.{name} BEGIN {calls} END"
-                )
-
-    def _changed(self, how: str, name: str, *row: Any) -> None:
-        found = row_sum(name, row)
-        self._changes[name] = self._changes.get(name, 0) + (found if how == "+" else -found)
-
-    def begin(self) -> None:
-        """A transaction begins."""
-        self._changes.clear()
-
-    def finish(self) -> None:
-        """Before it is committed: write the sums of the tables that changed."""
-        for name, change in sorted(self._changes.items()):
-            if change:
-                total = self.total(name)
-                if total is not None:
-                    self._put(name, total + change)
-        self._changes.clear()
-
-    def total(self, name: str) -> int | None:
-        """The sum that a table is to have; None where it is lost."""
-        row = self._connection.execute("SELECT total FROM sums WHERE name = ?", (name,)).fetchone()
-        try:
-            return int(row[0], 16)
-        except (TypeError, ValueError):
-            return None
-
-    def fits(self, name: str, rows: Iterable[Sequence[Any]]) -> bool:
-        """Whether these are the rows of a table as they were committed, all columns of each."""
-        return sum(row_sum(name, row) for row in rows) % _ALL == self.total(name)
-
-    def renew(self) -> None:
-        """The sums of what the tables have now: they are new, or of an older format."""
-        for name in self.columns:
-            rows = self._connection.execute(f"SELECT * FROM {name}")  # noqa: S608  # names of our own tables
-            self._put(name, sum(row_sum(name, row) for row in rows))
-
-    def _put(self, name: str, total: int) -> None:
-        values = (name, f"{total % _ALL:032x}")
-        self._connection.execute("INSERT OR REPLACE INTO sums VALUES (?, ?)", values)
-
-
-def row_sum(name: str, row: Iterable[Any]) -> int:
-    """A number for a row of a table. It is stored: another one is another format of the database."""
-    try:
-        text = "\0".join((name, *row))
-    except TypeError:  # not of strings alone
-        plain = [_digest(value).hex() if type(value) is bytes else value for value in row]
-        text = f"{name} {plain!a}"
-    return int.from_bytes(_digest(text.encode("utf-8", "surrogatepass")), "little")
-
-
-def _digest(content: bytes) -> bytes:
-    return blake2b(content, digest_size=_SIZE).digest()
-
-
-@cache
-def columns_of(tables: str) -> dict[str, dict[str, tuple[Any, ...]]]:
-    """The tables that statements make → their columns → kind, whether a value is needed, default, place in
-    the key.
-    """
-    connection = sqlite3.connect(":memory:")
-    try:
-        connection.executescript(tables)
-        names = [
-            name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-        ]
-        return {name: columns_in(connection, name) for name in names}
-    finally:
-        connection.close()
-
-
-def columns_in(connection: sqlite3.Connection, name: str) -> dict[str, tuple[Any, ...]]:
-    """The columns of a table in a database, as `columns_of` has them; none where there is no such table."""
-    rows = connection.execute(
-        'SELECT name, type, "notnull", dflt_value, pk FROM pragma_table_info(?)', (name,)
-    )
-    return {row[0]: row[1:] for row in rows}
-
-
-KEPT = KEPT_TABLES
-LASTING = LASTING_TABLES
-SUMS = SUMMED_TABLES
-
-FORMAT = 7
+FORMAT = 8
 """Of the tables. Those of an older one are brought up to date (`UPDATES`), a newer one is refused."""
 
 POSITIONS = """
@@ -358,9 +253,10 @@ CREATE TABLE outputs (path TEXT PRIMARY KEY, format TEXT NOT NULL, length INTEGE
                       tail TEXT NOT NULL DEFAULT '') WITHOUT ROWID;
 """
     + POSITIONS
-    + LASTING
-    + KEPT
-    + SUMS
+    + LASTING_TABLES
+    + KEPT_TABLES
+    + SUMMED_TABLES
+    + LOG_TABLES
 )
 
 _FILES = """
@@ -378,11 +274,12 @@ DROP TABLE removed_before;
 CREATE TABLE closed (id INTEGER PRIMARY KEY CHECK (id = 1), key TEXT NOT NULL, hash BLOB NOT NULL,
                      content BLOB NOT NULL);
 """,
-    2: LASTING,
+    2: LASTING_TABLES,
     3: "ALTER TABLE outputs ADD COLUMN tail TEXT NOT NULL DEFAULT '';",
-    4: KEPT,
+    4: KEPT_TABLES,
     5: POSITIONS + _FILES,
-    6: SUMS,
+    6: SUMMED_TABLES,
+    7: LOG_TABLES,
 }
 """Format → the statements that make the next one of it."""
 
@@ -392,6 +289,15 @@ class OutputLength(NamedTuple):
 
     length: int
     tail: str = ""
+
+
+class Prepared(NamedTuple):
+    """What the transaction of a commit takes over from an output: lengths of files, by path, and rows."""
+
+    lengths: Mapping[str, OutputLength] = {}
+    events: NewEvents | None = None
+    letters: NewLetters | None = None
+    outcomes: Mapping[int, tuple[str, Outcome]] = {}
 
 
 class OutputRow(NamedTuple):
@@ -425,7 +331,7 @@ class Commit(Struct, frozen=True):
     snapshot: Mapping[str, Any]
     status: Mapping[str, Any]
     positions: Mapping[tuple[str, str], Position]
-    outputs: Mapping[str, OutputLength]
+    outputs: Sequence[Prepared]
     stated: Mapping[Triple, Entry | None] = field(default_factory=dict)
     given: Sequence[str] = ()
     adopted: bool = False
@@ -444,11 +350,6 @@ def digest_of(deployed: Deployed) -> str:
     texts = sorted((deployed.texts or {}).items())
     content = json.dumps([deployed.files, texts, sorted(deployed.removed), deployed.background])
     return digest(content.encode()).hex()
-
-
-def digest(content: bytes) -> bytes:
-    """The hash that detects damage."""
-    return blake2b(content, digest_size=16).digest()
 
 
 ROW_LIMIT = 64 * 1024 * 1024
@@ -493,44 +394,10 @@ def read(folder: Path, row: bytes) -> Content | None:
     return content
 
 
-class Disk:
-    """What the journal and its outputs do to the disk; tests put one in that fails."""
-
-    def execute(self, connection: sqlite3.Connection, statement: str, values: Sequence[Any] = ()) -> None:
-        connection.execute(statement, values)
-
-    def write(self, file: int, content: bytes) -> int:
-        return os.write(file, content)
-
-    def sync(self, file: int) -> None:
-        os.fsync(file)
-
-    def truncate(self, file: int, length: int) -> None:
-        os.ftruncate(file, length)
-
-    def create(self, path: str) -> int:
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
-
-
 DATABASE, LOCK = "deployment.db", "lock.db"
 """The files of a deployment; beside the first stands its log."""
 
-_DAMAGED = ("malformed", "not a database", "no such table", "no such column", "corrupt", "decode to UTF-8")
-"""What SQLite says of a database that was written by something else."""
-
-_DAMAGE = ("CORRUPT", "NOTADB", "CONSTRAINT", "MISMATCH", "SCHEMA", "FORMAT", "RANGE", "IOERR_SHORT_READ")
-"""And how it calls its errors then; errors of the statement (ERROR) are of that kind, too: ours are right."""
-
-
-def is_damage(error: Exception, path: Path) -> bool:
-    """Whether SQLite's error means that the database was damaged, or written by something else."""
-    name = getattr(error, "sqlite_errorname", "").removeprefix("SQLITE_")
-    kept_out = name == "READONLY" and os.access(path, os.W_OK)  # its head says so
-    strange = isinstance(error, UnicodeDecodeError) or any(word in str(error) for word in _DAMAGED)
-    return strange or name.startswith(_DAMAGE) or name == "ERROR" or kept_out
-
-
-_SMALL = ("meta", "files", "texts", "removed", "outputs", "positions", "planned")
+_SMALL = ("meta", "files", "texts", "removed", "outputs", "positions", "planned", "logs")
 """The tables that are compared when a deployment is opened."""
 
 
@@ -587,19 +454,14 @@ class Journal:
 
     def _locked(self) -> sqlite3.Connection:
         """The lock on the deployment, held until it is closed. Raises RefusedError D5204."""
-        lock = sqlite3.connect(self.folder / LOCK, isolation_level=None, timeout=0)
-        try:
-            lock.execute("BEGIN EXCLUSIVE")
-        except sqlite3.OperationalError as error:
-            lock.close()
-            if "locked" not in str(error):
-                raise
+        lock = locked(self.folder / LOCK)
+        if lock is None:
             raise RefusedError.of(
                 "D5204",
                 f"the deployment in `{self.folder}` is in use by another process",
                 place=str(self.folder),
                 hint="wait until that feed or deploy ends, or stop it with Ctrl-C",
-            ) from None
+            )
         return lock
 
     def _bare(self) -> bool:
@@ -918,19 +780,24 @@ class Journal:
         status = json.dumps(commit.status, separators=(",", ":"), ensure_ascii=False)
         execute, connection = self.disk.execute, self._connection
         before = self.outputs()
-        grown = any(
-            path in before and output.length != before[path].length for path, output in commit.outputs.items()
-        )
-        with self._guarded():  # what was written must not outlast what is known of it, if the power fails
-            execute(connection, f"PRAGMA synchronous = {'FULL' if grown else 'NORMAL'}")
+        lengths = {path: length for output in commit.outputs for path, length in output.lengths.items()}
+        grown = any(path in before and one.length != before[path].length for path, one in lengths.items())
+        rows = any(output.events or output.letters or output.outcomes for output in commit.outputs)
+        gone = any(source != FILES for source, _ in commit.positions)
+        # neither what was written, or shown to others, nor what a source lets go outlasts what is known of it
+        with self._guarded():
+            execute(connection, f"PRAGMA synchronous = {'FULL' if grown or rows or gone else 'NORMAL'}")
         with self.transaction():
             execute(connection, "INSERT OR REPLACE INTO state VALUES (1, ?, ?)", (snapshot, status))
             for (source, part), position in commit.positions.items():
                 values: tuple[Any, ...] = (source, part, json.dumps(position, separators=(",", ":")))
                 execute(connection, "INSERT OR REPLACE INTO positions VALUES (?, ?, ?)", values)
-            for path, output in commit.outputs.items():
-                values = (*output, path)
+            for path, length in lengths.items():
+                values = (*length, path)
                 execute(connection, "UPDATE outputs SET length = ?, tail = ? WHERE path = ?", values)
+            with self.reading():
+                for output in commit.outputs:
+                    self._write_rows(output)
             write_stated(self._execute, commit.stated)
             write_given(self._execute, commit.given)
             if commit.adopted and (plan := read_plan(self._rows)) is not None:
@@ -938,6 +805,19 @@ class Journal:
                 write_plan(self._execute, None)
             if commit.kept is not None:
                 write_kept(self._execute, self._rows, commit.kept)
+
+    def _write_rows(self, output: Prepared) -> None:
+        insert = lambda statement, rows: self.disk.insert(self._connection, statement, rows)  # noqa: E731  # see `Execute`
+        if output.events is not None:
+            write_events(self._execute, insert, self._rows, output.events)
+        if output.letters is not None:
+            write_letters(self._execute, insert, self._rows, output.letters)
+        write_outcomes(self._execute, self._rows, output.outcomes)
+
+    def drop_letters(self, numbers: Sequence[int]) -> None:
+        """Take dead letters away, by their numbers."""
+        with self.transaction(), self.reading():
+            drop_letters(self._execute, self._rows, numbers)
 
     # ------------------------------------------------------------------ what is kept for explanations
 

@@ -36,7 +36,7 @@ from dotr.events import Clock, Composite
 from dotr.io.decode.documents import HEAD, DamagedError, unpacked
 from dotr.io.events import BINARY, ENDINGS, EVENT_FORMATS, EventFile, EventSink, Formatter
 from dotr.io.outputs import packer_for, packing_of, unwritable
-from dotr.service.journal import Journal, OutputLength
+from dotr.service.journal import Journal, OutputLength, Prepared
 
 if TYPE_CHECKING:
     pass
@@ -187,6 +187,10 @@ class AppendingFile:
         if self._size >= _BUFFER:
             self.flush()
 
+    def letter(self, line: str, place: str) -> None:
+        """Append a dead letter, or a late graph. See `LetterOutput`."""
+        self.write(f"{line}\n")
+
     def flush(self) -> None:
         """Hand what was written to the operating system. Raises EngineError D4201."""
         content = "".join(self._parts).encode()
@@ -205,10 +209,10 @@ class AppendingFile:
     def resume(self, commit: int) -> None:
         """The journal's length was enough to go on."""
 
-    def prepare(self, commit: int) -> dict[str, OutputLength]:
+    def prepare(self, commit: int) -> Prepared:
         """Everything on disk; the length and the tail that the journal may record. Raises D4201."""
         self._prepared = self._settled()
-        return {self.path: OutputLength(self._prepared, self.tail)}
+        return Prepared({self.path: OutputLength(self._prepared, self.tail)})
 
     def confirm(self, commit: int) -> None:
         """The journal has the length."""
@@ -320,10 +324,10 @@ class EventParts:
     def resume(self, commit: int) -> None:
         """The journal's number of files was enough to go on."""
 
-    def prepare(self, commit: int) -> dict[str, OutputLength]:
+    def prepare(self, commit: int) -> Prepared:
         """Everything on disk; the number of files that the journal may record. Raises EngineError D4201."""
         self._prepared = self._settled()
-        return {self.path: OutputLength(self._prepared)}
+        return Prepared({self.path: OutputLength(self._prepared)})
 
     def confirm(self, commit: int) -> None:
         """The journal has the number."""
@@ -376,9 +380,9 @@ class CommittedOutput(Protocol):
     def resume(self, commit: int) -> None:
         """A feed begins; the journal has commits up to this one. Confirms it, drops what is later."""
 
-    def prepare(self, commit: int) -> dict[str, OutputLength]:
-        """Everything that was written is safe; what the journal is to record, by path, for files. May be
-        called again with the same number after a commit that failed. Raises EngineError.
+    def prepare(self, commit: int) -> Prepared:
+        """Everything that was written is safe, but for rows that the journal is to take over. May be called
+        again with the same number after a commit that failed. Raises EngineError.
         """
 
     def confirm(self, commit: int) -> None:
@@ -394,6 +398,14 @@ class Sink(CommittedOutput, Protocol):
     def write(self, events: Sequence[Composite], clock: Clock) -> None: ...
 
 
+class LetterOutput(CommittedOutput, Protocol):
+    """Takes dead letters, or late graphs, as JSON lines without ends. `place`: where a graph comes from, if
+    its line does not say so.
+    """
+
+    def letter(self, line: str, place: str) -> None: ...
+
+
 class FileSink(Struct):
     """Events as text in a file."""
 
@@ -407,7 +419,7 @@ class FileSink(Struct):
     def resume(self, commit: int) -> None:
         self.file.resume(commit)
 
-    def prepare(self, commit: int) -> dict[str, OutputLength]:
+    def prepare(self, commit: int) -> Prepared:
         return self.file.prepare(commit)
 
     def confirm(self, commit: int) -> None:
@@ -429,9 +441,9 @@ class StreamSink(Struct):
     def resume(self, commit: int) -> None:
         """Nothing can be taken back."""
 
-    def prepare(self, commit: int) -> dict[str, OutputLength]:
+    def prepare(self, commit: int) -> Prepared:
         self.sink.flush()
-        return {}
+        return Prepared()
 
     def confirm(self, commit: int) -> None:
         """It is out already."""
@@ -456,7 +468,7 @@ class SinkOfRules(Struct):
     def resume(self, commit: int) -> None:
         self.sink.resume(commit)
 
-    def prepare(self, commit: int) -> dict[str, OutputLength]:
+    def prepare(self, commit: int) -> Prepared:
         return self.sink.prepare(commit)
 
     def confirm(self, commit: int) -> None:

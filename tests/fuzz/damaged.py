@@ -27,7 +27,8 @@ from unittest import mock
 
 from dotr import KnowledgeBase
 from dotr.rdf import index as background
-from dotr.service.journal import OF_THEMSELVES, TABLES, columns_of, digest, row_sum
+from dotr.service.database import OF_THEMSELVES, columns_of, digest, row_sum
+from dotr.service.journal import TABLES
 
 ASKED = """import sys
 from dotr import KnowledgeBase

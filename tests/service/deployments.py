@@ -18,9 +18,10 @@ from dotr.io.decode.rdf import split_triples
 from dotr.io.events import formatter
 from dotr.io.feeds import FileSource, GraphSource
 from dotr.io.sources import SourceOptions
+from dotr.service.database import Disk
 from dotr.service.deployment import commit_proposal, deployed_program, plan_of, propose, resumed
 from dotr.service.feed import CheckpointPolicy, Feed
-from dotr.service.journal import Disk, Journal, planned
+from dotr.service.journal import Journal, planned
 from dotr.service.outputs import AppendingFile, FileSink, Sink
 
 RULES = """
@@ -210,7 +211,7 @@ def feed(
             journal,
             pipeline,
             sinks,
-            fail_on_error=not letters,
+            fail_on_error=not letters and "dead_letters" not in more,
             checkpoints=CheckpointPolicy(graphs=every, seconds=1e9, share=0),
             **more,
         )
@@ -256,6 +257,12 @@ class FailingDisk(Disk):
         if self._step():
             raise sqlite3.OperationalError("database or disk is full")
         super().execute(connection, statement, values)
+
+    def insert(self, connection: sqlite3.Connection, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        if self._step():
+            super().insert(connection, statement, rows[: len(rows) // 2])
+            raise sqlite3.OperationalError("database or disk is full")
+        super().insert(connection, statement, rows)
 
     def write(self, file: int, content: bytes) -> int:
         if self._step():

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from dotr.service.journal import FORMAT, OF_THEMSELVES, TABLES, Journal, columns_of, row_sum
+from dotr.service.database import OF_THEMSELVES, columns_of, digest, row_sum
+from dotr.service.journal import LOG_TABLES, TABLES, Journal
 from tests.cli.conftest import Dotr
 from tests.cli.conftest import dotr as dotr  # a fixture
 from tests.cli.conftest import folder as folder  # a fixture
@@ -182,18 +183,17 @@ def resummed(change: str) -> None:
                 )
         closed = connection.execute("SELECT content FROM closed").fetchone()
         if closed is not None:
-            from dotr.service.journal import digest  # noqa: PLC0415  # beside its only use
-
             connection.execute("UPDATE closed SET hash = ?", (digest(closed[0]),))
     connection.close()
 
 
-def test_a_deployment_of_the_format_before_gets_its_sums(dotr: Dotr) -> None:
+def test_a_deployment_of_a_format_before_sums_gets_them(dotr: Dotr) -> None:
     events, _ = prepared(dotr, LASTING)
     again()
     with sqlite3.connect("damaged/deployment.db") as connection:
-        connection.execute("DROP TABLE sums")
-        connection.execute("UPDATE meta SET value = ? WHERE key = 'format'", (str(FORMAT - 1),))
+        for table in ("sums", *columns_of(LOG_TABLES)):
+            connection.execute(f"DROP TABLE {table}")
+        connection.execute("UPDATE meta SET value = '6' WHERE key = 'format'")
     connection.close()
     assert dotr(*STATUS).code == 0
     ran = dotr(*FED)

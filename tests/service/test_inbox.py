@@ -18,8 +18,8 @@ import pytest
 
 from dotr.errors import DotrError, EngineError, RefusedError
 from dotr.io.decode.documents import Format
+from dotr.service.database import Disk
 from dotr.service.inbox import DATABASE, Inbox, InboxTransport, Received, Row, format_called
-from dotr.service.journal import Disk
 from tests.service.deployments import FailingDisk
 
 LINES = "application/x-ndjson"

@@ -15,7 +15,7 @@ from dotr.io.events import nquads
 from dotr.io.feeds import Document, DocumentSource, Position
 from dotr.io.graphs import TimedGraph
 from dotr.io.tables.mapping import parse_mapping
-from dotr.service.journal import Journal, OutputLength
+from dotr.service.journal import Journal, Prepared
 from tests.service.deployments import deploy, feed, stream
 
 LINES = stream(90, bad=False)
@@ -84,11 +84,11 @@ class Database:
         self.prepared.clear()
         self._written = []
 
-    def prepare(self, commit: int) -> dict[str, OutputLength]:
+    def prepare(self, commit: int) -> Prepared:
         self._step()
         self.prepared[commit] = self._written[:]
         self._step()
-        return {}
+        return Prepared()
 
     def confirm(self, commit: int) -> None:
         if commit in self.prepared:
@@ -110,9 +110,9 @@ class Log(Database):
         super().write(events, clock)
         self.rows += nquads(events, clock).splitlines()
 
-    def prepare(self, commit: int) -> dict[str, OutputLength]:
+    def prepare(self, commit: int) -> Prepared:
         self._step()
-        return {}
+        return Prepared()
 
 
 def one_each(lines: Sequence[str]) -> dict[str, list[bytes]]:

@@ -144,11 +144,11 @@ def test_parts_that_were_not_committed_go_and_committed_ones_are_missed(tmp_path
         parts = EventParts(journal, str(out))
         parts.write([], Clock())
         assert [path.name for path in out.iterdir()] == [".part-000000.parquet"]
-        (length,) = parts.prepare(1).values()
+        (length,) = parts.prepare(1).lengths.values()
         assert [path.name for path in out.iterdir()] == ["part-000000.parquet"]
         parts.close()
         assert (length.length, list(out.iterdir())) == (1, []), "the commit never came"
-        assert parts.prepare(1)[parts.path].length == 0, "nothing was written"
+        assert parts.prepare(1).lengths[parts.path].length == 0, "nothing was written"
         journal.register_output(str(out.resolve()), "parquet")
         (out / "mine.txt").write_text("kept")
         again = EventParts(journal, str(out))

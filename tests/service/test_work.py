@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from dotr.service.database import Disk
 from dotr.service.feed import Feed
-from dotr.service.journal import Disk
 from tests.service.deployments import deploy, feed
 
 CHANGES = 100
