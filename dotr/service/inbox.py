@@ -37,8 +37,10 @@ from typing import Final, NamedTuple, TypeAlias
 from msgspec import Struct
 
 from dotr.errors import DotrError, EngineError, RefusedError
+from dotr.events import Clock
 from dotr.io.decode.documents import Format
 from dotr.io.feeds import Document, Position
+from dotr.io.tables.mapping import TableMapping
 from dotr.service.database import Disk, digest, is_damage, locked, row_digest
 from dotr.service.outbox import Origin
 
@@ -575,6 +577,8 @@ TimeMode: TypeAlias = str
 
 TIME_MODES: Final = ("event", "arrival", "header", "event-or-arrival")
 
+_WALL: Final = Clock(integer=False)
+
 MEDIA_TYPES: Final[Mapping[str, Format]] = {
     "text/turtle": Format.TURTLE,
     "application/trig": Format.TRIG,
@@ -598,13 +602,19 @@ def format_called(name: str) -> Format | None:
 
 class InboxTransport:
     """The rows of an inbox as the documents of partitions, one a source. A position is the number of a row;
-    rows go when a feed has committed behind them. `sources`: name → where their times are (`TIME_MODES`).
+    rows go when a feed has committed behind them. `sources`: name → where their times are (`TIME_MODES`);
+    what a sender gives beside a document comes first. `mappings`: by the names that rows have.
     """
 
     name = "inbox"
 
-    def __init__(self, inbox: Inbox, sources: Mapping[str, TimeMode]) -> None:
-        self._inbox, self.sources = inbox, dict(sources)
+    def __init__(
+        self,
+        inbox: Inbox,
+        sources: Mapping[str, TimeMode],
+        mappings: Mapping[str, TableMapping] | None = None,
+    ) -> None:
+        self._inbox, self.sources, self.mappings = inbox, dict(sources), dict(mappings or {})
         self._seen = inbox.last
 
     def partitions(self) -> Sequence[str]:
@@ -622,8 +632,22 @@ class InboxTransport:
         if after > self._inbox.last:
             raise self._inbox.is_older(after)
         while rows := self._inbox.read(partition, after):
-            yield [Document(row.content, row.number, f"{partition}@{row.number}") for row in rows]
+            yield [self._document(row) for row in rows]
             after = rows[-1].number
+
+    def _document(self, row: Row) -> Document:
+        mode, stamp = self.sources[row.source], row.time
+        if mode == "arrival" and not stamp:
+            stamp = _WALL.text(row.arrival)
+        return Document(
+            row.content,
+            row.number,
+            f"{row.source}@{row.number}",
+            format_called(row.format),
+            stamp,
+            row.arrival if mode == "event-or-arrival" else None,
+            self.mappings.get(row.mapping),
+        )
 
     def position(self, partition: str, mark: Position) -> Position:
         """See `Transport`."""

@@ -18,6 +18,7 @@ import pytest
 
 from dotr.errors import DotrError, EngineError, RefusedError
 from dotr.io.decode.documents import Format
+from dotr.io.tables.mapping import parse_mapping
 from dotr.service.database import Disk
 from dotr.service.inbox import DATABASE, Inbox, InboxTransport, Received, Row, format_called
 from tests.service.deployments import FailingDisk
@@ -440,3 +441,23 @@ def test_a_transport_gives_rows_of_its_sources_and_forgets_what_is_committed(tmp
         with pytest.raises(EngineError) as raised:
             list(transport.open("a", 11))
         assert code_of(raised.value) == "D5202"
+
+
+def test_times_formats_and_mappings_of_rows_are_those_of_documents(tmp_path: Path) -> None:
+    modes = ("event", "arrival", "header", "event-or-arrival")
+    mapping = parse_mapping("[] <urn:p> {x} .")
+    with Inbox(str(tmp_path), clock=lambda: 61.5) as inbox:
+        for mode in modes:
+            inbox.append(mode, b"", format="text/turtle")
+            inbox.append(mode, b"", format="text/csv", time="7", mapping="m").result(WAIT)
+        transport = InboxTransport(inbox, {mode: mode for mode in modes}, {"m": mapping})
+        found = {mode: next(iter(transport.open(mode, None))) for mode in modes}
+    assert {mode: [document.time for document in found[mode]] for mode in modes} == {
+        "event": ["", "7"],
+        "arrival": ["1970-01-01T00:01:01.5Z", "7"],
+        "header": ["", "7"],
+        "event-or-arrival": ["", "7"],
+    }
+    assert [found[mode][0].arrival for mode in modes] == [None, None, None, 61_500_000]
+    assert [document.format for document in found["event"]] == [Format.TURTLE, None]
+    assert [document.mapping for document in found["event"]] == [None, mapping]
