@@ -526,7 +526,8 @@ class _Reader(YamlReader):
         try:
             return known.read(text)
         except ValueError:
-            self.error(self.span(node), f"`{text}` is not {known.what}", known.hint)
+            shown = "this" if _PASSWORD_IN_URL.match(text) else f"`{text}`"
+            self.error(self.span(node), f"{shown} is not {known.what}", known.hint)
             return None
 
     def _path(self, node: yaml.Node, text: str) -> str:

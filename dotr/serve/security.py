@@ -386,7 +386,8 @@ class Security:
             if message["type"] == "http.response.start":
                 given = [(name.lower(), value) for name, value in message.get("headers", ())]
                 own = {name for name, _ in given}
-                message["headers"] = [*given, *(pair for pair in headers if pair[0] not in own)]
+                added = (pair for pair in headers if pair[0] not in own or pair[0] == b"vary")
+                message["headers"] = [*given, *added]
             await send(message)
 
         try:

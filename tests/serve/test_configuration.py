@@ -176,6 +176,7 @@ def test_a_source_is_exactly_one_thing(tmp_path: Path, keys: str) -> None:
         "sources: {s: {mqtt: 'mqtts://me:hunter2@b'}}\n",
         "outputs: {o: {webhook: 'https://x', secret: hunter2, secrt: hunter2}}\n",
         "outputs: {o: {file: x, secret: hunter2}}\nlistn: 1\n",
+        "cors: ['https://me:hunter2@x']\nbase: 'https://me:hunter2@x y'\nsources: {s: {time: event}}\n",
     ],
 )
 def test_a_secret_in_clear_is_refused_and_never_shown(tmp_path: Path, text: str) -> None:
