@@ -158,7 +158,7 @@ class Loader:
                 "D1118",
                 f"`{self._values[name]}` is not a value of a parameter",
                 place=f"--param {name}={self._values[name]}",
-                hint='write a number, a duration such as "5 min", a "text" or an <IRI>',
+                hint='write a number, a duration such as "5 min", a "string" or an <IRI>',
             )
         )
         return None
@@ -167,7 +167,7 @@ class Loader:
         """The text of a file, or None and a finding."""
         try:
             if self._read is None:
-                raise FileNotFoundError("this text stands alone, without files beside it")
+                raise FileNotFoundError("these rules were given as a string, so they cannot name files")
             return self._read(path)
         except DotrError as error:
             self._found.found += error.diagnostics
@@ -271,7 +271,7 @@ class Loader:
         if right != keyword:
             self._found.error(
                 "D1016",
-                f"`{path.text}` is no {what}",
+                f"`{path.text}` is not {what}",
                 path.span,
                 hint=f"write `{right} <{path.text}>`",
             )
@@ -287,10 +287,10 @@ class Loader:
         if self._entailment is not None and value is not self.loaded.entailment:
             self._found.error(
                 "D1015",
-                f"ENTAILMENT is {self.loaded.entailment} and {value} at once",
+                f"ENTAILMENT is {self.loaded.entailment} as well as {value}",
                 name.span,
                 hint="keep one of them",
-                notes=(f"the other stands at {self._entailment}",),
+                notes=(f"the other is at {self._entailment}",),
             )
             return
         self._entailment, self.loaded.entailment = name.span, value

@@ -42,6 +42,7 @@ from dotr.program import (
     Window,
     Within,
 )
+from dotr.program.names import duration_text
 from dotr.program.rules import Operator
 
 if TYPE_CHECKING:
@@ -241,7 +242,7 @@ def check_aggregates(program: Program, found: Diagnostics) -> None:
                 f"nothing reads `?{conjunct.variable}`",
                 conjunct.span,
                 hint=f"use it, as in `WHERE ?{conjunct.variable} > 5`, or delete the conjunct",
-                notes=("an aggregate alone prevents no event, not even one over nothing",),
+                notes=("an aggregate alone prevents no event, even if it is over no facts",),
             )
 
 
@@ -282,7 +283,7 @@ def check_every(rule: Rule, found: Diagnostics) -> None:
     if isinstance(rule.trigger, Every) and 0 < rule.trigger.duration < SHORT:
         found.warning(
             "D1405",
-            "a tick every few microseconds: more than a thousand instants a millisecond",
+            f"a tick every {duration_text(rule.trigger.duration)}: more than a thousand instants a second",
             rule.trigger.span,
             hint="write how often it should be evaluated, as `1 min`",
         )

@@ -54,7 +54,7 @@ FOLLOWED = (
     one(
         "D1601",
         "h() :- ALWAYS temp(?v) AT ?t WITHIN 5 s .",
-        "`ALWAYS` says already when",
+        "`ALWAYS` already states when",
         "h() :- ALWAYS temp(?v) WITHIN 5 s .",
     ),
     one(

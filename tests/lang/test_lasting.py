@@ -75,7 +75,7 @@ def test_the_main_file_and_a_library_may_not_hold_a_predicate_in_two_ways() -> N
     }
     [finding] = check_program(["main.dotr"], files.__getitem__)[1]
     assert (finding.code, str(finding.span)) == ("D1503", "main.dotr:3:6")
-    assert finding.notes == ("the other stands at held.dotr:2:6",)
+    assert finding.notes == ("the other is at held.dotr:2:6",)
 
 
 def test_holding_for_no_time_without_a_star_is_a_warning() -> None:

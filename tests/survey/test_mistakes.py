@@ -202,7 +202,7 @@ BUILDING = (
     ),
     Mistake(
         "an event without its choice", Place.BUILDING, "AND LAST  Hot ", "AND Hot ",
-        ("D1004", "say which: `AND EACH Hot`"),
+        ("D1004", "choose one: `AND EACH Hot`"),
     ),
     Mistake(
         "CONSTRUCT for DEFINE", Place.BUILDING, "DEFINE    { dotr_fire", "CONSTRUCT { dotr_fire",

@@ -86,7 +86,7 @@ def _windows(rule: program.Rule, found: Diagnostics) -> None:
                     "D1405",
                     f"a window of {window.duration // DAY} days",
                     window.span,
-                    hint="this rule remembers every event for so long: is the unit right?",
+                    hint="this rule remembers every event for that long: is the unit right?",
                 )
         elif _reaches(window.end, window.start, later):
             found.warning(
@@ -94,7 +94,7 @@ def _windows(rule: program.Rule, found: Diagnostics) -> None:
                 f"no event is between `{window.start}` and `{window.end}`",
                 window.span,
                 hint=f"write `BETWEEN {window.end} AND {window.start}`" if window.start != window.end else "",
-                notes=(f"the windows say that `{window.end}` is never later than `{window.start}`",),
+                notes=(f"the windows imply that `{window.end}` is never later than `{window.start}`",),
             )
 
 
@@ -275,9 +275,9 @@ def _references(window: program.Window) -> tuple[str, ...]:
 def _report_foreign(condition: program.Expression, own: str, found: Diagnostics) -> None:
     found.warning(
         "D1322",
-        f"this condition does not look at `{own}`",
+        f"this condition does not use `{own}`",
         condition.span,
-        hint=f"compare something of `{own}`; a condition on other events belongs in WHERE",
+        hint=f"use an attribute of `{own}`; a condition on other events belongs in WHERE",
         notes=("it is the same for every candidate",),
     )
 

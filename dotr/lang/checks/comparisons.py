@@ -529,7 +529,9 @@ def _check_text(comparison: Call, text: Const, other: Expression, found: Diagnos
         f"`{lexical}` in quotation marks is a string, not {kind}",
         text.span,
         hint=f"write `{meant}`",
-        notes=(f"a string is never greater or less than {kind}: the comparison is an error there, so false",),
+        notes=(
+            f"a string is never greater or less than {kind}: the comparison is an error, counted as false",
+        ),
     )
 
 
@@ -598,7 +600,7 @@ def _report(choice: Choose, variable: str, found: Diagnostics) -> None:
     own, word = choice.position.name, choice.selection
     found.warning(
         "D1327",
-        f"{word} takes one `{own}` of all, and what follows asks about that `?{variable}` alone",
+        f"{word} takes one `{own}` of all, so what follows is about its `?{variable}` only",
         choice.position.span,
         hint=f"write `AND EACH {own}`: a match for every `?{variable}`",
         notes=(f"`{own}` is equated with nothing before it: one event, whatever its `?{variable}`",),
@@ -632,7 +634,7 @@ def check_possible(program: program.Program, found: Diagnostics) -> None:
                 "D1328",
                 f"`{rule.name}` can never have an event",
                 _first_word(rule.span),
-                hint="correct what stands in its way, or delete the rule",
+                hint="correct the cause, or delete the rule",
                 notes=(why.text,),
             )
 
@@ -683,8 +685,8 @@ def _missing(rule: program.Rule, never: Mapping[str, _Reason], possible: set[str
         stream, name = position.stream, position.name
         if position.chained and stream not in possible:
             if stream == rule.name:
-                return _Reason(f"`{name}` is an earlier event of its own, and there is no first one")
-            return _Reason(f"it needs an event of `{stream}`, which can never have one before")
+                return _Reason(f"`{name}` is an earlier event of the rule itself, so there is no first one")
+            return _Reason(f"it needs an event of `{stream}`, which can never have one")
         if not position.chained and stream in never:
             inline = stream.startswith(f"{rule.name}.")
             return _Reason(f"`{name}` never has a fact: {never[stream].text}", inline and never[stream].known)

@@ -55,7 +55,7 @@ from dotr.source import Span
 _LARS = Language(
     "D1614",
     "a .lars file",
-    "rules are read at every time point, also while nothing comes",
+    "rules are evaluated at every time point, even if no data come",
     "",
     "write `COUNT(…) AS ?n OVER …`",
 )
@@ -158,7 +158,7 @@ def _check_aggregate(total: program.WindowAggregate, rule: program.LarsRule, fou
         listed = ", ".join("?" + name for name in [*(v.name for v in total.group), *shared])
         found.error(
             "D1612",
-            f"`?{shared[0]}` stands outside of this aggregate, too, and is not in PER",
+            f"`?{shared[0]}` is also used outside of this aggregate, and is not in PER",
             total.span,
             hint=f"write `PER ({listed})`, or another name in the atom",
         )
@@ -211,7 +211,7 @@ def _refuse_times(names: Iterable[str], span: Span | None, found: Diagnostics) -
             f"`?{name}` is a time point, not a term",
             span,
             hint="select the time as an attribute in the query, or choose another name",
-            notes=("it stands after AT",),
+            notes=("it is used after AT",),
         )
 
 
@@ -326,10 +326,10 @@ class LarsResolver:
                 elif line.micros != step:
                     self._found.error(
                         "D1607",
-                        f"STEP is {duration_text(step)} and {duration_text(line.micros)} at once",
+                        f"STEP is {duration_text(step)} as well as {duration_text(line.micros)}",
                         line.span,
                         hint="keep one of them: a deployment has one timeline",
-                        notes=(f"the other stands at {place}",),
+                        notes=(f"the other is at {place}",),
                     )
         return step, place
 
@@ -345,7 +345,7 @@ class LarsResolver:
                     f"{duration_text(abs(duration))} is not a multiple of STEP {duration_text(step)}",
                     span,
                     hint=f"write {' or '.join(near)}, or a finer STEP",
-                    notes=(f"the STEP stands at {place}",) if place is not None else (),
+                    notes=(f"the STEP is at {place}",) if place is not None else (),
                 )
 
     def _is_reported(self, span: Span | None) -> bool:
@@ -451,7 +451,7 @@ class _RuleNames(Struct):
         elif own is not None and atom.name not in streams:
             self.found.warning(
                 "D1611",
-                f"`{atom.name}` is not among what this window keeps",
+                f"`{atom.name}` is not a query whose facts this window keeps",
                 window.span,
                 hint=f"write `OF ({', '.join((*window.streams, atom.name))})`",
                 notes=("its atoms are never in the window, so it never holds",),
@@ -581,7 +581,7 @@ def _check_component(
         edge = next(e for e in inside if e.user in rules and e.needed not in rules)
         found.error(
             "D1616",
-            f"rule `{edge.user}` waits for itself within one instant, by way of what holds",
+            f"rule `{edge.user}` waits for itself within one instant, through what holds",
             edge.span,
             hint=f"make it look back strictly: `{edge.needed}` WITHIN … BEFORE …",
             notes=(_cycle(edge, graph, members),),
@@ -645,7 +645,7 @@ def check_boxes(program: Program, found: Diagnostics) -> None:
             "ALWAYS can hold at once: a window is cut at the beginning of the timeline",
             places[0],
             notes=[f"also at {place}" for place in places[1:4]],
-            hint="the first points of a run may begin with it",
+            hint="at the first points of a run it may hold after less time than its window",
         )
 
 

@@ -70,10 +70,10 @@ def check_holds(lines: Iterable[tuple[LoadedFile, HoldSyntax]], found: Diagnosti
             if hold.duration == 0:
                 found.warning(
                     "D1505",
-                    "this holds nothing",
+                    "this HOLD has no effect",
                     hold.span,
-                    hint="delete the line, or say what it is an exception of: `HOLD * FOR …`",
-                    notes=("FOR 0 s takes something out of `HOLD *`, and there is no such line",),
+                    hint="delete the line, or add the line that it is an exception to: `HOLD * FOR …`",
+                    notes=("FOR 0 s is an exception to `HOLD *`, and there is no such line",),
                 )
     return holds
 
@@ -99,7 +99,7 @@ def _allowed(unit: LoadedFile, line: HoldSyntax, held: Held, found: Diagnostics)
         case HeldRest(span) if unit.parent is not None:
             found.error(
                 "D1504",
-                "a library may not say how long everything lasts",
+                "a library may not set how long everything lasts",
                 span,
                 hint="name the predicates and classes that its rules need",
             )
@@ -125,7 +125,7 @@ def _add(held: Held, hold: Hold, known: dict[Held, Hold], found: Diagnostics) ->
             f"{_shown(hold.span)} is held in two ways",
             hold.span,
             hint="keep one of the lines",
-            notes=(f"the other stands at {other.span}",),
+            notes=(f"the other is at {other.span}",),
         )
 
 
@@ -141,7 +141,7 @@ def check_standing(operator: RelationToStream, select: Select, span: Span, found
             f"NOW() has no value under {operator}",
             span,
             hint="compare with the time of the event, in ON or WHERE",
-            notes=(f"{operator} compares answers over what lasts, at whatever time it changes",),
+            notes=(f"{operator} compares answers over what lasts whenever it changes",),
         )
 
 
@@ -214,7 +214,7 @@ def check_vocabulary(
                     f"nothing can match the query `{name}`: no triple has the {kind} {word}",
                     span,
                     hint=hint,
-                    notes=("it is neither in the background, nor a Datalog head, nor in the sample",),
+                    notes=("it is neither in the background, nor in a Datalog head, nor in the sample",),
                 )
             elif likely:
                 found.info(
@@ -222,7 +222,7 @@ def check_vocabulary(
                     f"the {kind} {word} is not known from the background",
                     span,
                     hint=hint,
-                    notes=("fine if the stream brings it; `--sample SOURCE` looks there too",),
+                    notes=("it is correct if the stream has it; `--sample SOURCE` checks the stream, too",),
                 )
 
 
@@ -474,5 +474,5 @@ def _report_twins(rule: Rule, absent: Absent, found: Diagnostics) -> None:
         f"two facts of one instant cancel each other: each is the other's `{name}`",
         absent.position.span,
         hint=f"look back with `BEFORE {reference}`, and select DISTINCT what makes one fact of both",
-        notes=(f"WITHIN … FROM includes the instant of `{reference}`, without that very fact alone",),
+        notes=(f"WITHIN … FROM includes the instant of `{reference}`, except for that fact itself",),
     )

@@ -98,14 +98,14 @@ class Streams:
                 "D1104",
                 f"`{name}` is defined twice",
                 definition.name.span,
-                hint="rules and queries have names of their own in a deployment",
-                notes=(f"the {kind} `{name}` stands at {other.span}",),
+                hint="names of rules and queries are unique in a deployment",
+                notes=(f"the {kind} `{name}` is defined at {other.span}",),
             )
             self.whole = False
         elif definition.name.text in unit.expected:
             self._found.error(
                 "D1104",
-                f"`{definition.name.text}` is a parameter of this file and defined in it",
+                f"`{definition.name.text}` is a parameter of this file and is also defined in it",
                 definition.name.span,
                 hint="rename one of them",
             )
@@ -125,8 +125,8 @@ class Streams:
                 "D1104",
                 f"`{name}` is defined twice",
                 span,
-                hint="rules, queries and heads have names of their own in a deployment",
-                notes=(f"the {other.kind} `{name}` stands at {other.span}",),
+                hint="names of rules, queries and heads are unique in a deployment",
+                notes=(f"the {other.kind} `{name}` is defined at {other.span}",),
             )
             self.whole = False
             return
@@ -182,7 +182,7 @@ class Streams:
                 f"{operator} takes a QUERY, and `{of.text}` {what}",
                 of.span,
                 hint="a rule's events are a stream: name it alone" if stream.chained else "name its query",
-                notes=(f"`{of.text}` stands at {stream.span}",),
+                notes=(f"`{of.text}` is defined at {stream.span}",),
             )
             self.whole = False
             return None
@@ -364,7 +364,7 @@ class RuleResolver:
                 f"`{name.text}` names two events of this rule",
                 name.span,
                 hint=f"name the second: `Again := {name.text}`" if not defined else "choose another name",
-                notes=(f"the first stands at {self._spans[name.text]}",),
+                notes=(f"the first is at {self._spans[name.text]}",),
             )
             self._broken = True
             return False
@@ -375,8 +375,8 @@ class RuleResolver:
                 "D1107",
                 f"`{name.text}` is a {kind} already",
                 name.span,
-                hint="choose another name for this event: it may hide nothing",
-                notes=(f"the {kind} stands at {stream.span}",),
+                hint="choose another name for this event: it must not hide a rule or query",
+                notes=(f"the {kind} is defined at {stream.span}",),
             )
             self._broken = True
             self._hiding.add(name.text)
@@ -472,7 +472,7 @@ class RuleResolver:
                 f"two aggregates are called `?{variable.text}`",
                 variable.span,
                 hint="choose another name",
-                notes=(f"the first stands at {self._known.totals[variable.text]}",),
+                notes=(f"the first is at {self._known.totals[variable.text]}",),
             )
         self._known.totals.setdefault(variable.text, variable.span)
 
@@ -518,7 +518,7 @@ class RuleResolver:
                 f"`{name.text}` comes later in this rule",
                 name.span,
                 hint="write its conjunct before this one",
-                notes=(f"it stands at {self._later[name.text]}",),
+                notes=(f"it is at {self._later[name.text]}",),
             )
         else:
             self._found.error(
@@ -597,7 +597,7 @@ class RuleResolver:
                 f"`{name}` comes later in this rule",
                 span,
                 hint="write its conjunct before this one, or move the condition after it",
-                notes=(f"it stands at {self._later[name]}",),
+                notes=(f"it is at {self._later[name]}",),
             )
         else:
             known = [n for n, r in self._known.roles.items() if r in _ONE_FACT]
@@ -626,8 +626,8 @@ class RuleResolver:
         ]
         notes: tuple[str, ...] = ()
         if later:
-            hint = "an aggregate is known after its conjunct"
-            notes = (f"it stands at {later[0].variable.span}",)
+            hint = "an aggregate can be used after its conjunct"
+            notes = (f"it is at {later[0].variable.span}",)
         elif carriers:
             hint = f"write `{carriers[0]}.?{name}`"
         else:
@@ -756,5 +756,5 @@ class Resolver:
                     "D1312",
                     f"`{name}` is private, and no other rule reads its events",
                     definition.name.span,
-                    hint="take PRIVATE away, or name it in a rule",
+                    hint="delete PRIVATE, or read it in a rule",
                 )

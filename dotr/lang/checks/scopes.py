@@ -94,7 +94,7 @@ def _check_projection(select: program.Select, known: Collection[str], found: Dia
                 "D1212",
                 f"`?{variable.name}` is selected twice",
                 variable.span,
-                hint="attributes have names of their own",
+                hint="every attribute needs a name of its own",
             )
         elif projection.expression is not None:
             _check_new(variable, known, found)

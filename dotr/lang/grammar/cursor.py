@@ -254,7 +254,7 @@ def _stray(source: Source, start: int, found: Diagnostics, append: Callable[[Tok
     hint = {
         "$": "a variable is `$` or `?` with a name",
         "_": "names begin with a letter",
-        "%": "a `%` stands only in names after a colon, as `%20`",
+        "%": "a `%` is allowed only in names after a colon, as in `%20`",
     }.get(source.text[start], "")
     found.error("D1001", f"`{shown}` does not begin a token", Span(source, start, end), hint=hint)
     return end
@@ -272,7 +272,7 @@ def _unterminated(source: Source, start: int, end: int, found: Diagnostics) -> N
         "this string does not end",
         Span(source, start, stop),
         hint=f"close it with `{quote}`"
-        + ("; a string over several lines stands between three quotation marks" if len(quote) == 1 else ""),
+        + ("; a string of several lines needs three quotation marks" if len(quote) == 1 else ""),
     )
 
 
@@ -301,7 +301,7 @@ def unescape(text: str, token: Token, source: Source, found: Diagnostics, *, str
             "D1003",
             f"`{hit.group()}` is not an escape sequence",
             Span(source, token.start, token.end),
-            hint="known are \\t \\b \\n \\r \\f \\\\ \\\" \\' \\uXXXX; a backslash itself is `\\\\`",
+            hint="write one of \\t \\b \\n \\r \\f \\\\ \\\" \\' \\uXXXX; a backslash itself is `\\\\`",
         )
         return "\ufffd"
 
@@ -779,7 +779,7 @@ class Parameters:
         term = self.terms.get(name)
         if term is None and name in self.durations:
             self._cursor.error("D1113", f"`?{name}` is a duration, not a term", self._cursor.span(token),
-                               hint="durations stand after WITHIN and EVERY")  # fmt: skip
+                               hint="durations belong after WITHIN and EVERY")  # fmt: skip
         return term
 
     def refuse_binding(self, name: str, span: Span, what: str) -> None:
@@ -800,13 +800,15 @@ class Parameters:
         self._cursor.error("D1112", f"`?{name}` is {kind}", self._cursor.span(token), hint=hint)
 
 
-EMIT: Final = "what a rule emits stands after DEFINE: `RULE Name DEFINE { dotr_x a :Alarm } FROM …`"
+EMIT: Final = "write what a rule emits after DEFINE: `RULE Name DEFINE { dotr_x a :Alarm } FROM …`"
 _DEFINITION: Final = "write `RULE Name DEFINE { … } FROM …`, or `QUERY Name := { SELECT … }`"
 PATTERN: Final = (
     "a pattern is written from its last event back: `FROM B AND LAST A WITHIN 5 min BEFORE B ON A.?x = B.?x`"
 )
 _WINDOW: Final = "every conjunct has a window of its own: `WITHIN 5 min FROM Event`"
-_GROUPS: Final = "an aggregate is over what its ON lets pass: `OVER Near := Air … ON Near.?room = Air.?room`"
+_GROUPS: Final = (
+    "an aggregate is over the events that pass its ON: `OVER Near := Air … ON Near.?room = Air.?room`"
+)
 
 HINTS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("CONSTRUCT", "EMIT", "INSERT", "OUTPUT", "RETURN", "THEN", "YIELD"), EMIT),
@@ -816,8 +818,8 @@ HINTS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("RANGE", "STEP", "WINDOW", "HOP", "TUMBLE", "SLIDE", "SESSION"), _WINDOW),
     "STREAM": "an event is a query over the stream that dotr is run with: `Name := { SELECT … }`",
     **dict.fromkeys(("GROUP", "PARTITION"), _GROUPS),
-    "HAVING": "conditions over aggregates stand after WHERE: `WHERE ?mean > 45`",
-    **dict.fromkeys(("IF", "WHEN"), "what starts a rule stands after FROM, after the DEFINE"),
+    "HAVING": "write conditions over aggregates after WHERE: `WHERE ?mean > 45`",
+    **dict.fromkeys(("IF", "WHEN"), "write the trigger of a rule after FROM, which follows DEFINE"),
 }
 """Word, in upper case → how it is written here."""
 

@@ -180,7 +180,7 @@ class DatalogParser:
                 if isinstance(atom, program.AggregateAtom):
                     self.cursor.error(
                         "D3023",
-                        "AGGREGATE stands inside another AGGREGATE",
+                        "AGGREGATE is used inside another AGGREGATE",
                         self.cursor.span(at),
                         hint="derive the inner total by a rule of its own",
                     )

@@ -195,7 +195,7 @@ class WindowParser:
         if not self.cursor.accept("WITHIN"):
             hint = nearest(start.text, ("WITHIN", "BETWEEN")) if start.kind == "name" else ""
             if start.key == "ON":
-                hint = "the window stands before ON"
+                hint = "write the window before ON"
             raise self.cursor.fail(
                 "WITHIN or BETWEEN", hint or "every conjunct has a window: `WITHIN 5 min FROM Event`"
             )
@@ -229,7 +229,7 @@ class WindowParser:
                 self.cursor.advance()
             if self.cursor.token.kind == "name" and self.cursor.token.text.lower() in UNITS:
                 self.cursor.advance()
-            self.cursor.error("D1402", "a duration is never negative", self.cursor.since(token),
+            self.cursor.error("D1402", "a duration cannot be negative", self.cursor.since(token),
                        hint="a window always reaches into the past")  # fmt: skip
             return syntax.Duration(1, self.cursor.since(token))
         if token.kind not in NUMBERS:
@@ -335,7 +335,7 @@ class TemplateParser:
         token = self.cursor.token
         subject = self._template_node(names)
         if isinstance(subject, str) and is_literal(subject):
-            self.cursor.error("D1012", "a literal is never a subject", self.cursor.span(token))
+            self.cursor.error("D1012", "a literal cannot be a subject", self.cursor.span(token))
         while True:
             verb_token = self.cursor.token
             predicate = self._template_verb(names)
@@ -358,7 +358,7 @@ class TemplateParser:
             return TYPE
         if token.kind == "name" and token.text.startswith("dotr_"):
             self.cursor.error(
-                "D1012", "a fresh name is never a predicate", self.cursor.span(), hint="write an IRI"
+                "D1012", "a fresh name cannot be a predicate", self.cursor.span(), hint="write an IRI"
             )
             self.cursor.advance()
             return TYPE
@@ -386,7 +386,7 @@ class TemplateParser:
             what = {"[": "`[ ]`", "(": "`( )`"}.get(token.key, f"`{token.text}`")
             self.cursor.error(
                 "D1011",
-                f"{what} has no name that replay would give again",
+                f"{what} would have another name in every run",
                 self.cursor.span(),
                 hint="use dotr_x",
                 notes=("a fresh name `dotr_x` becomes an IRI made from what matched",),
@@ -589,7 +589,7 @@ class ClauseParser:
     def _unselected(self) -> str:
         """The hint for an event without the word that says how it is chosen."""
         name = self.cursor.token.text
-        return f"say which: `AND EACH {name}`, `AND LAST {name}`, or that there is none: `AND NOT {name}`"
+        return f"choose one: `AND EACH {name}` or `AND LAST {name}`; if there must be none: `AND NOT {name}`"
 
     def _bindings(self, found: list[syntax.BindingSyntax]) -> None:
         while True:
@@ -620,7 +620,7 @@ class ClauseParser:
             token = self.cursor.advance()
             self.cursor.error(
                 "D1004",
-                f"`{token.text}` stands too late or twice",
+                f"`{token.text}` comes too late or twice",
                 self.cursor.span(token),
                 hint="the order is DEFINE FROM AND… WHERE WITH CONSUMING, each but AND once",
             )
@@ -868,7 +868,7 @@ class DotrParser:
             return syntax.PathSyntax(
                 string_value(token, self.cursor.source, self.cursor.found), self.cursor.span(token)
             )
-        hint = 'a path with blanks stands in quotation marks: "…"' if token.key == "<" else "write `<file>`"
+        hint = 'put a path with blanks in quotation marks: "…"' if token.key == "<" else "write `<file>`"
         raise self.cursor.fail("a path", hint)
 
     def _parameter(self) -> syntax.QueryParameter | syntax.ValueParameter:
@@ -914,7 +914,7 @@ class DotrParser:
             + (f"`?{most.name}`, {limit}" if most.name else limit),
             span,
             hint=f"`?{name}` is at most {limit}",
-            notes=(f"it is declared so at {parameter.span}, and the head of that file says why",),
+            notes=(f"the limit is declared at {parameter.span}; the head of that file explains it",),
         )
 
     def _value(self) -> syntax.ParameterValue:
@@ -937,7 +937,7 @@ class DotrParser:
             if name in self._parameters:
                 self.cursor.advance()
                 return self._parameters.terms.get(name) or self._parameters.durations[name]
-            raise self.cursor.fail("a term or a duration", "only a parameter of this file may stand here")
+            raise self.cursor.fail("a term or a duration", "only a parameter of this file is allowed here")
         raise self.cursor.fail("a term or a duration")
 
     def _import(self) -> syntax.ImportSyntax:
@@ -968,7 +968,7 @@ class DotrParser:
         latest = self.cursor.accept("LATEST") is not None
         duration = self._windows.duration() if self.cursor.accept("FOR") else None
         if not self._windows.at_statement() and self.cursor.token.kind != "end":
-            hint = "FOR stands after LATEST" if self.cursor.key == "LATEST" else ""
+            hint = "write FOR after LATEST" if self.cursor.key == "LATEST" else ""
             if self.cursor.token.kind in ("iri", "pname"):
                 hint = "predicates are separated by commas"
             raise self.cursor.fail(

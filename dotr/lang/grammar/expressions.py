@@ -58,8 +58,8 @@ FORBIDDEN: Final[Mapping[str, tuple[str, str]]] = {
         ),
     ),
     "BNODE": ("blank nodes are scoped to their graph", 'build an IRI: IRI(CONCAT("urn:…", STR(?x)))'),
-    "SAMPLE": ("which value it takes depends on an order that nobody fixed", "use MIN or MAX"),
-    "GROUP_CONCAT": ("its text depends on an order that nobody fixed", "project the values, one fact each"),
+    "SAMPLE": ("which value it takes depends on an undefined order", "use MIN or MAX"),
+    "GROUP_CONCAT": ("its string depends on an undefined order", "select the values, one fact each"),
 }
 """Why a rule may not use it, and what to write instead."""
 
@@ -275,7 +275,7 @@ class ExpressionParser:
         self.cursor.expect("(")
         found: list[Expression] = []
         if self.cursor.key == "DISTINCT":
-            self.cursor.error("D1209", "DISTINCT stands only in an aggregate", self.cursor.span())
+            self.cursor.error("D1209", "DISTINCT is allowed only in an aggregate", self.cursor.span())
             self.cursor.advance()
         if not self.cursor.accept(")"):
             found.append(self.expression())
@@ -328,7 +328,7 @@ class ExpressionParser:
             )
         elif key == "BOUND" and not isinstance(arguments[0], Var | Attribute):
             self.cursor.error(
-                "D1215", "BOUND asks about a variable", self.cursor.since(token), hint="write `BOUND(?x)`"
+                "D1215", "BOUND takes a variable", self.cursor.since(token), hint="write `BOUND(?x)`"
             )
         if key in FORBIDDEN:
             self._forbid(key, token)
@@ -360,11 +360,11 @@ class ExpressionParser:
                 Mode.DATALOG: f"write `AGGREGATE(… ON ?group BIND {key}(…) AS ?v)` and use ?v",
             }.get(self.mode, "aggregates belong in SELECT, HAVING and ORDER BY")
             self.cursor.error(
-                "D1209", f"{key} cannot stand here", self.cursor.span(token), hint=hint, notes=(why,)
+                "D1209", f"{key} is not allowed here", self.cursor.span(token), hint=hint, notes=(why,)
             )
         if key in FORBIDDEN:
             self._forbid(key, token)
-        with self.place("it stands inside another aggregate"), self.cursor.nested():
+        with self.place("it is inside another aggregate"), self.cursor.nested():
             self.cursor.expect("(")
             distinct = self.cursor.accept("DISTINCT") is not None
             argument: Expression | None = None
@@ -390,17 +390,17 @@ class ExpressionParser:
         self.cursor.expect("EXISTS")
         if self.mode is not Mode.QUERY:
             hint = (
-                "ask in the event's query, or write `AND NOT Event WITHIN …`"
+                "use EXISTS in the event's query, or write `AND NOT Event WITHIN …`"
                 if self.mode is Mode.RULE
                 else "write `NOT [?x, :p, ?y]` as an atom"
             )
             self.cursor.error(
                 "D1206", f"EXISTS is not allowed in {self.mode.value}", self.cursor.since(token), hint=hint,
-                notes=("there is no graph to ask here",) if self.mode is Mode.RULE else (),
+                notes=("there is no graph here",) if self.mode is Mode.RULE else (),
             )  # fmt: skip
             raise Skip
         assert self.group is not None, "where queries are read, somebody reads groups"
-        with self.place("EXISTS asks about one solution"):
+        with self.place("EXISTS is evaluated for one solution"):
             pattern = self.group()
         return Exists(pattern, negated, self.cursor.since(token))
 

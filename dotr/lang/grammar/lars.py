@@ -114,7 +114,7 @@ class LarsParser:
         elif not body and self.cursor.key in ("WITHIN", *MODALITIES):
             hint = "a head holds now, or `AT ?t`; windows belong in the body"
         elif self.cursor.key == "PER":
-            hint = "PER stands after the window of an aggregate"
+            hint = "write PER after the window of an aggregate"
         failure = self.cursor.fail("`,` or `.`" if body else "`:-` or `.`", hint)
         if self.cursor.token.kind != "end" and not self._at_line():
             raise failure
@@ -191,7 +191,7 @@ class LarsParser:
         at, count = None, 0
         if self.cursor.key in MODALITIES or self.cursor.key == "AT":
             if modality is not None:
-                raise self.cursor.fail("WITHIN", f"`{first.text}` says already when the atom must hold")
+                raise self.cursor.fail("WITHIN", f"`{first.text}` already states when the atom must hold")
             modality, at, count = self._when()
         if modality is None and self.cursor.key != "WITHIN":
             return program.WindowAtom(atom, negated=negated, span=self.cursor.since(start))
@@ -224,14 +224,16 @@ class LarsParser:
             f"`AT ?{at}` without a window reaches back to the beginning of time",
             self.cursor.since(start),
             hint=f"bound it: `{atom.name}(…) AT ?{at} WITHIN 1 min`",
-            notes=("what may be read for ever can never be forgotten",),
+            notes=("an atom that may be read for ever can never be forgotten",),
         )
 
     def _lars_window(self, atom: program.NamedAtom, what: str = "WITHIN") -> program.LarsWindow:
         start = self.cursor.token
         hint = nearest(start.text, ("WITHIN",)) if start.kind == "name" else ""
         self.cursor.expect(
-            "WITHIN", what, hint or "write `WITHIN 10 s`, or `WITHIN 3 FACTS`; `WITHIN 0 s` is now alone"
+            "WITHIN",
+            what,
+            hint or "write `WITHIN 10 s`, or `WITHIN 3 FACTS`; `WITHIN 0 s` is the current point only",
         )
         if self.cursor.token.kind in NUMBERS and self.cursor.peek().key in ("FACTS", "FACT"):
             count = self._number_of("facts")
@@ -282,7 +284,7 @@ class LarsParser:
             if token.kind in ("pname", "iri"):
                 hint = "an atom is named after a query, a rule or a head: a bare name, without a prefix"
             elif token.kind == "var":
-                hint = "a variable stands inside the brackets of an atom"
+                hint = "a variable belongs inside the brackets of an atom"
             elif token.kind in ("attribute", "timeof"):
                 hint = f"write arguments in brackets: `{token.text.split('.')[0]}(?v)`"
             raise self.cursor.fail(what, hint)

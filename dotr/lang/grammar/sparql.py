@@ -194,7 +194,7 @@ class TriplesParser:
         if not self._at_verb():
             hint = ""
             if self.cursor.token.kind == "string" or self.cursor.at_literal():
-                hint = "a literal is never a predicate"
+                hint = "a literal cannot be a predicate"
             raise self.cursor.fail("a predicate", hint)
         return self._paths.path()
 
@@ -234,7 +234,7 @@ class TriplesParser:
         if pattern != self.pattern:
             self.cursor.error(
                 "D1214",
-                f"`{token.text}` stands in two groups",
+                f"`{token.text}` is used in two groups",
                 self.cursor.span(token),
                 hint="a variable can join them: `?x`",
                 notes=("a blank node label is known in one basic graph pattern only",),
@@ -274,16 +274,16 @@ class TriplesParser:
 _OTHER_FORMS: Final = {
     "CONSTRUCT": "a rule builds its graph in DEFINE",
     "DESCRIBE": "a rule builds its graph in DEFINE",
-    "INSERT": "nothing can be changed from here",
-    "DELETE": "nothing can be changed from here",
+    "INSERT": "a query cannot change data",
+    "DELETE": "a query cannot change data",
     "LOAD": "a query sees one graph only: name files with BACKGROUND",
-    "CLEAR": "nothing can be changed from here",
-    "DROP": "nothing can be changed from here",
-    "CREATE": "nothing can be changed from here",
-    "ADD": "nothing can be changed from here",
-    "MOVE": "nothing can be changed from here",
-    "COPY": "nothing can be changed from here",
-    "WITH": "nothing can be changed from here",
+    "CLEAR": "a query cannot change data",
+    "DROP": "a query cannot change data",
+    "CREATE": "a query cannot change data",
+    "ADD": "a query cannot change data",
+    "MOVE": "a query cannot change data",
+    "COPY": "a query cannot change data",
+    "WITH": "a query cannot change data",
 }
 
 
@@ -372,7 +372,9 @@ class SparqlParser:
                     found.append(program.Projection(self.variable(), expression))
                     self.cursor.expect(")")
             elif self.cursor.key == ",":
-                raise self.cursor.fail("a variable", "projected variables stand side by side, without commas")
+                raise self.cursor.fail(
+                    "a variable", "write selected variables one after the other, without commas"
+                )
             elif found:
                 return tuple(found)
             else:
@@ -403,7 +405,7 @@ class SparqlParser:
         order_by: list[program.OrderKey] = []
         if self.cursor.accept("GROUP"):
             self.cursor.expect("BY")
-            with self.expressions.place("groups are made before anything is counted"):
+            with self.expressions.place("GROUP BY is evaluated before aggregates"):
                 while not group_by or self._at_constraint() or self.cursor.token.kind == "var":
                     group_by.append(self._group_key())
         if self.cursor.accept("HAVING"):
@@ -453,7 +455,7 @@ class SparqlParser:
             where = "in a subquery" if not outermost else "without ORDER BY"
             self.cursor.error(
                 "D1207",
-                f"LIMIT and OFFSET {where} keep answers by an order that nobody fixed",
+                f"LIMIT and OFFSET {where} keep answers by an undefined order",
                 self.cursor.since(start),
                 hint="use MIN or MAX in the subquery" if not outermost else "add ORDER BY before it",
             )
@@ -549,7 +551,7 @@ class SparqlParser:
                 return program.Minus(self.group())
             case "FILTER":
                 self.cursor.advance()
-                with self.expressions.place("a FILTER is asked of one solution"):
+                with self.expressions.place("a FILTER is evaluated for one solution"):
                     condition = self._constraint()
                 return program.Filter(condition, self.cursor.since(start))
             case "BIND":
@@ -568,11 +570,11 @@ class SparqlParser:
                     elif start.key in ("QUERY", "RULE") or self.cursor.peek().key == ":=":
                         hint = "a `}` is missing"
                     elif start.key == "AND":
-                        hint = "patterns stand side by side, with `.` between triples"
+                        hint = "write patterns one after the other, with `.` between triples"
                     elif start.key == "NOT":
                         hint = "write `FILTER NOT EXISTS { … }`"
                     elif start.key in ("LIMIT", "OFFSET", "ORDER", "GROUP", "HAVING"):
-                        hint = "it stands after the closing `}` of WHERE"
+                        hint = "write it after the closing `}` of WHERE"
                     elif self.cursor.peek().text.startswith(":"):
                         hint = "a prefixed name has no blank before the colon"
                     else:
@@ -593,7 +595,7 @@ class SparqlParser:
     def _bind(self) -> program.Bind:
         start = self.cursor.advance()
         self.cursor.expect("(")
-        with self.expressions.place("a BIND is asked of one solution"), self.cursor.nested():
+        with self.expressions.place("a BIND is evaluated for one solution"), self.cursor.nested():
             expression = self.expressions.expression()
             self.cursor.expect("AS")
             variable = self.variable()
@@ -617,7 +619,7 @@ class SparqlParser:
             hint="fetch the data beforehand and name them with BACKGROUND"
             if door
             else "write the pattern itself",
-            notes=("rules have no door to the outside",)
+            notes=("a rule cannot read from other services",)
             if door
             else ("at an instant there is one graph: background, stream graph and what follows from them",),
         )
