@@ -711,5 +711,5 @@ def refused(what: str, can: Sequence[str], verb: str) -> UsageError:
         "D4151",
         f"{verb} does not write {what}",
         notes=(f"it writes {listed}",),
-        hint="give the file another name, or say --format, which goes before the name",
+        hint="give the file another name, or --format, which takes precedence over the name",
     )

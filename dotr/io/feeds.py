@@ -318,7 +318,7 @@ class FilePosition(NamedTuple):
         except (TypeError, ValueError):
             raise EngineError.of(
                 "D5105",
-                "what is stored of a file says no position in it",
+                "what is stored for a file is not a position in it",
                 hint="deploy again with another --dir, and feed again from the start",
             ) from None
         return cls(how, end, carried, size, hash_, bool(finished))

@@ -31,7 +31,7 @@ def message_of(
         if graph is None:
             raise DataError.of(
                 "D2201",
-                "a message without a graph, an insertion or a deletion says nothing",
+                "a message needs a graph, an insertion or a deletion",
                 place=place,
                 hint='an empty graph is `"graph": ""`',
             )

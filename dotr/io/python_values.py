@@ -126,7 +126,7 @@ def own_term(term: Any) -> Term:
     raise UsageError.of(
         "D4105",
         f"{term!r} is not a term",
-        hint='give a term of rdflib or pyoxigraph, or N-Triples text like <urn:a> or "one"',
+        hint='give a term of rdflib or pyoxigraph, or an N-Triples string like <urn:a> or "one"',
     )
 
 
@@ -155,7 +155,7 @@ def _of_rdflib(term: Any) -> Term:
 def _a_path(text: str) -> UsageError:
     return UsageError.of(
         "D4105",
-        f"`{text}` is no Turtle, but looks like the name of a file",
+        f"`{text}` is not Turtle, but looks like the name of a file",
         hint=f'give pathlib.Path("{text}"), or replay it: engine.feed("{text}")',
     )
 
@@ -264,7 +264,7 @@ def time_of(
     """
     if isinstance(at, bool) or not isinstance(at, int | datetime | str):
         raise UsageError.of(
-            "D4104", f"{at!r} is not a time", hint="give an int, an aware datetime or ISO 8601 text"
+            "D4104", f"{at!r} is not a time", hint="give an int, an aware datetime or an ISO 8601 string"
         )
     if isinstance(at, int):
         return _fitting(at * unit, at), True

@@ -144,7 +144,7 @@ def read_background(
         if format_ in (Format.JSONLINES, Format.PATCH, Format.PARQUET):
             raise DataError.of(
                 "D2010",
-                f"`{path}` is a stream, no background",
+                f"`{path}` is a stream, not a background",
                 place=path,
                 hint="give it as a SOURCE; a background has no time",
             )
@@ -222,10 +222,10 @@ class BackgroundFiles:
             changed = min({path for path, _, _ in set(now) ^ set(self._seen)})
             raise DataError.of(
                 "D2203",
-                f"`{changed}` was written while a run goes on over it",
+                f"`{changed}` changed while a run was using it",
                 place=changed,
-                notes=("what is inserted and deleted now is so beside the background that was deployed",),
-                hint="begin again, or let the new background hold from a time on",
+                notes=("insertions and deletions apply to the background that was deployed",),
+                hint="start again, or replace the program and its background from a time on",
             )
         return triples
 

@@ -43,7 +43,7 @@ def term_hint(text: str) -> str:
     """How to write what was not read as a term."""
     if ":" in text or '"' in text or "<" in text:
         return "write it in Turtle, with the prefixes of the rules"
-    return f'a string has quotes of its own, `"{text}"`; a name has a prefix of the rules, `:{text}`'
+    return f'write a string in quotation marks, `"{text}"`, a name with a prefix of the rules, `:{text}`'
 
 
 _LEAST: Final = 6

@@ -161,9 +161,9 @@ def _exactly(local: Time, zone: tzinfo, text: str, reading: TimeReading, notes: 
             return _change(local - first // _MICROSECOND, local - second // _MICROSECOND, zone)
         return local - (first if chosen == "earlier" else second) // _MICROSECOND
     if first > second:
-        option = "say which one it is: --ambiguous-time earlier, later, or infer (by the order of the rows)"
+        option = "choose one: --ambiguous-time earlier, later, or infer (by the order of the rows)"
         if chosen != "refuse":
-            option = "the order of the rows does not say which one it is: --ambiguous-time earlier, or later"
+            option = "the order of the rows does not show which one it is: --ambiguous-time earlier, or later"
         twice = TimeError(
             "D2108",
             f"`{text}` came twice in {zone}: clocks went back",
@@ -292,7 +292,9 @@ def parse_datetime(
         if _INTERVAL.fullmatch(text):
             return _of_interval(text, local, reading, notes)
         if _LIKE_AN_INTERVAL.fullmatch(text):
-            raise TimeError("D2105", f"`{text}` is an interval that is not read", _READ_INTERVALS)
+            raise TimeError(
+                "D2105", f"`{text}` is an interval in a form that dotr does not read", _READ_INTERVALS
+            )
         if _DATE_ALONE.fullmatch(text[:10]) and _ZONE.fullmatch(text[10:]):
             raise _a_day(text)
         raise TimeError("D2105", f"`{text}` is not a timestamp", "write 2026-01-01T08:00:12Z, or an integer")
@@ -301,7 +303,7 @@ def parse_datetime(
     )
     zone, fraction = found["zone"], found["fraction"] or ""
     if zone is None and local is None:
-        hint = f"write {text}Z if it is UTC, or say which zone it is in: --time-zone Europe/Berlin"
+        hint = f"write {text}Z if it is UTC, or give its zone: --time-zone Europe/Berlin"
         raise TimeError("D2103", f"`{text}` has no time zone", hint)
     finer = bool(fraction[6:].strip("0"))
     if finer and reading.finer == "refuse":
@@ -347,7 +349,7 @@ def _of_interval(text: str, local: tzinfo | None, reading: TimeReading, notes: N
         raise TimeError(
             "D2105",
             f"`{text}` is an interval, not an instant",
-            "say which of its ends is the time: --interval begin, or --interval end",
+            "choose the end that is the time: --interval begin, or --interval end",
         )
     times: list[tuple[Time, Notes]] = []
     for part in text.split("/"):
@@ -479,9 +481,9 @@ def parse_term(
     if own and _LIKE_AN_INTERVAL.fullmatch(lexical) and not _INTERVAL.fullmatch(lexical):
         hint = _READ_INTERVALS
     elif own and _INTERVAL.fullmatch(lexical):
-        hint = "say which of its ends is the time: --interval begin, or --interval end"
+        hint = "choose the end that is the time: --interval begin, or --interval end"
     elif own and (_DATETIME.fullmatch(lexical) or _INTEGER.fullmatch(lexical)):
-        hint += "; a string, or a datatype of one's own, is one where --time-path names its property"
+        hint += "; a string, or a datatype of your own, is a time if --time-path names its property"
     raise TimeError("D2105", f"{term} is not a timestamp", hint)
 
 

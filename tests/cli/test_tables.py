@@ -414,7 +414,7 @@ def test_json_that_is_read_as_csv_is_named(dotr: Dotr, text: str, form: str) -> 
     Path("t.map").write_text("# time: t\n<urn:o> <urn:v> {v} .\n")
     Path("a.csv").write_text(text)
     ran = dotr("convert", "a.csv", "--map", "t.map", "-o", "x.jsonl")
-    assert (ran.code, f"# format: {form} in the mapping" in ran.err) == (3, True), ran.err
+    assert (ran.code, f"add # format: {form}" in ran.err) == (3, True), ran.err
     Path("t.map").write_text(f"# time: t\n# format: {form}\n# files: a.csv\n<urn:o> <urn:v> {{v}} .\n")
     assert dotr("convert", "a.csv", "--map", "t.map", "-o", "x.jsonl").code == 0
 

@@ -1,4 +1,4 @@
-"""What goes on and says nothing ends after a bounded part of it, whatever it is written and packed in."""
+"""What continues without content ends after a bounded part of it, whatever it is written and packed in."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def test_terms_are_written_as_in_turtle_with_the_prefixes_of_the_rules() -> None
 
 @pytest.mark.parametrize(
     ("text", "hint"),
-    [("room", '`"room"`; a name has a prefix of the rules, `:room`'), ("no:room", "in Turtle")],
+    [("room", '`"room"`, a name with a prefix of the rules, `:room`'), ("no:room", "in Turtle")],
 )
 def test_what_is_not_a_term_is_refused_with_how_to_write_it(text: str, hint: str) -> None:
     with pytest.raises(UsageError) as raised:

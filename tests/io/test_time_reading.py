@@ -383,7 +383,7 @@ def test_where_the_order_says_nothing_rows_are_refused_with_a_right_hint(tmp_pat
     first = sources.refusals.first
     assert first is not None
     assert first.diagnostics[0].code == "D2108"
-    assert "the order of the rows does not say" in first.diagnostics[0].hint
+    assert "the order of the rows does not show" in first.diagnostics[0].hint
     assert "infer" not in first.diagnostics[0].hint
 
 

@@ -132,7 +132,7 @@ def _only_member(plain: IO[bytes], path: str) -> IO[bytes]:
         f"`{path}` has {len(members)} files",
         place=path,
         label=", ".join(member.filename for member in members[:5]),
-        hint="unpack it into a folder and name that",
+        hint="unpack it into a folder and give the folder as the source",
     )
 
 
@@ -236,7 +236,7 @@ def unknown_format(path: str) -> DataError:
         hint = f"JSON is read through a mapping: dotr map new {path} > readings.map proposes one; then add "
         hint += "--map readings.map. JSON-LD ends in .jsonld, a graph a line in .jsonl"
     return DataError.of(
-        "D2008", f"what is written in `{path}` cannot be inferred from its name", place=path, hint=hint
+        "D2008", f"the format of `{path}` cannot be inferred from its name", place=path, hint=hint
     )
 
 

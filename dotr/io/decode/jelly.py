@@ -137,7 +137,7 @@ class JellyText:
             for frame in self._parsed():
                 quiet += 1 + len(frame.rows) + frame.ByteSize() // _QUIET_BYTES
                 if quiet > MAX_QUIET:
-                    hint = "take out what says nothing, or send it as several files"
+                    hint = "remove frames without a statement, or send several files"
                     raise says_nothing(self._name, MAX_QUIET, "frames and rows without a statement", hint)
                 if decoder is None:
                     if not frame.rows:

@@ -225,7 +225,7 @@ def _said(line: Line, place: str) -> tuple[str | PartTexts, Said]:
         if not all(part is None or isinstance(part, str) for part in text):
             raise _no_object(place, "a part that is not a string")
     elif not isinstance(text, str):
-        raise _no_object(place, "no text `graph`, `insert` or `delete`")
+        raise _no_object(place, "no string `graph`, `insert` or `delete`")
     time = value.get("time")
     if time is not None and type(time) is not int and not (isinstance(time, str) and time.isascii()):
         raise DataError.of(
@@ -287,7 +287,7 @@ def _loaded(text: str, place: str) -> object:
     except ValueError as error:
         raise _no_object(place, _said_of(error)) from None
     except RecursionError:
-        raise _no_object(place, "nested without measure") from None
+        raise _no_object(place, "nested too deeply") from None
 
 
 def _no_object(place: str, found: str) -> DataError:

@@ -102,7 +102,7 @@ def _refuse_contexts(text: str, name: str) -> None:
     if _copied_terms(value) > MAX_CONTEXT_TERMS:
         raise DataError.of(
             "D2020",
-            f"the contexts of `{name}` are taken up too often",
+            f"the contexts of `{name}` extend one another too often",
             place=name,
             label=f"more than {MAX_CONTEXT_TERMS:,} terms would be copied",
             hint="give the document one context, at its head",
@@ -178,7 +178,7 @@ def refuse_levels(name: str, place: str) -> NoReturn:
         f"`{name}` nests deeper than a document may",
         place=place,
         label=f"more than {MAX_NESTING} levels",
-        hint="give inner nodes names, and say what belongs to them beside each other",
+        hint="give inner nodes names, and describe them side by side",
     )
 
 
@@ -187,7 +187,7 @@ def refuse_prefixes(size: int, name: str, place: str) -> None:
     if size > MAX_PREFIXES:
         raise DataError.of(
             "D2020",
-            f"`{name}` carries on more prefixes than it may",
+            f"`{name}` passes on more prefixes than it may",
             place=place,
             label=f"more than {MAX_PREFIXES:,} characters",
             hint="write IRIs in full where a prefix is used once",
@@ -212,7 +212,7 @@ def _refuse_entity_bomb(text: str, name: str) -> None:
         sizes[entity] = len(value) + sum(sizes.get(inner, 0) for inner in _ENTITY_USE.findall(value))
     total = sum(sizes.get(used, 0) for used in _ENTITY_USE.findall(text)) if sizes else 0
     if total > _ENTITIES or max(sizes.values(), default=0) > _ENTITY_SIZE:
-        raise _swells(f"the XML entities of `{name}` expand without measure", name)
+        raise _swells(f"the XML entities of `{name}` expand without bound", name)
 
 
 def _swells(message: str, name: str) -> DataError:
@@ -246,7 +246,7 @@ class BoundedOutput(io.BytesIO):
 def grows(name: str) -> DataError:
     return DataError.of(
         "D2007",
-        f"`{name}` expands without measure",
+        f"`{name}` expands without bound",
         place=name,
         label="a short text whose names are long when they are written in full",
         hint="write shorter prefixes",
@@ -261,10 +261,10 @@ def has_long_term(statements: bytes) -> bool:
 def long_term(name: str) -> DataError:
     return DataError.of(
         "D2021",
-        f"`{name}` has a term, or a comment, that is longer than one may be",
+        f"`{name}` has a term or a comment that is too long",
         place=name,
         label=f"{MAX_TERM} bytes or more",
-        notes=("--max-document is about whole documents: it does not move this limit",),
+        notes=("--max-document bounds whole documents and does not change this limit",),
         hint="keep such content in a file, and its address in the graph",
     )
 
@@ -274,7 +274,7 @@ def no_memory(name: str) -> DataError:
         "D2022",
         f"memory ran out while `{name}` was read",
         place=name,
-        hint="split the document, or lower --max-document so that such are refused sooner",
+        hint="split the document, or lower --max-document so that such documents are refused earlier",
     )
 
 
@@ -310,7 +310,7 @@ def says_nothing(
     """A source that goes on without a statement, a row or a message; `limit` of what there were."""
     return DataError.of(
         "D2023",
-        f"`{place}` goes on and says nothing",
+        f"`{place}` continues without content",
         place=place,
         label=f"more than {limit} {what} in a row",
         hint=hint,

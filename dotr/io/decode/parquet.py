@@ -389,7 +389,7 @@ def not_there(place: str) -> UnsupportedError:
     """A message that changes what lasts, where instants are examined apart from each other."""
     return UnsupportedError.of(
         "D4160",
-        "this message inserts or deletes, which a batch does not do",
+        "this message inserts or deletes, which is not supported here",
         place=place,
         hint="replay the log in one process: dotr run",
     )

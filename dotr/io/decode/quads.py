@@ -18,7 +18,7 @@ Method:  a document of up to 4 MiB is grouped whole. A longer one is streamed wh
          pyoxigraph spells out.
 Why not: returning to tokens after a deviation: whether a default graph's triple is about the graph before or
          after it is known only at the end of both. Keeping the bytes with every graph: few are refused.
-Bad input: D2012 a stray triple in the default graph · D2013 a graph whose quads do not stand together · D2019
+Bad input: D2012 a stray triple in the default graph · D2013 a graph whose quads are not consecutive · D2019
          a graph beside an unreadable line · D2023 nothing but blanks and comments.
 """
 
@@ -363,7 +363,7 @@ def refused_lines(block: QuadBlock, name: str) -> DataError:
             return error
     return DataError.of(
         "D2019",
-        f"graph {block.name} stands beside a line that cannot be read",
+        f"graph {block.name} is next to a line that cannot be read",
         place=_at(name, block.line),
         notes=("the line may have been one of its quads",),
         hint="correct the line and feed the graph again",
@@ -551,10 +551,10 @@ def _only_default(name: str) -> DataError:
 def _stray(triple: Triple, name: str, line: int) -> DataError:
     return DataError.of(
         "D2012",
-        f"`{name}` has a triple in the default graph that is about no graph beside it",
+        f"`{name}` has a triple in the default graph that is about none of its named graphs",
         place=_at(name, line),
         label=" ".join(triple)[:300],
-        notes=("a stream's default graph says things about its named graphs, above all when they hold",),
+        notes=("a stream's default graph describes its named graphs, above all their times",),
         hint="move it into the named graph it belongs to, or into the background",
     )
 
@@ -562,10 +562,10 @@ def _stray(triple: Triple, name: str, line: int) -> DataError:
 def _apart(graph: Term, name: str, line: int) -> DataError:
     return DataError.of(
         "D2013",
-        f"the quads of graph {graph} do not stand together",
+        f"the quads of graph {graph} are not consecutive",
         place=_at(name, line),
         notes=(f"a document of more than {WHOLE} bytes is streamed, one graph after the other",),
-        hint="sort it so that the quads of a graph are neighbours, their stamp directly before them",
+        hint="sort it so that the quads of a graph are consecutive, their stamp directly before them",
     )
 
 

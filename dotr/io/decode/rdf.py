@@ -532,10 +532,10 @@ def _half_character(text: str, name: str) -> DataError:
     line = text.count("\n", 0, at) + 1
     return DataError.of(
         "D2002",
-        f"`{name}` has half a character of UTF-16",
+        f"`{name}` has half of a UTF-16 surrogate pair",
         place=f"{name}:{line}:{at - text.rfind(chr(10), 0, at)}",
         label=f"\\u{ord(text[at]):04X}",
-        hint="such escapes stand in pairs in JSON, and nowhere else",
+        hint="such escapes are allowed in JSON only, and in pairs",
     )
 
 
@@ -654,7 +654,7 @@ def _context(text: str, iri: str) -> Any:
         label = "it has no key `@context`"
     raise DataError.of(
         "D2001",
-        f"what is named for `{iri}` is not a context of JSON-LD",
+        f"the file given for `{iri}` is not a context of JSON-LD",
         place=iri,
         label=label,
         hint="--context IRI=FILE names a JSON file with an object that has the key `@context`",

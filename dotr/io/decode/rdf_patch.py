@@ -86,7 +86,7 @@ class Patches(Struct):
         elif operation in ("PA", "PD", "H"):
             self._say(operation, rest, line)
         elif operation:
-            raise self._no_row(line, "this row stands outside of a transaction", "begin it with `TX .`")
+            raise self._no_row(line, "this row is outside of a transaction", "begin it with `TX .`")
         return None
 
     def part(self, lines: Sequence[Line]) -> Part:
@@ -163,7 +163,9 @@ class Patches(Struct):
             terms.append(self._term(found, line))
             at = found.end()
         if len(terms) == 4:
-            raise self._refused(line, "a row with a graph changes what nobody asks", "leave the graph out")
+            raise self._refused(
+                line, "this row changes a named graph, which no query sees", "leave the graph out"
+            )
         if len(terms) != 3:
             raise self._no_row(
                 line, f"{len(terms)} terms are not a triple", "write subject, predicate, object"

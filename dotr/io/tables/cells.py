@@ -92,9 +92,9 @@ class DateFormat:
         groups = self._pattern.groupindex
         self._zoned = "zone" in groups
         if "year" not in groups and "short" not in groups:
-            raise TimeError("D2105", f"the format `{self.text}` has no year", "every instant has one: %Y")
+            raise TimeError("D2105", f"the format `{self.text}` has no year", "add it: %Y")
         if not self._zoned and zone is None:
-            hint = f'say which it is: datetime("{self.text}", "Europe/Berlin"), or --time-zone'
+            hint = f'name it: datetime("{self.text}", "Europe/Berlin"), or --time-zone'
             raise TimeError("D2103", f"times of the format `{self.text}` have no zone", hint)
         rest = [name for name in groups if name not in ("second", "fraction", "zone")]
         self._names = rest
@@ -225,7 +225,7 @@ def _pattern(part: str) -> str:
         return re.escape(part)
     if part[1] not in _PATTERNS:
         known = " ".join(f"%{letter}" for letter in (*_PATTERNS, *_SHORTHANDS) if letter != "%")
-        raise TimeError("D2105", f"`{part}` is not known in formats of time", f"one of {known}, or iso")
+        raise TimeError("D2105", f"`{part}` is not known in time formats", f"one of {known}, or iso")
     return _PATTERNS[part[1]]
 
 
@@ -627,7 +627,7 @@ def in_literal(text: str) -> str:
 
 
 def half_character(text: str) -> CellError:
-    return CellError(f"`{excerpt(text)!a}` has half a character of UTF-16")
+    return CellError(f"`{excerpt(text)!a}` has half of a UTF-16 surrogate pair")
 
 
 def whole_iri(text: str) -> str:
@@ -734,11 +734,11 @@ def _outside(text: str, name: str) -> CellError:
     elif re.fullmatch(r"[+-]?[0-9.]*,[0-9]+", text):
         hint = 'if the comma is a decimal one: {column|replace(",", ".")}'
     elif name == "boolean":
-        hint = "true, false, 1 or 0"
+        hint = "write true, false, 1 or 0"
     elif name in ("dateTime", "dateTimeStamp"):
-        hint = 'say how it is written: {column|datetime("%d/%m/%Y %H:%M", "Europe/Berlin")}'
+        hint = 'give its format: {column|datetime("%d/%m/%Y %H:%M", "Europe/Berlin")}'
     elif name in _RANGES and _INTEGER.fullmatch(text) is None and re.fullmatch(_LEXICAL["decimal"], text):
         hint = "xsd:decimal has fractions"
     if not hint:
-        hint = f"where it means that there is no value, the mapping can say: # missing: {excerpt(text)}"
+        hint = f"if it means that there is no value, add to the mapping: # missing: {excerpt(text)}"
     return CellError(f"`{excerpt(text)}` is not an xsd:{name}", hint)

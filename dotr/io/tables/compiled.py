@@ -415,14 +415,14 @@ def _positions(mapping: TableMapping, columns: Sequence[str], place: str) -> dic
         twice = cell.column in positions
         hint = nearest(cell.column, columns)
         if len(columns) == 1 and (found := next((d for d in ";\t|," if d in columns[0]), "")):
-            hint = f"the mapping can say: # delimiter: {'tab' if found == chr(9) else found}"
+            hint = f"add to the mapping: # delimiter: {'tab' if found == chr(9) else found}"
         raise DataError.of(
             "D2402",
             f"{'two columns are' if twice else 'no column is'} called `{cell.column}`",
             place=place,
             label=", ".join(map(excerpt, columns[:20])) or "no columns",
             notes=(f"`{mapping.name}` uses it",),
-            hint=hint or "check the names in the mapping, or say # columns: a, b, c",
+            hint=hint or "check the names in the mapping, or add # columns: a, b, c",
         )
     return positions
 
@@ -438,7 +438,7 @@ def _time(
         text = default if raw is None or raw in missing else raw
         try:
             if text is None:
-                hint = "a row without a time is not an instant; # missing: says which cells have no value"
+                hint = "a row without a time is not an instant; # missing: declares which cells have no value"
                 raise CellError("this row has no time", hint, "D2406")
             if instants is not None:
                 return instants.one[text], False
@@ -458,7 +458,7 @@ def _time(
 def _how_written(column: str, text: str | None) -> str:
     if text is not None and is_day(text):
         return f'choose: its beginning is # time: {column}|datetime("%Y-%m-%d", "Europe/Berlin")'
-    return f'say how it is written: # time: {column}|datetime("%d/%m/%Y %H:%M", "Europe/Berlin")'
+    return f'give its format: # time: {column}|datetime("%d/%m/%Y %H:%M", "Europe/Berlin")'
 
 
 def _usual_times(

@@ -223,7 +223,9 @@ class _Words:
         lexical, datatype, language = literal_parts(term)
         parts = tuple(self._parts(lexical))
         if self._find.search(datatype):
-            raise wrong("a cell in a datatype", self._name, "write the datatype out")
+            raise wrong(
+                "a cell in a datatype", self._name, "write a constant datatype, such as ^^xsd:decimal"
+            )
         if term[-1] == '"' and len(parts) == 1:
             found = self._find.fullmatch(lexical)
             if found and self._cells[int(found[1])][1]:
@@ -439,11 +441,11 @@ def _settings(lines: Sequence[str], name: str) -> dict[str, str]:
             continue
         key = found[1].lower()
         if key in settings:
-            raise wrong(f"`{key}` is given twice", f"{name}:{number}", "say it once")
+            raise wrong(f"`{key}` is given twice", f"{name}:{number}", "keep one of them")
         if key in _KEYS:
             settings[key] = found[2]
         elif near := nearest(key, _KEYS):
-            raise wrong(f"`# {found[1]}:` says nothing", f"{name}:{number}", near)
+            raise wrong(f"`# {found[1]}:` is not a setting of mappings", f"{name}:{number}", near)
     return settings
 
 
@@ -476,7 +478,7 @@ def _rows(text: str | None, format_: str, place: str) -> tuple[Step, ...] | None
     steps = steps_of(text)
     if steps[0] != "$" or len(text) > _LONGEST:
         raise wrong(
-            f"`{text[:60]}` is not a way to rows", place, "write # rows: $[*], or # rows: $.records[*]"
+            f"`{text[:60]}` is not a path to rows", place, "write # rows: $[*], or # rows: $.records[*]"
         )
     if format_ not in ("", "json", "jsonl"):
         raise wrong(f"`# rows:` is for JSON, and the format is {format_}", place, "leave it out")

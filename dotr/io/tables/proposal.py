@@ -160,7 +160,7 @@ def _intervals(name: str, texts: Sequence[str], zone: str) -> tuple[str, str] | 
     if likely is None or likely.kind not in ("dateTime", "local"):
         return None
     local = likely.kind == "local"
-    note = "its times are intervals: --interval begin, or --interval end, says which end is the time"
+    note = "its times are intervals: --interval begin, or --interval end, chooses the end that is the time"
     return (
         f'datetime("iso", "{zone}")' if local and zone else 'datetime("iso")',
         f"{note}; {_NO_ZONE}" if local and not zone else note,
@@ -228,7 +228,7 @@ def _left_out(arrays: Mapping[str, tuple[str, bool]], way: str) -> Iterator[str]
 def _head(found: Sequence[ProposedColumn], settings: dict[str, str], missing: Sequence[str]) -> Iterator[str]:
     time = _time_column(found)
     if time is None:
-        yield "# No column could be a time. Say which one is: # time: COLUMN"
+        yield "# No column could be a time. Name the one that is: # time: COLUMN"
         for day in (column.name for column in found if column.kind == "date"):
             yield f'# `{day}` is a day: its beginning is # time: {day}|datetime("%Y-%m-%d", "Europe/Berlin")'
     else:

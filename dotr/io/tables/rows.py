@@ -199,7 +199,7 @@ class CsvRows:
                 raise CellError("a quoted cell does not end", 'a quote inside a cell is written ""', "D2405")
             rows = [row for row in self._dialect.reader([text]) if row]
         except csv.Error as error:
-            hint = 'a quote inside a cell is written ""; # quote: none says that quotes are text'
+            hint = 'a quote inside a cell is written ""; # quote: none makes quotes ordinary characters'
             return TableRow(
                 CellError(f"this row is not CSV: {error}", hint, "D2405"), content, line, self._offset
             )
@@ -215,7 +215,7 @@ class CsvRows:
             return content.decode(self._dialect.encoding)
         except UnicodeDecodeError as error:
             byte = content[error.start]
-            hint = "the mapping can say in which it is: # encoding: latin-1"
+            hint = "declare its encoding in the mapping: # encoding: latin-1"
             raise CellError(
                 f"this row is not {self._dialect.encoding}: byte 0x{byte:02X}", hint, "D2405"
             ) from None
@@ -251,7 +251,7 @@ def _too_long(lines: Sequence[bytes]) -> bool:
 
 def ragged(row: Sequence[str | None], columns: int) -> CellError:
     """A row with too few or too many cells."""
-    hint = "a cell with the delimiter in it is quoted; so is one with a line end"
+    hint = "quote a cell that contains the delimiter or a line end"
     return CellError(f"this row has {len(row)} cells, the header {columns}", hint, "D2403")
 
 
@@ -394,8 +394,8 @@ class JsonRows:
         depth = inner.count(EVERY)
         last = len(inner) - inner[::-1].index(EVERY) if depth else 0
         if inner[:last] != tuple((self._rows or ())[:last]):
-            hint = "[*] in a cell is the element that the row is of: begin as # rows: does"
-            raise wrong(f"`{column}` is not on the way to a row", self._mapping, hint)
+            hint = "in a cell [*] is the element that the row is made of: begin as # rows: does"
+            raise wrong(f"`{column}` is not on the path to a row", self._mapping, hint)
         return depth, column, inner[last:]
 
     def of(self, value: Any, what: str = "line") -> Iterator[JsonRow]:
@@ -451,7 +451,7 @@ class JsonRows:
             known = _array_paths(self._astray)
             yield Diagnostic(
                 "D2414",
-                f"nothing has rows at `{self._way}`, where `{self._mapping}` looks for them",
+                f"there are no rows at `{self._way}`, which `{self._mapping}` names",
                 place=place,
                 label=", ".join(map(excerpt, known[:20])),
                 hint=nearest(self._way, known) or "# rows: names the array whose elements are rows",
@@ -645,7 +645,7 @@ def _texts(array: Any, name: str, place: str) -> list[str | None]:
         "D2408",
         f"the column `{name}` is of the type {kind}",
         place=place,
-        hint="a cell is one value: text, number, time or truth value",
+        hint="a cell is one value: a string, number, time or boolean",
     )
 
 
@@ -1312,7 +1312,7 @@ def _perhaps_json(error: DataError, head: bytes) -> DataError:
         lines = isinstance(value_of(text.split(b"\n", 1)[0].decode()), dict)
     except (CellError, UnicodeDecodeError):
         lines = False
-    hint = f"it begins like JSON, and is read as CSV: # format: {'jsonl' if lines else 'json'} in the mapping"
+    hint = f"it begins like JSON, but is read as CSV: add # format: {'jsonl' if lines else 'json'}"
     return DataError([one._replace(hint=hint) for one in error.diagnostics])
 
 

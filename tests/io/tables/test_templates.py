@@ -227,7 +227,7 @@ def test_filters(cell: str, value: str, expected: str) -> None:
         (":s :p {a|iri|lower} .", "`iri` is not the last filter"),
         (':s :p {a|datetime("iso", "UTC")|lower} .', "`datetime` is not the last filter"),
         (":s :p ex:{a} .", "has not been declared"),
-        ("# tiem: a\n:s :p {a} .", "`# tiem:` says nothing"),
+        ("# tiem: a\n:s :p {a} .", "`# tiem:` is not a setting of mappings"),
         ("# time: a\n# time: b\n:s :p {a} .", "`time` is given twice"),
         ("# format: xls\n:s :p {a} .", "is not a format of tables"),
         ("# encoding: utf-16\n:s :p {a} .", "are not read"),
