@@ -42,7 +42,7 @@ from dotr.events import Clock, Composite, Message, Part, Time, labelled
 from dotr.io.errors import dead_letter
 from dotr.io.events import late_line
 from dotr.io.sinks import StatePart
-from dotr.lasting.model import LastingModel
+from dotr.lasting.model import lasting_model
 from dotr.lasting.periods import Periods, declared
 from dotr.program import Entailment, Hold, Program
 from dotr.program.names import Passed, subtracted, summed
@@ -285,7 +285,7 @@ class SliceRun:
         periods = Periods(content.background, deployment.program.holds)
         periods.load(self._state)
         try:
-            LastingModel(deployment.program, list(periods), content.clock, materialize_all=False).check()
+            lasting_model(deployment.program, list(periods), content.clock, materialize_all=False).check()
         except (DataError, ProgramError):
             return True
         return False

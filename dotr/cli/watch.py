@@ -21,7 +21,7 @@ from dotr.io.sources import Sources
 from dotr.lang import load_program, parse_query_and_prefixes
 from dotr.lang.checks.lasting import asks_now
 from dotr.lasting.instants import SignedAnswer, signed, watched, watching
-from dotr.lasting.model import LastingModel
+from dotr.lasting.model import lasting_model
 from dotr.program import Program, Select
 from dotr.rdf.values import values_key
 
@@ -111,7 +111,7 @@ def _refuse_now(select: Select) -> None:
 
 def _initial(program: Program, background: BackgroundFiles, ask: bool, budget: int) -> list[SignedAnswer]:
     """The answers before the first instant, in canonical order. Raises DataError D3101."""
-    model = LastingModel(program, background(), Clock(), materialize_all=False, budget=budget)
+    model = lasting_model(program, background(), Clock(), materialize_all=False, budget=budget)
     model.check()
     answers = model.answers(watched(program))
     return [SignedAnswer(0, answers[row], () if ask else row) for row in sorted(answers, key=values_key)]

@@ -51,10 +51,11 @@ from dotr.io.python_values import GraphLike, own_term, own_triple, rdflib_term, 
 from dotr.io.rules_and_background import CopiedFile, read_background, read_rules_text
 from dotr.io.time import UNITS, TimeError, parse_datetime
 from dotr.joins.plan import ALL, Relation, View
-from dotr.knowledge_base.model import Contradiction, Model, Outcome, Proof, RuleSet, form, shipped_rules
+from dotr.knowledge_base.model import Contradiction, Model, Proof, RuleSet, form, shipped_rules
 from dotr.knowledge_base.prepared_queries import Answers, PreparedQuery, Query, Solution, as_select, shown
 from dotr.lang import load_program, parse_datalog, parse_query
 from dotr.lang.printer import datalog_rule_text
+from dotr.lasting.model import Outcome
 from dotr.lasting.periods import Expiry
 from dotr.program import DatalogRule, Entailment, Select
 from dotr.rdf.blanks import label_stream
@@ -646,8 +647,9 @@ class KnowledgeBase:
         Triples: Turtle text, a pathlib.Path, an rdflib graph, or an iterable of triples; rules: Datalog text
         or a pathlib.Path. `until`: when the inserted statements end. What only follows cannot be deleted: it
         is not stated (`change.useless_deletes`). Nothing has changed where this raises: ProgramError for
-        rules that are unsafe, not stratifiable or explode (D4001, D4003), ContradictionError, DataError for
-        what cannot be read, D2202 for a blank node that is to be deleted and was not handed out.
+        rules that are unsafe, not stratifiable or explode (D4001, D4003), or a watched query that takes too
+        much work (D4132), ContradictionError, DataError for what cannot be read, D2202 for a blank node that
+        is to be deleted and was not handed out.
         """
         self._refuse_inside_reading()
         with self._turn:

@@ -1,11 +1,11 @@
 """The state of a knowledge base: statements, rules, derived rows, and the answers of standing queries.
 
-Place:   under knowledge_base.py, which reads, labels and locks; over enrich/maintenance.py, which derives.
-Method:  a transaction is one change of the maintained index: opened, checked, asked for the differences of
-         standing answers, committed. Where it changes the rules, or schema that rules were instantiated over,
-         the new program continues on the same index (Volz, Staab, Motik 2003, sec. 4); where it changes about
-         as much as holds, or removes more than it leaves, a new index is made beside the old one and the two
-         are compared.
+Place:   under knowledge_base.py, which reads, labels and locks; over lasting/model.py, which maintains what
+         follows and the answers.
+Method:  a transaction is one change of the maintained model, checked while it is open. Where it changes the
+         rules, or schema that rules were instantiated over, the new program continues on the same index
+         (Volz, Staab, Motik 2003, sec. 4); where it changes about as much as holds, or removes more than it
+         leaves, a new index is made beside the old one and the two are compared.
          Rules: the knowledge base's own, those of its entailment, and those that OWL lists stand for. A rule
          is its parsed form up to the names of variables: two that print alike when variables are numbered in
          order of appearance are one.
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -35,16 +35,17 @@ from dotr.explain.derivations import Derivations
 from dotr.explain.formats import PlainProofs
 from dotr.explain.proofs import InBackground, Missing, TripleProof
 from dotr.explain.text import Renderer, drawn
-from dotr.extract.compiled import MaintainedQuery, as_it_is, standing_query
+from dotr.extract.compiled import as_it_is
 from dotr.extract.operators import Change as RowChange
 from dotr.extract.operators import Row
 from dotr.io.rules_and_background import read_rules_text
-from dotr.joins.plan import ALL, CLASH, Relation, relation_of
+from dotr.joins.plan import CLASH, Relation, relation_of
 from dotr.joins.store import EVERYTHING, TripleIndex
 from dotr.lang import parse_datalog
 from dotr.lang.printer import datalog_rule_text
+from dotr.lasting.model import MaintainedModel, Outcome, SchemaChange
 from dotr.program import DatalogRule, Entailment, Select
-from dotr.rdf.terms import RDF_TYPE, Memo, Term, Triple
+from dotr.rdf.terms import Memo, Term, Triple
 from dotr.rdf.values import is_well_typed
 
 if TYPE_CHECKING:
@@ -185,28 +186,21 @@ class Proof:
 _GROWTH = 8
 """Plans are remade when there are so many times the triples that they were made for."""
 _LEAST = 1000
+_WATCHED = "watched"
+"""What errors call a query that is followed."""
 _TOLD = 10
 """Contradictions that are reported, with their proofs, where one is refused."""
 
 _WORTH = 2
 """A change of so many times fewer statements than hold is maintained where rules or schema change, too."""
 
-Differences = Mapping[Select, Sequence[RowChange]]
 
+class _MissedSchema(Exception):  # noqa: N818  # not an error: rules are to be instantiated over more
+    """Schema holds under other rules over which they were not instantiated."""
 
-class Outcome(Struct, frozen=True):
-    """What a transaction did: to what holds, and to the answers of each standing query where they changed.
-
-    `useless`: deletions of what was not stated.
-    """
-
-    net: NetChange
-    differences: Differences
-    useless: int
-
-
-class _BasicError(Exception):
-    """A change is of what rules were instantiated over."""
+    def __init__(self, triples: set[Triple]) -> None:
+        super().__init__(triples)
+        self.triples = triples
 
 
 class Model:
@@ -229,21 +223,41 @@ class Model:
     ) -> None:
         self.rules = rules
         self._strict, self._limits, self._prefixes = strict, limits, prefixes
-        self._standing: dict[Select, MaintainedQuery] = {}
-        self._woken: dict[Relation, list[Select]] = {}
-        self._unions: frozenset[Relation] = frozenset()
-        self._adopt(self._closed(rules, stated) if kept is None else kept)
+        self._adopt(self._over(self._closed(rules, stated) if kept is None else kept))
         self._ill_typed = self._look_for_ill_typed()
         if strict:
             self._refuse(self.kept, self._ill_typed)
 
-    def _closed(self, rules: RuleSet, stated: Iterable[Triple]) -> Maintained:
-        triples = list(dict.fromkeys(stated))
-        return Maintained(rules.over(triples), triples, unions=self._unions, limits=self._limits)
+    @property
+    def kept(self) -> Maintained:
+        """The index of what holds."""
+        return self._model.kept
 
-    def _adopt(self, kept: Maintained) -> None:
-        self.kept = kept
-        self._planned = max(len(kept), _LEAST)
+    def _closed(
+        self, rules: RuleSet, stated: Iterable[Triple], unions: frozenset[Relation] = frozenset()
+    ) -> Maintained:
+        triples = list(dict.fromkeys(stated))
+        return Maintained(rules.over(triples), triples, unions=unions, limits=self._limits)
+
+    def _over(
+        self, kept: Maintained, standing: Collection[Select] = (), unions: frozenset[Relation] = frozenset()
+    ) -> MaintainedModel:
+        rules = self.rules
+        return MaintainedModel(
+            kept,
+            dict.fromkeys(standing, _WATCHED),
+            unions=unions,
+            entailment=rules.entailment,
+            checked=rules.datatypes or rules.entailment is not Entailment.NONE,
+            limits=self._limits,
+            shown=as_it_is,
+            nets=True,
+            where="over what holds",
+        )
+
+    def _adopt(self, model: MaintainedModel) -> None:
+        self._model = model
+        self._planned = max(len(model.kept), _LEAST)
 
     # -- why
 
@@ -293,41 +307,15 @@ class Model:
 
     def stand(self, select: Select) -> None:
         """Follow the answers of a query without NOW() from now on."""
-        if select in self._standing:
-            return
-        query = standing_query(select, self.kept.store, shown=as_it_is)
-        unions = query.relations & {ALL, RDF_TYPE}
-        if not unions <= self._unions:
-            self._unions |= unions
-            self.kept.unite(unions)
-            self._standing[select] = query
-            self._stand_anew()
-            return
-        self._enter(select, query)
+        self._model.stand(select, _WATCHED)
 
     def drop(self, select: Select) -> None:
         """Follow them no more."""
-        self._standing.pop(select, None)
-        for woken in self._woken.values():
-            if select in woken:
-                woken.remove(select)
+        self._model.drop(select)
 
     def answers(self, select: Select) -> list[Row]:
-        """All answers of a standing query."""
-        return self._standing[select].answers()
-
-    def _enter(self, select: Select, query: MaintainedQuery) -> None:
-        self._standing[select] = query
-        for relation in query.relations:
-            self._woken.setdefault(relation, []).append(select)
-
-    def _stand_anew(self) -> None:
-        """Standing queries over the store as it is now."""
-        selects = list(self._standing)
-        self._standing.clear()
-        self._woken.clear()
-        for select in selects:
-            self._enter(select, standing_query(select, self.kept.store, shown=as_it_is))
+        """All answers of a standing query. Raises ProgramError D4132."""
+        return self._model.followed(select)
 
     # -- transactions
 
@@ -338,13 +326,15 @@ class Model:
         has changed then.
         """
         rules = self.rules if rules is None else rules
-        if rules == self.rules and not self._is_basic(insert) and not self._is_basic(delete):
-            if self._mostly_ends(insert, delete):
+        model = self._model
+        if rules == self.rules:
+            if not model.mostly_ends(set(delete).difference(insert) if insert else delete):
+                try:
+                    return self._maintained(model, rules, insert, delete)
+                except SchemaChange:
+                    pass
+            elif not (model.shapes_rules(insert) or model.shapes_rules(delete)):
                 return self._close_anew(insert, delete, rules)
-            try:
-                return self._maintain(insert, delete)
-            except _BasicError:
-                pass
         if _WORTH * (len(insert) + len(delete)) > len(self.kept):
             return self._close_anew(insert, delete, rules)
         try:
@@ -355,57 +345,36 @@ class Model:
             outcome = None  # recomputation has other limits, and the last word
         return self._close_anew(insert, delete, rules) if outcome is None else outcome
 
-    def _mostly_ends(self, insert: Sequence[Triple], delete: Sequence[Triple]) -> bool:
-        kept = self.kept
-        if not kept.mostly_ends(len(delete)):
-            return False
-        return kept.mostly_ends(sum(map(kept.states, set(delete).difference(insert))))
-
-    def _is_basic(self, triples: Iterable[Triple]) -> bool:
-        """Whether rules may be others with or without these triples."""
-        instantiated = self.kept.closed.instantiated
-        if instantiated.over:
-            waiting = bool(instantiated.dormant)
-            for triple in triples:
-                relation = relation_of(*triple)
-                if is_schema(relation) or is_list_triple(triple) or (waiting and relation == SAME_AS):
-                    return True
-            return False
-        return self.rules.entailment is Entailment.OWL2RL and any(map(is_list_triple, triples))
-
-    def _maintain(self, insert: Sequence[Triple], delete: Sequence[Triple]) -> Outcome:
-        kept = self.kept
-        useless = kept.open(insert, delete)
-        try:
-            if kept.touches(kept.closed.instantiated.watched):
-                raise _BasicError
-            touched = [changes.relation for changes in kept.store.overlay.touched]
-            woken = dict.fromkeys(select for r in touched for select in self._woken.get(r, ()))
-            outcome, ill_typed = self._outcome(kept, {s: self._standing[s] for s in woken}, useless)
-        except BaseException:
-            for query in self._standing.values():
-                query.forget()
-            kept.abandon()
-            raise
-        kept.commit()
-        self._ill_typed = ill_typed
-        self._grow()
-        return outcome
-
-    def _outcome(
-        self, kept: Maintained, standing: Mapping[Select, MaintainedQuery], useless: int
-    ) -> tuple[Outcome, set[Triple]]:
-        """What the open change does, and what is ill-typed then; standing answers are settled. Raises
-        ContradictionError.
+    def _maintained(
+        self,
+        model: MaintainedModel,
+        rules: RuleSet,
+        insert: Sequence[Triple],
+        delete: Sequence[Triple],
+        before: Maintained | None = None,
+    ) -> Outcome:
+        """Go on with a changed model. `before`: the index that it continues under other rules. Raises
+        SchemaChange, _MissedSchema, and as `change`.
         """
-        net = kept.changed()
-        ill_typed = self._ill_typed_after(net)
-        if self._strict:
-            self._refuse(kept, ill_typed)
-        moved = {select: query.moved() for select, query in standing.items()}
-        for query in standing.values():
-            query.settle()
-        return Outcome(net, {select: rows for select, rows in moved.items() if rows}, useless), ill_typed
+        ill_typed = self._ill_typed
+
+        def check(net: NetChange) -> None:
+            nonlocal ill_typed
+            if before is not None and (missed := model.kept.missed()):
+                raise _MissedSchema(missed)
+            ill_typed = self._ill_typed_after(net)
+            if self._strict:
+                self._refuse(model.kept, ill_typed)
+
+        outcome = model.change(insert, delete, check=check, before=before)
+        self.rules, self._ill_typed = rules, ill_typed
+        if model is not self._model:
+            self._adopt(model)
+        elif len(model.kept) > _GROWTH * self._planned:  # plan for what is there now
+            self._planned = len(model.kept)
+            model.kept.plan_anew()
+            model.plan()
+        return outcome
 
     def _change_rules(
         self, insert: Sequence[Triple], delete: Sequence[Triple], rules: RuleSet
@@ -423,70 +392,39 @@ class Model:
             closed = under_other_rules(before.closed, every, basic, missed)
             if closed is None:
                 return None
-            kept = before.under(closed)
-            standing = {s: standing_query(s, kept.store, shown=as_it_is) for s in self._standing}
-            useless = kept.open(insert, delete, before)
+            model = self._over(before.under(closed), self._model.standing, self._model.unions)
             try:
-                more = kept.missed()
-                if more:
-                    kept.abandon()
-                    missed |= more
-                    continue
-                outcome, ill_typed = self._outcome(kept, standing, useless)
-            except BaseException:
-                kept.abandon()
-                raise
-            break
-        kept.commit()
-        self._follow(kept, rules, ill_typed, standing)
-        return outcome
-
-    def _follow(
-        self,
-        kept: Maintained,
-        rules: RuleSet,
-        ill_typed: set[Triple],
-        standing: Mapping[Select, MaintainedQuery],
-    ) -> None:
-        """Go on with another index or program."""
-        self.rules, self._ill_typed = rules, ill_typed
-        self._adopt(kept)
-        self._woken.clear()
-        for select, query in standing.items():
-            self._enter(select, query)
+                return self._maintained(model, rules, insert, delete, before)
+            except _MissedSchema as more:
+                missed |= more.triples
 
     def _ill_typed_after(self, net: NetChange) -> set[Triple]:
         if not self.rules.datatypes:
             return self._ill_typed
         return (self._ill_typed - set(net.removed)) | set(filter(is_ill_typed, net.added))
 
-    def _grow(self) -> None:
-        """Plan for what is there now, where that is much more than when it was planned."""
-        if len(self.kept) > _GROWTH * self._planned:
-            self._planned = len(self.kept)
-            self.kept.plan_anew()
-            self._stand_anew()
-
     def _close_anew(self, insert: Sequence[Triple], delete: Sequence[Triple], rules: RuleSet) -> Outcome:
         before = self.kept
         useless = sum(not before.states(triple) for triple in delete)
         gone = set(delete)
         stated = [triple for triple in before.statements() if triple not in gone]
-        kept = self._closed(rules, [*stated, *insert])
+        old, unions = self._model, self._model.unions
+        kept = self._closed(rules, [*stated, *insert], unions)
         ill_typed = set(filter(is_ill_typed, kept)) if rules.datatypes else set()
         if self._strict:
             self._refuse(kept, ill_typed)
-        standing = {select: standing_query(select, kept.store, shown=as_it_is) for select in self._standing}
+        model = self._over(kept, old.standing, unions)
         differences = {
-            select: _difference(self._standing[select].answers, query.answers)
-            for select, query in standing.items()
+            select: _difference(old.followed(select), model.followed(select)) for select in old.standing
         }
         net = NetChange(
             tuple(sorted(triple for triple in kept if triple not in before.index)),
             tuple(sorted(triple for triple in before if triple not in kept.index)),
         )
-        self._follow(kept, rules, ill_typed, standing)
-        return Outcome(net, {select: moved for select, moved in differences.items() if moved}, useless)
+        self.rules, self._ill_typed = rules, ill_typed
+        self._adopt(model)
+        moved = {select: changes for select, changes in differences.items() if changes}
+        return Outcome(moved, net=net, useless=useless)
 
 
 def _shapes_rules(relation: Relation) -> bool:
@@ -494,9 +432,9 @@ def _shapes_rules(relation: Relation) -> bool:
     return is_schema(relation) or relation in (SAME_AS, *LIST_PREDICATES)
 
 
-def _difference(before: Callable[[], list[Row]], now: Callable[[], list[Row]]) -> list[RowChange]:
-    changes = Counter(now())
-    changes.subtract(Counter(before()))
+def _difference(before: Iterable[Row], now: Iterable[Row]) -> list[RowChange]:
+    changes = Counter(now)
+    changes.subtract(Counter(before))
     return [(row, n) for row, n in changes.items() if n]
 
 

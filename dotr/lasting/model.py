@@ -6,11 +6,11 @@ Method:  language.md, "What lasts". M(t) changes, K(t) is over it, and answers b
              committed when it is stated, and undone when it is abandoned. New rules, a change of schema over
              which rules were instantiated, and the end of most stated triples cause M to be recomputed. While
              M contradicts itself its answers change unseen: the difference is kept for the next consistent M.
-           LastingModel  M as a maintained index, K over it, and the answers that stand over both. A change is
-             opened over the index, the standing queries give their signed deltas, and it is committed with
-             them; an instant is a temporary overlay over the current index. Code for undeclared relations
-             assumes that they never change; when a triple of theirs is inserted or deleted, plans are remade
-             over the same index.
+           MaintainedModel  the index of what holds and the answers that stand over it, for HOLD and for
+             knowledge_base/ alike. A change is opened over the index, checked, the standing queries give
+             their signed deltas, and it is committed with them; it can be undone. K(t) is a temporary overlay
+             over the current index. Code for undeclared relations assumes that they never change; when a
+             triple of theirs is inserted or deleted, plans are remade over the same index.
            PlainChanges  relations that no rule reads or derives: rows go straight into the index. A solution
              of a conjunction binds all its variables. So a change removes the solutions that use a removed
              row in the index before it, and adds those that use an added row in the index after it. Both are
@@ -31,13 +31,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from functools import partial
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from dotr.budget import BUDGET, CHANGED, SLACK, UNLIMITED, Exhausted, Meter, Spending, at_deployment
 from dotr.enrich.analysis import reads
-from dotr.enrich.maintenance import Maintained
+from dotr.enrich.maintenance import Maintained, NetChange
 from dotr.enrich.materialiser import Limits, Materialiser, clash_found
 from dotr.enrich.owl import (
     SAME_AS,
@@ -52,12 +53,12 @@ from dotr.enrich.rules import place_of
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError
 from dotr.events import Clock, Fact, Time
 from dotr.extract.algebra import Pattern, Refused, patterns_of, read_by, relations_of, translate
-from dotr.extract.compiled import MaintainedQuery, UsingRows, standing_query
+from dotr.extract.compiled import MaintainedQuery, Shown, UsingRows, standing_query
 from dotr.extract.extractor import NO_MOVES, Extractor, ViewDeltas, much_work_of, needed, wanted
 from dotr.extract.operators import Change, Row
-from dotr.extract.sharing import facts_of
+from dotr.extract.sharing import attributes, facts_of
 from dotr.extract.units import QueryUnit
-from dotr.joins.plan import ALL, Relation, class_relation, holding, relation_of
+from dotr.joins.plan import ALL, Relation, class_relation, holding, is_class, relation_of
 from dotr.joins.store import EVERYTHING
 from dotr.lasting.periods import Periods, StatedChange
 from dotr.program import DatalogRule, Entailment, Program, RelationToStream, Select, Var
@@ -72,11 +73,33 @@ Reader: TypeAlias = tuple[Select, MaintainedQuery, UsingRows]
 Answers: TypeAlias = dict[MaintainedQuery, dict[Row, None]]
 """Query → its solutions before projection: a set, in order."""
 
-PlainChange: TypeAlias = tuple[Sequence[Difference], Callable[[], None]]
-"""How the answers of queries changed, and how to undo the change of the index."""
-
 Rows: TypeAlias = dict[Relation, tuple[dict[Key, None], dict[Key, None]]]
 """Relation → (keys of added rows, keys of removed rows)."""
+
+
+class PlainChange(NamedTuple):
+    """A change that was made in the index: its rows, how many ended triples were not stated, how the answers
+    of queries changed, and how to undo it.
+    """
+
+    rows: Rows
+    useless: int
+    differences: Sequence[Difference]
+    undo: Callable[[], None]
+
+    def net(self) -> NetChange:
+        """Its rows as triples."""
+        rows = self.rows.items()
+        added = [triple for relation, (keys, _) in rows for triple in _triples(relation, keys)]
+        removed = [triple for relation, (_, keys) in rows for triple in _triples(relation, keys)]
+        return NetChange(tuple(sorted(added)), tuple(sorted(removed)))
+
+
+def _triples(relation: Relation, keys: Iterable[Key]) -> Iterator[Triple]:
+    """Rows of a plain relation as triples."""
+    if is_class(relation):
+        return ((str(key), RDF_TYPE, relation[2:]) for key in keys)
+    return ((key[0], relation, key[1]) for key in keys)
 
 
 class PlainChanges:
@@ -100,15 +123,16 @@ class PlainChanges:
         """Make a change in the index and tell the queries. None, and nothing is done, if a relation is not
         plain or if it takes more than a part of `limit`: then the overlay decides.
         """
-        self._meter.open(limit // SLACK)
         if len(self._readers) > _REMEMBERED:
             self._readers.clear()
-        lost: Answers = {}
-        gained: Answers = {}
+        self._meter.open(limit // SLACK)
         try:
-            rows = self._rows(begun, ended)
-            if rows is None:
+            found = self._rows(begun, ended)
+            if found is None:
                 return None
+            rows, useless = found
+            lost: Answers = {}
+            gained: Answers = {}
             for relation, (_, removed) in rows.items():
                 if removed:
                     self._use(relation, removed, lost)
@@ -120,7 +144,8 @@ class PlainChanges:
             for relation, (added, _) in rows.items():
                 if added:
                     self._use(relation, added, gained)
-            return self._moved(rows, lost, gained) if lost or gained else (), undo
+            differences = self._moved(rows, lost, gained) if lost or gained else ()
+            return PlainChange(rows, useless, differences, undo)
         except Exhausted:
             for query in lost | gained:
                 query.forget()
@@ -146,10 +171,13 @@ class PlainChanges:
             found.append((selects[query], query, query.moved()))
         return found
 
-    def _rows(self, begun: Iterable[Triple], ended: Iterable[Triple]) -> Rows | None:
-        """The effective part of a change; None if a relation is not plain."""
+    def _rows(self, begun: Iterable[Triple], ended: Iterable[Triple]) -> tuple[Rows, int] | None:
+        """The effective part of a change, and how many ended triples were not stated; None if a relation is
+        not plain.
+        """
         index = self._kept.index
         rows: Rows = {}
+        useless = 0
         for triple in ended:
             relation, key = place_of(triple)
             exchanged = rows.get(relation) or self._entered(relation, rows)
@@ -157,6 +185,8 @@ class PlainChanges:
                 return None
             if triple in index:
                 exchanged[1][key] = None
+            else:
+                useless += 1
         for triple in begun:
             relation, key = place_of(triple)
             exchanged = rows.get(relation) or self._entered(relation, rows)
@@ -166,7 +196,7 @@ class PlainChanges:
                 del exchanged[1][key]
             elif triple not in index:
                 exchanged[0][key] = None
-        return rows
+        return rows, useless
 
     def _entered(self, relation: Relation, rows: Rows) -> tuple[dict[Key, None], dict[Key, None]] | None:
         """An entry for a relation in `rows`; None if it is not plain."""
@@ -267,116 +297,165 @@ def _narrows(pattern: Pattern, found: dict[Term, _Constants]) -> bool:
     return True
 
 
-Differences = Mapping[Select, Sequence[Change]]
+Differences: TypeAlias = Mapping[Select, Sequence[Change]]
 """Standing query → how its answers change, where they do."""
 
 _EPOCHS = 8
 """How often plans are remade for undeclared relations before all relations are taken to change."""
 
-
-class CommittedChange(NamedTuple):
-    """A committed change: how the standing answers changed, and how to undo it."""
-
-    differences: Differences
-    undo: Callable[[], None]
+_NO_ENDS: Mapping[Triple, Time] = MappingProxyType({})
+_NO_CHANGE: Final = NetChange((), ())
 
 
 def _nothing() -> None:
     """No change was made: there is nothing to undo."""
 
 
-_NO_DIFFERENCES: Differences = MappingProxyType({})
-_NOTHING_MOVED = CommittedChange(_NO_DIFFERENCES, _nothing)
+class Outcome(Struct, frozen=True):
+    """A committed change: how the answers of standing queries changed, and how to undo it.
+
+    `net`: the triples that hold now, or no more, if the model `nets`. `useless`: ended triples that were not
+    stated.
+    """
+
+    differences: Differences = MappingProxyType({})
+    undo: Callable[[], None] = _nothing
+    net: NetChange = _NO_CHANGE
+    useless: int = 0
+
+
+_NOTHING_MOVED: Final = Outcome()
 
 
 class SchemaChange(Exception):  # noqa: N818  # not an error: the model must be remade
-    """A change concerns triples over which rules were instantiated: M must be recomputed."""
+    """A change concerns triples over which rules were instantiated: other rules follow from it."""
 
 
-class LastingModel:
-    """Owns the index of M for one program, and the overlays over it.
+class MaintainedModel:
+    """Owns the index of what holds by one set of rules, the change or instant that is open over it, and the
+    answers that stand over both.
 
-    `stated`: all stated triples; `ends`: when those end that end by time alone. `spending`: what the run may
-    spend; None for as much as there is. `closing`: units of closing what is stated, if not `budget`. Raises
-    ProgramError, DataError for rules that are invalid over it; a contradiction in it is not an error here.
+    `standing`: queries whose answers are followed, mapped by `shown`, with their names for errors, which say
+    `where` they are asked. `asked`: queries over K(t), None if there are no instants. `checked`: whether what
+    holds may contradict itself. `mattering`: which triples matter, None for all. `unions`: which of ALL and
+    RDF_TYPE `kept` keeps for standing queries, if more may `stand`. `nets`: note net changes. `spending`:
+    what the run may spend on changes; with it, what a standing query has to know is found when plans are
+    made, as part of closing. Raises ProgramError D4132 for a query that takes too much work over the index.
     """
 
     def __init__(
         self,
-        program: Program,
-        stated: Collection[Triple],
-        clock: Clock,
-        materialize_all: bool,
-        budget: int = BUDGET,
-        ends: Mapping[Triple, Time] = MappingProxyType({}),
+        kept: Maintained,
+        standing: Mapping[Select, str] = MappingProxyType({}),
+        asked: Mapping[str, Select] | None = None,
+        *,
+        entailment: Entailment,
+        checked: bool,
+        limits: Limits,
         spending: Spending | None = None,
-        closing: int | None = None,
+        clock: Clock | None = None,
+        mattering: ConstantsReader | None = None,
+        shown: Shown = attributes,
+        unions: frozenset[Relation] = frozenset(),
+        nets: bool = False,
+        where: str = "over what lasts",
     ) -> None:
-        self.program = program
-        self._budget, self._closing = budget, closing or budget
-        self._spending = spending or Spending(UNLIMITED)
-        self._checked = program.entailment is not Entailment.NONE
-        self._clock = clock
-        self._unions = needed(program.selects) & {ALL, RDF_TYPE}
-        self._epochs = 0
-        rules = rules_over(program, stated)
-        mattering = None
-        if program.entailment is Entailment.NONE and not materialize_all:
-            mattering = reader_of(program.selects.values(), rules)
-        self._mattering = mattering
-        self.kept = Maintained(
-            rules,
-            stated if mattering is None else mattering(stated),
-            needed=wanted(program, materialize_all),
-            changing=_declared(program),
-            unions=self._unions,
-            ends=ends if _over_windows(program) else None,
-            limits=Limits(budget=budget, closing=closing),
-        )
+        self.kept = kept
+        self.unions = unions
         self.findings: list[Diagnostic] = []
-        """Warnings about the graphs of `facts` and `equalities` since they were taken."""
-        self._over_basics = self.over_schema or program.entailment is Entailment.OWL2RL
-        self._make()
-
-    def _make(self) -> None:
-        """Plans over the current index."""
-        kept = self.kept
+        """Warnings about the graphs of `facts` and `beside` since they were taken."""
+        self._names = dict(standing)
+        self._asked, self._clock, self._mattering = asked, clock or Clock(), mattering
+        self._limits, self._spending, self._closing = limits, spending, limits.closing or limits.budget
+        self._shown, self._nets, self._where = shown, nets, where
+        self._checked = checked
+        self._lists = entailment is Entailment.OWL2RL
+        self._epochs = 0
         self._meter = Meter()
         """The meter of the standing query that is evaluated."""
-        self._instants = Materialiser(
-            (), closed=kept.closed, ground=kept.ground, limits=Limits(budget=self._budget)
-        )
-        self._instants.store.moment.clock = kept.store.moment.clock = self._clock
-        self._extract = Extractor(
-            self.program.asked,
-            self._instants.store,
-            budget=self._closing,
-            patience=self._budget,
-            kept=kept.store,
-        )
-        self._met: set[Relation] = set()
         self._standing: dict[Select, MaintainedQuery] = {}
+        self.plan(standing)
+
+    def plan(self, standing: Iterable[Select] | None = None) -> None:
+        """Make plans over the current index. `standing`: other standing queries than before."""
+        kept, selects = self.kept, list(self._standing if standing is None else standing)
+        kept.store.moment.clock = self._clock
+        self._instants: Materialiser | None = None
+        self._extract: Extractor | None = None
+        if self._asked is not None:
+            instants = self._instants = Materialiser(
+                (), closed=kept.closed, ground=kept.ground, limits=Limits(budget=self._limits.budget)
+            )
+            instants.store.moment.clock = self._clock
+            self._extract = Extractor(
+                self._asked,
+                instants.store,
+                budget=self._closing,
+                patience=self._limits.budget,
+                kept=kept.store,
+            )
+        self._met: set[Relation] = set()
+        self._standing = {}
         self._woken: dict[Relation, list[tuple[Select, MaintainedQuery]]] = {}
-        self._names: dict[Select, str] = {}
-        for name, standing in self.program.standing.items():
-            if standing.select not in self._standing:
-                self._names[standing.select] = name
-                query = self._standing[standing.select] = standing_query(
-                    standing.select, kept.store, meter=self._meter
-                )
-                self._prime(standing.select, query)
-                for relation in query.relations:
-                    self._woken.setdefault(relation, []).append((standing.select, query))
+        for select in selects:
+            query = standing_query(select, kept.store, meter=self._meter, shown=self._shown)
+            self._enter(select, query)
+            if self._spending is not None:
+                self._prime(select, query)
+        self._plain_anew()
+
+    def _enter(self, select: Select, query: MaintainedQuery) -> None:
+        self._standing[select] = query
+        for relation in query.relations:
+            self._woken.setdefault(relation, []).append((select, query))
+
+    def _plain_anew(self) -> None:
+        """Find the plain relations again: they depend on the standing queries."""
+        kept = self.kept
         self._plain: PlainChanges | None = None
         if not (kept.expires or self._checked or kept.closed.instantiated.watched):
-            self._plain = PlainChanges(kept, self._woken, self._extract.follows, self._meter)
+            follows = _reads_none if self._extract is None else self._extract.follows
+            self._plain = PlainChanges(kept, self._woken, follows, self._meter)
 
-    # -- M
+    # -- standing queries
+
+    @property
+    def standing(self) -> Collection[Select]:
+        """The queries whose answers are followed."""
+        return self._standing.keys()
+
+    def stand(self, select: Select, name: str) -> None:
+        """Follow the answers of a query without NOW() from now on."""
+        if select in self._standing:
+            return
+        self._names[select] = name
+        query = standing_query(select, self.kept.store, meter=self._meter, shown=self._shown)
+        unions = query.relations & {ALL, RDF_TYPE}
+        if unions <= self.unions:
+            self._enter(select, query)
+            self._plain_anew()
+            return
+        self.unions |= unions
+        self.kept.unite(unions)
+        self.plan([*self._standing, select])
+
+    def drop(self, select: Select) -> None:
+        """Follow them no more."""
+        self._standing.pop(select, None)
+        for relation, woken in self._woken.items():
+            self._woken[relation] = [one for one in woken if one[0] != select]
+        self._plain_anew()
+
+    def followed(self, select: Select) -> list[Row]:
+        """All answers of a standing query, which are kept from now on."""
+        with self._working(select):
+            return self._standing[select].answers()
 
     def answers(self, select: Select) -> Counter[Row]:
-        """All answers over M of a query without NOW()."""
+        """All answers over the index of any query without NOW()."""
         with self._working(select):
-            return Counter(standing_query(select, self.kept.store, meter=self._meter).answers())
+            query = standing_query(select, self.kept.store, meter=self._meter, shown=self._shown)
+            return Counter(query.answers())
 
     def _prime(self, select: Select, query: MaintainedQuery) -> None:
         """Let a query find the answers that it has to know; no instant spends for what lasts already."""
@@ -397,14 +476,21 @@ class LastingModel:
         except Exhausted as exhausted:
             raise self._much_work(exhausted, select, limit) from None
         finally:
-            self._spending.spend_of(self._meter)
+            self._spend(self._meter)
 
     def _limit(self) -> int:
         """Units that a query, or the rules, may take for the open change."""
-        return self._spending.limit(at_deployment(self._budget, len(self.kept.index)))
+        limit = at_deployment(self._limits.budget, len(self.kept.index))
+        return limit if self._spending is None else self._spending.limit(limit)
+
+    def _spend(self, meter: Meter) -> None:
+        if self._spending is not None:
+            self._spending.spend_of(meter)
 
     def _much_work(self, exhausted: Exhausted, select: Select, limit: int) -> ProgramError:
-        return much_work_of(exhausted, self._names.get(select, ""), select, limit, "over what lasts")
+        return much_work_of(exhausted, self._names.get(select, ""), select, limit, self._where)
+
+    # -- changes of M
 
     @property
     def over_schema(self) -> bool:
@@ -422,99 +508,122 @@ class LastingModel:
             raise DataError([clash_found(clash) for clash in clashes])
 
     def mostly_ends(self, ended: Collection[Triple]) -> bool:
-        """Whether recomputing M is less work than `move`."""
+        """Whether recomputing M is less work than `change`."""
         kept = self.kept
         if not kept.mostly_ends(len(ended)):
             return False
         return kept.mostly_ends(
-            sum(map(kept.keeps, ended if self._mattering is None else self._mattering(ended)))
+            sum(map(kept.states, ended if self._mattering is None else self._mattering(ended)))
         )
 
-    def move(
+    def change(
         self,
-        begun: Mapping[Triple, Time],
+        begun: Collection[Triple],
         ended: Collection[Triple],
-        time: Time,
-        moved: Mapping[Triple, Time] = MappingProxyType({}),
+        time: Time = 0,
+        moved: Mapping[Triple, Time] = _NO_ENDS,
         *,
-        check: bool = True,
-    ) -> CommittedChange:
-        """Commit a StatedChange. Raises DataError, ProgramError if M contradicts itself or explodes,
-        SchemaChange if it must be recomputed; nothing has changed then.
+        check: Callable[[NetChange], None] | None = None,
+        before: Maintained | None = None,
+    ) -> Outcome:
+        """Commit a change: triples end, then others begin. `begun`: with their ends, if `kept.expires`;
+        `moved`: new ends of others.
+
+        `check` is called while the change is open, and raises to refuse it. `before`: the index that `kept`
+        is `under` other rules than. Raises SchemaChange if other rules follow, ProgramError if they explode,
+        and what `check` raises; nothing has changed then.
         """
         mattering = self._mattering
         if mattering is not None:
-            reads, loses = mattering(begun), mattering(ended)
-            if not (reads or loses or moved):
+            reads, ended = mattering(begun), mattering(ended)
+            if not (reads or ended or moved):
                 return _NOTHING_MOVED
             if len(reads) < len(begun):
-                begun = {triple: begun[triple] for triple in reads}
-            ended = loses
+                begun = {triple: begun[triple] for triple in reads} if isinstance(begun, Mapping) else reads
             moved = {triple: moved[triple] for triple in mattering(moved)} if moved else moved
+        if before is not None:
+            return self._through_overlay(begun, ended, time, moved, check, before)
         if self._plain is not None:
             plain = self._plain.make(begun, ended, self._limit())
-            self._spending.spend_of(self._meter)
+            self._spend(self._meter)
             if plain is not None:
-                differences, undo = plain
-                if not differences:
-                    return CommittedChange(_NO_DIFFERENCES, undo)
-                return self._settled(differences, undo)
-        return self._move(begun, ended, time, moved, check=check)
-
-    def _move(
-        self,
-        begun: Mapping[Triple, Time],
-        ended: Collection[Triple],
-        time: Time,
-        moved: Mapping[Triple, Time],
-        *,
-        check: bool,
-    ) -> CommittedChange:
-        kept = self.kept
-        if self._over_basics and (self._schema_among(begun) or self._schema_among(ended)):
+                net = plain.net() if self._nets else _NO_CHANGE
+                return self._settled(plain.differences, plain.undo, net, plain.useless)
+        if self.shapes_rules(begun) or self.shapes_rules(ended):
             raise SchemaChange
         self._widen(begun, ended)
-        kept.most = self._limit()
+        return self._through_overlay(begun, ended, time, moved, check)
+
+    def _through_overlay(
+        self,
+        begun: Iterable[Triple],
+        ended: Iterable[Triple],
+        time: Time,
+        moved: Mapping[Triple, Time],
+        check: Callable[[NetChange], None] | None,
+        before: Maintained | None = None,
+    ) -> Outcome:
+        kept = self.kept
+        useless = 0
+        if self._spending is not None:
+            kept.most = self._limit()
         try:
             if kept.expires:
+                assert isinstance(begun, Mapping), "statements begin with their ends"
                 kept.go(time, begun, ended, moved)
             else:
-                kept.open(begun, ended)
+                useless = kept.open(begun, ended, before)
         finally:
-            self._spending.spend_of(kept.store.meter)
+            self._spend(kept.store.meter)
         try:
-            watched = kept.closed.instantiated.watched
-            if watched and (kept.touches(watched) or self._equates()):
+            if before is None and self._reaches_rules():
                 raise SchemaChange
-            if check:
-                self.check()
+            net = kept.changed() if self._nets else _NO_CHANGE
+            if check is not None:
+                check(net)
             differences = self._differences()
             moves = self._moves()
         except BaseException:
-            self._forget()
+            for query in self._standing.values():
+                query.forget()
             kept.abandon()
             raise
-        new = {c.relation for c in kept.store.overlay.touched if c.added and c.relation not in self._met}
-        settled = self._settled(differences, partial(kept.undo, kept.commit()), moves)
-        if new:
+        new: set[Relation] = set()
+        if self._instants is not None:
+            touched = kept.store.overlay.touched
+            new = {c.relation for c in touched if c.added and c.relation not in self._met}
+        settled = self._settled(differences, partial(kept.undo, kept.commit()), net, useless, moves)
+        if new and self._instants is not None:
             self._met |= new
             self._instants.meet(new)
         return settled
 
     def _settled(
-        self, differences: Sequence[Difference], undo: Callable[[], None], moves: ViewDeltas = NO_MOVES
-    ) -> CommittedChange:
+        self,
+        differences: Sequence[Difference],
+        undo: Callable[[], None],
+        net: NetChange,
+        useless: int,
+        moves: ViewDeltas = NO_MOVES,
+    ) -> Outcome:
         """A change is in the index."""
+        if not (differences or moves):
+            return Outcome(undo=undo, net=net, useless=useless)
         backs = [query.settle() for _, query, _ in differences]
-        self._extract.settle(moves)
+        self._settle(moves)
 
         def back() -> None:
             undo()
-            self._extract.settle(-moves)
+            self._settle(-moves)
             for settled in backs:
                 settled()
 
-        return CommittedChange({select: changes for select, _, changes in differences if changes}, back)
+        moved = {select: changes for select, _, changes in differences if changes}
+        return Outcome(moved, back, net, useless)
+
+    def _settle(self, moves: ViewDeltas) -> None:
+        if moves and self._extract is not None:
+            self._extract.settle(moves)
 
     def _differences(self) -> list[Difference]:
         """The delta of every standing query that the open change may touch. (Hashing a Select hashes all its
@@ -533,29 +642,40 @@ class LastingModel:
 
     def _moves(self) -> ViewDeltas:
         """The delta of the standing answers of all other queries."""
+        if self._extract is None or self._spending is None:
+            return NO_MOVES
         limit = self._limit()
         try:
             return self._extract.moves(self._spending, limit)
         except Exhausted as exhausted:
             unit = exhausted.source
             assert isinstance(unit, QueryUnit), "followers say whose work it is"
-            raise much_work_of(exhausted, unit.name, unit.select, limit, "over what lasts") from None
+            raise much_work_of(exhausted, unit.name, unit.select, limit, self._where) from None
 
-    def _forget(self) -> None:
-        for query in self._standing.values():
-            query.forget()
+    def shapes_rules(self, triples: Iterable[Triple]) -> bool:
+        """Whether rules may be others with or without these statements."""
+        instantiated = self.kept.closed.instantiated
+        if not instantiated.over:
+            return self._lists and any(map(is_list_triple, triples))
+        equal = self._instants is not None or bool(instantiated.dormant)
+        for triple in triples:
+            relation = relation_of(*triple)
+            if is_schema(relation) or is_list_triple(triple) or (equal and relation == SAME_AS):
+                return True
+        return False
 
-    def _schema_among(self, triples: Iterable[Triple]) -> bool:
-        """Whether these triples may change the rules' instances."""
-        if self.over_schema:
-            return any(map(_is_basic, triples))
-        return self.program.entailment is Entailment.OWL2RL and any(map(is_list_triple, triples))
-
-    def _equates(self) -> bool:
-        """Whether an equality of a class, of a property, or of what the schema mentions begins or ends."""
+    def _reaches_rules(self) -> bool:
+        """Whether the open change is of what rules were instantiated over: with instants, also whether an
+        equality of a class, of a property, or of what the schema mentions begins or ends.
+        """
+        watched = self.kept.closed.instantiated.watched
+        if not watched:
+            return False
+        if self.kept.touches(watched):
+            return True
         moved = self.kept.store.changes(SAME_AS)
         pairs = (*moved.added, *moved.removed)
-        return bool(pairs) and self._instants.concerns_schema(pairs)
+        return bool(pairs) and self._instants is not None and self._instants.concerns_schema(pairs)
 
     def _widen(self, *changes: Iterable[Triple]) -> None:
         """Open an epoch for relations that were assumed not to change."""
@@ -567,43 +687,95 @@ class LastingModel:
         if new:
             self._epochs += 1
             kept.widen(None if self._epochs >= _EPOCHS else sorted(new))
-            self._make()
+            self.plan()
 
     # -- K
 
+    @contextmanager
+    def _instant(self, graph: Iterable[Triple]) -> Iterator[Materialiser]:
+        """K(t) over a graph, dropped afterwards. Raises DataError D2601, ProgramError."""
+        instants = self._instants
+        assert instants is not None, "made with `asked`"
+        instants.instant(dict.fromkeys(graph))
+        try:
+            yield instants
+        finally:
+            instants.forget()
+
     def facts(self, graph: Iterable[Triple], time: Time) -> dict[str, list[Fact]]:
-        """The facts of the queries over K(t), which is dropped afterwards.
+        """The facts of the queries over K(t).
 
         Raises DataError D2601, D3101 and ProgramError; nothing has changed then.
         """
-        instants = self._instants
-        instants.instant(dict.fromkeys(graph))
-        try:
+        assert self._extract is not None
+        assert self._spending is not None, "instants spend"
+        with self._instant(graph) as instants:
             if self._checked and (clashes := instants.clashes()):
                 raise DataError(clashes)
             self.findings += instants.findings()
             return self._extract.facts_within(time, self._spending)
-        finally:
-            instants.forget()
 
     def beside(self, graph: Iterable[Triple]) -> None:
         """Note in `findings` what a graph makes equal. Raises DataError D2601 where it makes a class or a
         property equal to something, or where schema follows; and as `facts`.
         """
-        self._instants.instant(dict.fromkeys(graph))
-        self.findings += self._instants.findings()
-        self._instants.forget()
+        with self._instant(graph) as instants:
+            self.findings += instants.findings()
 
     def state(self, graph: Iterable[Triple]) -> set[Triple]:
-        """K(t) over a graph, dropped afterwards; without stated triples that nothing reads. Raises as
-        `facts`.
-        """
-        instants = self._instants
-        instants.instant(dict.fromkeys(graph))
-        try:
+        """K(t) over a graph; without stated triples that nothing reads. Raises as `facts`."""
+        with self._instant(graph) as instants:
             return set(instants.state())
-        finally:
-            instants.forget()
+
+
+def _reads_none(relation: Relation) -> bool:
+    """Without other queries none reads a relation."""
+    return False
+
+
+def lasting_model(
+    program: Program,
+    stated: Collection[Triple],
+    clock: Clock,
+    materialize_all: bool = False,
+    budget: int = BUDGET,
+    ends: Mapping[Triple, Time] = _NO_ENDS,
+    spending: Spending | None = None,
+    closing: int | None = None,
+) -> MaintainedModel:
+    """The model of a program over what is stated, with K(t) over it.
+
+    `ends`: when those triples end that end by time alone. `spending`: what the run may spend; None for as
+    much as there is. `closing`: units of closing what is stated, if not `budget`. Raises ProgramError,
+    DataError for rules that are invalid over it; a contradiction in it is not an error here.
+    """
+    rules = rules_over(program, stated)
+    checked = program.entailment is not Entailment.NONE
+    mattering = None if checked or materialize_all else reader_of(program.selects.values(), rules)
+    limits = Limits(budget=budget, closing=closing)
+    kept = Maintained(
+        rules,
+        stated if mattering is None else mattering(stated),
+        needed=wanted(program, materialize_all),
+        changing=_declared(program),
+        unions=needed(program.selects) & {ALL, RDF_TYPE},
+        ends=ends if _over_windows(program) else None,
+        limits=limits,
+    )
+    names: dict[Select, str] = {}
+    for name, one in program.standing.items():
+        names.setdefault(one.select, name)
+    return MaintainedModel(
+        kept,
+        names,
+        program.asked,
+        entailment=program.entailment,
+        checked=checked,
+        limits=limits,
+        spending=spending or Spending(UNLIMITED),
+        clock=clock,
+        mattering=mattering,
+    )
 
 
 def _declared(program: Program) -> list[Relation] | None:
@@ -622,12 +794,6 @@ def _over_windows(program: Program) -> bool:
     return any(hold.duration for hold in holds) and not any(hold.latest for hold in holds)
 
 
-def _is_basic(triple: Triple) -> bool:
-    """Whether rules may be instantiated over a triple."""
-    relation = relation_of(*triple)
-    return is_schema(relation) or relation == SAME_AS or is_list_triple(triple)
-
-
 Facts: TypeAlias = dict[str, list[Fact]]
 """Stream → its facts of one instant in canonical order; streams without facts are left out."""
 
@@ -643,7 +809,7 @@ class _State(NamedTuple):
     """
 
     program: Program
-    model: LastingModel | None
+    model: MaintainedModel | None
     answers: Bags = MappingProxyType({})
     owed: Bags = MappingProxyType({})
     consistent: bool = True
@@ -789,8 +955,8 @@ class Maintenance:
 
     def _model(
         self, program: Program, stated: Collection[Triple], ends: Mapping[Triple, Time]
-    ) -> LastingModel:
-        return LastingModel(
+    ) -> MaintainedModel:
+        return lasting_model(
             program,
             stated,
             self._clock,
@@ -811,7 +977,13 @@ class Maintenance:
         now, model = self._now, self._now.model
         if program is None and model is not None and not model.mostly_ends(stated.ended):
             try:
-                settled = model.move(stated.begun, stated.ended, time, stated.moved, check=check)
+                settled = model.change(
+                    stated.begun,
+                    stated.ended,
+                    time,
+                    stated.moved,
+                    check=(lambda _: model.check()) if check else None,
+                )
             except SchemaChange:
                 pass
             else:
@@ -826,7 +998,7 @@ class Maintenance:
         model = self._model(program, after, ends)
         if check:
             model.check()
-            self._look_at_held(model, after, stated)
+            self._look_at_held(program, model, after, stated)
         before = self._before(program, stated)
         self._now = _State(program, model)
         found: dict[Select, Counter[Row]] = {}
@@ -845,7 +1017,7 @@ class Maintenance:
         if now.consistent and len(found) < len(wanted):  # the old rules over what the new queries read
             mixed = replace(program, datalog=now.program.datalog, entailment=now.program.entailment)
             before = set(self._periods).difference(stated.begun).union(stated.ended)
-            model = LastingModel(mixed, before, self._clock, self._all, self._budget)
+            model = lasting_model(mixed, before, self._clock, self._all, self._budget)
             found |= {select: model.answers(select) for select in wanted if select not in known}
         return found
 
@@ -870,13 +1042,15 @@ class Maintenance:
                 if is_schema(relation_of(*triple)):
                     raise DataError(stream_schema(triple))
 
-    def _look_at_held(self, model: LastingModel, after: set[Triple], stated: StatedChange) -> None:
+    def _look_at_held(
+        self, program: Program, model: MaintainedModel, after: set[Triple], stated: StatedChange
+    ) -> None:
         """What a graph makes last is to it as to any graph: schema must not follow from it (DataError D2601),
         and equalities of individuals that the schema mentions are reported (D2602).
         """
         if stated.held and model.over_schema:
             others = after.difference(stated.held)
-            without = LastingModel(model.program, others, self._clock, self._all, self._budget)
+            without = lasting_model(program, others, self._clock, self._all, self._budget)
             without.beside(stated.held)
             self._findings += map(while_held, without.findings)
 

@@ -31,7 +31,7 @@ from dotr.events import FOREVER, Clock, Message
 from dotr.joins.plan import relation_of
 from dotr.lang import parse_datalog, parse_program, parse_query
 from dotr.lasting.instants import watching
-from dotr.lasting.model import LastingModel
+from dotr.lasting.model import MaintainedModel, lasting_model
 from dotr.program import Program
 from dotr.rdf.terms import RDF_TYPE, Triple
 from dotr.reference.enrich import quad
@@ -201,7 +201,7 @@ def replaced_step(window: int, share: float, steps: int = 9) -> dict[str, float]
     assert told[0] == told[1]
     some = stream[-window:]
     took["closed"] = [
-        timed(lambda: LastingModel(program, some, Clock(), materialize_all=False)) for _ in range(5)
+        timed(lambda: lasting_model(program, some, Clock(), materialize_all=False)) for _ in range(5)
     ]
     return {name: median(seconds[2:]) * 1e3 for name, seconds in took.items()}
 
@@ -370,8 +370,8 @@ def updates(count: int, people: int) -> list[tuple[list[Triple], list[Triple]]]:
     return found
 
 
-def model_of(query: str) -> LastingModel:
-    return LastingModel(watching(Program(), parse_query(query)), [], Clock(), materialize_all=False)
+def model_of(query: str) -> MaintainedModel:
+    return lasting_model(watching(Program(), parse_query(query)), [], Clock(), materialize_all=False)
 
 
 _SEEN: frozenset[str] = frozenset({"<urn:p1>", "<urn:p2>"})
@@ -400,7 +400,7 @@ def delta_pattern(
     gc.collect()
     start = process_time()
     for begun, ended in steps:
-        if moved := model.move(begun, ended, 0).differences:
+        if moved := model.change(begun, ended, 0).differences:
             answers += sum(n for rows in moved.values() for _, n in rows)
     ours = (process_time() - start) / len(changes)
     start = process_time()

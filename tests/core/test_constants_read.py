@@ -5,16 +5,16 @@ from __future__ import annotations
 from dotr.events import FOREVER, Clock
 from dotr.lang import parse_datalog, parse_query
 from dotr.lasting.instants import watching
-from dotr.lasting.model import LastingModel
+from dotr.lasting.model import MaintainedModel, lasting_model
 from dotr.program import Program
 from dotr.rdf.terms import Triple
 
 _WROTE = "<urn:wrote>"
 
 
-def _model(query: str, rules: str = "") -> LastingModel:
+def _model(query: str, rules: str = "") -> MaintainedModel:
     program = watching(Program(datalog=parse_datalog(rules)), parse_query(query))
-    return LastingModel(program, [], Clock(), materialize_all=False)
+    return lasting_model(program, [], Clock(), materialize_all=False)
 
 
 def _messages() -> list[Triple]:
@@ -23,21 +23,21 @@ def _messages() -> list[Triple]:
 
 def test_a_ground_query_keeps_no_more_than_its_patterns() -> None:
     model = _model("ASK { <urn:p1> <urn:wrote> <urn:p2> . <urn:p2> <urn:wrote> <urn:p3> }")
-    model.move(dict.fromkeys(_messages(), FOREVER), [], 0)
+    model.change(dict.fromkeys(_messages(), FOREVER), [], 0)
     assert len(model.kept) == 2
 
 
 def test_a_star_keeps_what_matches_one_of_its_rays() -> None:
     model = _model("SELECT ?x WHERE { ?x <urn:wrote> <urn:p1> . ?x <urn:wrote> <urn:p2> }")
-    model.move(dict.fromkeys(_messages(), FOREVER), [], 0)
+    model.change(dict.fromkeys(_messages(), FOREVER), [], 0)
     assert len(model.kept) == 2 * 19
 
 
 def test_what_goes_and_comes_back_is_counted_once() -> None:
     model = _model("SELECT ?x WHERE { ?x <urn:wrote> <urn:p1> }")
     all_of_them = dict.fromkeys(_messages(), FOREVER)
-    model.move(all_of_them, [], 0)
-    settled = model.move({}, list(all_of_them), 1)
+    model.change(all_of_them, [], 0)
+    settled = model.change({}, list(all_of_them), 1)
     assert len(model.kept) == 0
     settled.undo()
     assert len(model.kept) == 19
@@ -46,5 +46,5 @@ def test_what_goes_and_comes_back_is_counted_once() -> None:
 def test_relations_that_rules_read_are_kept_whole() -> None:
     rules = "[?x, <urn:knows>, ?y] :- [?x, <urn:wrote>, ?y], [?y, <urn:wrote>, ?x] ."
     model = _model("SELECT ?x WHERE { ?x <urn:knows> <urn:p1> . <urn:p2> <urn:wrote> ?x }", rules)
-    model.move(dict.fromkeys(_messages(), FOREVER), [], 0)
+    model.change(dict.fromkeys(_messages(), FOREVER), [], 0)
     assert sum(predicate == _WROTE for _, predicate, _ in model.kept) == len(_messages())

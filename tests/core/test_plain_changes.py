@@ -21,7 +21,7 @@ from dotr.extract.rewriting import visible
 from dotr.joins.plan import relation_of
 from dotr.lang import parse_datalog, parse_program, parse_query
 from dotr.lasting.instants import watching
-from dotr.lasting.model import LastingModel
+from dotr.lasting.model import MaintainedModel, lasting_model
 from dotr.program import (
     Bind,
     Element,
@@ -63,9 +63,9 @@ def conjunctions(draw: st.DrawFn) -> Select:
     return Select(tuple(Projection(Var(name)) for name in names), where, draw(st.booleans()))
 
 
-def _model(select: Select, start: list[Triple] = [], rules: str = "") -> LastingModel:  # noqa: B006  # is read only
+def _model(select: Select, start: list[Triple] = [], rules: str = "") -> MaintainedModel:  # noqa: B006  # is read only
     program = watching(Program(datalog=parse_datalog(rules)), select)
-    return LastingModel(program, start, Clock(), materialize_all=False)
+    return lasting_model(program, start, Clock(), materialize_all=False)
 
 
 def _answers(select: Select, state: set[Triple]) -> Counter[tuple[str | None, ...]]:
@@ -77,11 +77,11 @@ def _answers(select: Select, state: set[Triple]) -> Counter[tuple[str | None, ..
 def _compare(select: Select, start: list[Triple], steps: Steps) -> None:
     """Every change, and some taken back, against asking pyoxigraph before and after."""
     model = _model(select, start)
-    asked = next(iter(model.program.standing.values())).select
+    (asked,) = model.standing
     stated = set(start)
     before = _answers(asked, stated)
     for insert, delete, taken_back in steps:
-        settled = model.move(dict.fromkeys(insert, FOREVER), delete, 0)
+        settled = model.change(dict.fromkeys(insert, FOREVER), delete, 0)
         now = (stated - set(delete)) | set(insert)
         after = _answers(asked, now)
         difference = Counter(after)
@@ -102,7 +102,8 @@ def test_conjunctions_over_the_index_alone(select: Select, start: list[Triple], 
         ([t for t in insert if relation_of(*t) in read], [t for t in delete if relation_of(*t) in read], back)
         for insert, delete, back in steps
     ]
-    with patch.object(LastingModel, "_move", side_effect=AssertionError("it went through an overlay")):
+    wrong = AssertionError("it went through an overlay")
+    with patch.object(MaintainedModel, "_through_overlay", side_effect=wrong):
         _compare(select, start, own)
 
 
@@ -123,10 +124,10 @@ MUTUAL = parse_query("SELECT DISTINCT ?x ?y WHERE { ?x <urn:wrote> ?y . ?y <urn:
 
 def test_an_answer_of_several_changed_rows_is_one() -> None:
     model = _model(MUTUAL)
-    come = model.move(dict.fromkeys(_people("ab", "ba", "cc"), FOREVER), [], 0)
+    come = model.change(dict.fromkeys(_people("ab", "ba", "cc"), FOREVER), [], 0)
     (rows,) = come.differences.values()
     assert sorted(rows) == [(("<urn:a>", "<urn:b>"), 1), (("<urn:b>", "<urn:a>"), 1), (("<urn:c>",) * 2, 1)]
-    gone = model.move({}, _people("ab", "ba"), 1)
+    gone = model.change({}, _people("ab", "ba"), 1)
     (rows,) = gone.differences.values()
     assert sorted(rows) == [(("<urn:a>", "<urn:b>"), -1), (("<urn:b>", "<urn:a>"), -1)]
 
@@ -159,8 +160,8 @@ def test_what_rules_or_other_queries_make_of_a_row_goes_through_an_overlay(
 ) -> None:
     select = parse_query(f"SELECT * WHERE {{ {query} }}")
     model = _model(select, rules=rules)
-    with patch.object(model, "_move", wraps=model._move) as move:
-        model.move(dict.fromkeys(_people("ab"), FOREVER), [], 0)
+    with patch.object(model, "_through_overlay", wraps=model._through_overlay) as move:
+        model.change(dict.fromkeys(_people("ab"), FOREVER), [], 0)
     assert move.call_count == through
 
 
@@ -170,9 +171,9 @@ def test_what_is_asked_at_instants_goes_through_an_overlay() -> None:
     RULE Now DEFINE { dotr_n a <urn:Now> } FROM A := { SELECT ?x WHERE { ?x <urn:wrote> ?y } }
     RULE Came DEFINE { dotr_c a <urn:Came> } FROM B := ISTREAM Wrote
     """
-    model = LastingModel(parse_program(text), [], Clock(), materialize_all=False)
-    with patch.object(model, "_move", wraps=model._move) as move:
-        model.move(dict.fromkeys(_people("ab"), FOREVER), [], 0)
+    model = lasting_model(parse_program(text), [], Clock(), materialize_all=False)
+    with patch.object(model, "_through_overlay", wraps=model._through_overlay) as move:
+        model.change(dict.fromkeys(_people("ab"), FOREVER), [], 0)
     assert move.call_count == 1
     assert [len(facts) for facts in model.facts([], 1).values()] == [1]
 
@@ -183,15 +184,15 @@ def test_too_much_work_is_for_an_overlay_to_judge_and_changes_nothing() -> None:
     pairs = [f"{a}{b}" for a in "abcdef" for b in "abc"]
     limit = (3 + CHANGED) * len(pairs) ** 3
     for budget, refused in ((limit // 8, True), (4 * limit, False), (4 * SLACK * limit, False)):
-        model = LastingModel(program, [], Clock(), materialize_all=False, budget=budget)
-        with patch.object(model, "_move", wraps=model._move) as move:
+        model = lasting_model(program, [], Clock(), materialize_all=False, budget=budget)
+        with patch.object(model, "_through_overlay", wraps=model._through_overlay) as move:
             if refused:
                 with pytest.raises(ProgramError, match="D4132"):
-                    model.move(dict.fromkeys(_people(*pairs), FOREVER), [], 0)
+                    model.change(dict.fromkeys(_people(*pairs), FOREVER), [], 0)
                 assert len(model.kept) == 0
             else:
-                (rows,) = model.move(dict.fromkeys(_people(*pairs), FOREVER), [], 0).differences.values()
+                (rows,) = model.change(dict.fromkeys(_people(*pairs), FOREVER), [], 0).differences.values()
                 assert sum(n for _, n in rows) == len(pairs) ** 3
         assert move.call_count == (budget < SLACK * limit)
-        (rows,) = model.move(dict.fromkeys(_people("zz"), FOREVER), [], 1).differences.values()
+        (rows,) = model.change(dict.fromkeys(_people("zz"), FOREVER), [], 1).differences.values()
         assert sum(n for _, n in rows) == (1 if refused else (len(pairs) + 1) ** 3 - len(pairs) ** 3)

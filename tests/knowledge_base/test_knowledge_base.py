@@ -134,6 +134,20 @@ def test_what_explodes_is_refused_and_leaves_nothing() -> None:
     assert len(small.insert(":a :in :room . :b :in :room .").added) == 6
 
 
+def test_a_watched_query_that_takes_too_much_refuses_the_change() -> None:
+    kb = base("".join(f":p{n} :in :room . " for n in range(300)), budget=20_000)
+    watch = kb.watch("SELECT ?a ?b ?c { ?a :in ?x . ?b :in ?y . ?c :in ?z }")
+    for rules in ("", "[?x, :near, ?y] :- [?x, :in, ?r], [?y, :next, ?r] ."):  # plain, and through an overlay
+        kb.add_rules(rules)
+        with pytest.raises(ProgramError, match="`watched` takes more than"):
+            kb.insert(":q :in :room .")
+        with pytest.raises(ProgramError, match="D4132"):
+            _ = watch.answers
+        assert len(kb) == 300
+    kb.unwatch(watch)
+    assert kb.insert(":q :in :room .").added == ((E.q, E["in"], E.room),)
+
+
 def test_a_contradiction_is_reported_with_its_proof() -> None:
     text = ":Room owl:disjointWith :Floor . :Hall rdfs:subClassOf :Room . :a a :Hall ."
     kb = base(text, entailment="owl2rl")
