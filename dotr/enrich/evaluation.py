@@ -376,7 +376,6 @@ class StratumEvaluator:
     def _once(self, clause: Clause) -> None:
         """What a clause derives from everything that holds."""
         found = plan(clause.items, clause.outputs, self.store, as_set=True)
-        self.store.prepare(found)
         self.inserters.rules.function_of(found, clause)()
 
     def _some(self, item: Item) -> bool:

@@ -40,7 +40,7 @@ from dotr.enrich.analysis import components
 from dotr.enrich.owl import UNRESTRICTED, Adder, Restrictions, checked
 from dotr.enrich.rules import Clause
 from dotr.events import FOREVER, Time
-from dotr.joins.code import Annotation, CodeBlock, lookup
+from dotr.joins.code import Annotation, CodeBlock, compile_plan, lookup
 from dotr.joins.plan import (
     ALL,
     AbsentPattern,
@@ -325,10 +325,10 @@ class Bounds:
 
 
 class Derive(Struct, frozen=True):
-    """The sink of a clause: add every head that is a triple."""
+    """The sink of a clause: call the function of the relation of every head that is a triple."""
 
     clause: Clause
-    adder: Callable[[Relation], Adder]
+    function: Callable[[Relation], Callable[..., None]]
     parameters: tuple[str, ...] = ()
     found: bool = False
 
@@ -341,8 +341,8 @@ class Derive(Struct, frozen=True):
                 tests.append(f"{columns[0]}[0] != '\"'")
             if head.checked_predicate:
                 tests.append(f"{columns[1]}[0] == '<'")
-            add = block.names.bind(self.adder(head.pattern.relation), "ADD")
-            call = f"{add}({', '.join([*columns, annotation] if annotation else columns)})"
+            function = block.names.bind(self.function(head.pattern.relation), "ADD")
+            call = f"{function}({', '.join([*columns, annotation] if annotation else columns)})"
             lines.append(f"if {' and '.join(tests)}: {call}" if tests else call)
         return lines
 
@@ -377,16 +377,8 @@ class DeltaRules:
 
     def function_of(self, found: JoinPlan, clause: Clause) -> Callable[..., None]:
         """A plan as a function that adds the clause's heads."""
-        names = Names()
-        width = len(found.given) if found.trigger is None else len(found.trigger.columns)
-        columns = [f"r{i}" for i in range(width)]
-        block = CodeBlock(
-            self._store, names, Derive(clause, self._adder), self._annotation, source=clause.rule
-        )
-        block.write(found, columns)
-        until = ["e0"] if self._annotation is not None and found.trigger is not None else []
-        lines = [f"def run({', '.join([*columns, *until])}):", *(block.lines or ["    pass"])]
-        return make("run", "\n".join(lines) + "\n", names)
+        sink = Derive(clause, self._adder)
+        return compile_plan(found, self._store, sink, self._annotation, source=clause.rule, stable=False)
 
 
 class RowCode:

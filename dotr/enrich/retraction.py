@@ -29,7 +29,7 @@ from msgspec import Struct, field
 
 from dotr.codegen import Names, make
 from dotr.enrich.analysis import components
-from dotr.enrich.insertion import DeltaAtom, Inserters, Triggers
+from dotr.enrich.insertion import DeltaAtom, Derive, Inserters, Triggers
 from dotr.enrich.rules import Clause, Clauses
 from dotr.events import FOREVER
 from dotr.joins.code import AnySolution, CodeBlock, RowSink, compile_plan
@@ -174,26 +174,6 @@ class Suspect(Struct, eq=False):
     doubted: dict[Row, None] = field(default_factory=dict)
 
 
-class _Heads(Struct, frozen=True):
-    """The sink of a clause: call the function of each head's relation."""
-
-    clause: Clause
-    function: Callable[[Relation], Callable[..., None]]
-    parameters: tuple[str, ...] = ()
-    found: bool = False
-
-    def lines(self, outputs: Sequence[Node], annotation: str, block: CodeBlock) -> list[str]:
-        lines = []
-        for head in self.clause.heads:
-            function = block.names.bind(self.function(head.pattern.relation), "HEAD")
-            columns = [block.value(node) for node in head.pattern.columns]
-            lines.append(f"{function}({', '.join([*columns, annotation] if annotation else columns)})")
-        return lines
-
-    def tail(self, names: Names) -> list[str]:
-        return []
-
-
 class _Latest(Struct, frozen=True):
     """The sink of a test: keep the latest bound of a derivation."""
 
@@ -322,8 +302,7 @@ class Suspects:
     def all_of(self, clause: Clause, store: TripleIndex) -> Callable[..., None]:
         """Doubt everything that a clause derives in a store over the same index."""
         found = plan(clause.items, clause.outputs, store, as_set=True)
-        store.prepare(found)
-        return compile_plan(found, store, _Heads(clause, self.enqueuer))
+        return compile_plan(found, store, Derive(clause, self.enqueuer))
 
     # -- restoring
 
@@ -399,7 +378,7 @@ class Suspects:
                 start = names.bind(self._lazily(trigger, view, function), "START")
                 lines.append(f"    {start}({', '.join(row if bounds is None else [*row, 'e0'])})")
                 continue
-            sink = _Heads(trigger.clause, function)
+            sink = Derive(trigger.clause, function)
             block = CodeBlock(self._store, names, sink, annotation, source=trigger.clause.rule)
             block.write(self._plan(trigger, view), row)
             lines += block.lines
@@ -421,7 +400,7 @@ class Suspects:
         self, trigger: DeltaAtom, view: View, function: Callable[[Relation], Callable[..., None]]
     ) -> Callable[..., None]:
         annotation = self._inserters.annotation if view is View.NEW else None
-        sink = _Heads(trigger.clause, function)
+        sink = Derive(trigger.clause, function)
         return compile_plan(self._plan(trigger, view), self._store, sink, annotation)
 
     def _plan(self, trigger: DeltaAtom, view: View) -> Any:

@@ -558,12 +558,15 @@ def compile_plan(
     meter: Meter | None = None,
     source: object = None,
     access: AccessWriter = Access,
+    *,
+    stable: bool = True,
 ) -> Callable[..., Any]:
     """A function of (sink's parameters, columns of the triggering row or `given` values[, its annotation]).
 
     With `Rows` (the default) it calls its first argument with every solution; with `AnySolution` it returns a
-    bool. No rows may be added while it runs. Work is charged to `meter`, or else to the store's, as that of
-    `source`: the function raises Exhausted when no units are left. `access` writes the code for a pattern.
+    bool. No rows may be added while it runs, if it is `stable`. Work is charged to `meter`, or else to the
+    store's, as that of `source`: the function raises Exhausted when no units are left. `access` writes the
+    code for a pattern.
     """
     sink = sink if sink is not None else Rows()
     store.prepare(plan)
@@ -574,7 +577,7 @@ def compile_plan(
         columns = tuple(f"g{i}" for i in range(len(plan.given)))
     noted = ("e0",) if annotation is not None and plan.trigger is not None else ()
     block = CodeBlock(
-        store, names, sink, annotation, 1, stable=True, meter=meter, source=source, access=access
+        store, names, sink, annotation, 1, stable=stable, meter=meter, source=source, access=access
     )
     block.write(plan, columns)
     head = f"def run({', '.join((*sink.parameters, *columns, *noted))}):\n"
