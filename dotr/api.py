@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from dotr.budget import BUDGET
 from dotr.core.deployment import Deployment, Settings
 from dotr.core.instants import LateGraph, RefusedInstant
-from dotr.core.pipeline import AHEAD, TOGETHER, Counters, Pipeline, drive
+from dotr.core.pipeline import AHEAD, TOGETHER, Counters, Pipeline, PipelineObserver, drive
 from dotr.detect.state import Restored
 from dotr.emit.events import InstantEvents
 from dotr.errors import NOT_WRITTEN, DataError, DotrError, EngineError, UsageError
@@ -152,10 +152,12 @@ class Engine:
             make = self._recorded(program, deployment, keep)
         self.pipeline = make(
             deployment,
+            PipelineObserver(
+                late=late_policy(late, lambda: self.clock),
+                refused=self._error_policy(on_error),
+                finding=self.diagnostics.append,
+            ),
             lateness=duration(lateness),
-            on_finding=self.diagnostics.append,
-            on_late=late_policy(late, lambda: self.clock),
-            on_refused=self._error_policy(on_error),
             max_jump=None if max_jump is None else duration(max_jump),
             verify=verify,
         )
@@ -229,7 +231,7 @@ class Engine:
         longest = 0 if keep == "horizon" else duration(keep)
         record = Record(program, deployment.background, max(longest, reach_of(program)))
         self.explaining = Explaining(record, places_of(record, resolve(program.background)))
-        return lambda deployment, **options: RecordedPipeline(deployment, record, **options)
+        return lambda deployment, observer, **more: RecordedPipeline(deployment, record, observer, **more)
 
     def why_not(self, rule: str, *, at: int | datetime | str, **where: Any) -> Explanation:
         """How far a rule got at an instant, for each trigger fact; the proof of its event where it fired.

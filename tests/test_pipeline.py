@@ -16,7 +16,7 @@ import pytest
 
 from dotr.core.deployment import Deployment
 from dotr.core.instant import FactBatch, Facts, Graphs, InstantFacts, Instants
-from dotr.core.pipeline import TOGETHER, Pipeline
+from dotr.core.pipeline import TOGETHER, Pipeline, PipelineObserver
 from dotr.errors import DotrError
 from dotr.events import Clock, Composite, Instant, Time
 from dotr.io.rules_and_background import read_rules_text
@@ -71,7 +71,7 @@ class Life:
 
     def new(self) -> Pipeline:
         refused = (lambda time, graphs, error: self.refused.append(time)) if self.refuses else None
-        return Pipeline(Deployment(self.program), lateness=self.lateness, on_refused=refused)
+        return Pipeline(Deployment(self.program), PipelineObserver(refused=refused), lateness=self.lateness)
 
     def accept(self) -> None:
         r = self.random
@@ -202,7 +202,7 @@ def test_what_an_interrupted_call_has_detected_is_not_detected_again() -> None:
             raise KeyboardInterrupt
         return facts
 
-    pipeline = Pipeline(Deployment(program), on_facts=stop)
+    pipeline = Pipeline(Deployment(program), PipelineObserver(facts=stop))
     pipeline.begin(Clock())
     for time in range(10):
         pipeline.accept(time * SECOND, [("<urn:x:s>", "<urn:x:b>", integer(time))])

@@ -35,7 +35,7 @@ from dotr.batch.time_cuts import balanced_slices
 from dotr.batch.work import Treatment, first_of_each, message_of, message_text, packed
 from dotr.core.deployment import Deployment, Settings
 from dotr.core.instant import AGAIN, OnState
-from dotr.core.pipeline import Pipeline
+from dotr.core.pipeline import Pipeline, PipelineObserver
 from dotr.detect.partitioning import Partitioning
 from dotr.errors import DataError, DotrError, ProgramError
 from dotr.events import Clock, Composite, Message, Part, Time, labelled
@@ -236,11 +236,13 @@ class SliceRun:
         forgiving = content.treatment.forgiving
         pipeline = Pipeline(
             deployment,
-            on_refused=self._refused if forgiving else None,
-            on_finding=lambda found: done.findings.append((pipeline.latest or 0, json.dumps(packed(found)))),
-            on_overworked=(lambda *_: None) if forgiving else None,
+            PipelineObserver(
+                refused=self._refused if forgiving else None,
+                overworked=(lambda *_: None) if forgiving else None,
+                finding=lambda found: done.findings.append((pipeline.latest or 0, json.dumps(packed(found)))),
+                state=None if self._on_state is None else self._state_at,
+            ),
             verify=content.treatment.verify,
-            on_state=None if self._on_state is None else self._state_at,
         )
         pipeline.begin(content.clock)
         self._begin(pipeline)

@@ -41,7 +41,7 @@ from dotr.batch.facts import MARK, Cut, FactRow, Layout
 from dotr.batch.work import Detecting, Shipped
 from dotr.core.deployment import Deployment
 from dotr.core.instants import ahead
-from dotr.core.pipeline import Pipeline, SkippedTriggers
+from dotr.core.pipeline import Pipeline, PipelineObserver, SkippedTriggers
 from dotr.detect.partitioning import By
 from dotr.errors import NOT_WRITTEN, DataError, Diagnostic, DotrError, EngineError, RefusedError, UsageError
 from dotr.events import Clock, Composite, Fact, Part, RawMatch, Time
@@ -395,9 +395,8 @@ class MicroBatches:
         options = self._options
         return Pipeline(
             self._deployment,
+            PipelineObserver(late=self._late, refused=None if options.on_error == "fail" else self._refused),
             lateness=options.lateness,
-            on_late=self._late,
-            on_refused=None if options.on_error == "fail" else self._refused,
             max_jump=options.max_jump,
         )
 

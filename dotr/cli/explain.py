@@ -28,7 +28,7 @@ from msgspec.structs import replace
 from dotr.cli import options, show
 from dotr.cli.options import OutputOptions, RuleOptions, SourceOptions, defaulted, given_time, instant_of
 from dotr.core.deployment import Deployment
-from dotr.core.pipeline import Pipeline
+from dotr.core.pipeline import Pipeline, PipelineObserver
 from dotr.errors import DataError, UsageError
 from dotr.events import Clock, Composite, Time, part_of
 from dotr.explain.explanation import Explaining, provenance
@@ -429,13 +429,13 @@ class Recording:
         self._verify = verify
         self._explaining: Explaining | None = None
 
-    def pipeline(self, deployment: Deployment, **more: Any) -> Pipeline:
+    def pipeline(self, deployment: Deployment, observer: PipelineObserver, **more: Any) -> Pipeline:
         """A pipeline that keeps the record."""
         record = Record(deployment.program, deployment.background)
         if self._verify:
             record.reach = EVERYTHING
         self._explaining = Explaining(record, places_of(record, self._files), verify=self._verify)
-        return RecordedPipeline(deployment, record, **more)
+        return RecordedPipeline(deployment, record, observer, **more)
 
     def write(self, events: Sequence[Composite], clock: Clock) -> str:
         """Events as JSON lines, each with its proof."""

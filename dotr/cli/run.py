@@ -9,16 +9,16 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import click
+from msgspec.structs import replace
 
 from dotr.cli import options, show
 from dotr.cli.options import DeadLetters, OutputOptions, RuleOptions, SourceOptions, given_time, parsing
 from dotr.cli.show import Progress, funnels, summary_line, time_as_json
 from dotr.collecting import rarely
 from dotr.core.deployment import Deployment
-from dotr.core.pipeline import Pipeline
+from dotr.core.pipeline import NOBODY, Pipeline, PipelineObserver
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError
 from dotr.events import Clock, Part, Time
 from dotr.io.errors import Lineage, with_places
@@ -91,7 +91,8 @@ def command(
         reader = Sources(sources, source.options, dead.refusals(), workers=workers)
         replay: Replay = Replay(reader, delayed, output, os.path.basename(path), enriched)
         on_state = None if enriched is None else enriched.write
-        replay.prepare(deployment, source, rules, make, on_overworked=replay.overworked, on_state=on_state)
+        observer = PipelineObserver(overworked=replay.overworked, state=on_state)
+        replay.prepare(deployment, source, rules, make, observer)
         for at, later in then:
             when, clock = given_time(at, source.options.unit, None, "--then")
             again = rules.wanted(rules.load(later, texts), whole=True)
@@ -130,18 +131,15 @@ class Replay:
         source: SourceOptions,
         rules: RuleOptions,
         make: Callable[..., Pipeline] = Pipeline,
-        **more: Any,
+        observer: PipelineObserver = NOBODY,
     ) -> None:
         """Make the pipeline; called once, before the others."""
         self.pipeline = make(
             deployment,
+            replace(observer, late=self.late, refused=self.refused, finding=self.found),
             lateness=source.lateness,
-            on_late=self.late,
-            on_refused=self.refused,
-            on_finding=self.found,
             verify=rules.verify,
             max_jump=source.max_jump,
-            **more,
         )
 
     def replace(self, time: Time, clock: Clock, program: Program, background: Sequence[Triple]) -> None:

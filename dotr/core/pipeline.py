@@ -267,48 +267,59 @@ TOGETHER = 256
 """How many instants are extracted, and their facts held in memory, before they are detected."""
 
 
+class PipelineObserver(Struct, frozen=True):
+    """What is called while a pipeline runs; None: nobody.
+
+    `late`: with every late graph, which then is counted and dropped. `refused`: with an instant in error
+    (REFUSABLE), or a graph that lies too far ahead (D2106, D2107): its time, its graphs and the error. Unless
+    it raises, the run continues as if those graphs had never come; without it the error ends the run.
+    `overworked`: with a rule and the error (D4010) of a trigger fact that takes it too much work: unless it
+    raises, the run continues without that rule's matches of the fact; without it the error is raised after
+    the instant. `finding`: with warnings about instants that are not in error. `matches`: with the matches of
+    each instant that has any, including those of PRIVATE rules. `facts`: with the facts of each instant and
+    whether a graph came; returns those to detect. `lasting`: with each instant of what lasts, before it is
+    detected. `state`: with every instant with a message, and the triples that hold at it and not by the
+    background alone, sorted (all materialised).
+    """
+
+    late: LateGraph | None = None
+    refused: RefusedInstant | None = None
+    overworked: Overworked | None = None
+    finding: Finding | None = None
+    matches: Observer | None = None
+    facts: FactsAt | None = None
+    lasting: Callable[[Time, LastingInstant], None] | None = None
+    state: OnState | None = None
+
+
+NOBODY: Final = PipelineObserver()
+
+
 class Pipeline:
     """Owns the state of one run: graphs not yet closed, the detector's memory, counters.
 
-    `deployment` is what runs. `lateness` is in microseconds. `on_late` is called with every late graph, which
-    then is counted and dropped. `on_refused` is called with an instant in error (REFUSABLE), or a graph that
-    lies too far ahead (D2106, D2107): its time, its graphs and the error. Unless it raises, the run continues
-    as if those graphs had never come; without it the error ends the run. `on_overworked` is called with a
-    rule and the error (D4010) of a trigger fact that takes it too much work: unless it raises, the run
-    continues without that rule's matches of the fact; without it the error is raised after the instant.
-    `on_finding` is called with warnings about instants that are not in error. `verify` runs the literal
-    reading beside. `max_jump` (µs): how far ahead of the last one a graph may lie. `pause` is called between
-    two steps; what it raises ends the call there, and the next call continues. `on_matches` is called with
-    the matches of each instant that has any, including those of PRIVATE rules. `on_facts` is called with the
-    facts of each instant and whether a graph came, and returns those to detect. `on_jump` is called with each
-    instant of what lasts, before it is detected. `on_state` is called with every instant with a message, and
-    the triples that hold at it and not by the background alone, sorted (all materialised).
+    `deployment` is what runs. `lateness` is in microseconds. `verify` runs the literal reading beside.
+    `max_jump` (µs): how far ahead of the last one a graph may lie. `pause` is called between two steps; what
+    it raises ends the call there, and the next call continues.
     """
 
     def __init__(
         self,
         deployment: Deployment,
+        observer: PipelineObserver = NOBODY,
         *,
         lateness: int = 0,
-        on_late: LateGraph | None = None,
-        on_refused: RefusedInstant | None = None,
-        on_overworked: Overworked | None = None,
-        on_finding: Finding | None = None,
         verify: bool = False,
         max_jump: Time | None = None,
         pause: Callable[[], None] | None = None,
-        on_matches: Observer | None = None,
-        on_facts: FactsAt | None = None,
-        on_jump: Callable[[Time, LastingInstant], None] | None = None,
-        on_state: OnState | None = None,
     ) -> None:
         self.deployment = deployment
         self.program = deployment.program
         self.instants = deployment.instants
         self.clock: Clock | None = None
-        self._on_refused, self._on_finding = on_refused, on_finding
-        self._left_out = SkippedTriggers(on_overworked, on_finding)
-        self._findings = None if on_finding is None else Findings(on_finding)  # of what lasts
+        self._observer = observer
+        self._left_out = SkippedTriggers(observer.overworked, observer.finding)
+        self._findings = None if observer.finding is None else Findings(observer.finding)  # of what lasts
         self._detect: TeslaDetector | None = None
         self._oracle = deployment.oracle() if verify else None
         self._emit, self._tally = deployment.emitter, Tally(self.program)
@@ -318,9 +329,8 @@ class Pipeline:
         """The place of the next message, or a function that returns it, for records of the run."""
         self.replaced = False
         """Whether a `replace` has taken effect."""
-        self._max_jump, self._pause, self._on_facts = max_jump, pause, on_facts
-        self._on_matches, self._on_jump, self._on_state = on_matches, on_jump, on_state
-        self._open = OpenInstants(lateness, on_late, on_refused, self._tick())
+        self._max_jump, self._pause = max_jump, pause
+        self._open = OpenInstants(lateness, observer.late, observer.refused, self._tick())
         self._unreturned: list[InstantEvents] = []  # what a call that raised would have returned
         self._last_graph_time: Time | None = None  # last instant at which a graph came
 
@@ -331,8 +341,8 @@ class Pipeline:
         """
         check_units(self.program, clock)
         self.clock = self._open.clock = clock
-        self.instants.begin(clock, self._on_finding)
-        self.instants.on_state = self._on_state
+        self.instants.begin(clock, self._observer.finding)
+        self.instants.on_state = self._observer.state
         self._detect = self._new_detector(clock)
         if self._oracle is not None:
             self._oracle.begin(clock)
@@ -520,7 +530,7 @@ class Pipeline:
 
     def _batch(self) -> FactBatch:
         """For the next instants; facts wait for a trigger unless somebody looks at every instant."""
-        detect, watched = self._detect, self._oracle is not None or self._on_facts is not None
+        detect, watched = self._detect, self._oracle is not None or self._observer.facts is not None
         waking = None if watched or detect is None else detect.waking
         return FactBatch(waking, 1 if self._open.last is None else TOGETHER)  # the first instant by itself
 
@@ -604,7 +614,7 @@ class Pipeline:
         from dotr.lasting.instants import LastingInstants  # noqa: PLC0415  # few programs need it
 
         assert self.clock is not None, "begin() comes first"
-        jumps = self.deployment.jumps(self.program, self.clock, states=self._on_state is not None)
+        jumps = self.deployment.jumps(self.program, self.clock, states=self._observer.state is not None)
         self._lasting = LastingInstants(jumps, self._raised, self._oracle)
         if self._detect is not None:
             self._renew(self.program)
@@ -632,6 +642,7 @@ class Pipeline:
     def _leap(self, due: Sequence[Instant], bound: Time) -> Iterator[InstantEvents]:
         """Run instants of what lasts, in order, and what is due between and after them."""
         assert self._lasting is not None
+        observer = self._observer
         for time, jump, failed in self._lasting.instants(due, bound, self._next_tick, self._is_tick):
             if jump.program is not None:
                 self._renew(jump.program)
@@ -640,10 +651,10 @@ class Pipeline:
             if self._findings is not None and jump.findings:
                 assert self.clock is not None, "begin() comes first"
                 self._findings.found(jump.findings, time, self.clock)
-            if self._on_jump is not None:
-                self._on_jump(time, jump)
-            if self._on_state is not None and jump.messages:
-                self._on_state(time, jump.state)
+            if observer.lasting is not None:
+                observer.lasting(time, jump)
+            if observer.state is not None and jump.messages:
+                observer.state(time, jump.state)
             if jump.seen:
                 yield from self._found(FactBatch.of((time, jump.messages, jump.facts, jump.graph)))
             if failed is not None:
@@ -669,10 +680,11 @@ class Pipeline:
 
     def _raised(self, time: Time, parts: Sequence[Part], error: DotrError) -> DotrError | None:
         """Report an instant that is in error; returns what to raise after what came before, if anything."""
-        if self._on_refused is None or not is_refusable(error):
+        refused = self._observer.refused
+        if refused is None or not is_refusable(error):
             return error
         try:
-            self._on_refused(time, parts, error)
+            refused(time, parts, error)
         except DotrError as raised:
             return raised
         if not parts:
@@ -693,7 +705,8 @@ class Pipeline:
         assert self._detect is not None, "begin() comes before the first graph"
         assert self.clock is not None
         detector, oracle, left_out = self._detect, self._oracle, self._left_out
-        tally, emitter, counted, observe = self._tally, self._emit, 0, self._on_facts
+        tally, emitter, counted, observe = self._tally, self._emit, 0, self._observer.facts
+        on_matches = self._observer.matches
         batch.close()
         known = batch.known
         tally.begin(batch.first)
@@ -709,8 +722,8 @@ class Pipeline:
                 if oracle is not None:
                     oracle.check(time, came, graph, matches, left_out.facts)
                 failed = left_out.settle(time, self.program.rules, self.clock) if left_out.facts else None
-                if matches and self._on_matches is not None:
-                    self._on_matches(time, matches)
+                if matches and on_matches is not None:
+                    on_matches(time, matches)
                 if leaving := emitter.public(matches):
                     tally.events(leaving)
                     yield InstantEvents(emitter, leaving)

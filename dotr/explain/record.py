@@ -31,8 +31,7 @@ from msgspec.structs import replace
 
 from dotr.core.deployment import Deployment, Settings
 from dotr.core.instant import instant_triples
-from dotr.core.instants import LateGraph, RefusedInstant
-from dotr.core.pipeline import Pipeline
+from dotr.core.pipeline import NOBODY, Pipeline, PipelineObserver
 from dotr.detect.analysis import ENDLESS, Occasion, depths, horizons, occasions_seen
 from dotr.detect.digest import rule_digests, timeline_digest
 from dotr.detect.state import Restored
@@ -509,9 +508,7 @@ class RecordedPipeline(Pipeline):
         self,
         deployment: Deployment,
         record: Record,
-        *,
-        on_late: LateGraph | None = None,
-        on_refused: RefusedInstant | None = None,
+        observer: PipelineObserver = NOBODY,
         **options: Any,
     ) -> None:
         self.record = record
@@ -521,22 +518,22 @@ class RecordedPipeline(Pipeline):
 
         def late(time: Time, part: Part) -> None:
             record.leave_out(time, [part])
-            if on_late is not None:
-                on_late(time, part)
+            if observer.late is not None:
+                observer.late(time, part)
 
         def refused(time: Time, parts: Sequence[Part], error: DotrError) -> None:
             record.leave_out(time, parts)
-            assert on_refused is not None
-            on_refused(time, parts, error)
+            assert observer.refused is not None
+            observer.refused(time, parts, error)
 
-        super().__init__(
-            deployment,
-            on_late=late,
-            on_refused=None if on_refused is None else refused,
-            on_matches=record.note_matches,
-            on_jump=record.note_jump,
-            **options,
+        recording = replace(
+            observer,
+            late=late,
+            refused=None if observer.refused is None else refused,
+            matches=record.note_matches,
+            lasting=record.note_jump,
         )
+        super().__init__(deployment, recording, **options)
 
     def accept(self, time: Time, graph: Part) -> None:
         self._note((time, graph, self.place))
@@ -609,7 +606,8 @@ class History(Record):
     ) -> None:
         super().__init__(program, background)
         deployment = Deployment(program, background, Settings(materialize_all=everything))
-        self._run = RecordedPipeline(deployment, self, lateness=lateness, on_overworked=lambda *_: None)
+        observer = PipelineObserver(overworked=lambda *_: None)
+        self._run = RecordedPipeline(deployment, self, observer, lateness=lateness)
         self.wanted_event: KeptEvent | None = None
         self.wanted_program = program
         """That of the event's time."""

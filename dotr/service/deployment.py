@@ -28,7 +28,7 @@ from msgspec.structs import replace
 
 from dotr.budget import BUDGET
 from dotr.core.deployment import Deployment, Settings
-from dotr.core.pipeline import Pipeline
+from dotr.core.pipeline import NOBODY, Pipeline, PipelineObserver
 from dotr.detect.digest import rule_digests
 from dotr.errors import (
     NOT_WRITTEN,
@@ -84,14 +84,14 @@ def resumed(
     *,
     materialize_all: bool = False,
     budget: int = BUDGET,
-    verify: bool = False,
+    observer: PipelineObserver = NOBODY,
     **more: Any,
 ) -> Pipeline:
     """The pipeline of a deployment before its state is restored; `more` is handed on to it. Raises
     ProgramError, DataError, EngineError.
     """
     settings = Settings(materialize_all=materialize_all, budget=budget)
-    return Pipeline(_compiled(journal, program, added, settings), verify=verify, **more)
+    return Pipeline(_compiled(journal, program, added, settings), observer, **more)
 
 
 def _compiled(journal: Journal, program: Program, added: Added, settings: Settings) -> Deployment:

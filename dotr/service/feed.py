@@ -30,7 +30,7 @@ from msgspec import Struct, field
 
 from dotr.budget import BUDGET
 from dotr.collecting import uncollected
-from dotr.core.pipeline import Pipeline
+from dotr.core.pipeline import Pipeline, PipelineObserver
 from dotr.emit.events import InstantEvents
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError, RefusedError, Severity
 from dotr.events import Clock, Part, Time, plain
@@ -717,13 +717,15 @@ def open_feed(
         journal,
         program,
         options.added,
-        lateness=options.lateness,
-        on_late=lambda when, graph: feed.late(when, graph),
-        on_refused=lambda when, graphs, error: feed.refused(when, graphs, error),
-        on_overworked=lambda rule, error: feed.overworked(rule, error),
-        on_finding=on_finding,
         budget=options.budget,
         materialize_all=options.materialize_all,
+        observer=PipelineObserver(
+            late=lambda when, graph: feed.late(when, graph),
+            refused=lambda when, graphs, error: feed.refused(when, graphs, error),
+            overworked=lambda rule, error: feed.overworked(rule, error),
+            finding=on_finding,
+        ),
+        lateness=options.lateness,
         verify=options.verify,
         max_jump=options.max_jump,
         pause=lambda: feed.pause(),

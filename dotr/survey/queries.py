@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from dotr.budget import KEPT as MATCH
 from dotr.core.deployment import Background, Deployment, Settings
-from dotr.core.pipeline import Pipeline
+from dotr.core.pipeline import Pipeline, PipelineObserver
 from dotr.errors import Diagnostics, DotrError, ProgramError
 from dotr.events import Fact, Part, RawMatch, Time
 from dotr.extract.printing import Writer
@@ -201,9 +201,7 @@ class Probes:
         try:
             pipeline = Pipeline(
                 Deployment(probed, background, settings, closed=closed),
-                on_refused=look.refused,
-                on_overworked=look.overworked,
-                on_matches=look.matched,
+                PipelineObserver(refused=look.refused, overworked=look.overworked, matches=look.matched),
             )
             pipeline.begin(sample.clock)
             for number, (time, part) in enumerate(sample.graphs):

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from dotr.core.deployment import Deployment, Settings
 from dotr.core.instant import Facts
-from dotr.core.pipeline import FactsAt, Pipeline, drive
+from dotr.core.pipeline import FactsAt, Pipeline, PipelineObserver, drive
 from dotr.errors import DataError, DotrError
 from dotr.events import Clock, Composite, Fact, Part, Time
 from dotr.expressions.operators import equal
@@ -220,7 +220,7 @@ def run_all(
     deployment: Deployment, given: Given, lateness: Time, on_facts: FactsAt | None
 ) -> list[Composite]:
     """Everything that comes of a stream, in order."""
-    pipeline = Pipeline(deployment, lateness=lateness, on_facts=on_facts)
+    pipeline = Pipeline(deployment, PipelineObserver(facts=on_facts), lateness=lateness)
     pipeline.begin(given.clock)
 
     def taking() -> Iterator[int]:

@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct, field
 
 from dotr.core.deployment import Deployment
-from dotr.core.pipeline import Pipeline
+from dotr.core.pipeline import Pipeline, PipelineObserver
 from dotr.errors import DataError, DotrError
 from dotr.events import Clock, Composite, Part, Time
 from dotr.explain.matches import Explainer
@@ -156,15 +156,13 @@ class Comparing:
         self, versions: Sequence[Version], lateness: Time = 0, fails: bool = False, forgiving: bool = False
     ) -> None:
         self.found = RunComparison(versions)
+        observer = PipelineObserver(
+            late=self._late if fails else None,
+            refused=self._refused if forgiving else None,
+            overworked=(lambda *_: None) if forgiving else None,
+        )
         self._pipelines = [
-            Pipeline(
-                Deployment(v.program, v.background),
-                lateness=lateness,
-                on_late=self._late if fails else None,
-                on_refused=self._refused if forgiving else None,
-                on_overworked=(lambda *_: None) if forgiving else None,
-            )
-            for v in versions
+            Pipeline(Deployment(v.program, v.background), observer, lateness=lateness) for v in versions
         ]
         self._waiting: list[dict[Time, Counter[Key]]] = [{} for _ in versions]
 

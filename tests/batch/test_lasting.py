@@ -20,7 +20,7 @@ from dotr.batch.spark.cluster import SparkRunner
 from dotr.batch.work import Treatment
 from dotr.core.deployment import Deployment
 from dotr.core.funnel import Funnel
-from dotr.core.pipeline import Pipeline
+from dotr.core.pipeline import Pipeline, PipelineObserver
 from dotr.errors import DotrError
 from dotr.events import Clock, Message, Part, Time
 from dotr.io.events import format_jsonl, late_line
@@ -55,7 +55,7 @@ def reported(
     refused: list[Time] = []
     pipeline = Pipeline(
         Deployment(program, list(background)),
-        on_refused=lambda time, parts, _: refused.extend([time] * len(parts)),
+        PipelineObserver(refused=lambda time, parts, _: refused.extend([time] * len(parts))),
     )
     pipeline.begin(Clock())
     lines: list[str] = []
@@ -69,7 +69,7 @@ def funnels_of_run(
     program: Program, background: Sequence[Triple], parts: Sequence[tuple[Time, Part]]
 ) -> dict[str, Funnel]:
     """How far the rules of one run came that sets instants aside."""
-    pipeline = Pipeline(Deployment(program, list(background)), on_refused=lambda *_: None)
+    pipeline = Pipeline(Deployment(program, list(background)), PipelineObserver(refused=lambda *_: None))
     pipeline.begin(Clock())
     for time, part in sorted(parts, key=lambda pair: pair[0]):
         pipeline.push_part(time, part)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dotr.core.deployment import Deployment, Settings
 from dotr.core.instant import FactBatch
-from dotr.core.pipeline import Pipeline
+from dotr.core.pipeline import Pipeline, PipelineObserver
 from dotr.detect.detector import TeslaDetector
 from dotr.events import Clock, Fact
 from dotr.lang import load_program
@@ -107,7 +107,9 @@ def driven(
     """
     refused: list[int] = []
     deployment = Deployment(load_program(["p"], lambda _: PREFIX + text), (), Settings(budget=budget))
-    pipeline = Pipeline(deployment, on_refused=lambda time, _parts, _error: refused.append(time))
+    pipeline = Pipeline(
+        deployment, PipelineObserver(refused=lambda time, _parts, _error: refused.append(time))
+    )
     pipeline.begin(Clock())
     time, events, states = 0, [], []
     for step, graph in stream:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from dotr.core.deployment import Deployment
-from dotr.core.pipeline import Pipeline
+from dotr.core.pipeline import Pipeline, PipelineObserver
 from dotr.errors import DotrError
 from dotr.events import Clock, Message, Part, Time
 from dotr.program import (
@@ -106,7 +106,8 @@ class Run:
         self.events: list[Any] = []
         self.refused: list[Any] = []
         self._program, self._background, self._change, self._options = program, background, change, options
-        self.pipeline = Pipeline(Deployment(program, background), on_refused=self._refused, **options)
+        observer = PipelineObserver(refused=self._refused)
+        self.pipeline = Pipeline(Deployment(program, background), observer, **options)
         self.pipeline.begin(Clock())
         if change is not None:
             self.pipeline.replace(change[0] * UNIT, *change[1:])
@@ -133,7 +134,8 @@ class Run:
         program, background = self._program, self._background
         if old.replaced and self._change is not None:
             _, program, background = self._change
-        self.pipeline = Pipeline(Deployment(program, background), on_refused=self._refused, **self._options)
+        observer = PipelineObserver(refused=self._refused)
+        self.pipeline = Pipeline(Deployment(program, background), observer, **self._options)
         self.pipeline.replaced = old.replaced
         self.pipeline.restore(state)
         if self.pipeline.clock is None:

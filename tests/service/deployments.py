@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from dotr.core.pipeline import PipelineObserver
 from dotr.events import Clock
 from dotr.io.decode.rdf import split_triples
 from dotr.io.events import formatter
@@ -196,9 +197,11 @@ def feed(
         pipeline = resumed(
             journal,
             program,
+            observer=PipelineObserver(
+                late=lambda time, graph: feeding.late(time, graph),
+                refused=lambda time, graphs, error: feeding.refused(time, graphs, error),
+            ),
             lateness=lateness,
-            on_late=lambda time, graph: feeding.late(time, graph),
-            on_refused=lambda time, graphs, error: feeding.refused(time, graphs, error),
             max_jump=max_jump,
             pause=lambda: feeding.pause(),
         )

@@ -11,7 +11,7 @@ import pytest
 
 from dotr.core.deployment import Deployment
 from dotr.core.instant import Instants
-from dotr.core.pipeline import Pipeline
+from dotr.core.pipeline import Pipeline, PipelineObserver
 from dotr.enrich.materialiser import Limits
 from dotr.errors import DataError
 from dotr.events import Clock
@@ -184,7 +184,9 @@ def test_an_explosion_leaves_nothing_behind(pairs: str) -> None:
         deployment.instants = Instants(program, deployment.enrich, limit=30)
         pipeline = Pipeline(
             deployment,
-            on_refused=lambda time, graphs, error: refused.append((time, error.diagnostics[0].code)),
+            PipelineObserver(
+                refused=lambda time, _, error: refused.append((time, error.diagnostics[0].code))
+            ),
         )
         pipeline.begin(Clock(integer=True, unit=1))
         events = []
