@@ -221,7 +221,7 @@ class Deployment:
 
         return Oracle(self.program, self.background, self.settings.budget)
 
-    def jumps(self, program: Program, clock: Clock, *, states: bool = False) -> LastingRun:
+    def lasting_run(self, program: Program, clock: Clock, *, states: bool = False) -> LastingRun:
         """The instants of what lasts, from now on, by `program`. `states`: each reports what holds."""
         from dotr.lasting.instants import LastingRun  # noqa: PLC0415  # start-up: in most programs nothing lasts
 

@@ -6,7 +6,7 @@ Method:  DOTR (Margara, Cugola, Collavini, Dell'Aglio 2018), fig. 3. Enrich and 
          detect sees many instants, but facts only. An instant is closed by a later timestamp (with a lateness
          d: more than d later), `advance`, or the end of input.
            drive            takes graphs several dozen at a time, then runs the instants they closed
-           Counters, Tally  what a run counts, for its summary line and `status`; and the counts of one
+           Counters, RunCounts  what a run counts, for its summary line and `status`; and the counts of one
                             program (events by rule, facts by query), a new one when rules are replaced
            SkippedTriggers  trigger facts that take a rule too much work (D4010), also of a batch. The
                             detector continues without the matches of such a fact, and nothing is consumed.
@@ -120,7 +120,7 @@ _RUNS: Final = 1_000  # sets of rules that fired together, before they are count
 _NONE: Final[Mapping[str, int]] = MappingProxyType({})
 
 
-class Tally:
+class RunCounts:
     """Owns the counts. `counts`: earlier counts, and all new ones except events and facts; `gone`: events of
     rules no longer in the program.
 
@@ -322,7 +322,7 @@ class Pipeline:
         self._findings = None if observer.finding is None else Findings(observer.finding)  # of what lasts
         self._detect: TeslaDetector | None = None
         self._oracle = deployment.oracle() if verify else None
-        self._emit, self._tally = deployment.emitter, Tally(self.program)
+        self._emit, self._run_counts = deployment.emitter, RunCounts(self.program)
         self._lasting: LastingInstants | None = None  # where something lasts
         self._planned: list[tuple[Time, Program, Collection[Triple]]] = []  # `replace` before anything lasts
         self.place: Any = ""
@@ -352,7 +352,7 @@ class Pipeline:
     def _tick(self) -> JumpLimit:
         """How the program ticks while no graph comes, and how far ahead a graph may lie."""
         program = self.program
-        self._tally.every = ticks_of(program)
+        self._run_counts.every = ticks_of(program)
         lasts = program.lasting or self._lasting is not None  # what lasts may answer any of its queries
         self._idle_ticks = idle_ticks(program, program.selects) if lasts else self.deployment.idle_ticks
         later = {} if self._lasting is None else self._lasting.programs_ahead()
@@ -361,9 +361,9 @@ class Pipeline:
 
     def _new_detector(self, clock: Clock) -> TeslaDetector:
         if self._lasting is not None:
-            self._tally.facts = FactCounts(standing=self.program.standing)
+            self._run_counts.facts = FactCounts(standing=self.program.standing)
             return self.deployment.detecting(self.program).detector(clock, self._left_out.take)
-        self._tally.facts = self.deployment.fact_counts()
+        self._run_counts.facts = self.deployment.fact_counts()
         return self.deployment.detector(clock, self._left_out.take)
 
     @property
@@ -390,7 +390,7 @@ class Pipeline:
         """What was processed so far, as a value."""
         detect, lasting, opened = self._detect, self._lasting, self._open
         return replace(
-            self._tally.counters(None if detect is None else detect.passed(), opened.settled),
+            self._run_counts.counters(None if detect is None else detect.passed(), opened.settled),
             graphs=opened.graphs,
             late=opened.late,
             dropped=0 if detect is None else detect.dropped,
@@ -401,7 +401,7 @@ class Pipeline:
 
     def events_so_far(self) -> int:
         """The number of events; cheaper than `counters`."""
-        return self._tally.total()
+        return self._run_counts.total()
 
     def passed(self) -> dict[str, Passed]:
         """Rule → how far its trigger facts got, since this detector was made (program/names.py)."""
@@ -483,7 +483,7 @@ class Pipeline:
         due = self._open.closed()
         if self._lasting is not None:
             yield from self._leap(due, bound)
-        elif self._tally.every or self.program.lars.rules:
+        elif self._run_counts.every or self.program.lars.rules:
             for instant in due:
                 yield from self._idle_before(instant[0])
                 yield from self._run([instant])
@@ -570,7 +570,7 @@ class Pipeline:
         """
         refuse_version(state)
         counts = Counters(**state["counters"])
-        self._tally = Tally(self.program, counts)
+        self._run_counts = RunCounts(self.program, counts)
         self._open.graphs, self._open.late = counts.graphs, counts.late
         self._left_out.counts = dict(counts.left_out)
         self._open.restore(state)
@@ -614,8 +614,8 @@ class Pipeline:
         from dotr.lasting.instants import LastingInstants  # noqa: PLC0415  # few programs need it
 
         assert self.clock is not None, "begin() comes first"
-        jumps = self.deployment.jumps(self.program, self.clock, states=self._observer.state is not None)
-        self._lasting = LastingInstants(jumps, self._raised, self._oracle)
+        run = self.deployment.lasting_run(self.program, self.clock, states=self._observer.state is not None)
+        self._lasting = LastingInstants(run, self._raised, self._oracle)
         if self._detect is not None:
             self._renew(self.program)
         self._schedule()
@@ -634,7 +634,9 @@ class Pipeline:
         state, counts = self._detect.snapshot(), self.counters
         names = {rule.name for rule in program.rules}
         self.program, self._emit = program, Emitter(program)
-        self._tally = Tally(program, counts, {n: c for n, c in counts.events.items() if n not in names})
+        self._run_counts = RunCounts(
+            program, counts, {n: c for n, c in counts.events.items() if n not in names}
+        )
         self._open.limit(self._tick())
         self._detect = self._new_detector(self.clock)
         self._detect.restore(state)
@@ -643,20 +645,20 @@ class Pipeline:
         """Run instants of what lasts, in order, and what is due between and after them."""
         assert self._lasting is not None
         observer = self._observer
-        for time, jump, failed in self._lasting.instants(due, bound, self._next_tick, self._is_tick):
-            if jump.program is not None:
-                self._renew(jump.program)
+        for time, instant, failed in self._lasting.instants(due, bound, self._next_tick, self._is_tick):
+            if instant.program is not None:
+                self._renew(instant.program)
                 self.replaced = True
             self._open.last = time
-            if self._findings is not None and jump.findings:
+            if self._findings is not None and instant.findings:
                 assert self.clock is not None, "begin() comes first"
-                self._findings.found(jump.findings, time, self.clock)
+                self._findings.found(instant.findings, time, self.clock)
             if observer.lasting is not None:
-                observer.lasting(time, jump)
-            if observer.state is not None and jump.messages:
-                observer.state(time, jump.state)
-            if jump.seen:
-                yield from self._found(FactBatch.of((time, jump.messages, jump.facts, jump.graph)))
+                observer.lasting(time, instant)
+            if observer.state is not None and instant.messages:
+                observer.state(time, instant.state)
+            if instant.seen:
+                yield from self._found(FactBatch.of((time, instant.messages, instant.facts, instant.graph)))
             if failed is not None:
                 raise failed
             if self._pause is not None:
@@ -675,7 +677,7 @@ class Pipeline:
         """Whether the rules that hold at an instant may see it although nothing came."""
         assert self._lasting is not None
         program = self._lasting.program_from(time) or self.program
-        every = self._tally.every if program is self.program else ticks_of(program)
+        every = self._run_counts.every if program is self.program else ticks_of(program)
         return bool(program.lars.rules) or any(time % duration == 0 for duration in every)
 
     def _raised(self, time: Time, parts: Sequence[Part], error: DotrError) -> DotrError | None:
@@ -688,7 +690,7 @@ class Pipeline:
         except DotrError as raised:
             return raised
         if not parts:
-            self._tally.counts.overlooked += 1
+            self._run_counts.counts.overlooked += 1
         return None
 
     def _idle_before(self, bound: Time) -> Iterator[InstantEvents]:
@@ -705,16 +707,18 @@ class Pipeline:
         assert self._detect is not None, "begin() comes before the first graph"
         assert self.clock is not None
         detector, oracle, left_out = self._detect, self._oracle, self._left_out
-        tally, emitter, counted, observe = self._tally, self._emit, 0, self._observer.facts
+        run_counts, emitter, counted, observe = self._run_counts, self._emit, 0, self._observer.facts
         on_matches = self._observer.matches
         batch.close()
         known = batch.known
-        tally.begin(batch.first)
+        run_counts.begin(batch.first)
         instants: Iterable[InstantFacts] = known
         if observe is not None:
             instants = ((time, came, observe(time, facts, here), here) for time, came, facts, here in known)
         try:
-            found = detector.detected(instants, tally.facts.seen, tally.facts.quiet, every=oracle is not None)
+            found = detector.detected(
+                instants, run_counts.facts.seen, run_counts.facts.quiet, every=oracle is not None
+            )
             for place, matches in found:
                 time, came, _, graph = known[place]
                 self._ran(batch, counted, place + 1)
@@ -725,7 +729,7 @@ class Pipeline:
                 if matches and on_matches is not None:
                     on_matches(time, matches)
                 if leaving := emitter.public(matches):
-                    tally.events(leaving)
+                    run_counts.events(leaving)
                     yield InstantEvents(emitter, leaving)
                 if failed is not None:
                     raise failed
@@ -739,7 +743,9 @@ class Pipeline:
         """Count the instants of a range as detected, if there are any."""
         if end > start:
             self._open.last, lasting = batch.known[end - 1][0], self._lasting is not None
-            self._last_graph_time = self._tally.instants(batch, start, end, lasting, self._last_graph_time)
+            self._last_graph_time = self._run_counts.instants(
+                batch, start, end, lasting, self._last_graph_time
+            )
 
 
 AHEAD: Final = 64

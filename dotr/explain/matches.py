@@ -436,8 +436,8 @@ class Explainer:
         return [fact for time in times for fact in self.instants.facts(time, name)]
 
     def _graph_came(self, time: Time) -> bool:
-        jump = self.history.jumps.at(time)
-        return bool(self.history.graphs(time)) if jump is None else jump.graph
+        instant = self.history.lasting.at(time)
+        return bool(self.history.graphs(time)) if instant is None else instant.graph
 
     def _opened_fact(
         self, name: str, values: Values, after: Time, end: Time, depth: int

@@ -322,7 +322,7 @@ class Record:
         self.reach = reach if reach is not None else reach_of(program)
         self.pinned: tuple[Time, Time] | None = None
         """What lies between these times, both inclusive, is not forgotten, however old."""
-        self.jumps: _KeptItems[LastingInstant] = _KeptItems()
+        self.lasting: _KeptItems[LastingInstant] = _KeptItems()
         self._arrived: deque[tuple[Time, Part, str | Arrival]] = deque()
         """What came and was not looked for yet: most graphs come and are forgotten."""
         self._graphs: _KeptItems[list[Graph]] = _KeptItems()
@@ -376,19 +376,19 @@ class Record:
         """A graph comes for an instant that is closed."""
         self._left_out.setdefault(graph.time, []).append(graph)
 
-    def note_jump(self, time: Time, jump: LastingInstant) -> None:
+    def note_lasting(self, time: Time, instant: LastingInstant) -> None:
         """An instant of what lasts has its facts."""
         if self.statements is None:
             self.statements = RunStatements(self.background, self.program.holds)
-        if jump.program is not None:
-            self._renew(time, jump.program)
+        if instant.program is not None:
+            self._renew(time, instant.program)
         self._index()
         graphs = self._graphs.get(time, ())
-        self.statements.take(time, jump.messages, [graph.place for graph in graphs])
-        if jump.program is not None:
+        self.statements.take(time, instant.messages, [graph.place for graph in graphs])
+        if instant.program is not None:
             self._reconcile(time)
-        if jump.seen:
-            self.jumps[time] = jump
+        if instant.seen:
+            self.lasting[time] = instant
 
     def note_matches(self, time: Time, matches: Sequence[RawMatch]) -> None:
         counts: Counter[tuple[int, tuple[Term, ...]]] = Counter()
@@ -453,7 +453,7 @@ class Record:
             return
         low, pinned = settled - self.reach, self.pinned
         self._drop(low, pinned or (low, low))
-        for kept in (self._graphs, self._left_out, self.jumps):
+        for kept in (self._graphs, self._left_out, self.lasting):
             kept.trim(low, pinned)
         start, end = pinned or (low, low)
         for facts in self.gone.values():
@@ -468,7 +468,7 @@ class Record:
     def times(self) -> list[Time]:
         """The instants that are kept, in order."""
         self._index()
-        return sorted(self._graphs.times() | self.jumps.times())
+        return sorted(self._graphs.times() | self.lasting.times())
 
     def graphs(self, time: Time) -> Sequence[Graph]:
         """The graphs of an instant that is kept."""
@@ -483,8 +483,8 @@ class Record:
         """The facts of an instant of what lasts; None where they are to be extracted again."""
         if self.statements is None:
             return None
-        jump = self.jumps.at(time)
-        return None if jump is None else jump.facts
+        instant = self.lasting.at(time)
+        return None if instant is None else instant.facts
 
     def event(self, name: str) -> KeptEvent | None:
         """The composite of that name, if it was kept."""
@@ -531,7 +531,7 @@ class RecordedPipeline(Pipeline):
             late=late,
             refused=None if observer.refused is None else refused,
             matches=record.note_matches,
-            lasting=record.note_jump,
+            lasting=record.note_lasting,
         )
         super().__init__(deployment, recording, **options)
 
@@ -687,8 +687,8 @@ class KeptInstants:
     def triples(self, time: Time) -> list[Triple]:
         """What graphs of the stream state at an instant, blank nodes labelled."""
         record = self._record
-        if (jump := record.jumps.at(time)) is not None:
-            return [triple for message in jump.messages for triple in message.graph or ()]
+        if (instant := record.lasting.at(time)) is not None:
+            return [triple for message in instant.messages for triple in message.graph or ()]
         graphs = [graph.part for graph in record.graphs(time)]
         if record.statements is not None:
             return [triple for message in labelled(graphs, time) for triple in message.graph or ()]
@@ -805,19 +805,19 @@ class KeptInstants:
         """
         record = self._record
         if record.statements is not None:
-            times = [t for t in sorted(record.jumps.times()) if start <= t <= end and self._sees(rule, t)]
+            times = [t for t in sorted(record.lasting.times()) if start <= t <= end and self._sees(rule, t)]
         else:
             times = sorted({t for t in (*record.times(), *ticks) if start <= t <= end})
         return [fact for time in times for fact in self.facts(time, stream)]
 
     def _sees(self, rule: int, time: Time) -> bool:
         """Whether a rule sees an instant of what lasts."""
-        jump, program = self._record.jumps.at(time), self._record.program
-        assert jump is not None, "it is kept"
+        instant, program = self._record.lasting.at(time), self._record.program
+        assert instant is not None, "it is kept"
         if self._occasions is None or self._occasions[0] is not program:
             self._occasions = program, occasions_seen(program)
-        return jump.graph or any(
-            bool(jump.facts.get(occasion)) if isinstance(occasion, str) else time % occasion == 0
+        return instant.graph or any(
+            bool(instant.facts.get(occasion)) if isinstance(occasion, str) else time % occasion == 0
             for occasion in self._occasions[1][rule]
         )
 

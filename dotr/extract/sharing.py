@@ -361,13 +361,13 @@ class Distribution:
                     self.base = f"{self.groups[0].streams[0]}|any"
         self._address()
         self._streams: Memo[Term, tuple[str, ...]] = Memo(
-            self._streams_for, limit=max(256, (1 << 21) // max(1, len(self._everybody)))
+            self._streams_for, limit=max(256, (1 << 21) // max(1, len(self._all_streams)))
         )
 
     def _address(self) -> None:
         """Set `unfiltered`, the members that get every row as it is, if no row must be tested for that."""
-        self._everybody = tuple(stream for group in self.groups for stream in group.fed)
-        self.unfiltered = self._everybody if self.index is None else ()
+        self._all_streams = tuple(stream for group in self.groups for stream in group.fed)
+        self.unfiltered = self._all_streams if self.index is None else ()
 
     def part(self) -> None:
         """Give every member its own facts instead of a base. Before the first row."""
@@ -376,7 +376,7 @@ class Distribution:
     def _streams_for(self, term: Term) -> tuple[str, ...]:
         """The streams that get a row with this value at the compared place, without further comparisons."""
         if self.index is None:
-            return self._everybody
+            return self._all_streams
         return tuple(s for member in self.index.passing(term) for s in self.groups[member].fed)
 
     def same(self) -> Iterator[tuple[str, str]]:
@@ -470,7 +470,7 @@ class Distribution:
         return facts  # type: ignore[return-value]  # see Filtered
 
     def _one(self, row: Row, time: Time, result: dict[str, list[Fact]]) -> None:
-        streams = self._everybody
+        streams = self._all_streams
         if self.index is not None:
             term = row[self._place]
             if term is None:
@@ -501,9 +501,9 @@ class Distribution:
             fact = f"(time, {row}, 0, '', size)"
             return [size, f"if size is not None: result[{names.bind(self.base, 'BASE')}].append({fact})"]
         fact = f"(time, {row}, 0, '')"
-        if self.index is None and len(self._everybody) == 1:
-            return [f"result[{names.bind(self._everybody[0], 'STREAM')}].append({fact})"]
-        streams = names.bind(self._everybody if self.index is None else self._streams, "STREAMS")
+        if self.index is None and len(self._all_streams) == 1:
+            return [f"result[{names.bind(self._all_streams[0], 'STREAM')}].append({fact})"]
+        streams = names.bind(self._all_streams if self.index is None else self._streams, "STREAMS")
         chosen = "" if self.index is None else f"[{columns[self._place]}]"
         return [f"fact = {fact}", f"for stream in {streams}{chosen}: result[stream].append(fact)"]
 

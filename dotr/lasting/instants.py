@@ -265,8 +265,8 @@ Leap: TypeAlias = "tuple[Time, LastingInstant, DotrError | None]"
 class LastingInstants:
     """Owns what lasts in a run, and drives the literal reading beside it if verifying."""
 
-    def __init__(self, jumps: LastingRun, on_refused: OnRefused, oracle: Oracle | None) -> None:
-        self._jumps = jumps
+    def __init__(self, run: LastingRun, on_refused: OnRefused, oracle: Oracle | None) -> None:
+        self._run = run
         self._on_refused = on_refused
         self._oracle = oracle
         if oracle is not None:
@@ -274,23 +274,23 @@ class LastingInstants:
 
     def stated(self) -> list[Triple]:
         """Every triple stated now."""
-        return self._jumps.stated()
+        return self._run.stated()
 
     @property
     def useless(self) -> int:
         """Deletions of triples that were not stated."""
-        return self._jumps.useless
+        return self._run.useless
 
     def replace(self, time: Time, program: Program, background: Collection[Triple]) -> None:
-        self._jumps.replace(time, program, background)
+        self._run.replace(time, program, background)
         if self._oracle is not None:
             self._oracle.replace(time, program, background)
 
     def program_from(self, time: Time) -> Program | None:
-        return self._jumps.program_from(time)
+        return self._run.program_from(time)
 
     def programs_ahead(self) -> dict[Time, Program]:
-        return self._jumps.programs_ahead()
+        return self._run.programs_ahead()
 
     def instants(
         self,
@@ -313,9 +313,9 @@ class LastingInstants:
         self, bound: Time, next_tick: Callable[[Time], Time | None], is_tick: Callable[[Time], bool]
     ) -> Iterator[Leap]:
         while True:
-            jump = self._jumps.next()
-            until = bound if jump is None else min(bound, jump)
-            time = next_tick(until)  # before the jump, if any
+            change = self._run.next()
+            until = bound if change is None else min(bound, change)
+            time = next_tick(until)  # before the change, if any
             time = until if time is None else time
             if time >= bound:
                 return
@@ -323,45 +323,45 @@ class LastingInstants:
 
     def _leap(self, time: Time, parts: Sequence[Part], tick: bool) -> Leap:
         try:
-            return time, self._jumps.go(time, parts, tick), None
+            return time, self._run.go(time, parts, tick), None
         except (DataError, ProgramError) as error:
             return time, *self._without(time, parts, tick, self._placed(error, time))
 
     def _without(
         self, time: Time, parts: Sequence[Part], tick: bool, error: DotrError
     ) -> tuple[LastingInstant, DotrError | None]:
-        """The jump of an instant whose messages are refused."""
-        jumps, oracle = self._jumps, self._oracle
-        failed = self._on_refused(time, parts, error) if parts or jumps.consistent else None
+        """The outcome of an instant whose messages are refused."""
+        run, oracle = self._run, self._oracle
+        failed = self._on_refused(time, parts, error) if parts or run.consistent else None
         if oracle is not None:
             oracle.refuse(time, labelled(parts, time), error)
         if parts:
             try:
-                return jumps.go(time, (), tick), failed
+                return run.go(time, (), tick), failed
             except (DataError, ProgramError) as again:
-                if jumps.consistent:
+                if run.consistent:
                     failed = failed or self._on_refused(time, (), self._placed(again, time))
         if oracle is not None:
             oracle.overlook(time)
-        return jumps.overlook(time, tick), failed
+        return run.overlook(time, tick), failed
 
     def _placed(self, error: DotrError, time: Time) -> DotrError:
         """An error of an instant, with its time for a place."""
-        place = f"@ {self._jumps.clock.text(time)}"
+        place = f"@ {self._run.clock.text(time)}"
         return type(error)([one if one.place else one._replace(place=place) for one in error.diagnostics])
 
     @property
     def spent_at_most(self) -> int:
-        return self._jumps.spent_at_most
+        return self._run.spent_at_most
 
     def changed(self) -> dict[Triple, Entry | None]:
-        return self._jumps.changed()
+        return self._run.changed()
 
     def snapshot(self, stated: bool = True) -> dict[str, Any]:
-        return self._jumps.snapshot(stated)
+        return self._run.snapshot(stated)
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        self._jumps.restore(state)
+        self._run.restore(state)
 
 
 ENDED, BEGUN = "ended", "begun"

@@ -7,7 +7,7 @@ import pytest
 
 from dotr.collecting import RARELY, rarely
 from dotr.core.instants import check_units
-from dotr.core.pipeline import VERSION, Tally, refuse_closed, refuse_version
+from dotr.core.pipeline import VERSION, RunCounts, refuse_closed, refuse_version
 from dotr.errors import EngineError, ProgramError, UsageError
 from dotr.events import Clock
 from dotr.lang import parse_program
@@ -66,15 +66,15 @@ def test_rules_change_behind_the_watermark_and_the_first_such_time_is_named(
 
 def test_events_are_counted_by_rule_whenever_they_are_settled() -> None:
     program = parse_program(TICKS)
-    tally = Tally(program, gone={"Before": 3})
-    tally.fired[0, 1] = 2
-    tally.settle(most=5)
-    assert tally.fired, "not yet"
-    tally.fired[(1,)] = 1
-    assert tally.total() == 8
-    assert not tally.fired
-    counters = tally.counters(None, None)
+    counts = RunCounts(program, gone={"Before": 3})
+    counts.fired[0, 1] = 2
+    counts.settle(most=5)
+    assert counts.fired, "not yet"
+    counts.fired[(1,)] = 1
+    assert counts.total() == 8
+    assert not counts.fired
+    counters = counts.counters(None, None)
     assert counters.events == {"Before": 3, "Slow": 2, "Quick": 3}
-    again = Tally(program, counters)
+    again = RunCounts(program, counters)
     again.fired[(0,)] = 1
     assert again.counters(None, None).events == {"Slow": 3, "Quick": 3}

@@ -494,7 +494,7 @@ class RuleResolver:
         if role in _ONE_FACT:
             return True
         self._broken = True
-        if role is None and self._maybe_wild(name.text):
+        if role is None and self._maybe_unresolved(name.text):
             return False
         earlier = [n for n, r in self._known.roles.items() if r in _ONE_FACT]
         if role is not None:
@@ -581,7 +581,7 @@ class RuleResolver:
         if role in _ONE_FACT:
             return True
         self._broken = True
-        if role is None and self._maybe_wild(name):
+        if role is None and self._maybe_unresolved(name):
             return False
         if role is not None:
             operator = EXCLUDED[role]
@@ -610,7 +610,7 @@ class RuleResolver:
             )
         return False
 
-    def _maybe_wild(self, name: str) -> bool:
+    def _maybe_unresolved(self, name: str) -> bool:
         """Whether an unknown name may be one that an unreadable or unknown event was meant to have."""
         return self._lost or name in self._known.unresolved or bool(nearest(name, self._known.unresolved))
 
