@@ -286,7 +286,7 @@ class Engine:
             state = json.loads(blob)
             total = state.pop("sum", None)  # an older dotr wrote none
             if total is not None and total.encode() != _sum(blob[blob.index(b",") + 1 :]):
-                raise ValueError("it has a sum, and another one than its bytes")
+                raise ValueError("its checksum is not that of its bytes")
             clock = state.get("clock")
             if clock is not None and clock[0] and clock[1] != self._options.unit:
                 raise DataError.of(

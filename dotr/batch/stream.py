@@ -223,10 +223,12 @@ def _compare(known: dict[str, Any], meta: dict[str, Any], place: str) -> None:
     differences = [
         *(f"rule `{name}` is new" for name in rules if name not in before),
         *(f"rule `{name}` is gone" for name in before if name not in rules),
-        *(f"rule `{name}` is another" for name in rules if name in before and rules[name] != before[name]),
+        *(f"rule `{name}` has changed" for name in rules if name in before and rules[name] != before[name]),
     ]
     differences += [
-        f"the {what} is another" for what in ("background", "format", "lateness") if known[what] != meta[what]
+        f"the {what} has changed"
+        for what in ("background", "format", "lateness")
+        if known[what] != meta[what]
     ]
     mode = known.get("mode", ORDERED)
     if mode != meta["mode"]:

@@ -118,7 +118,7 @@ def command(
     documents = rules.documents(program)
     program = rules.wanted(program)
     if output.states == "-":
-        raise click.BadParameter("a folder is written there, and `-`, standard output, is none")
+        raise click.BadParameter("a folder is written there, and `-` is standard output")
     given_states = None if output.states is None else plain_path(output.states.rstrip("/"))
     outputs = [plain_path(out), *([given_states] if given_states is not None else [])]
     options.outputs_apart(_here(outputs), [source.on_error], _here([*texts.read_files, *documents, *places]))
@@ -172,7 +172,7 @@ def _runner(engine: str, spark: Session, places: Sequence[str]) -> Runner:
             raise UsageError.of(
                 "D4127",
                 f"`{place}` is not on this machine",
-                hint="only --engine spark can follow it; copy it here, or leave --engine local out",
+                hint="only --engine spark can read it; copy it here, or leave --engine local out",
             )
         from dotr.batch.local import LocalRunner  # noqa: PLC0415  # start-up: Arrow takes a third of a second
 

@@ -42,7 +42,10 @@ if TYPE_CHECKING:
     "--format", "format_", type=click.Choice(["text", "json"]), default="text", help="Default: text."
 )
 @click.option(
-    "--sample", multiple=True, metavar="SOURCE", help="Graphs of the stream: finds queries nothing can match."
+    "--sample",
+    multiple=True,
+    metavar="SOURCE",
+    help="Graphs of the stream: reports queries that nothing can match.",
 )
 @click.option(
     "--graphs",

@@ -56,7 +56,7 @@ from dotr.testing.compare import (
     type=click.IntRange(0),
     default=10,
     metavar="N",
-    help="Differences that are shown (default: 10).",
+    help="Number of differences to show (default: 10).",
 )
 @click.option(
     "--explain",
@@ -64,7 +64,7 @@ from dotr.testing.compare import (
     type=click.IntRange(0),
     default=2,
     metavar="N",
-    help="Of these, explained (default: 2).",
+    help="Number of these to explain (default: 2).",
 )
 @options.here
 @options.replacing
@@ -79,7 +79,7 @@ def command(
     output: OutputOptions,
     source: SourceOptions,
 ) -> int:
-    """Run OLD and NEW rules over LOGs, and say which events appear (+) and disappear (−).
+    """Run OLD and NEW rules over LOGs, and show which events appear (+) and disappear (−).
 
     Events are matched by rule, time and values. With --param, one rule file and several values of a
     parameter: a table of counts, to choose a threshold on last year's log. The exit code is 1 when OLD

@@ -67,10 +67,10 @@ def command(
 ) -> None:
     """Write the graphs of SOURCEs, in time order, to a file (its name determines the format) or a folder.
 
-    Parquet is the archive: columns time (with its kind and unit) and graph (N-Triples), and where messages
-    have such parts insert and delete. A name without an ending, or with a slash at its end, is a folder of
+    Parquet is the archive: columns time (with its kind and unit) and graph (N-Triples), and, if messages have
+    such parts, insert and delete. A name without an ending, or with a slash at its end, is a folder of
     Parquet files that many tasks read together: the best form of a large log for dotr batch. A .ttl becomes
-    an RDF Message Log; `-` is standard output, as JSON lines. Whatever is written is a source again.
+    an RDF Message Log; `-` is standard output, as JSON lines. Every output can be read as a source again.
     """
     output = plain_path(output)
     if is_remote(output):
@@ -205,9 +205,9 @@ def new(table: str, zone_: str) -> None:
 @click.argument("mapping", metavar="MAPPING")
 @click.argument("table", metavar="TABLE")
 @options.source_value
-@click.option("--rows", type=click.IntRange(0), default=3, help="Rows that are shown (default: 3).")
+@click.option("--rows", type=click.IntRange(0), default=3, help="Number of rows to show (default: 3).")
 @click.option(
-    "--of", "most", type=click.IntRange(1), default=10_000, help="Rows that are read (default: 10000)."
+    "--of", "most", type=click.IntRange(1), default=10_000, help="Number of rows to read (default: 10000)."
 )
 @click.option(
     "--time-zone", "zone", type=zone, metavar="ZONE", default="", help="The zone of dateTimes without one."
@@ -279,9 +279,9 @@ def _parts(part: Part) -> Iterator[tuple[str, list[tuple[str, str, str]]]]:
 @options.report
 @options.source()
 def times(sources: tuple[str, ...], format_: str, source: SourceOptions) -> int:
-    """What the times of SOURCEs are like, where they were found, and what is out of order.
+    """Show the times of SOURCEs, where they were found, and what is out of order.
 
-    Where documents have no time it says which of their values could be one. Exit code 1 when a document is
+    For documents without a time it lists the values that could be one. Exit code 1 when a document is
     refused.
     """
     survey = survey_times(resolve(sources, source.options.mappings), source.options)

@@ -51,7 +51,11 @@ _SIGNS = {RuleChange.ADDED: "+", RuleChange.SAME: "=", RuleChange.CHANGED: "~", 
 @options.background
 @options.base
 @click.option(
-    "--max-document", type=size, metavar="SIZE", default=MAX_DOCUMENT, help="Largest compressed document."
+    "--max-document",
+    type=size,
+    metavar="SIZE",
+    default=MAX_DOCUMENT,
+    help="Largest document that is read whole or decompressed (default: 256m).",
 )
 @click.option(
     "--keep",
@@ -63,7 +67,9 @@ _SIGNS = {RuleChange.ADDED: "+", RuleChange.SAME: "=", RuleChange.CHANGED: "~", 
 @click.option(
     "-q", "--quiet", is_flag=True, help="No progress line, no summary (of --dry-run: only findings)."
 )
-@click.option("--from", "since", metavar="TIME", help="Put it into effect from this time of the stream on.")
+@click.option(
+    "--from", "since", metavar="TIME", help="Put the change into effect from this time of the stream on."
+)
 def command(
     rules: tuple[str, ...],
     folder: str,
@@ -76,11 +82,11 @@ def command(
     quiet: bool,
     since: str | None,
 ) -> None:
-    """Register RULES (.dotr and .dlog files) in a deployment; a file that is there already is replaced.
+    """Register RULES (.dotr and .dlog files) in a deployment; a file that is already in it is replaced.
 
     The rules' texts and the background are kept in the deployment, so that `dotr feed` runs what was
-    deployed. A rule that did not change keeps what it remembers. With --from the deployment is what it was
-    up to that time: the feed that reaches it goes on with the new rules, and with the new background.
+    deployed. A rule that did not change keeps what it remembers. With --from the deployment stays as it is up
+    to that time: the feed that reaches it continues with the new rules and the new background.
     """
     with Journal.to_compare(folder) if dry_run else Journal(folder, create=True) as journal:
         if since is None:
@@ -118,7 +124,7 @@ def keep_for_explanations(journal: Journal, length: int, program: Program) -> No
     """Keep messages for so long, at least for what the rules look back."""
     reach = reach_of(program)
     if length and length < reach < ENDLESS:
-        show.note(f"messages are kept for {duration_text(reach)}: so far the rules look back")
+        show.note(f"messages are kept for {duration_text(reach)}: the rules look back that far")
         length = reach
     journal.keep(length)
 
@@ -158,7 +164,7 @@ def _line(difference: DeploymentChange, width: int, dry_run: bool) -> str:
         case RuleChange.CHANGED:
             what = f"{difference.why}: {will}start{'' if dry_run else 's'} with nothing remembered"
         case RuleChange.REMOVED:
-            what = f"{will or 'is '}{'be ' if dry_run else ''}taken out, with what it remembers"
+            what = f"{will or 'is '}{'be ' if dry_run else ''}removed, with what it remembers"
     return f"{_SIGNS[difference.change]} {difference.rule.ljust(width)}  {what}"
 
 
@@ -167,21 +173,23 @@ def _line(difference: DeploymentChange, width: int, dry_run: bool) -> str:
 @click.option("--planned", is_flag=True, help="Withdraw the planned change, instead of a rule.")
 @options.deployment
 def undeploy(name: str | None, planned: bool, folder: str) -> None:
-    """Take the rule NAME out, with what it remembers. Refused while another rule reads its events.
+    """Remove the rule NAME, with what it remembers. Refused while another rule reads its events.
 
     Its file stays deployed with its other rules; deploying the file again brings the rule back. With
-    --planned what `dotr deploy --from` planned is taken back.
+    --planned, withdraw what `dotr deploy --from` planned.
     """
     if planned is (name is not None):
-        raise UsageError.of("D4163", "a rule or a plan is taken out", hint="dotr undeploy NAME, or --planned")
+        raise UsageError.of(
+            "D4163", "give either the name of a rule or --planned", hint="dotr undeploy NAME, or --planned"
+        )
     with Journal(folder) as journal:
         if name is None:
             before = journal.plan()
             journal.keep_plan(None)
-            show.note("nothing was planned" if before is None else "what was planned is taken back")
+            show.note("nothing was planned" if before is None else "the planned change is withdrawn")
             return
         left = take_out(journal, name)
-    show.note(f"{name} is taken out; {show.counted(len(left.rules), 'rule')} left in {folder}")
+    show.note(f"{name} is removed; {show.counted(len(left.rules), 'rule')} left in {folder}")
 
 
 @click.command()

@@ -175,7 +175,7 @@ class DeploymentSubject:
                 files.append(given)
             if not files:
                 hint = "dotr deploy --keep 7d keeps what explanations need"
-                raise DataError.of("D4189", "none of the sources that were fed is there", hint=hint)
+                raise DataError.of("D4189", "none of the sources that were fed exists any more", hint=hint)
             reader = Sources([os.path.relpath(file) for file in files], self.source.options, dead.refusals())
             history.run(reader, lambda: reader.clock)
         return history
@@ -211,7 +211,7 @@ def _is_as_fed(file: str, row: FilePosition) -> bool:
         show.note(f"`{os.path.relpath(file)}`, which was fed, is gone")
         return False
     if not is_as_fed(file, row):
-        show.note(f"`{os.path.relpath(file)}` changed since it was fed; what it says now is explained")
+        show.note(f"`{os.path.relpath(file)}` changed since it was fed; its present content is explained")
     return True
 
 
@@ -250,21 +250,23 @@ def command(
 ) -> int:
     """Explain an event of RULES over SOURCEs, or of a deployment: by default the last one.
 
-    The proof goes down to triples of the stream and of the background, with their places. --why-not says how
-    far a rule came that did not fire; --triple why a triple holds, or which premise it lacks, without
-    SOURCEs by the background alone.
+    The proof goes down to triples of the stream and of the background, with their places. --why-not shows how
+    far a rule came that did not fire; --triple shows why a triple holds, or which premise it lacks (without
+    SOURCEs: from the background alone).
     """
     asked = [
         name for name, value in (("--event", event_id), ("--why-not", why_not), ("--triple", triple)) if value
     ]
     if len(asked) > 1:
-        raise UsageError.of("D4171", f"{asked[0]} and {asked[1]} do not go together", hint="ask one thing")
+        raise UsageError.of("D4171", f"{asked[0]} and {asked[1]} do not go together", hint="ask one question")
     subject: Subject
     if path is None:
         _refuse_with_deployment(sources, then, rules.more_rules, rules.background)
         if rules.verify:
             hint = "dotr explain RULES SOURCE… --verify"
-            message = "a proof is checked against everything that came, of which a deployment keeps a part"
+            message = (
+                "a proof is checked against everything that came, of which a deployment keeps only a part"
+            )
             raise UsageError.of("D4171", message, hint=hint)
         subject = deployment = DeploymentSubject(folder or ".dotr", source)
         if deployment.clock.integer and defaulted("time_unit"):
@@ -475,7 +477,7 @@ def state(
 
     TriG and N-Quads have what is stated in the graph urn:dotr:stated and what is derived in urn:dotr:derived;
     Turtle has both as one graph. With --changes-since the graphs are urn:dotr:ended and urn:dotr:begun: what
-    held then and holds no more, and the other way round.
+    held then and holds no more, and what holds and did not hold then.
     """
     if rules.verify:
         raise UsageError.of("D4171", "--verify has nothing to compare here", hint="dotr query --verify")
@@ -517,7 +519,7 @@ def _earlier(since: Time, at: Time, format_: str | None) -> Time:
     if since > at:
         raise UsageError.of("D4171", "--changes-since is later than --at", hint="give the earlier time to it")
     if format_ == "turtle":
-        raise UsageError.of("D4171", "Turtle cannot say what ended", hint="add --format trig, or nquads")
+        raise UsageError.of("D4171", "Turtle cannot express what ended", hint="add --format trig, or nquads")
     return since
 
 

@@ -70,7 +70,7 @@ _PATIENCE = 2.0
     "--idle-advance",
     type=options.micros,
     metavar="DURATION",
-    help="Advance time by itself after a silence of this length.",
+    help="Advance time after a silence of this length.",
 )
 @click.option(
     "--commit-graphs", type=click.IntRange(1), default=10_000, help="Commit after this many graphs."
@@ -122,9 +122,8 @@ def command(
 
     Events go to standard output, or exactly once to each file of -o. Ctrl-C or SIGTERM end it after a commit.
     The end of the SOURCEs closes their last instant, so that its events are reported: a graph of the same
-    time in the next feed is late, unless this one has --keep-open.
-    With --insert and --delete, which name RDF files, one message is fed: what is stated holds or no more from
-    --at on. Its time is kept with it.
+    time in the next feed is late, unless this one has --keep-open. With --insert and --delete, which name RDF
+    files, one message is fed: its triples hold, or no longer hold, from --at on.
     """
     files = [path for path in (insert, delete) if path is not None]
     if bool(sources) == bool(files) or bool(files) != (at is not None) or (files and follow):
@@ -197,7 +196,9 @@ def command(
             feed.keeping = keeping_of(journal, pipeline)
         elif journal.kept_summary() is not None:
             journal.forget_kept()  # by rules and background of one feed nobody could explain anything later
-            show.note("what was kept for explanations goes: this feed has rules or background of its own")
+            show.note(
+                "what was kept for explanations is deleted: this feed has rules or a background of its own"
+            )
         if pipeline.counters.graphs < FIRST_GRAPHS:
             feed.sample = Sample(limit=FIRST_GRAPHS)
         if (plan := journal.plan()) is not None and not rules.more_rules:
@@ -209,7 +210,7 @@ def command(
         if follow and not output.quiet and not all(sink.exactly_once for sink in feed.sinks):
             show.note(
                 "an output that is not a file is at-least-once: after a crash, what followed the last commit "
-                "comes again"
+                "is repeated"
             )
         with _stoppable(feed):
             try:
@@ -246,7 +247,10 @@ def _triples(path: str, read: ReadingOptions) -> list[Triple]:
         raise unknown_format(path)
     if format_ in _STREAMS:
         raise DataError.of(
-            "D2010", f"`{path}` is a stream, no graph", place=path, hint="feed it as a SOURCE: it has times"
+            "D2010",
+            f"`{path}` is a stream, not a graph",
+            place=path,
+            hint="feed it as a SOURCE: it has times",
         )
     text = decode(read_bytes(path, read.max_document), path)
     return parse_triples(text, format_, path, read.base, choices=read.choices)

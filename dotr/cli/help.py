@@ -205,7 +205,7 @@ class Finding(Struct, frozen=True):
 @click.command()
 @options.report
 def doctor(format_: str) -> int:
-    """Look at Python, libraries, Java, Spark, memory and disk."""
+    """Check Python, libraries, Java, Spark, memory and disk."""
     found = list(findings())
     if format_ == "json":
         click.echo(json.dumps({"findings": [to_builtins(finding) for finding in found]}, ensure_ascii=False))
@@ -340,7 +340,7 @@ _ENDING = ".dotr"
 @click.group(invoke_without_command=True)
 @click.pass_context
 def patterns(context: click.Context) -> None:
-    """List the pattern libraries: what each reports, and how it is brought in."""
+    """List the pattern libraries: what each reports, and how to import it."""
     if context.invoked_subcommand is not None:
         return
     names = libraries()

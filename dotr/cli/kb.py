@@ -118,10 +118,10 @@ def command() -> None:
 @click.argument("files", metavar="[FILE...]", nargs=-1)
 @knowledge_options
 def shell(files: tuple[str, ...], making: KnowledgeOptions) -> int:
-    """Ask and change what FILEs say: RDF, rules (.dlog, .dotr for its prologue), or one saved file (.kb).
+    """Query and change what FILEs state: RDF, rules (.dlog, .dotr for its prologue), or one saved file (.kb).
 
-    From a terminal it has history and completion, and goes on after a mistake; from standard input it stops
-    at the first, with its exit code. `help` lists the commands.
+    On a terminal it has history and completion, and continues after a mistake; on standard input it stops at
+    the first, with its exit code. `help` lists the commands.
     """
     if len(files) == 1 and files[0].endswith(".kb"):
         kb = KnowledgeBase.open(files[0], terms="canonical")
@@ -169,7 +169,7 @@ def close(
     """Print what FILEs state and everything that follows.
 
     FILEs are RDF, and rules: .dlog, or .dotr for its prologue. Without rules they are closed under OWL 2 RL,
-    unless --entailment says otherwise. What contradicts itself is refused, with a proof.
+    unless --entailment says otherwise. Contradictions are refused, with a proof.
     """
     kind = _format(output.format_, output.output)
     output.apart([], files)
@@ -226,11 +226,11 @@ _HELP: Final = {
     "why": "why S P O              the smallest proof of a triple, or what is missing for one",
     "rules": "rules [add|remove R]   the rules; one more, or one less",
     "watch": "watch SELECT …         show how its answers change from now on; watch alone: what is watched",
-    "unwatch": "unwatch N              do not any more",
-    "advance": "advance TIME           go on to a time: statements end",
-    "contradictions": "contradictions         what contradicts itself, with proofs",
-    "prefix": "prefix P: <IRI>        name a namespace; prefix alone: those that are named",
-    "size": "size                   how much there is",
+    "unwatch": "unwatch N              stop watching a query",
+    "advance": "advance TIME           move on to a time: statements may end",
+    "contradictions": "contradictions         the contradictions, with proofs",
+    "prefix": "prefix P: <IRI>        declare a prefix; prefix alone: the declared ones",
+    "size": "size                   the numbers of triples and rules",
     "save": "save FILE.kb           everything, closed and indexed",
     "help": "help                   this",
     "quit": "quit                   leave (as does the end of input)",
@@ -341,7 +341,9 @@ class Shell:
     def _unwatch(self, rest: str) -> None:
         found = self._watches.pop(int(rest), None) if rest.isdigit() else None
         if found is None:
-            raise UsageError.of("D4188", f"nothing is watched as `{rest}`", hint="`watch` lists what is")
+            raise UsageError.of(
+                "D4188", f"there is no watched query `{rest}`", hint="`watch` lists the watched queries"
+            )
         found[0].close()
 
     def _advance(self, rest: str) -> None:

@@ -68,7 +68,7 @@ class Analysis(Struct):
     _plans: dict[str, str] = field(default_factory=dict)
 
     def at(self, offset: int) -> int | None:
-        """The number of the token that an offset is in, or just behind."""
+        """The number of the token that an offset is in, or just after."""
         for number, token in enumerate(self.tokens):
             if token.start <= offset <= token.end and token.kind != "end":
                 following = self.tokens[number + 1]

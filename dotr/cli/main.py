@@ -51,12 +51,12 @@ VERBS = {
     "feed": "Push sources into a deployment; resumes where it stopped, exactly once.",
     "status": "What is deployed: watermark, state, counts.",
     "serve": "A deployment that listens: HTTP in, events out, rules, answers, a console.",
-    "undeploy": "Take a rule out of a deployment.",
+    "undeploy": "Remove a rule from a deployment.",
     "batch": "Detect over historical logs, locally or on Spark.",
-    "stream": "Detect events in a stream of Spark, in order and exactly once.",
+    "stream": "Detect events in a Spark stream, in order and exactly once.",
     "spark": "What spark-submit needs to run dotr.",
     "convert": "Convert streams between formats.",
-    "map": "Mappings: what makes graphs of the rows of a table.",
+    "map": "Mappings from the rows of tables to graphs.",
     "times": "When things happened in sources: range, order, gaps, lateness.",
     "lsp": "A language server for editors.",
     "help": "The manual, offline.",
@@ -212,9 +212,9 @@ def _refuse_impossible(arguments: Sequence[str]) -> None:
         if not possible:
             raise UsageError.of(
                 "D4114",
-                "an argument has a character that nothing can be called by",
+                "an argument has a character that no file name may have",
                 label=ascii(argument)[:200],
-                hint="take out the NUL, or the half of a character of UTF-16",
+                hint="delete the NUL, or the half of a UTF-16 surrogate pair",
             )
 
 
@@ -231,7 +231,7 @@ def _inaccessible(error: OSError) -> EngineError:
 
 def _our_fault(error: Exception) -> EngineError:
     what = f"dotr itself failed: {type(error).__name__}: {error}"
-    hint = "this is a bug; with DOTR_TRACEBACK=1 in the environment it shows where"
+    hint = "this is a bug; with DOTR_TRACEBACK=1 in the environment the message shows where"
     return EngineError.of("D4999", what, hint=hint)
 
 

@@ -77,7 +77,7 @@ def number(value: str | int) -> int:
 def file_name(value: str) -> str:
     """The name of a file or folder to write, which is not empty."""
     if not value:
-        raise click.BadParameter("an empty text is not the name of a file")
+        raise click.BadParameter("an empty string is not the name of a file")
     return value
 
 
@@ -89,7 +89,7 @@ def written_file(value: str) -> str | None:
 def written_folder(value: str) -> str:
     """The name of a folder to write, which standard output cannot be."""
     if value == "-":
-        raise click.BadParameter("a folder is written there, and `-`, standard output, is none")
+        raise click.BadParameter("a folder is written there, and `-` is standard output")
     return file_name(value)
 
 
@@ -230,13 +230,13 @@ _TIME_READING = (
     choice(
         "--ambiguous-time",
         AMBIGUOUS,
-        "What a local time that came twice is, as clocks went back: the earlier or later instant, or what the"
-        " order of the rows says",
+        "How to read a local time that occurred twice as clocks went back: as the earlier or later instant,"
+        " or as the order of the rows implies",
     ),
     choice(
         "--nonexistent-time",
         NONEXISTENT,
-        "What a local time that never came is, as clocks went forward: the instant at which they did",
+        "How to read a local time that did not occur as clocks went forward: as the instant of the change",
     ),
     finer,
     interval,
@@ -358,8 +358,8 @@ _SOURCE = (
         type=context,
         multiple=True,
         metavar="IRI=FILE",
-        help="The context of JSON-LD that documents name by this IRI, beside those that dotr knows;"
-        " repeatable. None is fetched.",
+        help="A file for the JSON-LD context that documents name by this IRI, besides those that dotr knows;"
+        " repeatable. Nothing is fetched.",
     ),
     click.option(
         "--split",
@@ -368,7 +368,10 @@ _SOURCE = (
         help="Split dumps: a graph for each subject of this class, or with this property.",
     ),
     click.option(
-        "--with-shared", "shared", is_flag=True, help="With --split: also what several subjects share."
+        "--with-shared",
+        "shared",
+        is_flag=True,
+        help="With --split: add what several subjects share to each of their graphs.",
     ),
     click.option(
         "--map",
@@ -489,7 +492,7 @@ def parsing(jobs: int, base: str | None) -> Iterator[ParseWorkers | None]:
 
 
 class RuleOptions(Struct, frozen=True):
-    """What belongs to rules beside their files, and how they are run."""
+    """What belongs to rules besides their files, and how they are run."""
 
     background: tuple[str, ...] = ()
     more_rules: tuple[str, ...] = ()
@@ -532,7 +535,7 @@ background = click.option(
     "--background", multiple=True, metavar="FILE", help="More RDF that holds at every instant."
 )
 more_rules = click.option(
-    "--rules", "more_rules", multiple=True, metavar="FILE", help="More rules, beside those named."
+    "--rules", "more_rules", multiple=True, metavar="FILE", help="More rules, besides those named."
 )
 rules_value = passing("rules", RuleOptions)
 """The value of options that a verb adds itself."""
@@ -543,7 +546,7 @@ rules = passing(
     background,
     more_rules,
     click.option(
-        "--verify", is_flag=True, help="Run the literal oracle beside the engine; stop at a difference."
+        "--verify", is_flag=True, help="Run the literal reading beside the engine; stop at a difference."
     ),
 )
 """`--background --rules --verify`, and what of a RuleOptions stands below."""
@@ -585,7 +588,7 @@ def events(function: Any) -> Any:
             "only_",
             multiple=True,
             metavar="NAME,…",
-            help="Events of these rules alone; repeatable.",
+            help="Only events of these rules; repeatable.",
         ),
         click.option(
             "--except",
@@ -614,7 +617,7 @@ def _names(program: Program, values: Sequence[str], option: str) -> set[str]:
     for name in names:
         if public.get(name, True):
             shown = [n for n, private in public.items() if not private]
-            what = "is private: its events never leave" if name in public else "is not a rule"
+            what = "is private: its events are never output" if name in public else "is not a rule"
             hint = nearest(name, shown) or f"rules with events: {', '.join(shown) or 'none'}"
             raise UsageError.of("D4150", f"`{name}` of {option} {what}", hint=hint)
     return set(names)
@@ -624,7 +627,7 @@ def _names(program: Program, values: Sequence[str], option: str) -> set[str]:
 
 
 class OutputOptions(Struct, frozen=True):
-    """What is written where, and what is reported beside it. `output` None: standard output."""
+    """What is written where, and what is reported besides it. `output` None: standard output."""
 
     format_: str | None = None
     output: str | None = None
@@ -659,7 +662,7 @@ state = click.option(
     "states",
     type=file_name,
     metavar="FILE",
-    help="Write enriched graphs there, too: what holds at each instant beside the background.",
+    help="Also write the enriched graphs, to this file: what holds at each instant besides the background.",
 )
 
 
@@ -834,7 +837,7 @@ def chosen_engine(
 
     remote = next(filter(is_remote, places), None)
     if remote is not None:
-        return "spark", f"only Spark can follow {remote}"
+        return "spark", f"only Spark can read {remote}"
     given = next((option for option, value in _given(asked).items() if value), None)
     if given is not None:
         return "spark", f"{given} is given"
@@ -844,7 +847,7 @@ def chosen_engine(
     place = known.get("spark.remote") or known.get("spark.master") or "local"
     if not place.startswith("local"):
         return "spark", f"it is configured for {place}"
-    return "local", "everything is on this machine; --engine spark takes Spark all the same"
+    return "local", "everything is on this machine; --engine spark uses Spark nevertheless"
 
 
 def refuse_without_spark(asked: Session) -> None:

@@ -49,7 +49,7 @@ def lasting(deployment: Deployment, writer: Writer) -> list[dict[str, Any]]:
     program = deployment.program
     held = [{"what": hold_text(hold, writer), "bound": bound(hold)} for hold in program.holds]
     changes = [
-        {"what": name, "bound": "its answers are maintained by signed changes, never asked again"}
+        {"what": name, "bound": "its answers are maintained by signed changes, never evaluated again"}
         for name in program.standing
     ]
     if held or changes:
@@ -449,9 +449,9 @@ def command(
 ) -> int:
     """Show what will run, without running it.
 
-    Per rule its trigger, its windows with their ends, keys, horizon and what bounds its state; how each query
-    is evaluated and which rules share it; what of Datalog and background is reached; how Spark would part the
-    work.
+    For each rule: its trigger, its windows with their ends, keys, horizon and what bounds its state; how each
+    query is evaluated and which rules share it; what of Datalog and background is reached; how Spark would
+    divide the work.
     """
     program = load_program(rules, read_rules_text)
     triples = read_background([*program.background, *background], named=program.named)

@@ -31,7 +31,7 @@ STOPPED = 130
 """The exit code of what was stopped."""
 
 POLITE = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
-"""What asks for an end, beside Ctrl-C."""
+"""What asks for an end, besides Ctrl-C."""
 
 
 class Terminated(KeyboardInterrupt):

@@ -59,7 +59,7 @@ def command(
     source: SourceOptions,
     output: OutputOptions,
 ) -> int:
-    """Ask a query of what holds at one time: a file, - for standard input, or the text of the query.
+    """Answer a query over what holds at one time: a file, - for standard input, or the text of the query.
 
     SELECT and ASK give rows or an answer, CONSTRUCT and DESCRIBE a graph. RULES is a .dotr, .dlog or RDF
     file.
@@ -201,7 +201,7 @@ def _instant(
     background: list[Triple],
     budget: int,
 ) -> tuple[Instant, list[Triple]]:
-    """Everything of the sources at one time, and what is stated then beside it. Reads all of them: a stream
+    """Everything of the sources at one time, and what is stated then besides it. Reads all of them: a stream
     need not be sorted.
     """
     time, integer = instant_of(at, source.options.unit)

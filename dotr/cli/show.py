@@ -221,7 +221,7 @@ class Progress:
         of: int | None = None,
         remembered: str = "",
     ) -> None:
-        """Show how far a run is, `done` of the bytes of its sources behind it; at most five times a second.
+        """Show how far a run is, with `done` bytes of its sources read; at most five times a second.
 
         `events` -1: there are none to show. `remembered`: how many facts rules remember, where that is known.
         """

@@ -89,7 +89,7 @@ _PLACES = {"files": ("DIR",), "kafka": ("SERVERS", "TOPIC"), "rate": ()}
     "--most",
     type=options.number,
     metavar="N",
-    help="Most files, records or (rate) graphs a second of a batch.",
+    help="Largest number of files or records of a batch, or (rate) of graphs a second.",
 )
 @click.option(
     "--lateness",

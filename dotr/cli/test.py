@@ -62,7 +62,7 @@ def command(
 ) -> int:
     """Run the tests of *.test.yaml files (in a folder: all below it); the exit code is 1 when one fails.
 
-    A failure says why what should not have come came, and why what should have did not.
+    A failure is explained: why an event happened that should not have, or why an expected one did not.
     """
     if not files:
         raise click.UsageError("name one or more test files, or a folder of them")

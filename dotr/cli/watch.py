@@ -45,7 +45,7 @@ _HOLDS = "--hold.dotr"
     help="A HOLD line (default: held until deleted).",
 )
 @click.option("--initial", is_flag=True, help="Begin with the answers that the background has.")
-@click.option("--verify", is_flag=True, help="Run the literal reading beside; stop at a difference.")
+@click.option("--verify", is_flag=True, help="Run the literal reading as well; stop at a difference.")
 @options.source(late="fail", jumps=True)
 @options.budget
 @options.output(FORMATS)
@@ -58,10 +58,10 @@ def command(
     source: SourceOptions,
     output: OutputOptions,
 ) -> None:
-    """Print how the answers of a SELECT or ASK change while SOURCEs come: `-` what ends, `+` what begins.
+    """Print how the answers of a SELECT or ASK change as SOURCEs are read: `-` what ends, `+` what begins.
 
-    The query is asked of what lasts and what follows from it, never of an instant's own graph. What no --hold
-    and no rules file declares is held until it is deleted.
+    The query is evaluated over what lasts and what follows from it, never over an instant's own graph. What
+    neither --hold nor a rules file declares is held until it is deleted.
     """
     format_ = output.format(FORMATS, "dotr watch")
     texts = RuleTexts()
@@ -105,7 +105,7 @@ def _refuse_now(select: Select) -> None:
             "NOW() has no value in a query that is watched",
             select.span,
             hint="leave it out: every answer is printed with the time at which it begins or ends",
-            notes=("answers are compared at whatever time what lasts changes",),
+            notes=("answers are compared whenever what lasts changes",),
         )
 
 

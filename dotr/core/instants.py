@@ -99,7 +99,7 @@ def _jumped(now: Time, time: Time, max_jump: Time, clock: Clock) -> DataError:
         "D2106",
         f"this graph is for {clock.text(time)}, more than {duration_text(max_jump)} ahead",
         place=f"@ {clock.text(time)}",
-        notes=(f"time is at {clock.text(now)}, set by the last graph taken",),
+        notes=(f"time is at {clock.text(now)}, set by the last graph that was accepted",),
         hint="correct the clock of the source; or raise --max-jump, if it is right",
     )
 
@@ -318,9 +318,9 @@ def _check_step(program: Program) -> None:
     if program.lars.rules and program.lars.step is None:
         raise ProgramError.of(
             "D1609",
-            "the times of this stream are dates, and these rules have no timeline",
+            "the times of this stream are dateTimes, and these rules have no STEP",
             program.lars.span,
-            hint="write `STEP 1 s` into a .lars file: how far apart its points are",
+            hint="write `STEP 1 s` into a .lars file: the distance of its points",
             notes=("with integer times a point is one unit",),
         )
 

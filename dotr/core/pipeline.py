@@ -87,7 +87,7 @@ def refuse_closed(time: Time, watermark: Time | None, clock: Clock) -> None:
         first = -(-first // clock.unit) * clock.unit
     raise UsageError.of(
         "D4161",
-        f"{clock.text(time)} is closed: what happened until then stays as it was",
+        f"{clock.text(time)} is closed: what was reported until then does not change",
         notes=(f"the first time that is not closed is {clock.text(first)}",),
         hint=f"let the new program hold from {clock.text(first)} on",
     )
@@ -207,7 +207,9 @@ class RunCounts:
 Overworked: TypeAlias = Callable[[str, ProgramError], None]
 """(name of a rule, D4010). What it raises ends the run after the instant."""
 
-_KEPT = "its graphs were taken and are not dead letters: fed again, they would give other rules' events twice"
+_KEPT = (
+    "its graphs were accepted and are not dead letters: fed again, they would give other rules' events twice"
+)
 
 
 class SkippedTriggers:

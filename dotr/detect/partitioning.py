@@ -535,7 +535,7 @@ def _no_key(program: Program, rules: Sequence[int]) -> str:
                 f"not by key: no equation in ON links `{'`, `'.join(loose)}` of `{rule.name}` "
                 f"with an attribute of `{rule.trigger.name}`"
             )
-    return "not by key: no one attribute of the trigger reaches every event and every chained rule's WITH"
+    return "not by key: no single attribute of the trigger reaches every event and every chained rule's WITH"
 
 
 def _groups(program: Program, components: Iterable[RuleComponent]) -> list[RuleComponentGroup]:

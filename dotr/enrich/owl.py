@@ -232,7 +232,7 @@ def instantiate(
     An equality among either wakes the rules that wait for one. `close` computes a closure under the positive
     rules that schema depends on. Schema that only rules with variable heads or negation derive is found in
     the closed background (`Instantiated.missed`). Raises ProgramError D3006 for a rule that derives schema
-    from what a stream may bring.
+    from what a stream may contain.
     """
     if not any(map(instantiable, rules)):
         return Instantiated(tuple(rules), False, frozenset(), frozenset())
@@ -292,7 +292,9 @@ def stream_schema(triple: Triple, derived: bool = False) -> Diagnostic:
     """D2601 for a schema triple at an instant."""
     return Diagnostic(
         "D2601",
-        "an instant may not change the schema" if derived else "a stream graph may not bring schema triples",
+        "an instant may not change the schema"
+        if derived
+        else "a stream graph may not contain schema triples",
         label=" ".join(triple),
         notes=(
             "rules with variable predicates or classes were instantiated over the schema of the background",
@@ -458,7 +460,7 @@ def _check_heads(rules: Sequence[DatalogRule], watched: frozenset[Relation]) -> 
                 source = relation_name(outside[0]) if outside else "negation"
                 found.error(
                     "D3006",
-                    f"a rule derives schema ({relation_name(relation)}) from what a stream may bring",
+                    f"a rule derives schema ({relation_name(relation)}) from what a stream may contain",
                     head.span or rule.span,
                     f"depends on {source}",
                     notes=("rules with variable predicates or classes were instantiated over the schema",),

@@ -185,12 +185,12 @@ def _report(
         where = ", ".join(str(r.span) for r in writers[:3] if r.span is not None)
         found.error(
             "D3005",
-            f"a rule with a variable predicate or class in its head cannot stand beside {edge.strict}",
+            f"a rule with a variable predicate or class in its head cannot be combined with {edge.strict}",
             span,
             notes=(
                 "such a rule may derive anything, so it depends on everything"
                 + (f": {where}" if where else ""),
-                "schema triples (rdfs:subPropertyOf, …) in its body that bind the variable would fix it",
+                "bind the variable by schema triples (rdfs:subPropertyOf, …) in its body",
             ),
         )
         return

@@ -368,10 +368,10 @@ class Renderer:
                     self._name_values(attempt.rule)
                     rule = Node(self.rule_text(attempt.rule), right=str(attempt.rule.span or ""))
                     lacks = " ".join("a" if n == RDF_TYPE else self._writer.node(n) for n in attempt.lacks)
-                    rule.children.append(Node(f"lacks {lacks or 'what a FILTER, a BIND or a NOT wants'}"))
+                    rule.children.append(Node(f"lacks {lacks or 'what a FILTER, a BIND or a NOT requires'}"))
                     node.children.append(rule)
                 if not attempts:
-                    node.children.append(Node("it is not stated, and no rule could give it"))
+                    node.children.append(Node("it is not stated, and no rule could derive it"))
                 return node
             case proofs.EventProof():
                 return self.event_node(found)
@@ -668,7 +668,7 @@ class Renderer:
         if found.looked_for and found.found == len(found.looked_for) and found.operator is None:
             yield from (Node(f"✗ {condition}") for condition in found.untrue)
             if not found.untrue:
-                yield Node("✗ what else the query asks leaves no solution")
+                yield Node("✗ the rest of the query leaves no solution")
 
     def _blocked(self, found: proofs.Blocked) -> Node:
         when = self._clock.text(found.trigger.fact[0])

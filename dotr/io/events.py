@@ -574,7 +574,7 @@ class EventFormat(Struct, frozen=True):
 
     @property
     def remote(self) -> bool:
-        """Whether Spark writes it behind a URI, where it writes lines and tables."""
+        """Whether Spark writes it to a URI, where it writes lines and tables."""
         return self.text is not None or self.columns
 
 

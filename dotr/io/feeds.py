@@ -92,7 +92,7 @@ class Transport(Protocol):
         """What has positions of its own, by name."""
 
     def open(self, partition: str, position: Position | None) -> Iterator[Sequence[Document]]:
-        """Batches of the documents behind `position`; an empty one: none has come for a while. The end: none
+        """Batches of the documents after `position`; an empty one: none has come for a while. The end: none
         is there now, `open` may be called again. Raises DataError.
         """
 
@@ -145,7 +145,7 @@ class GraphSource(Protocol):
 
 
 class Reached(NamedTuple):
-    """How far a partition is consumed: behind the whole document with `mark`, or, before there was one, from
+    """How far a partition is consumed: after the whole document with `mark`, or, before there was one, from
     the stored `position` on; and so many items of the next document.
     """
 
@@ -182,7 +182,7 @@ class DocumentSource:
         self._ends = ends
         self._silences = Silences(idle)
         self._given = PartitionStates()
-        self._last: tuple[str, Reached] = ("", Reached(None))  # behind the item that was given last
+        self._last: tuple[str, Reached] = ("", Reached(None))  # after the item that was given last
         self._reached: dict[str, Reached] = {}
         self._read: dict[str, Reached] = {}
         """What is reached with the item that was read last, given or not."""

@@ -111,7 +111,7 @@ class TimedGraph(NamedTuple):
 
     `triples` are canonical, without repeats, blank nodes labelled as the document has them; a Message where
     the document says more than what graph came. `line` is 0 where
-    it is unknown. `how`, `end` and `carried` are the bookmark behind it; of a "whole" document `carried` is
+    it is unknown. `how`, `end` and `carried` are the bookmark after it; of a "whole" document `carried` is
     the content's hash.
     """
 
@@ -137,7 +137,7 @@ class TimedGraph(NamedTuple):
 
 
 class ReadEvent(NamedTuple):
-    """What a reader says beside graphs: a document was refused (`error`), or the file is read to its end.
+    """What a reader gives besides graphs: a document was refused (`error`), or the file is read to its end.
 
     `time` is that of the graph before it in the file (None at the head); `content` are the refused bytes;
     `size` the bytes read so far.
@@ -157,7 +157,7 @@ Item: TypeAlias = TimedGraph | ReadEvent
 
 
 class GraphRun(NamedTuple):
-    """Graphs that stand in one file one behind another, as columns: of each what `TimedGraph` says, `how` and
+    """Graphs that follow one another in one file, as columns: of each what `TimedGraph` says, `how` and
     `carried` being those of all. There is one at least, and none is a Message.
     """
 
@@ -236,7 +236,7 @@ class SourceOptions(Struct, frozen=True):
 
 
 _REFUSED = 1 << 12
-"""Bytes that a refused document, or a message that says nothing, is counted for beside its own."""
+"""Bytes that a refused document, or a message that says nothing, is counted for besides its own."""
 
 
 class StreamReader:
@@ -394,7 +394,7 @@ class ReadSoFar:
         self.total = None if packed else sum(self._sizes.values())
 
     def passed(self, item: Item) -> None:
-        """An item of a source is behind."""
+        """An item of a source has been read."""
         size = self._sizes.get(item.file)
         if size is None:
             return

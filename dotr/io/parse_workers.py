@@ -2,7 +2,7 @@
 
 Place:   used by reader.py for JSON lines in files; `dotr run` owns them.
 Method:  lines go to the processes in groups, in turn, and what they say comes back in that order, as
-         columns. A process takes what is sent at once and parses behind that, so whoever sends does not wait.
+         columns. A process takes what is sent at once and parses afterwards, so whoever sends does not wait.
          What a process leaves alone (errors, messages with other parts) is parsed here, as without it:
          diagnostics, order and bytes are the same.
 Why not: threads: pyoxigraph keeps the interpreter's lock, two threads take longer than one. A pool of the
@@ -58,7 +58,7 @@ class ParseWorkers:
 
     def parsed(self, batches: Iterator[LineBatch]) -> Iterator[Parsed]:
         """The batches in their order, as far ahead as the processes are. Raises what reading them raises,
-        behind the batches before it, and EngineError D4314.
+        after the batches before it, and EngineError D4314.
         """
         running = self._started()
         sent: deque[tuple[int, list[LineBatch]]] = deque()

@@ -2,7 +2,7 @@
 
 Place:   under sources.py, which orders what readers deliver; formats are in documents.py, quads.py,
          json_lines.py, messages.py and parquet.py, the time of a graph in time.py.
-Bad input: what cannot be read is raised, or reported by a mark in its place, and reading goes on behind it.
+Bad input: what cannot be read is raised, or reported by a mark in its place, and reading goes on after it.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ DUMPS = (*QUAD_FORMATS, Format.TURTLE, Format.NTRIPLES, Format.RDFXML)
 _ONE_GRAPH = (Format.TURTLE, Format.NTRIPLES)
 _OWN_TIME = "the line's own time"
 _QUIET_ROW = 64
-"""Bytes beside its own that a header or prefix outside of a transaction of patches is counted for."""
+"""Bytes besides its own that a header or prefix outside of a transaction of patches is counted for."""
 _tuple = tuple.__new__  # of a named tuple's parts: its own `__new__` is a Python function
 
 
@@ -84,7 +84,7 @@ _tuple = tuple.__new__  # of a named tuple's parts: its own `__new__` is a Pytho
 class FileReader:
     """Owns the reading of one file as graphs and marks, in the order in which they stand.
 
-    Where `refusals.fail`, what cannot be read is raised; else it is a mark, and reading goes on behind it.
+    Where `refusals.fail`, what cannot be read is raised; else it is a mark, and reading goes on after it.
     """
 
     file: str
@@ -142,7 +142,7 @@ class FileReader:
         return decided(self._items(), self.bookmark, begun, self.options.growing)
 
     def _timed(self, make: Callable[[], Item], end: int) -> Item | Undecided:
-        """What `make` gives, or what waits for the rows behind it."""
+        """What `make` gives, or what waits for the rows after it."""
         try:
             return make()
         except UndecidedTimeError as error:
@@ -274,7 +274,7 @@ class FileReader:
         yield self._ended(stream, how, max(number, self.bookmark.end))
 
     def _ended(self, stream: StreamReader, how: str, number: int = 0) -> ReadEvent:
-        """The mark behind the last item of a file, of which that has `number`."""
+        """The mark after the last item of a file, of which that has `number`."""
         end = stream.count - self._left if how == "byte" else number
         return ReadEvent(self._last, self.name, how, end, self._prefixes, size=stream.count)
 

@@ -1,7 +1,7 @@
 """Where the enriched graphs of a run go, and outputs that are inputs of the same run.
 
 Place:   `--emit-state` of `dotr run` and `dotr batch` writes enriched graphs.
-Method:  an enriched graph is what holds at an instant beside the background, one JSON line per instant,
+Method:  an enriched graph is what holds at an instant besides the background, one JSON line per instant,
          which dotr reads again as a graph of a stream: the triples that are not of the background alone,
          stated or derived, sorted, with blank nodes as the run labelled them. The line is the same
          whichever runner wrote it.

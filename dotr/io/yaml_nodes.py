@@ -75,7 +75,7 @@ class YamlReader:
             return None
         except yaml.YAMLError as error:  # characters that YAML does not allow have a position, not a mark
             at = getattr(error, "position", 0)
-            self.error(Span(self.source, at, at + 1), "this character is not allowed in YAML", "take it out")
+            self.error(Span(self.source, at, at + 1), "this character is not allowed in YAML", "delete it")
             return None
         if root is None:
             self.error(self.start(), "this file is empty", f"begin with `{first}`")

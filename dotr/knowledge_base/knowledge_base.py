@@ -71,13 +71,13 @@ _MOST = 2**63
 
 
 def read_time(at: int | datetime | str, unit: int) -> tuple[Time, Clock]:
-    """A time and how it was written: an int in units of `unit` µs, an aware datetime, or ISO 8601 text.
+    """A time and how it was written: an int in units of `unit` µs, an aware datetime, or an ISO 8601 string.
 
     Raises UsageError D4104, DataError D2103, D2105, and what the text is refused for.
     """
     if isinstance(at, bool) or not isinstance(at, int | datetime | str):
         raise UsageError.of(
-            "D4104", f"{at!r} is not a time", hint="give an int, an aware datetime or ISO 8601 text"
+            "D4104", f"{at!r} is not a time", hint="give an int, an aware datetime or an ISO 8601 string"
         )
     if isinstance(at, int):
         time = at * unit

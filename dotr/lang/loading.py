@@ -265,7 +265,7 @@ class Loader:
             self._lars(unit, join(unit.path, path.text), path.span)
 
     def _is_of(self, path: syntax.PathSyntax, keyword: str, what: str) -> bool:
-        """Whether a file may stand behind a keyword, as its name says."""
+        """Whether a file may stand after a keyword, as its name says."""
         lower = path.text.lower()
         right = next((word for ending, word in _KEYWORDS.items() if lower.endswith(ending)), keyword)
         if right != keyword:

@@ -53,12 +53,12 @@ if TYPE_CHECKING:
 class WrittenOperator(NamedTuple):
     """One operator.
 
-    `words`: a conjunct begins with one of them, behind AND. `parse`: reads on from the word; raises Skip for
+    `words`: a conjunct begins with one of them, after AND. `parse`: reads on from the word; raises Skip for
     what cannot be read. `build`: (names of the rule, as written, position, window) → the checked conjunct,
     None where it cannot be, which is recorded. `text`: what stands between AND and the event. `effect`: what
     it does where its condition relates nothing (D1321). `role`: what the event's name is in the rest of the
     rule; where it has no one fact there, `called` says what it is and `hint` what to write instead.
-    `before_event`: the event stands right behind the word.
+    `before_event`: the event stands right after the word.
     """
 
     words: tuple[str, ...]
@@ -338,9 +338,9 @@ BY_WORD: Final[Mapping[str, WrittenOperator]] = {
 BEFORE_EVENTS: Final = frozenset(
     word for operator in WRITTEN.values() if operator.before_event for word in operator.words
 )
-"""Words behind which an event stands."""
+"""Words after which an event stands."""
 CHOOSING: Final = frozenset(operator.role for operator in WRITTEN.values() if not operator.called)
-"""What names are called that have one fact, beside the trigger's."""
+"""What names are called that have one fact, besides the trigger's."""
 EXCLUDED: Final[Mapping[str, WrittenOperator]] = {
     operator.role: operator for operator in WRITTEN.values() if operator.called
 }

@@ -48,7 +48,7 @@ class LayoutUnit(Struct):
 
 
 def attach(source: Source, units: Sequence[LayoutUnit]) -> list[str]:
-    """Give every comment of the text to a unit; return those behind the last one. `units` in source order."""
+    """Give every comment of the text to a unit; return those after the last one. `units` in source order."""
     footer: list[str] = []
     index = 0
     previous_end = 0
@@ -486,7 +486,7 @@ class _Printer:
                 assert_never(node)
 
     def _event(self, before: str, event: syntax.EventSyntax, after: Sequence[str] = ()) -> list[str]:
-        """An event behind `FROM` or `AND …`, with what follows it in the same line if that fits."""
+        """An event after `FROM` or `AND …`, with what follows it in the same line if that fits."""
         head = f"{before}{event.name.text}"
         if event.short:
             lines = [f"{before}{event.operator} {event.name.text}"]
@@ -570,7 +570,7 @@ def _path(path: syntax.PathSyntax) -> str:
 
 
 def _listed(before: str, items: Iterable[str]) -> list[str]:
-    """Items behind a keyword, in one line if they fit, else one a line."""
+    """Items after a keyword, in one line if they fit, else one a line."""
     parts = list(items)
     line = f"{before}{', '.join(parts)}"
     if len(line) <= WIDTH or len(parts) == 1:

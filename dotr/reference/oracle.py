@@ -116,7 +116,9 @@ class Oracle:
         except (DataError, ProgramError):
             return
         self._lasting.restore(state)
-        self._differ(f"refused at {self._clock.text(time)}", f"literally nothing is wrong; engine: {error}")
+        self._differ(
+            f"refused at {self._clock.text(time)}", f"the literal reading has no error; engine: {error}"
+        )
 
     def overlook(self, time: Time) -> None:
         """The engine goes on over an instant that is in error without a message."""

@@ -266,7 +266,7 @@ def refuse_planned(journal: Journal) -> None:
             "D5211",
             f"a change is planned from {Clock(*plan.clock).text(plan.time)} on",
             place=str(journal.folder),
-            hint="feed beyond that time, or take the plan back: dotr undeploy --planned",
+            hint="feed beyond that time, or withdraw the plan: dotr undeploy --planned",
         )
 
 

@@ -505,7 +505,7 @@ class Feed:
         return [
             Diagnostic(
                 "D2302",
-                f"{which} late only because the end of a feed before closed {clock.text(self._ended[1])}",
+                f"{which} late only because the end of an earlier feed closed {clock.text(self._ended[1])}",
                 notes=(_ENDED,),
                 hint=_KEEP_OPEN,
                 severity=Severity.WARNING,

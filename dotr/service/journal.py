@@ -502,10 +502,10 @@ class Journal:
         """Raises EngineError for a database that is damaged or of a format that is not known."""
         connection = self._connection
         if connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
-            raise self._damaged("its pages do not fit together")
+            raise self._damaged("its pages are inconsistent")
         found = connection.execute("SELECT value FROM meta WHERE key = 'format'").fetchone()
         if found is None:
-            raise self._damaged("it does not say its version")
+            raise self._damaged("its version is missing")
         if found[0] in {str(older) for older in UPDATES}:
             if exclusive:
                 self._update(int(found[0]))
@@ -610,7 +610,7 @@ class Journal:
             place=str(self.folder / DATABASE),
         )
         return EngineError(
-            [*found.diagnostics, *self._damaged("its rows do not match their sum").diagnostics]
+            [*found.diagnostics, *self._damaged("its rows do not match their checksum").diagnostics]
         )
 
     def _whole(self, query: str) -> list[tuple[Any, ...]]:
@@ -627,7 +627,7 @@ class Journal:
             place=str(self.folder / "deployment.db"),
             label=found,
             notes=("nothing was changed",),
-            hint="put a copy back, or deploy again with another --dir and feed again from the start",
+            hint="restore a copy, or deploy again with another --dir and feed again from the start",
         )
 
     # ------------------------------------------------------------------ rules

@@ -77,7 +77,7 @@ class AppendingFile:
                 "D5206",
                 f"`{path}` was begun as {row.format}, not as {format_}",
                 place=path,
-                hint=f"{other}another file, or --overwrite",
+                hint=f"give {other}another file, or --overwrite",
             )
         if row is not None and not overwrite:
             self.length, self.tail = row.length, row.tail
@@ -143,7 +143,7 @@ class AppendingFile:
             f"`{self._name}` has lost output that was committed",
             place=self._name,
             label=found,
-            hint="put it back; to begin the file again with the events to come, --overwrite",
+            hint="restore it, or give --overwrite to begin the file again with the events to come",
         )
 
     def _replaced(self) -> RefusedError:
@@ -151,8 +151,8 @@ class AppendingFile:
             "D5213",
             f"`{self._name}` has other bytes than were committed",
             place=self._name,
-            notes=("as long as before, or longer, but its end is another",),
-            hint="put it back; to begin the file again with the events to come, --overwrite",
+            notes=("it is as long as before, or longer, but its end is not the same",),
+            hint="restore it, or give --overwrite to begin the file again with the events to come",
         )
 
     def refuse_other_head(self, head: str) -> None:
@@ -177,7 +177,7 @@ class AppendingFile:
                 place=self._name,
                 label=first,
                 notes=(f"it would be: {head.splitlines()[0]}",),
-                hint="give another name; to begin the file again with the events to come, --overwrite",
+                hint="give another name, or --overwrite to begin the file again with the events to come",
             )
 
     def write(self, text: str) -> None:
@@ -309,7 +309,7 @@ class EventParts:
                 "D5207",
                 self._name,
                 f"has lost `{gone[0]}`, which was committed",
-                "put it back, or --overwrite",
+                "restore it, or give --overwrite",
             )
 
     def write(self, events: Sequence[Composite], clock: Clock) -> None:

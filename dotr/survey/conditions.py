@@ -53,7 +53,7 @@ class SolutionTable(Struct, frozen=True):
     rule: bool = False
 
     def counted(self, everything: str = "") -> str:
-        """How many rows a claim is about, behind `everything` where these are all: "all 941 rows", "the first
+        """How many rows a claim is about, after `everything` where these are all: "all 941 rows", "the first
         5,000 of 2,160,000 rows".
         """
         if len(self.rows) < self.total:
@@ -293,7 +293,7 @@ def _report_kinds(table: SolutionTable, call: Call, where: str, found: Diagnosti
     never = "is never true" if call.function in _COMPARISONS else "never has a value"
     found.warning(
         "D2511",
-        f"`{text_of(call)}` {never} in {where}: its sides are of kinds that do not go together",
+        f"`{text_of(call)}` {never} in {where}: its sides are of kinds that cannot be combined",
         call.span,
         notes=notes,
         hint=_mend(table, call, both),

@@ -169,10 +169,10 @@ def _report_piece(
         return
     report(
         "D2517",
-        f"nothing matches `{piece.text}` beside what stands before it in query `{name}`",
+        f"nothing matches `{piece.text}` together with the patterns before it in query `{name}`",
         piece.span,
-        notes=(f"what stands before it has {before:,} rows",),
-        hint="look at what joins them: the values of the shared variable never meet",
+        notes=(f"the patterns before it have {before:,} rows",),
+        hint="check what joins them: the shared variable has no value in common",
     )
 
 
@@ -217,7 +217,7 @@ def _report_window(probe: RuleProbe, number: int, found: Diagnostics) -> None:
         f"no `{conjunct.position.name}` lies in its window in rule `{probe.rule.name}`",
         conjunct.window.span,
         notes=("all of them come later" if gap is None else f"the nearest one is {_seconds(gap)} before",),
-        hint="a longer window? Are times of one unit?",
+        hint="write a longer window, or check that all times have the same unit",
     )
 
 
@@ -313,7 +313,7 @@ def _check_unit(sample: Sample, found: Diagnostics) -> None:
         "D2516",
         f"times such as {clock.text(time)}, counted in {unit}, lie beyond the year 5000",
         notes=(f"they have {digits} digits",),
-        hint=f"--time-unit {better}: then windows are as long as they say",
+        hint=f"--time-unit {better}: then windows are as long as they are written",
     )
 
 

@@ -262,7 +262,7 @@ def compared(
     """
     pairs = paired(given.expect, events)
     failures = [
-        Failure("expected, and it did not come", wanted.span, missing=wanted)
+        Failure("expected, but it did not happen", wanted.span, missing=wanted)
         for number, wanted in enumerate(given.expect)
         if number not in pairs
     ]
@@ -270,9 +270,9 @@ def compared(
     for number, event in enumerate(events):
         never = next((wanted for wanted in given.never if wanted.fits(event)), None)
         if never is not None:
-            failures.append(Failure("came, and it never should", never.span, event=event))
+            failures.append(Failure("happened, but it never should", never.span, event=event))
         elif case.only and number not in taken and event.rule not in private:
-            failures.append(Failure("came, and nothing expects it", case.span, event=event))
+            failures.append(Failure("happened, but nothing expects it", case.span, event=event))
     return failures
 
 
@@ -449,7 +449,7 @@ class CaseReader:
             found[attribute.lstrip("?")] = term = self.term(value)
             if term[0] == "_" and not given:
                 hint = "leave it out: a variable that is not named may have any value"
-                raise _unread("a blank node is never the one of an event", value.span, hint)
+                raise _unread("a blank node of a test is never that of an event", value.span, hint)
         return found
 
     def _states(self) -> Iterable[WantedState]:

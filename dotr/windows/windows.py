@@ -309,7 +309,7 @@ def _at_least(runs: Sequence[Interval], length: int, count: int, now: int) -> tu
     """The span, now or later, at whose points the window has `count` points of the runs or more.
 
     There is one at most: only the last run reaches beyond now. While it goes on a point comes in at each step
-    and one leaves at most, so that the number does not fall; behind it nothing comes in.
+    and one leaves at most, so that the number does not fall; after it nothing comes in.
     Cost: `count` runs are examined, not all of the window.
     """
     if count > length + 1:

@@ -121,7 +121,7 @@ RULE R DEFINE { dotr_x a :R } FROM H := ISTREAM h AND NOT a WITHIN 1 s FROM H ON
         ("h(?x) :- a(?x), b(?x) ALWAYS WITHIN 2 s, FILTER(?x != :y) .", "by key ?x", ""),
         ("h(:x) .", "one task", "its body reads nothing"),
         ("h(?x) :- a(?x) . h(?y) :- g(?x, ?y) . g(?x, ?x) :- a(?x) . g(?x, ?y) :- g(?y, ?x), a(?x) .",
-         "one task", "no one attribute"),
+         "one task", "no single attribute"),
     ],
 )  # fmt: skip
 def test_the_plan_says_by_which_key_or_why_by_none(

@@ -175,7 +175,7 @@ def test_a_stream_goes_on_behind_a_closed_instant(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "reported"),
     [
-        (("4 s", "5 s"), "rule `Alarm` is another"),
+        (("4 s", "5 s"), "rule `Alarm` has changed"),
         (("RULE Quiet", "RULE Silent"), "rule `Silent` is new"),
     ],
 )
@@ -187,7 +187,7 @@ def test_other_rules_are_refused_and_another_layout_is_not(
     with pytest.raises(RefusedError, match="D5220") as raised:
         opened(tmp_path, RULES.replace(*change))
     assert reported in raised.value.diagnostics[0].notes
-    with pytest.raises(RefusedError, match="the lateness is another"):
+    with pytest.raises(RefusedError, match="the lateness has changed"):
         opened(tmp_path, options=StreamOptions(lateness=1))
 
 

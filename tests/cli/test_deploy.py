@@ -47,7 +47,7 @@ def test_a_redeploy_says_what_keeps_its_state_and_why_not(dotr: Dotr) -> None:
     assert reported == [
         "+ Blaze new",
         "~ Alarm its text changed: starts with nothing remembered",
-        "- Fire is taken out, with what it remembers",
+        "- Fire is removed, with what it remembers",
     ]
 
 

@@ -193,7 +193,7 @@ def test_a_plan_waits_and_can_be_taken_back(dotr: Dotr) -> None:
     refused = dotr("deploy", "in.dotr")
     assert (refused.code, "D5211" in refused.err) == (5, True)
     assert "D5211" in dotr("undeploy", "Left").err
-    assert "taken back" in dotr("undeploy", "--planned").err
+    assert "withdrawn" in dotr("undeploy", "--planned").err
     assert "nothing was planned" in dotr("undeploy", "--planned").err
     assert "D4163" in dotr("undeploy").err
     assert reported(dotr("feed", "s.jsonl").out) == EVENTS

@@ -86,7 +86,10 @@ def test_a_rule_that_only_does_not_know_is_reported_with_the_nearest(dotr: Dotr)
     assert ran.code == 2
     assert "error[D4150]: `Warn` of --only is not a rule" in ran.err
     assert "did you mean `Warm`?" in ran.err
-    assert "is private: its events never leave" in dotr("run", "chain.dotr", "events", "--except", "Hot").err
+    assert (
+        "is private: its events are never output"
+        in dotr("run", "chain.dotr", "events", "--except", "Hot").err
+    )
 
 
 def test_standard_input_is_a_source(folder: Path) -> None:

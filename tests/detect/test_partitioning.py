@@ -196,7 +196,7 @@ def test_streams_without_the_key_are_copied_where_nothing_else_parts_a_rule() ->
         "`Fire`, `Evacuate`: by key ?k, each part with all of `Drill`, `Entry`",
         "    not by time: all of the past can influence `Fire`, since it reads its own earlier events",
         (
-            "    not by key alone: no one attribute of the trigger reaches every event "
+            "    not by key alone: no single attribute of the trigger reaches every event "
             "and every chained rule's WITH"
         ),
     ]

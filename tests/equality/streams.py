@@ -152,7 +152,7 @@ class History:
 
     def _refused(self, time: Time, messages: list[Message], code: str, wrong: DotrError | None) -> None:
         self.done.append(f"refused: {code}")
-        assert self.literal is None or wrong, self._said("literally nothing is wrong")
+        assert self.literal is None or wrong, self._said("the literal reading has no error")
         assert messages, self._said("nothing contradicts itself here")
         self._instant(time, [])
 

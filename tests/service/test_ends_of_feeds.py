@@ -36,7 +36,7 @@ def test_a_graph_of_the_instant_that_the_end_closed_is_reported(fed: Dotr, folde
     second = fed("feed", stream(folder, "b", 100, 100, 100, 90))
     assert (second.code, second.out) == (0, "")
     assert "D2302" in second.err
-    assert "3 graphs are late only because the end of a feed before closed 100" in second.err
+    assert "3 graphs are late only because the end of an earlier feed closed 100" in second.err
     assert "--keep-open" in second.err
     third = fed("feed", stream(folder, "c", 100, 101, 100), "--summary", "json")
     assert json.loads(third.err.splitlines()[-1])["late_by_an_end"] == 1

@@ -78,7 +78,7 @@ FACTORY = (
     Mistake(
         "a property of the wrong subject", Place.FACTORY,
         "Vibration ; :machine ?m", "Vibration ; :machine ?m ; :in ?h",
-        ("D2517", "nothing matches `:in ?h` beside what stands before it in query `Spike`", "941 rows"),
+        ("D2517", "nothing matches `:in ?h` together with the patterns before it in query", "941 rows"),
     ),
     Mistake(
         "a unit too small", Place.FACTORY, "WITHIN 5 min", "WITHIN 5 ms",
@@ -206,7 +206,7 @@ BUILDING = (
     ),
     Mistake(
         "CONSTRUCT for DEFINE", Place.BUILDING, "DEFINE    { dotr_fire", "CONSTRUCT { dotr_fire",
-        ("D1004", "what a rule emits stands after DEFINE"),
+        ("D1004", "write what a rule emits after DEFINE"),
     ),
     Mistake(
         "a division by a resource", Place.BUILDING, "ROUND(?mean)", "?mean / Air.?room",

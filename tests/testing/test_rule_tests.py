@@ -51,10 +51,10 @@ def test_what_is_as_expected_passes(folder: Path, dotr: Dotr, lines: list[str]) 
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        (["expect: [ { rule: Fire, at: 11 } ]"], ["- Fire @ 11", "it did not come", "instead: Fire @ 12"]),
+        (["expect: [ { rule: Fire, at: 11 } ]"], ["- Fire @ 11", "it did not happen", "instead: Fire @ 12"]),
         (['expect: [ { rule: Fire, room: ":roomB" } ]'], ["- Fire  ?room :roomB", "instead: Fire @ 12"]),
-        (["expect: [ Fire, Fire ]"], ["- Fire", "did not come", "LAST HighTemp 1"]),
-        (["expect: [ Fire, { rule: Fire, at: 12 } ]"], ["- Fire ", "did not come"]),
+        (["expect: [ Fire, Fire ]"], ["- Fire", "did not happen", "LAST HighTemp 1"]),
+        (["expect: [ Fire, { rule: Fire, at: 12 } ]"], ["- Fire ", "did not happen"]),
         (["never: [ Fire ]"], ["+ Fire @ 12  ?room :roomA", "never should", "LAST HighTemp  @ 10"]),
         (["expect: []", "only: true"], ["+ Fire @ 12", "nothing expects it"]),
         (
@@ -311,7 +311,7 @@ def test_watching_runs_again_when_a_rule_changes_and_ends_with_ctrl_c(folder: Pa
         until("waiting for a change")
         ran.send_signal(signal.SIGINT)
         assert ran.wait(30) == 130
-        assert "it did not come" in ran.stdout.read()
+        assert "it did not happen" in ran.stdout.read()
 
 
 def test_a_change_while_tests_run_is_not_missed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -387,7 +387,7 @@ def test_a_table_is_tested_through_its_mapping(folder: Path, dotr: Dotr) -> None
     (folder / "t.map").write_text("# time: when\n[] <urn:seen> <urn:c{room}> .\n", encoding="utf-8")
     ran = dotr("test", "a.test.yaml")
     assert ran.code == 1
-    assert "expected, and it did not come" in ran.out
+    assert "expected, but it did not happen" in ran.out
     (folder / "a.test.yaml").write_text(written.replace(", map: t.map", ""), encoding="utf-8")
     assert "D2407" in dotr("test", "a.test.yaml").out
     assert "--map is for --record" in dotr("test", "--map", "t.map", "a.test.yaml").err

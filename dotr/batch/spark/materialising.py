@@ -185,7 +185,7 @@ def closed_by_passes(
         "D4313",
         f"the table is not closed after {passes} {'pass' if passes == 1 else 'passes'}",
         notes=(f"the last one found new triples; there are {count:,} now",),
-        hint="give more passes, or close it in one process (dotr query)",
+        hint="give more passes, or close it in one process (dotr close)",
     )
 
 
@@ -290,7 +290,7 @@ def _joining(why: str, at_node: bool) -> UnsupportedError:
         "D4310",
         "a rule joins triples of the data, which `materialize` processes separately",
         notes=(why,),
-        hint=f"close it in one process (dotr query), or {more}",
+        hint=f"close it in one process (dotr close), or {more}",
     )
 
 

@@ -167,9 +167,9 @@ def find_java() -> Java:
             return Java(home, release, found)
     raise EngineError.of(
         "D4301",
-        f"no Java {OLDEST} or newer is here, and Spark needs one",
+        f"Spark needs Java {OLDEST} or newer, and none was found",
         notes=tuple(looked),
-        hint="install one, or `pip install 'dotr[java]'`; `--engine local` does the same work without",
+        hint="install one, or `pip install 'dotr[java]'`; `--engine local` does the same work without it",
     )
 
 
@@ -540,7 +540,7 @@ def as_own_error(error: Exception) -> DotrError:
         "D4303",
         f"the Spark job failed: {first[:500]}",
         notes=tuple(line for line in text.splitlines()[-3:] if line.strip() and line != first),
-        hint="Spark's own log has the whole story; `--engine local` runs without it",
+        hint="Spark's own log has the details; `--engine local` runs without it",
     )
 
 

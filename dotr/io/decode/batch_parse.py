@@ -63,7 +63,7 @@ class BatchParser:
         self._plain = PlainGraphs(self.base)
 
     def parse(self, texts: Sequence[str], head: str) -> list[list[Triple]] | None:
-        """The triples of each document behind `head`, as `parse_triples` gives them; None: one by one.
+        """The triples of each document after `head`, as `parse_triples` gives them; None: one by one.
 
         `head` has all declarations that hold for them.
         """

@@ -453,7 +453,7 @@ Read: TypeAlias = Callable[[int], bytes]
 def line_blocks(
     read: Read, size: int, head: bytes, limit: int, too_long: Callable[[], Exception]
 ) -> Iterator[bytes]:
-    """What `read` gives behind `head`, cut behind line ends; the last block may lack its end.
+    """What `read` gives after `head`, cut after line ends; the last block may lack its end.
 
     `head` is examined before the first read, which may have to wait. Raises what `too_long` makes for a line
     of more than `limit` bytes.

@@ -11,7 +11,7 @@ Method:  whatever makes the parser recurse (JSON-LD, triple terms) or costs it t
          in every format.
 Why not: a process of its own for every document: 30 ms each. A larger stack: deeper documents exist. A bound
          on the ratio of compression: a long run of equal readings has any ratio.
-Bad input: D2007 grows without measure · D2020 too many levels, attributes, contexts or prefixes · D2023 empty
+Bad input: D2007 grows without bound · D2020 too many levels, attributes, contexts or prefixes · D2023 empty
          content without end.
 """
 
@@ -40,7 +40,7 @@ MAX_CONTEXT_TERMS: Final = 20_000_000
 microsecond each."""
 
 MAX_PREFIXES: Final = 1 << 16
-"""Characters of the prefixes that messages or transactions leave to those behind them, which copy them."""
+"""Characters of the prefixes that messages or transactions leave to those after them, which copy them."""
 
 MAX_TERM: Final = 16 * 1024 * 1024
 """Bytes of one term as pyoxigraph reads it: its buffer."""
@@ -297,7 +297,7 @@ def quiet_limit(limit: int) -> int:
 
 
 def is_quiet(lines: bytes) -> bool:
-    """Whether whole lines are blank, or comments behind `#`."""
+    """Whether whole lines are blank, or comments after `#`."""
     return lines.isspace() or _BLANK_LINES.match(lines) is not None
 
 

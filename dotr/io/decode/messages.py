@@ -78,7 +78,7 @@ _BLOCK = 1 << 16
 
 
 class LoggedMessage(NamedTuple):
-    """The text of one message as it stands in the log: its first line, and the bytes up to behind it."""
+    """The text of one message as it stands in the log: its first line, and the bytes up to its end."""
 
     text: str
     line: int
@@ -129,7 +129,7 @@ class _Splitter:
         self._name = name
         self._offset = offset
         self._held: list[str] = []
-        self._waiting: list[str] = []  # lines that may end in half a delimiter, and blanks behind
+        self._waiting: list[str] = []  # lines that may end in half a delimiter, and blanks after
         self._depth = 0
         self._string = ""  # the quotes of a long string that goes on
         self._first = offset == 0
@@ -187,7 +187,7 @@ class _Splitter:
             yield messages[first : first + MANY]
 
     def finish(self) -> Iterator[list[LoggedMessage]]:
-        """The end of the log: the last message, unless it is blank behind a delimiter or the head."""
+        """The end of the log: the last message, unless it is blank after a delimiter or the head."""
         if self._waiting:
             yield from self._feed("".join(self._waiting))
         if not all(text.isspace() for text in self._held if text):
@@ -371,7 +371,7 @@ class MessageReader:
     def items(
         self, stream: StreamReader, head: bytes, format_: Format, line: int, start: int
     ) -> Iterator[Item | GraphRun | Undecided]:
-        """The messages from `head` on, which stands at `line` and so many bytes behind the file's start."""
+        """The messages from `head` on, which stands at `line` and so many bytes after the file's start."""
         carried = self.carried
         try:
             for messages in split_messages(stream, self.name, self.options.max_document, head, line, start):

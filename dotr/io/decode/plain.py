@@ -72,7 +72,7 @@ _REWRITTEN = (f'"^^<{XSD}string>', f'"^^{RDF_TYPE[: -len("type>")]}')
 """Datatypes whose literals parsers write in another form, or refuse."""
 
 _MOST, _EACH = 1 << 23, 200
-"""Bytes of what is remembered, about, and of what each token takes beside its characters."""
+"""Bytes of what is remembered, about, and of what each token takes besides its characters."""
 
 _WAITING = 256
 """The greatest number of collections of tokens that are not in all tables yet: small ones take more room."""
@@ -106,7 +106,7 @@ class PlainTokens:
         self._marks = {BETWEEN: APART, **{mark: mark for mark in marks}}
         self._turtle = turtle
         self._prefixes: Mapping[str, str] = {}
-        self._extended: set[str] = set()  # prefixes whose names are plain, whatever is behind the colon
+        self._extended: set[str] = set()  # prefixes whose names are plain, whatever is after the colon
         self._form = ""
         """Kinds of the tokens that are expected again and again."""
         self._hints: list[_Hint] = []
@@ -135,7 +135,7 @@ class PlainTokens:
     def read(self, text: str) -> tuple[list[str] | None, list[list[Term]] | None]:
         """The tokens of a text, and the terms at each place of the form that is expected, if it has it again
         and again; if not, all tokens are in `terms` and `kinds`. No tokens where one is not plain, and for a
-        while behind that.
+        while after that.
         """
         if self._wait:
             self._wait -= 1
@@ -452,7 +452,7 @@ def taker(form: str) -> Callable[[Sequence[Term]], list[Triple]] | None:
 
 
 class PlainGraphs:
-    """Owns what names and literals mean behind the declarations that documents begin with. `lines`: they are
+    """Owns what names and literals mean after the declarations that documents begin with. `lines`: they are
     N-Triples, each statement in a line of its own.
     """
 
@@ -462,12 +462,12 @@ class PlainGraphs:
         self._head = ""
         self._wrong = False  # the head is
         self._words = PlainTokens("." if lines else ".;,", turtle=not lines)
-        self._form = ""  # of the documents before, with what is behind each
+        self._form = ""  # of the documents before, with what is after each
         self._places: Memo[str, Places | None] = Memo(lambda form: places_of(form[:-1]), limit=1 << 8)
         self._takers: Memo[str, Callable[[Sequence[Term]], list[Triple]] | None] = Memo(taker, limit=1 << 10)
 
     def parse(self, texts: Sequence[str], head: str = "") -> list[list[Triple]] | None:
-        """The triples of each document behind `head`, canonical, without repeats; None: ask the parser."""
+        """The triples of each document after `head`, canonical, without repeats; None: ask the parser."""
         if head != self._head:
             self._head, prefixes = head, prefixes_of(head, self._base)
             self._wrong = prefixes is None
@@ -490,7 +490,7 @@ class PlainGraphs:
         return graphs
 
     def _joined(self, texts: Sequence[str]) -> str:
-        """Documents, BETWEEN behind each."""
+        """Documents, each followed by BETWEEN."""
         if self._lines:
             texts = [text if not text or text[-1] == "\n" else f"{text}\n" for text in texts]
             return f"{BETWEEN}\n".join([*texts, ""])
@@ -501,7 +501,7 @@ class PlainGraphs:
         first = form[: form.index(APART) + 1]
         count = len(form) // len(first)
         if count > 1 and form == first * count and self._places[first] is not None:
-            self._form = first  # as those behind them are likely to be
+            self._form = first  # as those after them are likely to be
             columns = self._words.expect(tokens, first)
             assert columns is not None, "they are of this form"
             return self._alike(columns)
@@ -535,7 +535,7 @@ def _parts(forms: Sequence[str], terms: Sequence[Term]) -> Iterator[Sequence[Ter
 
 def _differ(columns: Sequence[Sequence[Term]], places: Places) -> bool:
     """Whether it is plain that no document says a triple twice: all have the same predicates, none of them
-    twice behind the subject at one place, and in each document the subjects differ.
+    twice after the subject at one place, and in each document the subjects differ.
     """
     said: dict[int, set[Term]] = {}
     for subject, predicate, _ in places:

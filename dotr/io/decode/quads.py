@@ -62,7 +62,7 @@ Placed: TypeAlias = tuple[Quad, int, int]
 A line that cannot be read, where that is forgiven, is a quad without predicate, its object the line."""
 
 PlacedRun: TypeAlias = tuple[Term, list[Triple], int, int]
-"""Quads that stand together (graph name, triples), the line of the first, the bytes up to behind the last."""
+"""Consecutive quads (graph name, triples), the line of the first, the bytes to the end of the last."""
 
 
 def line_runs(
@@ -152,7 +152,7 @@ class _NumberedLines:
         if not open_ended:
             self._raw.pop()
         self.ends = list(accumulate([len(text) + 1 for text in self._raw]))
-        """The bytes up to behind each line."""
+        """The bytes up to the end of each line."""
         if open_ended:
             self.ends[-1] = len(content)
         self.rows: Sequence[int] = range(len(self._raw))
@@ -172,7 +172,7 @@ class _NumberedLines:
         return runs if count == len(self.rows) else None
 
     def place(self, number: int) -> tuple[int, int]:
-        """The line of a quad, counted from 0, and the bytes up to behind it."""
+        """The line of a quad, counted from 0, and the bytes up to its end."""
         row = self.rows[number]
         return self._line + row, self._offset + self.ends[row]
 
@@ -233,7 +233,7 @@ class QuadBlock(Struct):
     """Such lines directly before one of its own, with their numbers; without a name they end the document."""
 
     def text(self) -> str:
-        """The block as N-Quads, for a dead letter, behind the unreadable lines before it."""
+        """The block as N-Quads, for a dead letter, after the unreadable lines before it."""
         lost = (f"{line}\n" for line, _number in self.unreadable)
         about = (f"{s} {p} {o} .\n" for s, p, o in self.about)
         return "".join(chain(lost, about, (f"{s} {p} {o} {self.name} .\n" for s, p, o in self.triples)))
@@ -310,7 +310,7 @@ def rest_blocks(
     before: tuple[int, str],
     choices: ParseChoices = STRICT,
 ) -> Iterator[QuadBlock]:
-    """As `quad_blocks` behind `before` (how many graphs that stand together, and the declarations that hold
+    """As `quad_blocks` after `before` (how many graphs that stand together, and the declarations that hold
     in one line), from the beginning of a line and of a graph on.
     """
     count, declared = before
@@ -478,7 +478,7 @@ class _Unreadable(Struct):
     spoiled: dict[Term, list[tuple[str, int]]] = field(default_factory=dict)
 
     def line(self, text: str, line: int, end: int, before: Term) -> None:
-        """An unreadable line, behind one of the graph `before`."""
+        """An unreadable line, after one of the graph `before`."""
         self.lines.append((text, line))
         self.end = end
         if before:
@@ -497,7 +497,7 @@ class _Unreadable(Struct):
         return block
 
     def rest(self) -> Iterator[QuadBlock]:
-        """Unreadable lines at the end of the document, behind all graphs."""
+        """Unreadable lines at the end of the document, after all graphs."""
         if self.lines:
             yield QuadBlock("", line=self.lines[0][1], end=self.end, spoiled=True, unreadable=self.lines)
 
@@ -701,7 +701,7 @@ _STAMPS = {Format.NQUADS: PROV_GENERATED_AT_TIME.encode(), Format.TRIG: b"genera
 
 
 class QuadRun(NamedTuple):
-    """Named graphs that stand one behind another, each behind its stamp, as columns: see QuadBlock."""
+    """Named graphs that follow one another, each after its stamp, as columns: see QuadBlock."""
 
     names: Sequence[Term]
     stamps: Sequence[Term]
@@ -844,7 +844,7 @@ class _PlainQuads:
         return len(head.encode())
 
     def _cut(self, content: bytes, start: int) -> tuple[int, Term]:
-        """Where the last graph begins that has begun with a quad, and its name; 0: nowhere behind `start`."""
+        """Where the last graph begins that has begun with a quad, and its name; 0: nowhere after `start`."""
         end = len(content)
         while (stamp := content.rfind(self._stamp, start, end)) >= 0:
             end = content.rfind(b"\n", start, stamp) + 1
@@ -860,7 +860,7 @@ class _PlainQuads:
         return 0, ""
 
     def _run(self, content: bytes, declared: int, following: Term) -> QuadRun | None:
-        """The graphs of a string behind so many bytes of declarations, before one of the name `following`."""
+        """The graphs of a string after so many bytes of declarations, before one of the name `following`."""
         found = self._found(content[declared:])
         if found is None:
             return None
@@ -940,7 +940,7 @@ class _PlainQuads:
         return found
 
     def _begin_form(self, form: str, tokens: list[str]) -> _Found | None:
-        """Graphs of one form, as those behind them are likely to be."""
+        """Graphs of one form, as those after them are likely to be."""
         if self._layouts[form] is None:
             return None
         self._form = form
@@ -961,7 +961,7 @@ class _PlainQuads:
 
 
 class _Layout(NamedTuple):
-    """Where in a graph's tokens its triples stand, and its name behind the first."""
+    """Where in a graph's tokens its triples stand, and its name after the first."""
 
     places: Places
     named: list[int]

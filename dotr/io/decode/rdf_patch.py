@@ -2,8 +2,8 @@
 
 Place:   called by io/reader.py with the lines of a file.
 Method:  RDF Patch of Apache Jena, text form: a row a line. `A` rows are the message's insertion, `D` rows its
-         deletion; of several rows of one triple the last counts. `PA` and `PD` add and take away prefixes;
-         `H time "…"` is the time of the transactions behind it, other headers say nothing here. The terms of
+         deletion; of several rows of one triple the last counts. `PA` and `PD` add and remove prefixes;
+         `H time "…"` is the time of the transactions after it, other headers are ignored. The terms of
          a transaction are parsed at once, by the parser that reads every other format.
 Why not: quads. There is one graph that lasts.
 Bad input: D2204 what is not a row, or stands outside of a transaction · D2205 what a patch may say and this
@@ -49,7 +49,7 @@ class PatchRow(NamedTuple):
 
 
 class Patches(Struct):
-    """Owns what rows of the file `name` say to those behind them: prefixes, the time, an open transaction."""
+    """Owns what rows of the file `name` say to those after them: prefixes, the time, an open transaction."""
 
     name: str
     base: str | None = STREAM_BASE
@@ -66,7 +66,7 @@ class Patches(Struct):
         return "\n".join([self.time or "", *lines])
 
     def resumed(self, bookmark: str) -> Patches:
-        """This, behind what a `bookmark` was behind."""
+        """This, continued after the item of a `bookmark`."""
         time, *prefixes = bookmark.split("\n")
         self.time = time or None
         self.prefixes = dict(line.split("\t") for line in prefixes)

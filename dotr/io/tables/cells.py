@@ -75,7 +75,7 @@ _TAILS: Final[Mapping[str, tuple[dict[str, Time], int]]] = {
         -6,
     ),
 }
-"""How a format goes on behind the hour → what that adds to it, in order, and where it begins in a string."""
+"""How a format goes on after the hour → what that adds to it, in order, and where it begins in a string."""
 
 
 class DateFormat:
@@ -369,7 +369,7 @@ def _hour(hour: int) -> str:
 _HOUR: Final = 3_600_000_000
 _hours: Memo[int, str] = Memo(_hour, limit=1 << 12)
 _REST: Final = {second * 1_000_000: f":{second // 60:02}:{second % 60:02}Z" for second in range(3600)}
-"""µs behind the hour → how an xsd:dateTime ends."""
+"""µs after the hour → how an xsd:dateTime ends."""
 
 
 def _iso(time: int) -> str:

@@ -89,7 +89,7 @@ _FEW = 4
 class TermColumn:
     """How a column becomes terms. `one`: the table of single cells, None where one is missing.
 
-    `usual` is asked of the cells behind their filters; None: every cell goes through `one`.
+    `usual` is asked of the cells after their filters; None: every cell goes through `one`.
     """
 
     __slots__ = ("_after", "_before", "_filtered", "_missing", "_one", "_usual")
@@ -179,7 +179,7 @@ def _canonical_column(pattern: str) -> Lines:
 
 
 def _numbers(whole: int, fraction: int) -> Lines:
-    """Decimals of at most so many digits before and behind the point whose canonical text differs in zeros at
+    """Decimals of at most so many digits before and after the point whose canonical text differs in zeros at
     the end, if at all. Of at most 15 digits together such a string is that of an xsd:double, too.
     """
     digits = rf"-?+(?:0|[1-9][0-9]{{0,{whole - 1}}}+)(?:\.[0-9]{{0,{fraction - 1}}}[1-9])?"
@@ -694,7 +694,7 @@ def _quick(slot: IriSlot | LiteralSlot | BareSlot) -> Fits | None:
 
 
 def _usual(slot: IriSlot | LiteralSlot | BareSlot) -> Lines | None:
-    """What makes columns of usual cells, behind their filters, into what stands in the term."""
+    """What makes columns of usual cells, after their filters, into what stands in the term."""
     if isinstance(slot, IriSlot):
         return in_iris if _is_sure(slot) else None
     if _is_iri(slot) or (len(slot.parts) > 1 if isinstance(slot, LiteralSlot) else False):

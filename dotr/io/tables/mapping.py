@@ -362,7 +362,7 @@ class TableMapping(Struct, frozen=True):
     nonexistent: str = ""
     """The same of one that never came."""
     rows: tuple[Step, ...] | None = None
-    """The steps behind `$` to the rows of a document, or of a line, of JSON; None: it is a row."""
+    """The steps after `$` to the rows of a document, or of a line, of JSON; None: it is a row."""
 
     def reading(self, reading: TimeReading) -> TimeReading:
         """How times are read in a run that reads them so."""

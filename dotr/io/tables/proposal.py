@@ -1,6 +1,6 @@
 """A mapping proposed from a sample of a table: the time, what is measured, and by what.
 
-Place:   `dotr map new` prints it; nobody is meant to use it unread.
+Place:   `dotr map new` prints it; its reader checks it before use.
 Method:  the sample is the first rows of a table in any format, read without a mapping. A column is what all
          of its cells in the sample are. The time is the first column that could be one, by its name rather
          than its place. Measured numbers become observations of SOSA, made by what a column named after a
@@ -73,7 +73,7 @@ _MISSING: Final = (
 )
 _COMMA = re.compile(r"[+-]?(?:[0-9]+|[0-9]{1,3}(?:\.[0-9]{3})+)(?:,[0-9]+)?")
 _FINE_COMMA = re.compile(r".*(?:\..*,|,(?![0-9]{3}\Z))")
-"""Of which the comma is no thousands': a point stands before it, or other than three digits behind."""
+"""Of which the comma is no thousands': a point stands before it, or other than three digits after."""
 _NANO = re.compile(r"[0-9]{18,19}")
 _PAIR = re.compile(r'\[[^=\]]+="?(.+?)"?\](?:\.value)?(?:\.\w+Value)?\Z')
 

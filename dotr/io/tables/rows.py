@@ -367,7 +367,7 @@ def cell_of(row: dict[str, Any], column: str) -> str | None:
 class JsonRows:
     """Owns how values of JSON become rows of some columns, and which of these no row had yet.
 
-    `rows`: the steps behind `$` to the rows of a value; None: a value is a row, and so is each element of a
+    `rows`: the steps after `$` to the rows of a value; None: a value is a row, and so is each element of a
     document that is an array. Raises DataError D2401.
     """
 
@@ -557,12 +557,12 @@ def _of_pairs(values: list[Any], name: str) -> Iterator[str]:
 
 
 def _word(word: str) -> str:
-    """A value as it stands behind `=`."""
+    """A value as it stands after `=`."""
     return json.dumps(word, ensure_ascii=False) if _is_quoted(word) else word
 
 
 def _is_quoted(word: str) -> bool:
-    """Whether a value is written in quotes behind `=`."""
+    """Whether a value is written in quotes after `=`."""
     return not word or any(char in word for char in '[]"=\\') or word != word.strip()
 
 
@@ -1227,7 +1227,7 @@ class TableReader:
             raise failed
 
     def _undecided(self, row: TableRow, own: bool, how: str, compiled: CompiledMapping) -> Undecided:
-        """A row with local times of which the rows behind it say what they are; `own`: its graph says its
+        """A row with local times of which the rows after it say what they are; `own`: its graph says its
         time.
         """
         cells: Row = row.cells  # type: ignore[assignment]  # they were read

@@ -6,8 +6,8 @@ Method:  comparisons: both sides one expression, D1323; both sides constant, D13
          D1325.
          Sorts: of what sort the values of a variable can be, as far as a query's shape determines it. A
          subject or predicate is a resource; constants and functions have the sort of their result; everything
-         else is unknown. A comparison or sum of sorts that do not go together is a type error, on which
-         SPARQL is silent.
+         else is unknown. A comparison or sum of sorts that do not go together is a type error, which
+         SPARQL does not report.
          Kinds: which kinds of values go together in a sum, a product or a comparison (SPARQL 1.1, sec. 17.3,
          and XPath's functions and operators for dates and durations; in rules language.md, "Times and
          durations"). An unknown kind goes with everything.

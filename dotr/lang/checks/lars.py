@@ -181,7 +181,7 @@ def literal_variables(literal: program.LarsLiteral) -> Iterator[str]:
 
 
 def _check_times(rule: program.LarsRule, times: set[str], found: Diagnostics) -> None:
-    """Time variables stand behind AT only, and a head's is bound."""
+    """Time variables stand after AT only, and a head's is bound."""
     mentioned = set(times) | {
         b.at for b in rule.body if isinstance(b, program.WindowAtom) and b.at is not None
     }

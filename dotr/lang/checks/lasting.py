@@ -7,7 +7,7 @@ Method:  language.md, "What lasts". One meaning for each predicate and class of 
          one line, different ones an error.
          Vocabulary: a required triple pattern with a constant predicate (or class) needs a triple with it:
          from the background, a Datalog head, or the stream. Without a sample the stream may bring anything;
-         then only a word that is nearly one of the background's is reported.
+         then only a term that nearly equals one of the background is reported.
          Repeated facts: a query over held triples alone has all its answers at every graph, so that EACH,
          COUNT, SUM and AVG over a window of more than an instant meet an old answer once per graph, D1329. Of
          two equal facts of one instant each is a candidate of the other's `NOT … WITHIN d FROM`, so that

@@ -1,7 +1,7 @@
 """What is wrong with how a query uses its variables.
 
-Place:   called by sparql.py with every query it has read; which variables a part binds says
-         extract/rewriting.py.
+Place:   called by sparql.py with every query it has read; extract/rewriting.py determines which
+         variables a part binds.
 Method:  SPARQL 1.1, sec. 18.2.1 (scope), 11.4 (grouped queries), 18.2.4.1 (assignment).
 """
 

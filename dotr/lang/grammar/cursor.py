@@ -59,7 +59,7 @@ _MARKS = "\u00b7\u0300-\u036f\u203f-\u2040"
 
 
 class _Letters(NamedTuple):
-    """Character classes of names: a first letter, that with `_`, behind it, with `-`, with `-` and `:`."""
+    """Character classes of names: a first letter, that with `_`, after it, with `-`, with `-` and `:`."""
 
     first: str
     start: str
@@ -166,7 +166,7 @@ class Token(Struct):
 def tokenize(source: Source, found: Diagnostics) -> list[Token]:
     """The tokens of a string without blanks and comments; the last one has kind `end`.
 
-    Lexical errors go to `found` and the text behind them is read on. Linear in the text.
+    Lexical errors go to `found` and the text after them is read on. Linear in the text.
     """
     text = source.text
     tokens: list[Token] = []
@@ -422,7 +422,7 @@ class Cursor:
         return self.token.key
 
     def peek(self, ahead: int = 1) -> Token:
-        """A token further on; the end token stands for everything behind it."""
+        """A token further on; the end token stands for everything after it."""
         return self.tokens[min(self.at + ahead, len(self.tokens) - 1)]
 
     def advance(self) -> Token:

@@ -45,7 +45,7 @@ class AtomParser:
         return True
 
     def recover(self, start: int, prologue: Collection[str]) -> None:
-        """Go on behind the next dot, or at the next line that begins with a word of `prologue`."""
+        """Go on after the next dot, or at the next line that begins with a word of `prologue`."""
         if self.cursor.at == start:
             self.cursor.advance()
         while self.cursor.token.kind != "end" and self.cursor.key not in prologue:
@@ -79,7 +79,7 @@ class AtomParser:
         return BindAtom(expression, variable, self.cursor.since(start))
 
     def aggregate(self, close: str = "") -> tuple[bool, Expression | None]:
-        """Take `(DISTINCT e)` or `(*)` behind the word: whether DISTINCT, and what of; None for `*`."""
+        """Take `(DISTINCT e)` or `(*)` after the word: whether DISTINCT, and what of; None for `*`."""
         counts = self.cursor.tokens[self.cursor.at - 1].key == "COUNT"
         argument: Expression | None = None
         self.cursor.expect("(")

@@ -238,7 +238,7 @@ class WindowParser:
         return self._united(token)
 
     def _united(self, number: Token) -> syntax.Duration:
-        """The unit behind a number, and both as microseconds."""
+        """The unit after a number, and both as microseconds."""
         unit = self.cursor.token
         if unit.kind != "name" or (unit.key in KEYWORDS and unit.text.lower() not in UNITS):
             self.cursor.error("D1401", f"`{number.text}` has no unit", self.cursor.span(number),
@@ -527,7 +527,7 @@ class ClauseParser:
         return syntax.EventSyntax(name, alias=alias, operator=operator)
 
     def embedded(self) -> Select | None:
-        """Take `{ SELECT … }`. None when it cannot be read; the cursor then stands behind its last brace."""
+        """Take `{ SELECT … }`. None when it cannot be read; the cursor then stands after its last brace."""
         opened = self.cursor.at
         if self.cursor.key != "{":
             raise self.cursor.fail("`{ SELECT … }`")
@@ -688,7 +688,7 @@ class ClauseParser:
 
 
 HOLDING: Final = ("LATEST", "FOR")
-"""What stands behind the predicates of a HOLD; names everywhere else."""
+"""What stands after the predicates of a HOLD; names everywhere else."""
 
 
 class DotrParser:

@@ -135,7 +135,7 @@ class ExpressionParser:
         )
 
     def _reject_foreign_operator(self) -> None:
-        """Words and signs of other languages, right behind an operand."""
+        """Words and signs of other languages, right after an operand."""
         right = {"OR": "||", "XOR": "!=", "IS": "=", "LIKE": "REGEX(…)"}.get(self.cursor.key)
         if right is None and self.cursor.key == "AND" and (self.mode is not Mode.RULE or self.cursor.depth):
             right = "&&"

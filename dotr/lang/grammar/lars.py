@@ -1,6 +1,6 @@
 """`.lars` files: text → LARS rules with their names as written.
 
-Place:   beside dlog.py and dotr.py; checks/lars.py looks the names up and says what the rules mean together.
+Place:   beside dlog.py and dotr.py; checks/lars.py looks the names up and checks the rules together.
 Method:  language.md, "What holds"; plain LARS (Beck, Dao-Tran, Eiter 2018), one syntax for its window
          operators. Recovery at the dot that ends a rule. STEP, FACTS, OF, PER, AT, LEAST, SOMETIME and ALWAYS
          are keywords here and names everywhere else.
@@ -206,7 +206,7 @@ class LarsParser:
         )
 
     def _when(self) -> tuple[program.Modality, str | None, int]:
-        """SOMETIME, ALWAYS, AT ?t or AT LEAST k behind an atom."""
+        """SOMETIME, ALWAYS, AT ?t or AT LEAST k after an atom."""
         token = self.cursor.advance()
         if token.key != "AT":
             return MODALITIES[token.key], None, 0

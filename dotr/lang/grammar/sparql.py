@@ -165,7 +165,7 @@ class TriplesParser:
         return self.cursor.peek().key in ("]", ")")
 
     def _predicates(self, subject: Node, found: list[TriplePattern]) -> None:
-        """`verb object, object ; verb object …` behind a subject."""
+        """`verb object, object ; verb object …` after a subject."""
         while True:
             start = self.cursor.token
             verb = self._verb()
