@@ -186,23 +186,15 @@ def compile_body(
 
 def compile_check(
     items: Sequence[Item], columns: Sequence[Argument], tables: WindowTables, rule: object
-) -> Callable[..., bool]:
-    """Whether a body has a solution with these values of the head's `columns`. It raises Exhausted."""
+) -> Callable[..., bool] | None:
+    """Whether a body has a solution with these values of the head's `columns`. It raises Exhausted.
+
+    None if a table would be read as a whole.
+    """
     made = plan(items, (), tables, trigger=BodyPattern("", tuple(columns)))
+    if any(isinstance(step, Probe) and step.bound and not any(step.bound) for step in made.steps):
+        return None
     return compile_plan(made, tables, AnySolution(), source=rule, access=TableAccess)
-
-
-def is_selective(items: Sequence[Item], columns: Sequence[Argument]) -> bool:
-    """Whether no table need be read as a whole once the values of `columns` are known."""
-    known = {column.name for column in columns if isinstance(column, Var)}
-    left = [item for item in items if isinstance(item, BodyPattern) and item.columns]
-    while left:
-        bound = [p for p in left if any(not isinstance(c, Var) or c.name in known for c in p.columns)]
-        if not bound:
-            return False
-        known.update(bound[0].variables)
-        left.remove(bound[0])
-    return True
 
 
 def pattern(

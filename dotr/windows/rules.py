@@ -32,7 +32,6 @@ from dotr.windows.body_code import (
     WindowTables,
     compile_body,
     compile_check,
-    is_selective,
     pattern,
 )
 from dotr.windows.tables import Relation, SolutionBuffer
@@ -114,9 +113,8 @@ def differences(
             if loss is None:
                 return None
             losses.append(loss)
-    if not is_selective(items, columns):
-        return None
-    return Differences(gains, losses, compile_check(items, columns, tables, rule))
+    check = compile_check(items, columns, tables, rule)
+    return None if check is None else Differences(gains, losses, check)
 
 
 def _loss(
