@@ -33,9 +33,7 @@ import dotr
 from dotr.cli.main import group
 from dotr.enrich import maintenance, materialiser
 from dotr.enrich.closing import Closed, close_background
-from dotr.extract import compiled as standing
-from dotr.extract import extractor
-from dotr.extract.algebra import Refused
+from dotr.extract import algebra
 from dotr.lang.printer import format_text
 from dotr.program import Select
 from dotr.rdf import index
@@ -235,12 +233,9 @@ def interpreted(case: Case) -> Outcome:
     """Every query interpreted, nothing compiled."""
 
     def refuse(_select: Select) -> NoReturn:
-        raise Refused("the interpreter is wanted")
+        raise algebra.Refused("the interpreter is wanted")
 
-    with (
-        mock.patch.object(extractor, "translate", refuse),
-        mock.patch.object(standing, "translate", refuse),
-    ):
+    with mock.patch.object(algebra, "_translated", refuse):
         return pushed(case, case.engine())
 
 

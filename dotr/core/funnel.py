@@ -23,11 +23,9 @@ from dotr.budget import BUDGET, Exhausted, Meter, at_deployment
 from dotr.errors import EngineError, ProgramError, UsageError
 from dotr.events import Clock, Time, Values
 from dotr.expressions.aggregates import AGGREGATES
-from dotr.extract.algebra import Refused, translate
-from dotr.extract.compiled import Builder, CompiledQuery
 from dotr.extract.extractor import much_work_of
 from dotr.extract.full import BoundedFullQuery
-from dotr.extract.interpreter import InterpretedQuery
+from dotr.extract.query import Query
 from dotr.joins.store import TripleIndex
 from dotr.program import Every, Position, Program, Select
 from dotr.program.names import TRIGGER, Passed, added, counts, unreached
@@ -209,7 +207,7 @@ def answer(
     budget: int = BUDGET,
     verify: bool = False,
 ) -> bool | list[Values]:
-    """The answer of a SELECT or ASK: by the plans of a deployment if it has any, else interpreted.
+    """The answer of a SELECT or ASK.
 
     `moment`: the value of NOW(). `verify` compares with the full engine. Raises ProgramError D4132, D4133
     past the budget of a deployment, EngineError D4090.
@@ -219,20 +217,12 @@ def answer(
         store.moment.clock, store.moment.time = moment
     limit = at_deployment(budget, len(state))
     try:
-        rows = _solutions(select, store, Meter(limit))
+        rows = Query(select, store, meter=Meter(limit)).solutions()
     except Exhausted as exhausted:
         raise much_work_of(exhausted, "of the command", select, limit, "over what holds") from None
     if verify:
         _compare(select, state, moment, rows)
     return bool(rows) if select.ask else rows
-
-
-def _solutions(select: Select, store: TripleIndex, meter: Meter) -> list[Values]:
-    try:
-        translated = translate(select)
-    except Refused:
-        return InterpretedQuery(select, store, meter).solutions()
-    return CompiledQuery(translated, Builder(store, meter=meter)).solutions()
 
 
 def _compare(

@@ -24,7 +24,7 @@ from dotr.explain.derivations import Derivations
 from dotr.explain.proofs import SolutionProof
 from dotr.expressions.evaluate import compile_condition, compile_expression
 from dotr.extract import algebra
-from dotr.extract.algebra import Refused, Translated, translate
+from dotr.extract.algebra import Translated, Uncompiled, translate
 from dotr.extract.operators import aggregate as total
 from dotr.extract.sharing import attributes
 from dotr.joins.plan import ALL, View, expression_variables, plan, triple_pattern
@@ -140,10 +140,10 @@ def alternatives(
     select: program.Select, values: Sequence[Term | None], derivations: Derivations, text: Text
 ) -> SolutionProof:
     """As `solution`, with all others that stand on other triples, the smaller ones first."""
-    try:
-        found = list(islice(_rows(select, values, derivations, text), MOST))
-    except Refused as refused:
-        return SolutionProof(opaque=str(refused))
+    query = translate(select)
+    if isinstance(query.core, Uncompiled):
+        return SolutionProof(opaque=query.core.reason)
+    found = list(islice(_Evaluator(derivations, text).solutions(query, values), MOST))
     if not found:
         return SolutionProof(opaque="its solution was not found again")
     size = derivations.sharing.size
@@ -163,20 +163,11 @@ def count(
     """How many answers have these values at the open instant; None where the query is interpreted, or
     where an order cuts them.
     """
-    if select.limit is not None or select.offset:
+    query = translate(select)
+    if select.limit is not None or select.offset or isinstance(query.core, Uncompiled):
         return None
-    try:
-        found = sum(1 for _ in islice(_rows(select, values, derivations, text), MOST))
-    except Refused:
-        return None
+    found = sum(1 for _ in islice(_Evaluator(derivations, text).solutions(query, values), MOST))
     return min(found, 1) if select.distinct else found
-
-
-def _rows(
-    select: program.Select, values: Sequence[Term | None], derivations: Derivations, text: Text
-) -> Iterator[SolutionRow]:
-    """Raises Refused."""
-    return _Evaluator(derivations, text).solutions(translate(select), values)
 
 
 def longest_prefix(
@@ -186,9 +177,8 @@ def longest_prefix(
     nearest to the first pattern that fails; where none does, the filters that are not true for the solution
     for which most are; the values that the first solution gives to variables of the pattern that fails).
     """
-    try:
-        core = translate(select).core
-    except Refused:
+    core = translate(select).core
+    if isinstance(core, Uncompiled):
         return (), 0, [], (), ""
     patterns = _first_patterns(core)
     evaluator = _Evaluator(derivations, text)
@@ -276,14 +266,16 @@ class _Evaluator:
 
     def solutions(self, query: Translated, values: Sequence[Term | None]) -> Iterator[SolutionRow]:
         """The solutions whose projected variables have these values, as facts have them."""
+        core = query.core
+        assert not isinstance(core, Uncompiled), "the interpreter keeps no triples"
         wanted = dict(zip(query.outputs, values, strict=True))
-        known = algebra.certain(query.core)  # what an OPTIONAL binds must not be given to it
+        known = algebra.certain(core)  # what an OPTIONAL binds must not be given to it
         given = {
             name: term
             for name, term in wanted.items()
             if term is not None and name in known and not term.endswith("double>")  # it may be an xsd:float
         }
-        for row in self.solve(query.core, SolutionRow(given)):
+        for row in self.solve(core, SolutionRow(given)):
             for late in self._steps(query.late, row):
                 if attributes(tuple(late.env.get(name) for name in query.outputs)) == tuple(values):
                     yield late

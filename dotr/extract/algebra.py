@@ -348,7 +348,13 @@ def conjuncts(condition: Expression) -> list[Expression]:
 
 
 class Refused(Exception):  # noqa: N818  # not an error: the interpreter takes the query
-    """Why a query is not compiled, in a few words."""
+    """Why a query is not compiled, in a few words. Does not leave `translate`."""
+
+
+class Uncompiled(Struct, frozen=True):
+    """The pattern of a query that the interpreter evaluates as a whole, for a `reason`."""
+
+    reason: str
 
 
 @dataclass(slots=True)
@@ -506,13 +512,15 @@ class Translator:
 
 
 class Translated(Struct, frozen=True):
-    """A query as algebra. `core` has no NOW(); `late` steps, which have, run at every instant.
+    """A query as algebra. `core` has no NOW() if it is compiled; `late` steps, which do, run at every
+    instant.
 
     `outputs`: the projected variables; `order`: (variable, descending). `kept`: the variables of `core` that
     late steps, outputs and order read.
     """
 
-    core: Algebra
+    select: program.Select
+    core: Algebra | Uncompiled
     late: tuple[Step, ...]
     kept: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -523,7 +531,38 @@ class Translated(Struct, frozen=True):
 
 
 def translate(query: program.Select) -> Translated:
-    """The algebra of a SELECT or ASK. Raises Refused with the reason why it is interpreted."""
+    """The algebra of a SELECT or ASK; its core is `Uncompiled` where it is interpreted."""
+    try:
+        return _translated(query)
+    except Refused as refused:
+        order = tuple((f".key{i}", key.descending) for i, key in enumerate(query.order_by))
+        kept = (*query.variables, *(name for name, _ in order))
+        return _whole(query, Uncompiled(str(refused)), (), kept, order)
+
+
+def _whole(
+    query: program.Select,
+    core: Algebra | Uncompiled,
+    late: Iterable[Step],
+    kept: tuple[str, ...],
+    order: Iterable[tuple[str, bool]],
+) -> Translated:
+    return Translated(
+        query,
+        core,
+        tuple(late),
+        kept,
+        query.variables,
+        tuple(order),
+        query.distinct,
+        query.limit,
+        query.offset,
+    )
+
+
+def _translated(query: program.Select) -> Translated:
+    """Raises Refused."""
+    asked = query
     if base_of(query) is not None:
         raise Refused("IRI() under a BASE")
     query = with_known_functions(query)
@@ -556,9 +595,7 @@ def translate(query: program.Select) -> Translated:
     made = {step.variable.name for step in late if isinstance(step, program.Bind)}
     read = set(outputs).union(name for name, _ in order).union(*map(_reads, late))
     kept = tuple(sorted((read - made) & possible(core)))
-    return Translated(
-        core, tuple(late), kept, outputs, tuple(order), query.distinct, query.limit, query.offset
-    )
+    return _whole(asked, core, late, kept, order)
 
 
 def _step(translator: Translator, core: Algebra, late: list[Step], step: Step) -> tuple[Algebra, list[Step]]:
@@ -625,6 +662,14 @@ def _split_time(where: program.GroupPattern, grouped: bool) -> tuple[tuple[progr
     if made & names_of_group(program.GroupPattern(tuple(early))):
         raise Refused("a variable that NOW() sets is joined")
     return tuple(early), late
+
+
+def reached(select: program.Select) -> frozenset[Relation]:
+    """The relations that the engine of a query reads."""
+    core = translate(select).core
+    if isinstance(core, Uncompiled):
+        return relations_of(select)
+    return frozenset(relation for pattern in patterns_of(core) for relation in read_by(pattern))
 
 
 def relations_of(select: program.Select) -> frozenset[Relation]:

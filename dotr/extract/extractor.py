@@ -43,20 +43,17 @@ from dotr.errors import ProgramError
 from dotr.events import Fact, Time
 from dotr.extract.algebra import (
     BasicGraphPattern,
-    Refused,
     Translated,
+    Uncompiled,
     branches_of,
     pattern_names,
-    patterns_of,
-    read_by,
-    relations_of,
+    reached,
     translate,
 )
-from dotr.extract.compiled import Builder, CompiledQuery
 from dotr.extract.full import Explosion
-from dotr.extract.interpreter import InterpretedQuery
 from dotr.extract.leaves import NO_LIMIT, Leaf
 from dotr.extract.operators import Change
+from dotr.extract.query import Query
 from dotr.extract.sharing import Comparison, Distribution, Shape, Shares, shape_of
 from dotr.extract.units import (
     IncrementalView,
@@ -160,54 +157,45 @@ class UnitMaker:
         return made
 
     def _made(self, shared: SharedQuery, distribution: Distribution, meter: Meter) -> QueryUnit:
-        try:
-            translated = translate(shared.select)
-        except Refused as refusal:
-            relations = sorted(relations_of(shared.select))
-            query = InterpretedQuery(shared.select, self.store, meter, self._limit)
-            return Interpreted(
-                shared.name,
-                shared.select,
-                distribution,
-                meter,
-                query,
-                relations,
-                str(refusal),
-                self._budget,
-            )
-        return self._compiled(shared, distribution, meter, translated)
-
-    def _compiled(
-        self, shared: SharedQuery, distribution: Distribution, meter: Meter, translated: Translated
-    ) -> QueryUnit:
         name, select = shared.name, shared.select
-        branches = branches_of(translated.core)
-        if branches is not None and not translated.late and not translated.order:
-            leaves = [
-                Leaf(
-                    branch,
-                    self.store,
-                    _checks(distribution, branch),
-                    columns=translated.outputs,
-                    limit=self._limit,
-                    meter=meter,
-                )
-                for branch in branches
-            ]
-            if all(leaf.additive and leaf.statically_empty for leaf in leaves):
-                return MonotoneDelta(name, select, distribution, meter, leaves, self._limit)
-        builder = Builder(self.store, self._limit, lambda branch: _checks(distribution, branch), meter)
-        query = CompiledQuery(translated, builder)
-        return IncrementalView(name, select, distribution, meter, query, builder.leaves)
+        translated = translate(select)
+        leaves = self._leaves(translated, distribution, meter)
+        if leaves is not None and all(leaf.additive and leaf.statically_empty for leaf in leaves):
+            return MonotoneDelta(name, select, distribution, meter, leaves, self._limit)
+        query = Query(
+            translated, self.store, self._limit, meter, lambda branch: _checks(distribution, branch)
+        )
+        if query.interpreted:
+            return Interpreted(name, select, distribution, query, self._budget)
+        return IncrementalView(name, select, distribution, query)
 
-    def follower(self, unit: IncrementalView, kept: TripleIndex) -> CompiledQuery:
+    def _leaves(self, translated: Translated, distribution: Distribution, meter: Meter) -> list[Leaf] | None:
+        """The conjunctions whose rows are the answers; None if there is more to do."""
+        core = translated.core
+        branches = None if isinstance(core, Uncompiled) else branches_of(core)
+        if branches is None or translated.late or translated.order:
+            return None
+        return [
+            Leaf(
+                branch,
+                self.store,
+                _checks(distribution, branch),
+                columns=translated.outputs,
+                limit=self._limit,
+                meter=meter,
+            )
+            for branch in branches
+        ]
+
+    def follower(self, unit: IncrementalView, kept: TripleIndex) -> Query:
         """The unit's query over the overlay of the kept background, where its standing answers change. Its
         meter has the limit of deployment, and the caller opens it.
         """
         distribution = unit.distribution
         meter = Meter(self._budget, source=unit)
-        builder = Builder(kept, checks=lambda branch: _checks(distribution, branch), meter=meter)
-        return CompiledQuery(unit.query.translated, builder)
+        return Query(
+            unit.query.translated, kept, meter=meter, checks=lambda branch: _checks(distribution, branch)
+        )
 
     def many_answers(self, unit: QueryUnit | None, time: Time) -> ProgramError:
         """D4130."""
@@ -280,12 +268,12 @@ class Following:
 
     def __init__(self, units: Iterable[QueryUnit], maker: UnitMaker, kept: TripleIndex) -> None:
         self._kept = kept
-        self._views: dict[Relation, list[tuple[IncrementalView, CompiledQuery]]] = {}
+        self._views: dict[Relation, list[tuple[IncrementalView, Query]]] = {}
         self._fallbacks: dict[Relation, list[Interpreted]] = {}
         for unit in units:
             if isinstance(unit, IncrementalView) and any(map(kept.changing, unit.relations)):
                 query = maker.follower(unit, kept)
-                for relation in {source for watched in query.watched for source in watched.sources}:
+                for relation in query.relations:
                     self._views.setdefault(relation, []).append((unit, query))
             elif isinstance(unit, Interpreted):
                 for relation in unit.relations:
@@ -335,15 +323,6 @@ def wanted(program: Program, materialize_all: bool) -> frozenset[Relation]:
     """The relations that the program's queries read; with `materialize_all`, all."""
     relations = needed(program.selects)
     return relations | {ALL} if materialize_all else relations
-
-
-def reached(select: Select) -> frozenset[Relation]:
-    """The relations that the engine of one query reads."""
-    try:
-        core = translate(select).core
-    except Refused:
-        return relations_of(select)
-    return frozenset(relation for pattern in patterns_of(core) for relation in read_by(pattern))
 
 
 class QueryPlans(Struct, frozen=True):
@@ -498,7 +477,7 @@ class Extractor:
         self, unit: QueryUnit, streams: tuple[str, ...], shorten: Shorten, code: bool
     ) -> QueryPlans:
         if isinstance(unit, Interpreted):
-            return QueryPlans("interpreted", unit.reason, streams, (), ())
+            return QueryPlans("interpreted", unit.query.interpreted, streams, (), ())
         plans = [delta.plan for leaf in unit.leaves for delta in leaf.deltas]  # type: ignore[attr-defined]
         texts = tuple(describe(plan, shorten) for plan in plans)
         sources = tuple(source_of(compile_plan(plan, self._store)) for plan in plans) if code else ()

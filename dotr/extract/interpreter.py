@@ -1,6 +1,6 @@
 """Queries that are not compiled, interpreted over K(t): the algebra of SPARQL 1.1 by the letter, metered.
 
-Place:   units.py and compiled.py use it for what algebra.py refuses; so does `dotr query`.
+Place:   query.py evaluates by it what algebra.py refuses.
 Method:  SPARQL 1.1, sec. 18.2 and 18.5: elements of a group from left to right; a group, a subquery and the
          sides of OPTIONAL, MINUS and UNION are evaluated separately and joined by the variables that all
          their rows have. Triples are looked up with the bound values, the most bound pattern first; paths by
@@ -60,39 +60,39 @@ _EMPTY: Row = {}
 class InterpretedQuery:
     """One query over a store, whose moment it reads. Made before the first instant.
 
-    Work is charged to `meter`. Raises Explosion for more than `limit` answers before a cut, Exhausted.
+    `schema`: its variables and the keys of its order, the columns of `rows`. Work is charged to `meter`.
+    Raises Explosion for more than `limit` answers before a cut, Exhausted.
     """
 
     def __init__(self, select: Select, store: TripleIndex, meter: Meter, limit: int = NO_LIMIT) -> None:
-        self._select = _based(without_paths(with_known_functions(select)))
+        select = _based(without_paths(with_known_functions(select)))
+        keys = tuple(Projection(Var(f".key{i}"), key.expression) for i, key in enumerate(select.order_by))
+        self._select = select
+        self._wider = replace(select, projection=(*select.projection, *keys), order_by=())
+        self.schema = self._wider.variables
         self._limit = limit
         self._interpreter = _Interpreter(store, meter)
-        self._interpreter.declare(self._select)
+        self._interpreter.declare(select)
         self.timeless = not asks_time(select)
         """Whether the answers do not depend on the instant's time."""
 
-    def solutions(self, view: View = View.NEW) -> list[tuple[Term | None, ...]]:
-        """Every answer at this instant (OLD: over the background), in ORDER BY order and cut if the query has
-        that, else canonical.
-        """
+    def rows(self, view: View) -> list[tuple[Term | None, ...]]:
+        """The answers over a view before they are ordered and cut, over `schema`."""
         self._interpreter.view = view
-        select = self._select
-        own = [p.variable.name for p in select.projection]
-        width = len(own)
-        columns = [(Var(f".key{i}"), key) for i, key in enumerate(select.order_by)]
-        wider = replace(
-            select,
-            projection=(*select.projection, *(Projection(name, key.expression) for name, key in columns)),
-            order_by=(),
-        )
-        names = [*own, *(name.name for name, _ in columns)]
-        found = [tuple([row.get(name) for name in names]) for row in self._interpreter.query(wider, _EMPTY)]
+        names = self.schema
+        found = [
+            tuple([row.get(name) for name in names]) for row in self._interpreter.query(self._wider, _EMPTY)
+        ]
         if len(found) > self._limit:
             raise Explosion
-        if select.distinct:
-            found = list(dict.fromkeys(found))
-        order = tuple((width + i, key.descending) for i, (_, key) in enumerate(columns))
-        return ordered(found, Prepared(select, None, width, order, select.limit, select.offset))
+        return list(dict.fromkeys(found)) if self._select.distinct else found
+
+    def solutions(self) -> list[tuple[Term | None, ...]]:
+        """Every answer at this instant, in ORDER BY order and cut if the query has that, else canonical."""
+        select = self._select
+        width = len(select.projection)
+        order = tuple((width + i, key.descending) for i, key in enumerate(select.order_by))
+        return ordered(self.rows(View.NEW), Prepared(select, None, width, order, select.limit, select.offset))
 
 
 class _Lookup(Struct, frozen=True):

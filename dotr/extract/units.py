@@ -27,11 +27,10 @@ from msgspec import Struct
 from dotr.budget import Exhausted, Meter
 from dotr.codegen import Names, make, row_of
 from dotr.events import Fact, Time
-from dotr.extract.compiled import CompiledQuery
 from dotr.extract.full import Explosion
-from dotr.extract.interpreter import InterpretedQuery
 from dotr.extract.leaves import Delta, Lazy, Leaf, bounded
 from dotr.extract.operators import Change, Row, consolidated, gained
+from dotr.extract.query import Query
 from dotr.extract.sharing import Distribution, attributes, facts_of
 from dotr.joins.code import CodeBlock, Collect, RowSink
 from dotr.joins.filters import Moment
@@ -199,20 +198,18 @@ class IncrementalView(QueryUnit):
         name: str,
         select: Select,
         distribution: Distribution,
-        meter: Meter,
-        query: CompiledQuery,
-        leaves: list[Leaf],
+        query: Query,
     ) -> None:
-        super().__init__(name, select, distribution, meter)
+        super().__init__(name, select, distribution, query.meter)
         self.query = query
-        self.leaves = leaves
+        self.leaves = query.leaves
         self.always = bool(query.static())
-        self._standing: StaticFacts | None = None
+        self._static: StaticFacts | None = None
         plain = not (query.translated.distinct and distribution.index is not None)
         self._mergeable = plain and not query.translated.order
 
     def readers(self, woken: Woken) -> Iterable[tuple[Relation, UnitReader]]:
-        for relation in dict.fromkeys(source for watched in self.query.watched for source in watched.sources):
+        for relation in self.query.relations:
             yield relation, self._wake(woken)
 
     def facts(self, time: Time, result: dict[str, list[Fact]]) -> None:
@@ -220,9 +217,9 @@ class IncrementalView(QueryUnit):
         query = self.query
         changes = query.changes() if woken else []
         if query.timeless and (not changes or (self.always and self._mergeable)):
-            if self._standing is None:
-                self._standing = StaticFacts(self.distribution, query.standing())
-            self._standing.facts(time, query.moved() if changes else (), result)
+            if self._static is None:
+                self._static = StaticFacts(self.distribution, query.static_answers())
+            self._static.facts(time, query.moved() if changes else (), result)
         else:
             self.distribution.facts(query.answers(), time, result)
         query.forget()
@@ -231,13 +228,13 @@ class IncrementalView(QueryUnit):
         """The background has changed, and its answers by these."""
         self.query.settle(changes)
         self.always = bool(self.query.static())
-        self._standing = None
+        self._static = None
 
     def standing(self) -> Iterable[str]:
         query, distribution = self.query, self.distribution
         if not query.timeless:
             return distribution.streams if self.always else ()
-        return distribution.reached(query.standing())
+        return distribution.reached(query.static_answers())
 
     def rest(self) -> None:
         self.woken = False
@@ -295,8 +292,8 @@ class StaticFacts:
 
 
 class Interpreted(QueryUnit):
-    """A query that is not compiled, for a `reason`. Its answers over the background alone are computed on
-    demand, within `background` units.
+    """A query that is not compiled. Its answers over the background alone are computed on demand, within
+    `background` units.
     """
 
     def __init__(
@@ -304,22 +301,17 @@ class Interpreted(QueryUnit):
         name: str,
         select: Select,
         distribution: Distribution,
-        meter: Meter,
-        query: InterpretedQuery,
-        relations: Iterable[Relation],
-        reason: str,
+        query: Query,
         background: int,
     ) -> None:
-        super().__init__(name, select, distribution, meter)
+        super().__init__(name, select, distribution, query.meter)
         self.query = query
-        self.reason = reason
-        self._relations = tuple(relations)
         self._background = background
-        self._standing: StaticFacts | None = None
+        self._static: StaticFacts | None = None
         self.always = True
 
     def readers(self, woken: Woken) -> Iterable[tuple[Relation, UnitReader]]:
-        for relation in self._relations:
+        for relation in self.query.relations:
             yield relation, self._wake(woken)
 
     def facts(self, time: Time, result: dict[str, list[Fact]]) -> None:
@@ -327,13 +319,13 @@ class Interpreted(QueryUnit):
         if woken or not self.query.timeless:
             self.distribution.facts(self.query.solutions(), time, result)
             return
-        if self._standing is None:
-            self._standing = StaticFacts(self.distribution, self._alone())
-        self._standing.facts(time, (), result)
+        if self._static is None:
+            self._static = StaticFacts(self.distribution, self._alone())
+        self._static.facts(time, (), result)
 
     def settle(self) -> None:
         """The background has changed."""
-        self._standing = None
+        self._static = None
 
     def standing(self) -> Iterable[str]:
         if not self.query.timeless:

@@ -52,7 +52,14 @@ from dotr.io.rules_and_background import CopiedFile, read_background, read_rules
 from dotr.io.time import UNITS, TimeError, parse_datetime
 from dotr.joins.plan import ALL, Relation, View
 from dotr.knowledge_base.model import Contradiction, Model, Proof, RuleSet, form, shipped_rules
-from dotr.knowledge_base.prepared_queries import Answers, PreparedQuery, Query, Solution, as_select, shown
+from dotr.knowledge_base.prepared_queries import (
+    Answers,
+    PlannedQuery,
+    PreparedQuery,
+    Solution,
+    as_select,
+    shown,
+)
 from dotr.lang import load_program, parse_datalog, parse_query
 from dotr.lang.printer import datalog_rule_text
 from dotr.lasting.model import Outcome
@@ -627,7 +634,7 @@ class KnowledgeBase:
         self._lock = ReadWriteLock()
         self._turn = RLock()
         self._thinking = Lock()
-        self._queries: OrderedDict[tuple[object, ...], Query] = OrderedDict()
+        self._queries: OrderedDict[tuple[object, ...], PlannedQuery] = OrderedDict()
         self._remembering = Lock()
         self._watches: dict[int, Watch] = {}
 
@@ -775,14 +782,14 @@ class KnowledgeBase:
             if found is not None:
                 self._queries.move_to_end(key)
                 return PreparedQuery(self, found)
-        made = Query(parse_query(query, "<query>", known, canonical=True), self._limits.budget)
+        made = PlannedQuery(parse_query(query, "<query>", known, canonical=True), self._limits.budget)
         with self._remembering:
             self._queries[key] = made
             if len(self._queries) > _REMEMBERED:
                 self._queries.popitem(last=False)
         return PreparedQuery(self, made)
 
-    def answers(self, query: Query, values: Mapping[str, Any]) -> Answers:
+    def answers(self, query: PlannedQuery, values: Mapping[str, Any]) -> Answers:
         """The answers of a prepared query."""
         given = {name: own_term(value) for name, value in values.items()}
         with self._lock.reading():
@@ -798,7 +805,7 @@ class KnowledgeBase:
         self._refuse_inside_reading()
         select = parse_query(query, "<query>", self.prefixes)
         plain = as_select(select) if select.ask else select
-        Query(select, self._limits.budget).refuse_time()
+        PlannedQuery(select, self._limits.budget).refuse_time()
         with self._turn, self._lock.writing():
             self._model.stand(plain)
             watch = Watch(self, plain, () if select.ask else select.variables)

@@ -35,9 +35,9 @@ from dotr.explain.derivations import Derivations
 from dotr.explain.formats import PlainProofs
 from dotr.explain.proofs import InBackground, Missing, TripleProof
 from dotr.explain.text import Renderer, drawn
-from dotr.extract.compiled import as_it_is
 from dotr.extract.operators import Change as RowChange
 from dotr.extract.operators import Row
+from dotr.extract.query import as_it_is
 from dotr.io.rules_and_background import read_rules_text
 from dotr.joins.plan import CLASH, Relation, relation_of
 from dotr.joins.store import EVERYTHING, TripleIndex

@@ -1,6 +1,6 @@
-"""Queries over what holds: compiled, else interpreted, and counted; prepared once, asked often.
+"""Queries over what holds: prepared once, asked often, and counted.
 
-Place:   under knowledge_base.py, which lets several threads in.
+Place:   under knowledge_base.py, which lets several threads in; extract/query.py answers.
 Method:  a prepared query keeps its plans over the index until that is another one, or has grown to several
          times of what it was planned for.
 """
@@ -17,16 +17,15 @@ from msgspec.structs import replace
 from dotr.budget import Exhausted, Meter, at_deployment
 from dotr.errors import UsageError
 from dotr.events import Clock, Time
-from dotr.extract.algebra import Refused, translate
-from dotr.extract.compiled import Builder, CompiledQuery
 from dotr.extract.extractor import much_work_of
-from dotr.extract.interpreter import InterpretedQuery, asks_time
+from dotr.extract.interpreter import asks_time
 from dotr.extract.operators import Row
+from dotr.extract.query import Query
 from dotr.extract.rewriting import names
 from dotr.io.python_values import rdflib_term
 from dotr.joins.store import TripleIndex
 from dotr.knowledge_base.model import Model
-from dotr.program import Const, GroupPattern, Projection, Select, Values, Var
+from dotr.program import Const, Projection, Select, Var
 from dotr.rdf.terms import TRUE, Term
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ if TYPE_CHECKING:
 class PreparedQuery:
     """A query of one knowledge base, to be asked again and again: `prepared()`, `prepared(room=term)`."""
 
-    def __init__(self, owner: KnowledgeBase, query: Query) -> None:
+    def __init__(self, owner: KnowledgeBase, query: PlannedQuery) -> None:
         self._owner, self._query = owner, query
 
     @property
@@ -143,25 +142,21 @@ def shown(row: Row, variables: tuple[str, ...], as_rdflib: bool) -> Solution:
     return Solution(row, variables)
 
 
-class Query:
+class PlannedQuery:
     """Owns the plans of one query. Threads may share it: they wait for each other."""
 
     def __init__(self, select: Select, budget: int) -> None:
         self.select = select
+        self.variables = () if select.ask else select.variables
         self._budget = budget
         self._meter = Meter()
-        self.variables = () if select.ask else select.variables
         self._plain = as_select(select) if select.ask else select
+        self._names = names(select)
+        self._asks_time = asks_time(select)
         self._lock = Lock()
         self._index: object = None
         self._planned = 0
-        self._compiled: CompiledQuery | None = None
-        self._asks_time = asks_time(select)
-        try:
-            self._translated = translate(self._plain)
-            self._is_compiled = True
-        except Refused:
-            self._is_compiled = False
+        self._query: Query | None = None
 
     def rows(
         self,
@@ -174,10 +169,22 @@ class Query:
         Raises UsageError D4112 for NOW() before there is a time, D4180 for a variable that is not there,
         ProgramError D4132, D4133 past the budget.
         """
-        if values:
-            return self._rows_with(values, model, now)
+        unknown = sorted(values.keys() - self._names)
+        if unknown:
+            raise UsageError.of(
+                "D4180",
+                f"the query has no variable `?{unknown[0]}`",
+                hint="give values to variables of the query",
+            )
         with self._lock, self._counted(model):
-            return self._found(model, now)
+            query = self._planned_for(model)
+            if self._asks_time:
+                time, clock = now or _no_time()
+                self._store.moment.now = clock.term(time)
+            query.renew()
+            if self.select.ask:
+                return [()] if (query.with_values(values) if values else query.any()) else []
+            return query.with_values(values) if values else query.solutions()
 
     @contextmanager
     def _counted(self, model: Model) -> Iterator[None]:
@@ -186,73 +193,22 @@ class Query:
         try:
             yield
         except Exhausted as exhausted:
-            self._compiled = None  # what it had begun to remember is not whole
+            self._query = None  # what it had begun to remember is not whole
             raise much_work_of(exhausted, "asked", self.select, limit, "over what holds") from None
-
-    def _found(self, model: Model, now: tuple[Time, Clock] | None) -> list[Row]:
-        if self._is_compiled:
-            query = self._planned_for(model)
-            if not query.timeless:
-                time, clock = now or _no_time()
-                self._store.moment.now = clock.term(time)
-            query.renew()
-            if self.select.ask:
-                return [()] if query.any() else []
-            return self._cut(query.solutions())
-        return self._interpreted(model, now, self._meter)
 
     def refuse_time(self) -> None:
         """Raise UsageError D4112 where it asks for NOW(): what is watched changes with what holds alone."""
-        if self._translated.late if self._is_compiled else self._asks_time:
+        if self._asks_time:
             _no_time()
 
-    def _cut(self, rows: list[Row]) -> list[Row]:
-        """LIMIT and OFFSET of answers in canonical order; with ORDER BY they are cut already."""
-        if self.select.order_by:
-            return rows
-        end = None if self.select.limit is None else self.select.offset + self.select.limit
-        return rows[self.select.offset : end]
-
-    def _rows_with(
-        self, values: Mapping[str, Term], model: Model, now: tuple[Time, Clock] | None
-    ) -> list[Row]:
-        """The answers with some variables given: looked up, where the query is one conjunction; else the
-        values join it.
-        """
-        if self._is_compiled and not self.select.ask:
-            with self._lock, self._counted(model):
-                found = self._planned_for(model).looked_up(values)
-            if found is not None:
-                return self._cut(found)
-        return self._with(values).rows(model, now)
-
-    def _with(self, values: Mapping[str, Term]) -> Query:
-        unknown = sorted(values.keys() - names(self.select))
-        if unknown:
-            raise UsageError.of(
-                "D4180",
-                f"the query has no variable `?{unknown[0]}`",
-                hint="give values to variables of the query",
-            )
-        given = Values(tuple(map(Var, values)), (tuple(values.values()),))
-        where = GroupPattern((given, *self.select.where.elements))
-        return Query(replace(self.select, where=where), self._budget)
-
-    def _planned_for(self, model: Model) -> CompiledQuery:
+    def _planned_for(self, model: Model) -> Query:
         index, size = model.kept.index, len(model.kept)
         fits = self._planned // _GROWTH <= size <= _GROWTH * self._planned + _LEAST
-        if self._compiled is None or index is not self._index or not fits:
+        if self._query is None or index is not self._index or not fits:
             self._store: TripleIndex = model.reader()
-            self._compiled = CompiledQuery(self._translated, Builder(self._store, meter=self._meter))
+            self._query = Query(self._plain, self._store, meter=self._meter)
             self._index, self._planned = index, size
-        return self._compiled
-
-    def _interpreted(self, model: Model, now: tuple[Time, Clock] | None, meter: Meter) -> list[Row]:
-        store = model.reader()
-        if self._asks_time:
-            store.moment.time, store.moment.clock = now or _no_time()
-        rows = InterpretedQuery(self.select, store, meter).solutions()
-        return rows[:1] if self.select.ask else rows
+        return self._query
 
 
 def as_select(select: Select) -> Select:

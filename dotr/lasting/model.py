@@ -15,7 +15,7 @@ Method:  language.md, "What lasts". M(t) changes, K(t) is over it, and answers b
              of a conjunction binds all its variables. So a change removes the solutions that use a removed
              row in the index before it, and adds those that use an added row in the index after it. Both are
              sets, whichever pattern a row matches. For each relation a query has one generated function that
-             finds them (extract/compiled.py).
+             finds them (extract/query.py).
            reader_of  which triples of a relation the queries can match, by the constants of their patterns; a
              statement that matches none is not indexed. The caches of Gergatsoulis and Damigos (2021) hold,
              for ground and star queries, only what matches a pattern of the query. Relations that rules, a
@@ -52,10 +52,10 @@ from dotr.enrich.owl import (
 from dotr.enrich.rules import place_of
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError
 from dotr.events import Clock, Fact, Time
-from dotr.extract.algebra import Pattern, Refused, patterns_of, read_by, relations_of, translate
-from dotr.extract.compiled import MaintainedQuery, Shown, UsingRows, standing_query
+from dotr.extract.algebra import Pattern, Uncompiled, patterns_of, read_by, relations_of, translate
 from dotr.extract.extractor import NO_MOVES, Extractor, ViewDeltas, much_work_of, needed, wanted
 from dotr.extract.operators import Change, Row
+from dotr.extract.query import MaintainedQuery, Shown, UsingRows
 from dotr.extract.sharing import attributes, facts_of
 from dotr.extract.units import QueryUnit
 from dotr.joins.plan import ALL, Relation, class_relation, holding, is_class, relation_of
@@ -249,12 +249,11 @@ def reader_of(selects: Iterable[Select], rules: Iterable[DatalogRule]) -> Consta
     whole: set[Term] = {relation for rule in rules for relation, _ in reads(rule)} | {RDF_TYPE}
     found: dict[Term, _Constants] = {}
     for select in selects:
-        try:
-            patterns = list(patterns_of(translate(select).core))
-        except Refused:
+        core = translate(select).core
+        if isinstance(core, Uncompiled):
             whole |= relations_of(select)
             continue
-        for pattern in patterns:
+        for pattern in patterns_of(core):
             if not _narrows(pattern, found):
                 whole.update(read_by(pattern))
     if ALL in whole:
@@ -398,7 +397,7 @@ class MaintainedModel:
         self._standing = {}
         self._woken: dict[Relation, list[tuple[Select, MaintainedQuery]]] = {}
         for select in selects:
-            query = standing_query(select, kept.store, meter=self._meter, shown=self._shown)
+            query = MaintainedQuery(select, kept.store, meter=self._meter, shown=self._shown)
             self._enter(select, query)
             if self._spending is not None:
                 self._prime(select, query)
@@ -429,7 +428,7 @@ class MaintainedModel:
         if select in self._standing:
             return
         self._names[select] = name
-        query = standing_query(select, self.kept.store, meter=self._meter, shown=self._shown)
+        query = MaintainedQuery(select, self.kept.store, meter=self._meter, shown=self._shown)
         unions = query.relations & {ALL, RDF_TYPE}
         if unions <= self.unions:
             self._enter(select, query)
@@ -454,7 +453,7 @@ class MaintainedModel:
     def answers(self, select: Select) -> Counter[Row]:
         """All answers over the index of any query without NOW()."""
         with self._working(select):
-            query = standing_query(select, self.kept.store, meter=self._meter, shown=self._shown)
+            query = MaintainedQuery(select, self.kept.store, meter=self._meter, shown=self._shown)
             return Counter(query.answers())
 
     def _prime(self, select: Select, query: MaintainedQuery) -> None:

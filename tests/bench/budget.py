@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 from dotr.budget import Meter
 from dotr.detect.scope import RuleWork
-from dotr.extract import compiled, operators
+from dotr.extract import operators, query
 from dotr.extract import operators as unary_operators
 from dotr.joins.filters import Charges, _Entry
 
@@ -69,7 +69,7 @@ def uncharged() -> Iterator[None]:
             stack.enter_context(patch.object(owner, name, _nothing))
         stack.enter_context(patch.object(Charges, "settle", _settled))
         stack.enter_context(patch.object(_Entry, "text", lambda _: "pass"))
-        for module in (compiled, operators, unary_operators):
+        for module in (query, operators, unary_operators):
             stack.enter_context(patch.object(module, "counted", _listed))
         yield
 

@@ -22,7 +22,7 @@ ENGINES = (
     "dotr.joins.plan_interpreter",
     "dotr.joins.store",
     "dotr.windows.engine",
-    "dotr.extract.compiled",
+    "dotr.extract.query",
     "dotr.extract.units",
     "dotr.detect.columns",
     "dotr.detect.code",

@@ -11,7 +11,7 @@ from dotr.detect.thresholds import sizes
 from dotr.enrich.materialiser import Materialiser
 from dotr.errors import ProgramError
 from dotr.events import Clock
-from dotr.extract.algebra import Refused, translate
+from dotr.extract.algebra import Uncompiled, translate
 from dotr.extract.extractor import Extractor, needed
 from dotr.extract.printing import query_text
 from dotr.extract.rewriting import visible
@@ -29,11 +29,8 @@ INTEGER = "http://www.w3.org/2001/XMLSchema#integer"
 
 def why_interpreted(select: Select) -> str | None:
     """Why a query is interpreted; None if it is compiled."""
-    try:
-        translate(select)
-    except Refused as refusal:
-        return str(refusal)
-    return None
+    core = translate(select).core
+    return core.reason if isinstance(core, Uncompiled) else None
 
 
 def query(text: str) -> Select:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from dotr.extract.algebra import BasicGraphPattern, Pattern
-from dotr.extract.compiled import UsingRows, may_use
 from dotr.extract.full import Explosion
 from dotr.extract.leaves import NO_LIMIT, ExistsLeaf, Leaf, bounded, without
 from dotr.extract.operators import aggregate as total
+from dotr.extract.query import UsingRows, may_use
 from dotr.joins.plan import View
 from dotr.program import Bind, Call, Const, Filter, Repeat, Var
 from dotr.rdf.terms import RDF_TYPE, Triple, integer

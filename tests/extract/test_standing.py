@@ -1,4 +1,4 @@
-"""What a standing query gives for a change is the difference of its whole answers."""
+"""What a maintained query gives for a change is the difference of its whole answers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.enrich.maintenance import Maintained
-from dotr.extract.compiled import standing_query
 from dotr.extract.full import FullQuery
 from dotr.extract.printing import query_text
+from dotr.extract.query import MaintainedQuery
 from dotr.joins.plan import ALL
 from dotr.lang import parse_datalog
 from dotr.program import Select
@@ -35,23 +35,23 @@ def test_a_change_gives_the_difference_of_the_answers(
 ) -> None:
     datalog = parse_datalog(rules)
     kept = Maintained(datalog, start, unions={ALL, RDF_TYPE})
-    standing = standing_query(select, kept.store)
+    maintained = MaintainedQuery(select, kept.store)
     literal = FullQuery(select)
     stated = set(start)
     before = _asked(literal, closure(datalog, stated))
     for insert, delete, taken_back in changes:
         kept.open(insert, delete)
-        moved = standing.moved()
+        moved = maintained.moved()
         after = _asked(literal, closure(datalog, (stated - set(delete)) | set(insert)))
         difference = Counter(after)
         difference.subtract(before)
         assert dict(moved) == {row: n for row, n in difference.items() if n}, query_text(select)
-        back = standing.settle()
+        back = maintained.settle()
         undo = kept.commit()
-        assert Counter(standing.answers()) == after
+        assert Counter(maintained.answers()) == after
         if taken_back:
             back()
             kept.undo(undo)
         else:
             stated, before = (stated - set(delete)) | set(insert), after
-        assert Counter(standing.answers()) == before
+        assert Counter(maintained.answers()) == before

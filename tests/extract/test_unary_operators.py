@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dotr.budget import EXPRESSION, KEPT
-from dotr.extract.algebra import translate
-from dotr.extract.compiled import Builder, CompiledQuery
 from dotr.extract.full import FullQuery
+from dotr.extract.query import Query
 from dotr.lang import parse_query
 from tests.extract.states import closed, enter, whole
 
@@ -23,13 +22,12 @@ def used(text: str, rows: int) -> int:
     """Units that a query takes at an instant of so many values, of which every second has a `:q`."""
     store = closed([])
     store.moment.now = NOW
-    builder = Builder(store)
-    query = CompiledQuery(translate(parse_query(f"PREFIX : <urn:> {text}")), builder)
+    query = Query(parse_query(f"PREFIX : <urn:> {text}"), store)
     query.static()
     enter(store, [triple(i, "p", i) for i in range(rows)] + [triple(i, "q", 1) for i in range(0, rows, 2)])
-    builder.meter.open(10**9)
+    query.meter.open(10**9)
     query.rows()
-    return builder.meter.used
+    return query.meter.used
 
 
 def a_row(text: str) -> float:
@@ -79,7 +77,7 @@ def test_what_is_looked_up_behind_an_operator_is_what_it_has(body: str, backgrou
     come = COME if background else BACKGROUND
     store = closed(known)
     store.moment.now = NOW
-    query = CompiledQuery(translate(select), Builder(store))
+    query = Query(select, store)
     for added, removed in (([], []), (come, gone), (come[:1], []), ([], gone)):
         enter(store, added, removed)
         wanted = FullQuery(select).rows(whole(known, added, removed), NOW)
@@ -106,7 +104,7 @@ def test_groups_of_the_background_are_there_before_anything_comes(text: str) -> 
     select = parse_query(f"PREFIX : <urn:> {text}")
     store = closed(BACKGROUND)
     store.moment.now = NOW
-    query = CompiledQuery(translate(select), Builder(store))
+    query = Query(select, store)
     for added, removed in (([], []), (COME, GONE), (COME[:1], []), ([], GONE)):
         enter(store, added, removed)
         assert query.rows() == FullQuery(select).rows(whole(BACKGROUND, added, removed), NOW)
@@ -116,6 +114,6 @@ def test_groups_of_the_background_are_there_before_anything_comes(text: str) -> 
 def test_whole_solutions_are_counted() -> None:
     select = parse_query("PREFIX : <urn:> SELECT (COUNT(*) AS ?n) { ?x :p ?v OPTIONAL { ?x :q ?w } }")
     store = closed([])
-    query = CompiledQuery(translate(select), Builder(store))
+    query = Query(select, store)
     enter(store, COME)
     assert query.rows() == [(f'"1"^^<{INTEGER}>',)]

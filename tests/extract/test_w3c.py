@@ -13,12 +13,11 @@ from dotr.budget import Meter
 from dotr.enrich.materialiser import Materialiser
 from dotr.errors import ProgramError, Severity
 from dotr.events import Values
-from dotr.extract.algebra import Refused, relations_of, translate
-from dotr.extract.compiled import Builder, CompiledQuery
-from dotr.extract.extractor import reached
+from dotr.extract.algebra import Uncompiled, reached, relations_of, translate
 from dotr.extract.full import FullQuery, base_of
 from dotr.extract.interpreter import InterpretedQuery
 from dotr.extract.printing import query_text
+from dotr.extract.query import Query
 from dotr.lang import parse_query
 from dotr.program import Select
 from dotr.rdf.terms import to_oxigraph
@@ -63,15 +62,14 @@ def full_answers(case: Case, select: Select, where: str) -> Answers:
 
 def compiled_answers(case: Case, select: Select, where: str) -> Answers | None:
     """By the compiled engine; None if it does not run the query."""
-    try:
-        translated = translate(select)
-    except Refused:
+    translated = translate(select)
+    if isinstance(translated.core, Uncompiled):
         return None
     data = triples(case.data)
     materialiser = Materialiser((), data if where == "background" else (), needed=reached(select))
     store = materialiser.store
     store.moment.now = NOW
-    query = CompiledQuery(translated, Builder(store))
+    query = Query(translated, store)
     materialiser.instant(data if where == "stream" else ())
     rows = query.solutions()
     return Answers(bool(rows)) if select.ask else found(select, rows)

@@ -1,27 +1,31 @@
-"""A compiled query: its answers over the background, and their changes at an instant.
+"""A query over one store: its answers, and how they change at an instant.
 
-Builder           algebra into operators over one store; one per deployment
-CompiledQuery     answers over the background once, changes at an instant
+Builder           algebra into operators over one store; one for each query
+Query             answers over the background once, changes at an instant; answers with given values
 MaintainedQuery   answers over a maintained state (enrich/maintenance.py), changed by signed deltas
 UsingRows         the solutions of a conjunction that use given rows, in the background alone
 
+Place:   whoever asks a SELECT asks it here: instants (units.py), what lasts (lasting/), knowledge bases,
+         `dotr query`. Proofs (explain/solutions.py) and literal readings (full.py) have evaluators of their
+         own.
 Method:  answers(K(t)) = answers(background) + Δ, with Δ from the operators; projection, DISTINCT, order and
-         limit are applied here, on multisets of rows.
-         Standing queries: the answers of a continuous query change by the joins of added and removed triples
+         limit are applied here, on multisets of rows. A query that is not compiled (interpreter.py) is one
+         operator, whose Δ is the difference of two evaluations.
+         Maintained queries: answers of a continuous query change by the joins of added and removed triples
          with everything else (Gergatsoulis, Damigos 2021; here bags, consolidated). DISTINCT counts; groups
          and non-monotone operators evaluate again what the change touched. ORDER BY with a cut keeps the
          answers.
          `UsingRows`: the joins that a given row starts, one for each pattern over its relation, are one
          generated function. It may find a solution several times, if several patterns match given rows: the
          caller makes a set.
-Why not: evaluating a standing query again and comparing: every change would cost all answers.
+Why not: evaluating a maintained query again and comparing: every change would cost all answers.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias, assert_never
+from typing import Any, TypeAlias, assert_never
 
 from msgspec.structs import replace
 
@@ -29,7 +33,7 @@ from dotr.budget import CHANGED, EXPRESSION, Meter
 from dotr.codegen import Names, make
 from dotr.expressions.evaluate import compile_condition
 from dotr.extract import algebra
-from dotr.extract.algebra import Refused, Translated, relations_of, translate
+from dotr.extract.algebra import Translated, Uncompiled, relations_of, translate
 from dotr.extract.full import widened
 from dotr.extract.interpreter import InterpretedQuery
 from dotr.extract.leaves import NO_LIMIT, ExistsLeaf, Leaf, Scalars
@@ -57,7 +61,17 @@ from dotr.joins.code import CodeBlock, Rows
 from dotr.joins.filters import Spent
 from dotr.joins.plan import ALL, BodyPattern, Check, Relation, View, is_path, plan
 from dotr.joins.store import TripleIndex
-from dotr.program import Attribute, Bind, Exists, Expression, Select, TimeOf, Var
+from dotr.program import (
+    Attribute,
+    Bind,
+    Exists,
+    Expression,
+    GroupPattern,
+    Select,
+    TimeOf,
+    Values,
+    Var,
+)
 from dotr.rdf.terms import RDF_TYPE, Term
 from dotr.rdf.values import term_key, values_key
 
@@ -126,11 +140,13 @@ class Builder:
         self._limit = limit
         self._checks = checks
 
-    def root(self, node: algebra.Algebra) -> SolutionOperator:
+    def root(self, query: Translated) -> SolutionOperator | InterpretedQuery:
         """The operator of a whole query."""
-        branches = algebra.branches_of(node)
+        if isinstance(query.core, Uncompiled):
+            return InterpretedQuery(query.select, self.store, self.meter, self._limit)
+        branches = algebra.branches_of(query.core)
         if branches is None:
-            return self.operator(node)
+            return self.operator(query.core)
         leaves = [self._leaf(branch, self._checks(branch)) for branch in branches]
         return leaves[0] if len(leaves) == 1 else UnionOperator(leaves, self.meter)
 
@@ -221,17 +237,40 @@ class Builder:
         return ExistsOperator(inner, lambda view, row: holds((view, row)), bare, self.meter)
 
 
-class CompiledQuery:
-    """Owns the static answers of one query; `rows()` is called while the store is at an instant."""
+class Query:
+    """Owns the plans of one query and its static answers; `answers` and `changes` are asked while the store
+    is at an instant.
 
-    def __init__(self, translated: Translated, builder: Builder) -> None:
+    `relations`: those whose changes may change its answers. `timeless`: whether it has no NOW().
+    `interpreted`: why it is not compiled, else "". `leaves`: its conjunctions. The other arguments are those
+    of `Builder`.
+    """
+
+    def __init__(
+        self,
+        asked: Select | Translated,
+        store: TripleIndex,
+        limit: int = NO_LIMIT,
+        meter: Meter | None = None,
+        checks: Callable[[algebra.BasicGraphPattern], Sequence[Check]] = lambda conjunction: (),
+    ) -> None:
+        translated = translate(asked) if isinstance(asked, Select) else asked
+        builder = Builder(store, limit, checks, meter)
+        self._store, self._limit = store, limit
         self.meter = builder.meter
-        root = self._root = builder.root(translated.core)
+        root = self._root = builder.root(translated)
+        self.leaves = builder.leaves
         if isinstance(root, Leaf) and may_use(root) and set(root.schema) <= set(translated.outputs):
             translated = replace(translated, distinct=False)  # no two are equal
         self.translated = translated
-        self.watched = self._root.watch()
-        self._keep = _picker(self._root.schema, translated.kept)
+        self.interpreted = translated.core.reason if isinstance(translated.core, Uncompiled) else ""
+        if isinstance(root, InterpretedQuery):
+            self.timeless = root.timeless
+            self.relations = tuple(sorted(relations_of(translated.select)))
+        else:
+            self.timeless = not translated.late
+            self.relations = tuple(dict.fromkeys(r for watched in root.watch() for r in watched.sources))
+        self._keep = _picker(root.schema, translated.kept)
         made = [step.variable.name for step in translated.late if isinstance(step, Bind)]
         wide = (*translated.kept, *made)
         self._late = _late(translated, builder, wide) if translated.late else None
@@ -245,15 +284,24 @@ class CompiledQuery:
     def static(self) -> Counter[Row]:
         """The answers over the background, before steps that depend on the time; computed once."""
         if self._static is None:
-            rows = () if self._root.statically_empty else self._root.rows(View.OLD, {})
-            self._static = Counter(map(self._keep, rows))
+            root = self._root
+            if isinstance(root, InterpretedQuery):
+                self._static = Counter(root.rows(View.OLD))
+            else:
+                rows = () if root.statically_empty else root.rows(View.OLD, {})
+                self._static = Counter(map(self._keep, rows))
         return self._static
 
     def changes(self) -> list[Change]:
         """What the instant adds to and removes from the static answers, consolidated; until `forget`."""
         if self._changes is None:
-            found = self._root.changes()
-            self._changes = consolidated((self._keep(row), n) for row, n in found) if found else []
+            if isinstance(self._root, InterpretedQuery):
+                now = Counter(self._root.rows(View.NEW))
+                now.subtract(self.static())
+                self._changes = consolidated(now.items())
+            else:
+                found = self._root.changes()
+                self._changes = consolidated((self._keep(row), n) for row, n in found) if found else []
         return self._changes
 
     def using(self, relation: Relation) -> UsingRows | None:
@@ -284,23 +332,23 @@ class CompiledQuery:
         """The background has changed in an unknown way."""
         self._static = self._changes = self._outputs = None
 
-    def looked_up(self, values: Mapping[str, Term]) -> list[Row] | None:
-        """`solutions` of the background alone with these values; None if that is not a look-up."""
+    def with_values(self, values: Mapping[str, Term]) -> list[Row]:
+        """`solutions` of the background alone with these values of variables: looked up, where the query is
+        one conjunction that binds them; else they join it.
+        """
         root = self._root
-        if self._late is not None or not isinstance(root, Leaf) or not root.binds(values):
-            return None
-        return self._ordered(list(map(self._output, map(self._keep, root.rows(View.OLD, values)))))
+        if self._late is None and isinstance(root, Leaf) and root.binds(values):
+            return self._ordered(list(map(self._output, map(self._keep, root.rows(View.OLD, values)))))
+        select = self.translated.select
+        given = Values(tuple(map(Var, values)), (tuple(values.values()),))
+        where = GroupPattern((given, *select.where.elements))
+        return Query(replace(select, where=where), self._store, self._limit, self.meter).solutions()
 
     def any(self) -> bool:
         """Whether the background alone has an answer."""
         if self._late is None and isinstance(self._root, Leaf):
             return self._root.any()
         return bool(self.solutions())
-
-    @property
-    def timeless(self) -> bool:
-        """Whether the static answers are the same at every instant."""
-        return self._late is None
 
     def moved(self) -> list[Change]:
         """`changes` of a timeless query over its outputs, after DISTINCT if it has it."""
@@ -315,7 +363,7 @@ class CompiledQuery:
         flips = ((row, (before[row] + n > 0) - (before[row] > 0)) for row, n in moved)
         return [(row, flip) for row, flip in flips if flip]
 
-    def standing(self) -> list[Row]:
+    def static_answers(self) -> list[Row]:
         """The answers of a timeless query over the background alone, in the form of `answers`."""
         rows = list(map(self._output, self.static().elements()))
         return self._ordered(rows) if self.translated.order else rows
@@ -327,7 +375,7 @@ class CompiledQuery:
         return list(map(self._output, self._rows()))
 
     def solutions(self) -> list[Row]:
-        """All answers at this instant, in ORDER BY order and cut if the query has that, else canonical."""
+        """All answers at this instant, in ORDER BY order if the query has that, else canonical; cut by it."""
         return self._ordered(list(map(self._output, self._rows())))
 
     def rows(self) -> list[Row]:
@@ -335,6 +383,8 @@ class CompiledQuery:
         return widened(self.solutions())
 
     def _rows(self) -> Iterable[Row]:
+        if isinstance(self._root, InterpretedQuery) and self._changes is None:
+            return self._root.rows(View.NEW)
         counts = self.static()
         rows: Iterable[Row]
         if changes := self.changes():
@@ -364,7 +414,7 @@ class CompiledQuery:
             if self.translated.distinct:
                 rows = list(dict.fromkeys(rows))
         limit, offset = self.translated.limit, self.translated.offset
-        return rows[offset : None if limit is None else offset + limit] if order else rows
+        return rows[offset : None if limit is None else offset + limit]
 
 
 def _settle(counts: Counter[Row], changes: Iterable[Change]) -> None:
@@ -422,79 +472,43 @@ def _nothing() -> None:
     """Nothing to undo: no answer has changed."""
 
 
-class MaintainedQuery(Protocol):
-    """One query over a state that changes. `relations`: those whose changes may change its answers."""
+class MaintainedQuery:
+    """Owns the changes of one query without NOW() over a state; its answers only if DISTINCT, a cut or the
+    interpreter needs them.
 
-    @property
-    def relations(self) -> frozenset[Relation]: ...
-
-    def prime(self) -> None:
-        """Find what `moved` has to know of the answers over the last committed state; no change is open."""
-
-    def moved(self) -> list[Change]:
-        """How the answers, mapped by `shown`, change by the open change; consolidated."""
-
-    def using(self, relation: Relation) -> UsingRows | None:
-        """Finds the answers over the index that use given rows of a relation; None if the change of `answers`
-        does not follow from those. Only while no change is open.
-        """
-
-    def take(self, lost: Iterable[Row], gained: Iterable[Row]) -> None:
-        """The change loses and gains these answers, which `using` found: for `moved` and `settle`."""
-
-    def settle(self) -> Callable[[], None]:
-        """The open change is committed. Returns how to undo that."""
-
-    def forget(self) -> None:
-        """The open change is abandoned."""
-
-    def answers(self) -> list[Row]:
-        """All answers over the last committed state, mapped by `shown`."""
-
-
-def standing_query(
-    select: Select,
-    store: TripleIndex,
-    limit: int = NO_LIMIT,
-    meter: Meter | None = None,
-    *,
-    shown: Shown = attributes,
-) -> MaintainedQuery:
-    """A query without NOW(), by deltas if it is compiled, else evaluated again. Work is charged to `meter`,
-    which the caller opens, or to the store's. `shown` maps an answer.
+    `relations`: those whose changes may change its answers. Work is charged to `meter`, which the caller
+    opens, or to the store's. `shown` maps an answer.
     """
-    try:
-        translated = translate(select)
-    except Refused:
-        return InterpretedStanding(select, store, limit, meter, shown)
-    return CompiledStanding(translated, store, limit, meter, shown)
-
-
-class CompiledStanding:
-    """Owns the deltas of one query; its answers only if DISTINCT or an order needs them."""
 
     def __init__(
         self,
-        translated: Translated,
+        select: Select,
         store: TripleIndex,
-        limit: int,
+        limit: int = NO_LIMIT,
         meter: Meter | None = None,
+        *,
         shown: Shown = attributes,
     ) -> None:
+        translated = translate(select)
         self._shown = shown
         self._cut = bool(translated.order) and (translated.limit is not None or translated.offset > 0)
-        bag = translated if self._cut else replace(translated, order=())
-        self._query = CompiledQuery(bag, Builder(store, limit, meter=meter))
-        self.relations = frozenset(
-            relation for watched in self._query.watched for relation in watched.sources
-        )
+        self._query = Query(translated if self._cut else replace(translated, order=()), store, limit, meter)
+        self.relations = frozenset(self._query.relations)
+        for relation in self._query.relations if self._query.interpreted else ():
+            store.changes(relation)
         self._moved: list[Change] | None = None
 
+    @property
+    def _remembers(self) -> bool:
+        return self._cut or self._query.translated.distinct or bool(self._query.interpreted)
+
     def prime(self) -> None:
-        if self._cut or self._query.translated.distinct:
+        """Find what `moved` has to know of the answers over the last committed state; no change is open."""
+        if self._remembers:
             self._query.static()
 
     def moved(self) -> list[Change]:
+        """How the answers, mapped by `shown`, change by the open change; consolidated."""
         if self._moved is None:
             found = self._query.changes()
             self._query.meter.charge(len(found), "answers that change", CHANGED)
@@ -503,23 +517,28 @@ class CompiledStanding:
         return self._moved
 
     def using(self, relation: Relation) -> UsingRows | None:
+        """Finds the answers over the index that use given rows of a relation; None if the change of `answers`
+        does not follow from those. Only while no change is open.
+        """
         found = self._query.using(relation)
-        if found is not None and (self._cut or self._query.translated.distinct):
-            self._query.static()  # as they are before anything changes
+        if found is not None:
+            self.prime()  # as they are before anything changes
         return found
 
     def take(self, lost: Iterable[Row], gained: Iterable[Row]) -> None:
+        """The change loses and gains these answers, which `using` found: for `moved` and `settle`."""
         self._query.take(lost, gained)
 
     def _differences(self) -> Collection[Change]:
         query = self._query
         if not self._cut:
             return query.moved()
-        before, now = Counter(query.standing()), Counter(query.solutions())
+        before, now = Counter(query.static_answers()), Counter(query.solutions())
         now.subtract(before)
         return now.items()
 
     def settle(self) -> Callable[[], None]:
+        """The open change is committed. Returns how to undo that."""
         query = self._query
         changes = query.changes()
         self.forget()
@@ -529,69 +548,11 @@ class CompiledStanding:
         return lambda: query.settle((row, -n) for row, n in changes)
 
     def forget(self) -> None:
+        """The open change is abandoned."""
         self._moved = None
         self._query.forget()
 
     def answers(self) -> list[Row]:
-        rows = self._query.standing()
+        """All answers over the last committed state, mapped by `shown`."""
+        rows = self._query.static_answers()
         return list(map(self._shown, dict.fromkeys(rows) if self._query.translated.distinct else rows))
-
-
-class InterpretedStanding:
-    """Owns the answers of a query that is not compiled: evaluated again when it is touched."""
-
-    def __init__(
-        self,
-        select: Select,
-        store: TripleIndex,
-        limit: int,
-        meter: Meter | None = None,
-        shown: Shown = attributes,
-    ) -> None:
-        self._shown = shown
-        self._query = InterpretedQuery(select, store, store.meter if meter is None else meter, limit)
-        self.relations = relations_of(select)
-        for relation in sorted(self.relations):
-            store.changes(relation)
-        self._answers: Counter[Row] | None = None
-        self._now: Counter[Row] | None = None
-
-    def prime(self) -> None:
-        self._kept()
-
-    def moved(self) -> list[Change]:
-        before = self._kept()
-        if self._now is None:
-            self._now = Counter(self._ask(View.NEW))
-        changes = Counter(self._now)
-        changes.subtract(before)
-        return consolidated(changes.items())
-
-    def using(self, relation: Relation) -> None:
-        return None
-
-    def take(self, lost: Iterable[Row], gained: Iterable[Row]) -> None:
-        raise AssertionError("it is asked again")
-
-    def settle(self) -> Callable[[], None]:
-        before = self._answers
-        self._answers, self._now = self._now, None
-
-        def undo() -> None:
-            self._answers = before
-
-        return undo
-
-    def forget(self) -> None:
-        self._now = None
-
-    def answers(self) -> list[Row]:
-        return list(self._kept().elements())
-
-    def _kept(self) -> Counter[Row]:
-        if self._answers is None:
-            self._answers = Counter(self._ask(View.OLD))
-        return self._answers
-
-    def _ask(self, view: View) -> list[Row]:
-        return list(map(self._shown, self._query.solutions(view)))
