@@ -10,6 +10,7 @@ Method:  the search goes backwards from the triple through the heads of the rule
          which triples, and the rule's name in an ontology profile; these triples are premises of the proof,
          stated ones preferred. Schema that follows from schema is proved from schema alone; schema that needs
          facts, from the whole background.
+         `walk` runs a plan row by row, by the store's generic look-up: generated code must yield the same rows.
 Why not: the engine's order of derivation: there is none across strata that were closed at deployment.
 """
 
@@ -18,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
+from typing import assert_never
 
 from msgspec import Struct
 
@@ -48,12 +50,20 @@ from dotr.explain.proofs import (
     parts_of,
 )
 from dotr.expressions.evaluate import compile_condition, compile_expression
+from dotr.joins.filters import FilterRow as Row
+from dotr.joins.filters import condition_of, value_of
 from dotr.joins.plan import (
     ALL,
     AbsentPattern,
+    AntiJoin,
+    Assign,
     BodyPattern,
+    Check,
     JoinPlan,
+    Probe,
     Relation,
+    RowFilter,
+    Step,
     View,
     bound_by,
     holding,
@@ -63,9 +73,8 @@ from dotr.joins.plan import (
     plan,
     triple_pattern,
 )
-from dotr.joins.plan_interpreter import walk
-from dotr.joins.store import TripleIndex
-from dotr.program import Atom, DatalogRule
+from dotr.joins.store import Columns, TripleIndex
+from dotr.program import Atom, DatalogRule, Node, Var
 from dotr.rdf.terms import RDF_TYPE, Term, Triple, is_iri
 from dotr.rdf.values import values_key
 
@@ -529,3 +538,73 @@ def profile_name(rule: DatalogRule) -> str:
 def _keep(found: dict[tuple[object, Atom], Origin], rule: DatalogRule, origin: Origin) -> None:
     for head in rule.heads:
         found.setdefault((rule.body, head), origin)
+
+
+def walk(plan: JoinPlan, store: TripleIndex, values: Sequence[Term] = ()) -> list[Columns]:
+    """Solutions of a plan, with repeats, as values of its outputs.
+
+    `values` are the columns of the triggering row, or the values of the `given` variables.
+    """
+    row: dict[str, Term] | None = dict(zip(plan.given, values, strict=plan.trigger is None))
+    if plan.trigger is not None:
+        row = _extend(plan.trigger, values, {})
+    if row is None:
+        return []
+    return [
+        tuple(solution[n.name] if isinstance(n, Var) else n for n in plan.outputs)
+        for solution in _solutions(plan.steps, row, store)
+    ]
+
+
+def _solutions(steps: Sequence[Step], row: dict[str, Term], store: TripleIndex) -> Iterator[dict[str, Term]]:
+    if not steps:
+        yield row
+        return
+    step, rest = steps[0], steps[1:]
+    match step:
+        case Probe():
+            for extended in _matches(step, row, store):
+                yield from _solutions(rest, extended, store)
+                if step.exists:
+                    return
+        case AntiJoin():
+            if not _matches(step, row, store):
+                yield from _solutions(rest, row, store)
+        case RowFilter():
+            if condition_of(step, store.moment)(row):
+                yield from _solutions(rest, row, store)
+        case Check():
+            if step.function(*(row[name] for name in step.variables)):
+                yield from _solutions(rest, row, store)
+        case Assign():
+            value = value_of(step, store.moment)(row)
+            if value is not None and row.get(step.variable, value) == value:
+                yield from _solutions(rest, {**row, step.variable: value}, store)
+        case _:
+            assert_never(step)
+
+
+def _matches(step: Probe | AntiJoin, row: Row, store: TripleIndex) -> list[dict[str, Term]]:
+    asked = [_value(node, row) for node in step.pattern.columns]
+    found = []
+    for columns in store.find(step.pattern.relation, asked, step.view):
+        store.visits[0] += 1
+        extended = _extend(step.pattern, columns, row)
+        if extended is not None:
+            found.append(extended)
+    return found
+
+
+def _value(node: Node, row: Row) -> Term | None:
+    return row.get(node.name) if isinstance(node, Var) else node
+
+
+def _extend(pattern: BodyPattern, columns: Sequence[Term], row: Row) -> dict[str, Term] | None:
+    extended = dict(row)
+    for node, term in zip(pattern.columns, columns, strict=True):
+        if isinstance(node, Var):
+            if extended.setdefault(node.name, term) != term:
+                return None
+        elif node != term:
+            return None
+    return extended

@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dotr import program
-from dotr.explain.derivations import Derivations
+from dotr.explain.derivations import Derivations, walk
 from dotr.explain.proofs import SolutionProof
 from dotr.expressions.evaluate import compile_condition, compile_expression
 from dotr.extract import algebra
@@ -28,7 +28,6 @@ from dotr.extract.algebra import Translated, Uncompiled, translate
 from dotr.extract.operators import aggregate as total
 from dotr.extract.sharing import attributes
 from dotr.joins.plan import ALL, View, expression_variables, plan, triple_pattern
-from dotr.joins.plan_interpreter import walk
 from dotr.joins.store import TripleIndex
 from dotr.program import Alternative, Inverse, NegatedSet, Path, Repeat, Var
 from dotr.program import Sequence as SequencePath

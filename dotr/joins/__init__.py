@@ -31,7 +31,6 @@ What is where
                   items
                   in order: JoinPlan; a plan as text
     store.py      background + overlay + tables, generic lookup
-    plan_interpreter.py  plan → rows
     code.py       plan → generated function (codegen.py); sinks; Annotation
     filters.py    expressions over rows, and what generated code charges for its loops
     paths.py      property paths: automata and strong components

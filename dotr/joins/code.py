@@ -1,7 +1,7 @@
 """Generate Python source for a join plan: one function with flat guards, specialised to the store.
 
-Place:   beside plan_interpreter.py, which runs the same plan without generating code; enrich/, extract/ and
-         windows/ pass sinks, windows/ its own access to its tables, too.
+Place:   enrich/, extract/ and windows/ pass sinks, windows/ its own access to its tables, too. Proofs walk
+         the same plans without code (explain/derivations.py).
 Method:  a probe becomes a dict lookup and, where a key may have several values, a loop; a guard becomes
          `if …: continue`. Whether the background has a relation, has one value per key, and can lose rows is
          known when code is generated, so plans that cannot match vanish, and so do most loops. All constants,

@@ -1,7 +1,7 @@
 """Join plans: bodies of patterns, absences, filters and assignments, and the order of their items.
 
 Place:   Datalog bodies and basic graph patterns are translated to bodies; the `JoinPlan` of a body is run by
-         code.py or plan_interpreter.py. `describe` prints a plan for `dotr plan`.
+         code.py or the walk of explain/derivations.py. `describe` prints a plan for `dotr plan`.
 Method:  greedy order: the triggering row first, then the pattern with the fewest expected rows given the
          bound variables, by the sizes of the closed background; guards, assignments and absences as soon as
          their variables are bound. Semi-naive by the old/all split (Bancilhon 1986): `delta_views`.

@@ -1,7 +1,7 @@
 """The data of plans: a closed background, the overlay of an instant, and tables of what is no triple.
 
 Place:   one per materialiser; plans are compiled against it (code.py) or interpreted
-         (plan_interpreter.py).
+         (explain/derivations.py).
 Method:  a relation is found in the background by predicate, for classes through rdf:type, and for the union
          of everything through the index that fits the bound columns.
 """

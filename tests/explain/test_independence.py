@@ -19,7 +19,6 @@ ENGINES = (
     "dotr.explain.record",
     "dotr.explain.solutions",
     "dotr.joins.code",
-    "dotr.joins.plan_interpreter",
     "dotr.joins.store",
     "dotr.windows.engine",
     "dotr.extract.query",

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.codegen import Names, source_of
+from dotr.explain.derivations import walk
 from dotr.joins.code import AnySolution, compile_plan
 from dotr.joins.plan import (
     BodyPattern,
@@ -17,7 +18,6 @@ from dotr.joins.plan import (
     triple_pattern,
     withdrawn_views,
 )
-from dotr.joins.plan_interpreter import walk
 from dotr.joins.store import TripleIndex
 from dotr.program import Var
 from dotr.rdf.index import Background
