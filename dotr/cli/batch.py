@@ -36,8 +36,8 @@ from dotr.io.events import EVENT_FORMATS, format_of_name, refused
 from dotr.io.reader import FileReader
 from dotr.io.rules_and_background import RuleTexts
 from dotr.io.time_survey import columns_missing
+from dotr.survey.queries import FIRST_GRAPHS, Sample
 from dotr.survey.report import why_silent
-from dotr.survey.sample import FIRST_GRAPHS, Sample
 
 
 @click.command()

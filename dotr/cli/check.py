@@ -30,7 +30,7 @@ from dotr.lang.printer import format_text
 from dotr.program import Program
 from dotr.rdf.terms import Triple
 from dotr.source import Source
-from dotr.survey.sample import GRAPHS, Sample
+from dotr.survey.queries import GRAPHS, Sample
 
 if TYPE_CHECKING:
     from dotr.io.sources import Sources

@@ -40,8 +40,8 @@ from dotr.service.deployment import Added, deployed_program
 from dotr.service.feed import CheckpointPolicy, Feed, FeedOptions, Idle, keeping_of, open_feed
 from dotr.service.journal import DATABASE, LOCK, Journal, planned
 from dotr.service.outputs import AppendingFile, EventParts, FileSink, Sink, StreamSink
+from dotr.survey.queries import FIRST_GRAPHS, Sample
 from dotr.survey.report import why_silent
-from dotr.survey.sample import FIRST_GRAPHS, Sample
 
 _LOOK = 0.25
 """Seconds between two looks at what is followed."""

@@ -31,7 +31,7 @@ from dotr.io.sources import ReadEvent, Sources, TimedGraph, live, resolve
 from dotr.io.time_reading import late_by_choice
 from dotr.program import Program
 from dotr.rdf.terms import Triple
-from dotr.survey.sample import FIRST_GRAPHS, Sample
+from dotr.survey.queries import FIRST_GRAPHS, Sample
 
 
 @click.command()

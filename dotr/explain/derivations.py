@@ -10,7 +10,7 @@ Method:  the search goes backwards from the triple through the heads of the rule
          which triples, and the rule's name in an ontology profile; these triples are premises of the proof,
          stated ones preferred. Schema that follows from schema is proved from schema alone; schema that needs
          facts, from the whole background.
-         `walk` runs a plan row by row, by the store's generic look-up: generated code must yield the same rows.
+         `walk` runs a plan row by row, by the store's generic look-up; generated code must yield the same.
 Why not: the engine's order of derivation: there is none across strata that were closed at deployment.
 """
 

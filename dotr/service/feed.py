@@ -52,7 +52,7 @@ from dotr.service.journal import (
 )
 from dotr.service.outbox import Outcomes
 from dotr.service.outputs import CommittedOutput, LetterOutput, Sink
-from dotr.survey.sample import Sample
+from dotr.survey.queries import Sample
 
 _STRETCHES = 4
 """Into so many stretches what is kept is parted, about."""

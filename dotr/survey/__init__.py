@@ -3,6 +3,6 @@
 Place:   `dotr check --sample`, and the end of a run whose rules had no fact; above the four steps, which it
          runs over the sample. Nothing of it is paid for by a run that has facts.
 Method:  queries.py runs the program beside probes of it: its queries without their filters, its rules up to
-         each conjunct. query_survey.py and conditions.py judge what the probes saw, and
-         report.py reports it.
+         each conjunct. conditions.py judges what the probes saw, and report.py reports it, with
+         the piece of a query's pattern that brings its rows to nothing.
 """

@@ -1,6 +1,6 @@
 """Probes on a sample of a stream, and terms of a program that occur nowhere in it.
 
-Place:   query_survey.py and conditions.py define what to probe; the pipeline does the rest, so that what
+Place:   report.py and conditions.py define what to probe; the pipeline does the rest, so that what
          lasts, what is derived and what is refused are as in a run. A sample is a stretch of a stream: graphs
          with their times, in order, up to a limit.
 Method:  a probe is a rule of one event without a template, whose matches go to an observer and are not
@@ -23,7 +23,7 @@ from dotr.budget import KEPT as MATCH
 from dotr.core.deployment import Background, Deployment, Settings
 from dotr.core.pipeline import Pipeline, PipelineObserver
 from dotr.errors import Diagnostics, DotrError, ProgramError
-from dotr.events import Fact, Part, RawMatch, Time
+from dotr.events import Clock, Fact, Part, RawMatch, Time, all_triples
 from dotr.extract.printing import Writer
 from dotr.lang.checks.comparisons import STAND_IN, filters_of, rule_expressions
 from dotr.lang.checks.lasting import Vocabulary, required_patterns
@@ -44,7 +44,31 @@ from dotr.program import (
 )
 from dotr.rdf.terms import OWL, RDF, RDF_TYPE, RDFS, XSD, Term, is_iri
 from dotr.source import Span
-from dotr.survey.sample import Sample
+
+GRAPHS = 10_000
+"""Graphs that are examined, unless stated otherwise."""
+
+FIRST_GRAPHS = 1_000
+"""Graphs that a run looks at for rules that had no event."""
+
+_TRIPLES = 1_000_000
+"""Triples that are kept, whatever the number of graphs."""
+
+
+class Sample(Struct):
+    """The first graphs of a stream. `full`: no more are taken."""
+
+    clock: Clock = field(default_factory=Clock)
+    limit: int = GRAPHS
+    graphs: list[tuple[Time, Part]] = field(default_factory=list)
+    full: bool = False
+    _triples: int = 0
+
+    def add(self, time: Time, graph: Part) -> None:
+        self.graphs.append((time, graph))
+        self._triples += len(all_triples(graph))
+        self.full = len(self.graphs) >= self.limit or self._triples >= _TRIPLES
+
 
 _BUILT_IN = tuple(f"<{space}" for space in (RDF, RDFS, OWL, XSD))
 

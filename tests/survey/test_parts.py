@@ -28,10 +28,17 @@ from dotr.survey.conditions import (
     probe_rule,
     truth,
 )
-from dotr.survey.queries import KEPT, Observed, Probes, check_terms
-from dotr.survey.query_survey import PieceCounts, QueryPiece, filters, probe_pieces, unfiltered
-from dotr.survey.report import check_times, survey, why_silent
-from dotr.survey.sample import Sample
+from dotr.survey.queries import KEPT, Observed, Probes, Sample, check_terms
+from dotr.survey.report import (
+    PieceCounts,
+    QueryPiece,
+    check_times,
+    filters,
+    probe_pieces,
+    survey,
+    unfiltered,
+    why_silent,
+)
 
 V, W = Var("v"), Var("w")
 SECOND = 1_000_000
