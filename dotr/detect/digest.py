@@ -32,8 +32,8 @@ from dotr.program.queries import (
     TriplePattern,
     Var,
 )
-from dotr.program.syntax import PLACES
 from dotr.rdf.terms import RDF_TYPE
+from dotr.source import PLACES
 
 ANY = "*"
 """Means every predicate: a variable predicate or class, or `!(…)` in a path."""

@@ -21,9 +21,8 @@ from msgspec.structs import replace
 from dotr.errors import Diagnostic
 from dotr.program.queries import BindAtom, DatalogRule, Expression, FilterAtom, Select, Var
 from dotr.program.rules import Rule
-from dotr.program.syntax import PLACES, Syntax
 from dotr.rdf.terms import Term
-from dotr.source import Span
+from dotr.source import PLACES, Span, Syntax
 
 
 class RelationToStream(StrEnum):

@@ -10,9 +10,8 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from dotr.program.syntax import Syntax
 from dotr.rdf.terms import Term
-from dotr.source import Span
+from dotr.source import Span, Syntax
 
 
 class Const(Syntax, frozen=True):

@@ -8,9 +8,8 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from dotr.program.queries import Expression
-from dotr.program.syntax import Syntax
 from dotr.rdf.terms import Term
-from dotr.source import Span
+from dotr.source import Span, Syntax
 
 
 class Position(Syntax, frozen=True):

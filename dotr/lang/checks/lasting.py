@@ -52,9 +52,8 @@ from dotr.program import (
     Var,
     Within,
 )
-from dotr.program.syntax import PLACES
 from dotr.rdf.terms import OWL, RDF_TYPE, RDFS, Term, Triple, is_iri
-from dotr.source import Span
+from dotr.source import PLACES, Span
 
 
 def check_holds(lines: Iterable[tuple[LoadedFile, HoldSyntax]], found: Diagnostics) -> tuple[Hold, ...]:

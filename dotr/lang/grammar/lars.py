@@ -19,8 +19,7 @@ from dotr.lang.grammar.dlog import AtomParser
 from dotr.lang.grammar.dotr import KEYWORDS, WindowParser
 from dotr.lang.grammar.expressions import ExpressionParser, Mode
 from dotr.lang.grammar.syntax import Duration, Name
-from dotr.program.syntax import Syntax
-from dotr.source import Source, Span
+from dotr.source import Source, Span, Syntax
 
 MODALITIES: Final[Mapping[str, program.Modality]] = {
     "SOMETIME": program.Modality.SOMETIME,

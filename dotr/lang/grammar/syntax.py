@@ -10,9 +10,8 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from dotr.program import Expression, Operator, RelationToStream, Select, Selection, TemplateTriple
-from dotr.program.syntax import Syntax
 from dotr.rdf.terms import Term
-from dotr.source import Span
+from dotr.source import Span, Syntax
 
 
 class Name(Syntax, frozen=True):
