@@ -4,9 +4,9 @@ Place:   the tables `FUNCTIONS` (by name) and `CASTS` (by the IRI of a datatype)
          names and numbers of arguments, by lang/.
 Method:  SPARQL 1.1, sec. 17.4.2 to 17.4.6 and 17.5, with the full engine's answers; arguments are values,
          errors propagate. Frequent functions are implemented here; rare or engine-specific ones (REGEX,
-         REPLACE, unusual Unicode) and rare casts are passed to the full engine (dialect.py). A plain string
-         is cast like the literal of that text; numbers to numbers by value; a duration without months to an
-         xsd:decimal of seconds. A string of too many digits raises Overlong.
+         REPLACE, unusual Unicode) and rare casts are passed to the full engine (`ask` of operators.py). A
+         plain string is cast like the literal of that text; numbers to numbers by value; a duration without
+         months to an xsd:decimal of seconds. A string of too many digits raises Overlong.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ from msgspec import Struct
 from dotr.budget import TEXT, Overlong
 from dotr.budget import text_of as make_text
 from dotr.expressions import operators
-from dotr.expressions.dialect import ask
-from dotr.expressions.operators import in_seconds, is_number, to_single, value_of
+from dotr.expressions.operators import ask, in_seconds, is_number, to_single, value_of
 from dotr.program import Call, Const, Expression
 from dotr.rdf.terms import RDF, XSD, XSD_DECIMAL, XSD_INTEGER, Term, literal, literal_parts, too_long
 from dotr.rdf.values import (

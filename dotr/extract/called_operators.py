@@ -24,8 +24,8 @@ import pyoxigraph as ox
 
 from dotr import program
 from dotr.budget import Overlong
-from dotr.expressions.dialect import ask
 from dotr.expressions.literal_numbers import DECIMAL, INTEGER, OPERATORS, TRUTH, Number, operands, read, write
+from dotr.expressions.operators import ask
 from dotr.rdf.terms import FALSE, TRUE, XSD, Term, is_iri, literal_parts, to_oxigraph
 
 OxTerm = ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple

@@ -8,7 +8,7 @@ import pytest
 
 from dotr.errors import ProgramError
 from dotr.events import Clock
-from dotr.expressions import dialect
+from dotr.expressions import operators
 from dotr.expressions.evaluate import check_call, compile_condition, compile_expression
 from dotr.program import Attribute, Call, Const, Exists, Expression, GroupPattern, TimeOf, Var
 from dotr.rdf.terms import FALSE, TRUE, XSD, Term, integer, literal
@@ -225,4 +225,4 @@ def test_a_users_text_never_becomes_query_text() -> None:
 def test_patterns_of_many_values_do_not_fill_memory() -> None:
     for i in range(20):
         value(Call("REGEX", (Var("v"), Const('"^a.*"'))), v=literal("a" * 2_000 + str(i)))
-    assert not any(len(question) > 1 and len(question[1]) > 1_000 for question in dialect._memo)
+    assert not any(len(question) > 1 and len(question[1]) > 1_000 for question in operators._memo)
