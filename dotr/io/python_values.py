@@ -27,8 +27,8 @@ from dotr.core.instants import LateGraph
 from dotr.errors import DataError, DotrError, UsageError
 from dotr.events import Clock, Message, Part, Time
 from dotr.extract.interpreter import asks_time
-from dotr.io.decode.batch_parse import BatchParser, common_head
 from dotr.io.decode.documents import STREAM_BASE, Format, decode, format_of, read_bytes
+from dotr.io.decode.plain import BatchParser, common_head
 from dotr.io.decode.rdf import RDF12, STRICT, ParseChoices, parse_triples
 from dotr.io.errors import ErrorPolicy
 from dotr.io.time import TimeError, parse_datetime, too_fine

@@ -6,7 +6,7 @@ Method:  a single stream is read in its own order. Several files are first scann
          that are not in order themselves are read whole and sorted). Up to CACHE bytes of documents are kept
          from the first scan; beyond that they are read a second time, so memory does not grow with a folder.
          Small files (a folder with a file for every reading): the next files are read whole and parsed
-         together (decode/batch_parse.py). Anything but a small document of one graph, uncompressed and
+         together (decode/plain.py). Anything but a small document of one graph, uncompressed and
          without errors, is left to reader.py.
 Why not: sorting everything in memory: a folder may be larger than it; trusting the order of names: 10.ttl <
          9.ttl.
@@ -29,10 +29,9 @@ from msgspec import Struct
 
 from dotr.errors import DataError
 from dotr.events import Clock, Time, all_triples
-from dotr.io.decode.batch_parse import LONG, MANY, BatchParser, common_head
 from dotr.io.decode.documents import Format, content_hash, decode, format_of, is_packed
 from dotr.io.decode.messages import is_message_log
-from dotr.io.decode.plain import PlainGraphs
+from dotr.io.decode.plain import LONG, MANY, BatchParser, PlainGraphs, common_head
 from dotr.io.errors import ErrorPolicy, graphs_alone
 from dotr.io.graphs import (
     CACHE,

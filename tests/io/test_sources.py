@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from dotr.errors import DataError
 from dotr.events import Clock
 from dotr.io import reader
-from dotr.io.decode.batch_parse import BatchParser
 from dotr.io.decode.documents import Format
+from dotr.io.decode.plain import BatchParser
 from dotr.io.decode.quads import quad_blocks
 from dotr.io.errors import ErrorPolicy
 from dotr.io.sources import Bookmark, Item, ReadEvent, SourceOptions, Sources, TimedGraph

@@ -65,10 +65,10 @@ from dotr.batch.spark.session import Batches, Work, crossing_to_driver, shipped
 from dotr.batch.work import Detecting, Instant, Shipped, Worker, extract, fact_batches, graph_text
 from dotr.errors import DataError, DotrError, EngineError
 from dotr.events import Clock, Composite, Time, all_triples
-from dotr.io.decode.batch_parse import MANY
 from dotr.io.decode.documents import ENDINGS, SUFFIXES, Format, format_of, is_packed, unknown_format
 from dotr.io.decode.json_lines import Line, Lines
 from dotr.io.decode.parquet import UNIT_NOTE, integers, missing, no_archive, texts
+from dotr.io.decode.plain import MANY
 from dotr.io.errors import dead_letter
 from dotr.io.graphs import mapping_for
 from dotr.io.sources import SourceOptions

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 from dotr.errors import DataError
 from dotr.events import Part
-from dotr.io.decode.batch_parse import MANY, BatchParser, common_head
 from dotr.io.decode.documents import (
     MAX_DOCUMENT,
     STREAM_BASE,
@@ -28,6 +27,7 @@ from dotr.io.decode.documents import (
     too_large,
 )
 from dotr.io.decode.limits import is_quiet, quiet_limit, says_nothing
+from dotr.io.decode.plain import MANY, BatchParser, common_head
 from dotr.io.decode.rdf import STRICT, ParseChoices, parse_triples
 from dotr.io.message_parts import message_of
 from dotr.rdf.terms import Triple

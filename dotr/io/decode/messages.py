@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dotr.errors import DataError
 from dotr.events import Part, Time, all_triples
-from dotr.io.decode.batch_parse import MANY, BatchParser
 from dotr.io.decode.documents import (
     MAX_DOCUMENT,
     STREAM_BASE,
@@ -37,6 +36,7 @@ from dotr.io.decode.documents import (
     too_large,
 )
 from dotr.io.decode.limits import QuietBytes, refuse_prefixes
+from dotr.io.decode.plain import MANY, BatchParser
 from dotr.io.decode.rdf import STRICT, ParseChoices, Quad, distinct_triples, parse_with_prefixes, quad_runs
 from dotr.io.errors import ErrorPolicy
 from dotr.io.graphs import GraphRun, Item, ReadEvent, SourceOptions, StreamReader, TimedGraph

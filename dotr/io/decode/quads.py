@@ -35,7 +35,6 @@ from typing import NamedTuple, TypeAlias
 from msgspec import Struct, field
 
 from dotr.errors import DataError
-from dotr.io.decode.batch_parse import DECLARED
 from dotr.io.decode.documents import (
     MAX_DOCUMENT,
     STREAM_BASE,
@@ -48,7 +47,7 @@ from dotr.io.decode.documents import (
     too_large,
 )
 from dotr.io.decode.limits import QuietBytes, is_quiet, says_nothing
-from dotr.io.decode.plain import Places, PlainTokens, distinct, places_of, prefixes_of
+from dotr.io.decode.plain import DECLARED, Places, PlainTokens, distinct, places_of, prefixes_of
 from dotr.io.decode.rdf import STRICT, ParseChoices, Quad, Run, parse_quads, parse_runs, stream_runs
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Memo, Term, Triple
 from dotr.regex import regex

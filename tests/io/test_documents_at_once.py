@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.errors import DataError
-from dotr.io.decode.batch_parse import BatchParser, common_head
+from dotr.io.decode.plain import BatchParser, common_head
 from dotr.io.decode.rdf import parse_triples
 from dotr.rdf.blanks import label_stream
 from dotr.rdf.terms import Triple
