@@ -226,7 +226,7 @@ class Engine:
         """A factory of pipelines that keep what explanations need."""
         from dotr.explain.explanation import Explaining  # noqa: PLC0415  # start-up: few engines explain
         from dotr.explain.record import Record, RecordedPipeline, reach_of  # noqa: PLC0415  # see above
-        from dotr.io.places import places_of  # noqa: PLC0415  # see above
+        from dotr.io.errors import places_of  # noqa: PLC0415  # see above
 
         longest = 0 if keep == "horizon" else duration(keep)
         record = Record(program, deployment.background, max(longest, reach_of(program)))

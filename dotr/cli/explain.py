@@ -40,9 +40,9 @@ from dotr.explain.solutions import Text
 from dotr.explain.text import LEVELS, Places, Renderer, drawn, pruned
 from dotr.explain.verify import EVERYTHING, checker_of, refuse_wrong
 from dotr.extract.printing import Writer
+from dotr.io.errors import places_of
 from dotr.io.events import TermFormatter, format_jsonl
 from dotr.io.feeds import FILES, FilePosition, is_as_fed
-from dotr.io.places import places_of
 from dotr.io.rules_and_background import RuleTexts
 from dotr.io.show import read_term, read_triple
 from dotr.io.sources import Sources, resolve

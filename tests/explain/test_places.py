@@ -8,7 +8,7 @@ import pytest
 
 from dotr.cli.main import run
 from dotr.explain.text import Renderer, drawn
-from dotr.io.places import places_of
+from dotr.io.errors import places_of
 from dotr.io.sources import SourceOptions
 from dotr.io.tables.mapping import read_mapping
 from tests.explain.proving import explainer_of, history_of
