@@ -10,7 +10,7 @@ from rdflib.store import NO_STORE, VALID_STORE
 from rdflib.term import Variable
 
 from dotr.knowledge_base import KnowledgeBase
-from dotr.rdflib.rdflib_store import Store
+from dotr.rdflib import Store
 
 A, B, C, P = (URIRef(f"urn:x:{name}") for name in "ABCP")
 XSD_INTEGER = URIRef("http://www.w3.org/2001/XMLSchema#integer")

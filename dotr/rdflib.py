@@ -1,6 +1,7 @@
 """A store for rdflib that reasons: `Graph(store="dotr")`.
 
-Place:   found by rdflib through the entry point `rdf.plugins.store`; a KnowledgeBase does the work.
+Place:   found by rdflib through the entry point `rdf.plugins.store` of the installed package; if dotr is not
+         installed, importing this module registers it. A KnowledgeBase does the work.
 Method:  additions and removals are buffered, and become one transaction when the program next reads the
          graph, or commits: a document that rdflib parses triple by triple costs one. Queries go to the
          knowledge base; rdflib evaluates what its SPARQL lacks (CONSTRUCT, DESCRIBE, updates) over the same
@@ -15,6 +16,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import Any
 
 from pyparsing import ParseResults
+from rdflib import plugin
 from rdflib.plugins.sparql.parser import parseQuery, parseUpdate
 from rdflib.plugins.sparql.parserutils import CompValue
 from rdflib.plugins.sparql.sparql import Query as ParsedQuery
@@ -300,3 +302,6 @@ def _refuse_fetching(parsed: Any) -> None:
             waiting.extend(dict.values(one))  # its own `get` and `values` evaluate
         elif isinstance(one, list | tuple | ParseResults):
             waiting.extend(one)
+
+
+plugin.register("dotr", RdflibStore, "dotr.rdflib", "Store")
