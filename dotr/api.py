@@ -23,10 +23,9 @@ from dotr.core.pipeline import AHEAD, TOGETHER, Counters, Pipeline, PipelineObse
 from dotr.detect.state import Restored
 from dotr.emit.events import InstantEvents
 from dotr.errors import NOT_WRITTEN, DataError, DotrError, EngineError, UsageError
-from dotr.events import Clock, Composite, Time
+from dotr.events import Clock, Composite, Time, message_of
 from dotr.io.decode.documents import Format
 from dotr.io.decode.rdf import parse_triples
-from dotr.io.message_parts import message_of
 from dotr.io.python_events import NO_EVENTS, Event, Events, Plan, engine_table, frame_of, keeps
 from dotr.io.python_values import (
     EngineErrors,

@@ -24,13 +24,12 @@ from dotr.cli.options import OutputOptions, RuleOptions, SourceOptions
 from dotr.cli.process import POLITE
 from dotr.cli.show import Progress, funnels, summary_line, time_as_json
 from dotr.errors import DataError, Diagnostic, UsageError
-from dotr.events import Part
+from dotr.events import Part, message_of
 from dotr.io.decode.documents import Format, decode, format_of, read_bytes, unknown_format
 from dotr.io.decode.rdf import parse_triples, split_triples
 from dotr.io.events import BINARY, EVENT_FORMATS, formatter, open_sink
 from dotr.io.feeds import FileSource
 from dotr.io.graphs import SourceOptions as ReadingOptions
-from dotr.io.message_parts import message_of
 from dotr.io.outputs import is_device, open_output
 from dotr.io.rules_and_background import read_rules_text
 from dotr.lang import load_program

@@ -18,10 +18,9 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dotr.errors import UsageError
-from dotr.events import Clock, Message, Part, Time
+from dotr.events import DELETE, DELETION, INSERT, INSERTION, Clock, Message, Part, Time
 from dotr.io.decode.documents import plain_name
 from dotr.io.decode.parquet import SUFFIX, ArchiveWriter
-from dotr.io.message_parts import DELETE, DELETION, INSERT, INSERTION
 from dotr.io.outputs import StreamOutput
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, RDF_TYPE, Term, Triple
 

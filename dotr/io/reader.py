@@ -15,7 +15,7 @@ from functools import partial
 from typing import IO, TYPE_CHECKING
 
 from dotr.errors import DataError
-from dotr.events import Part, Time, all_triples
+from dotr.events import Part, Time, all_triples, stamped_part
 from dotr.io.decode.documents import (
     QUAD_FORMATS,
     SNIFF,
@@ -61,7 +61,6 @@ from dotr.io.graphs import (
     original_of,
     standard_input,
 )
-from dotr.io.message_parts import stamped_part
 from dotr.io.time import TimestampExtractor, UndecidedTimeError
 
 if TYPE_CHECKING:

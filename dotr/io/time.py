@@ -32,9 +32,8 @@ from os.path import basename
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dotr.errors import DataError, Diagnostic
-from dotr.events import Clock, Time
+from dotr.events import DELETION, INSERTION, Clock, Time
 from dotr.io.decode.documents import plain_name
-from dotr.io.message_parts import DELETION, INSERTION
 from dotr.io.time_reading import EXACT, Notes, TimeReading
 from dotr.lang.grammar.cursor import WELL_KNOWN, nearest
 from dotr.rdf.terms import (

@@ -41,11 +41,10 @@ from dotr.enrich.closing import Closed, load_background, saved_lists
 from dotr.enrich.maintenance import Maintained
 from dotr.enrich.materialiser import Limits
 from dotr.errors import NOT_WRITTEN, DataError, DotrError, EngineError, UsageError
-from dotr.events import Clock, Time
+from dotr.events import Clock, Time, refuse_blank
 from dotr.extract.operators import Row
 from dotr.io.decode.documents import STREAM_BASE
 from dotr.io.decode.rdf import parse_triples
-from dotr.io.message_parts import refuse_blank
 from dotr.io.outputs import write_whole
 from dotr.io.python_values import GraphLike, own_term, own_triple, rdflib_term, triples_of
 from dotr.io.rules_and_background import CopiedFile, read_background, read_rules_text

@@ -25,12 +25,11 @@ from dotr.core.deployment import Deployment, Settings
 from dotr.core.instant import Facts
 from dotr.core.pipeline import FactsAt, Pipeline, PipelineObserver, drive
 from dotr.errors import DataError, DotrError
-from dotr.events import Clock, Composite, Fact, Part, Time
+from dotr.events import Clock, Composite, Fact, Part, Time, message_of
 from dotr.expressions.operators import equal
 from dotr.extract.sharing import facts_of
 from dotr.io.decode.rdf import parse_triples
 from dotr.io.events import TermFormatter
-from dotr.io.message_parts import message_of
 from dotr.io.rules_and_background import RuleTexts, read_background
 from dotr.io.show import term_hint
 from dotr.io.sources import SourceOptions, Sources

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from dotr.errors import DataError, DotrError
-from dotr.events import Message
-from dotr.io.message_parts import message_of
+from dotr.events import Message, message_of
 from dotr.io.python_values import checked_budget, duration, time_of
 
 TRIPLE = ("<urn:a>", "<urn:p>", "<urn:b>")

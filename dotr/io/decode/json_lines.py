@@ -15,7 +15,7 @@ from math import inf, nan
 from typing import Any, NamedTuple, TypeAlias
 
 from dotr.errors import DataError
-from dotr.events import Part
+from dotr.events import Part, message_of
 from dotr.io.decode.documents import (
     MAX_DOCUMENT,
     STREAM_BASE,
@@ -29,7 +29,6 @@ from dotr.io.decode.documents import (
 from dotr.io.decode.limits import is_quiet, quiet_limit, says_nothing
 from dotr.io.decode.plain import MANY, BatchParser, common_head
 from dotr.io.decode.rdf import STRICT, ParseChoices, parse_triples
-from dotr.io.message_parts import message_of
 from dotr.rdf.terms import Triple
 
 _BLOCK = 1 << 18

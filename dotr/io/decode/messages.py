@@ -24,7 +24,7 @@ from operator import contains
 from typing import TYPE_CHECKING, NamedTuple
 
 from dotr.errors import DataError
-from dotr.events import Part, Time, all_triples
+from dotr.events import DELETE, INSERT, Part, Time, all_triples, message_of
 from dotr.io.decode.documents import (
     MAX_DOCUMENT,
     STREAM_BASE,
@@ -40,7 +40,6 @@ from dotr.io.decode.plain import MANY, BatchParser
 from dotr.io.decode.rdf import STRICT, ParseChoices, Quad, distinct_triples, parse_with_prefixes, quad_runs
 from dotr.io.errors import ErrorPolicy
 from dotr.io.graphs import GraphRun, Item, ReadEvent, SourceOptions, StreamReader, TimedGraph
-from dotr.io.message_parts import DELETE, INSERT, message_of
 from dotr.io.time import TIMELY, USUAL_PROPERTIES, TimestampExtractor, UndecidedTimeError
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple
 from dotr.regex import regex

@@ -28,12 +28,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dotr.errors import DataError, UnsupportedError
-from dotr.events import Clock, Composite, Message, Part, Time
+from dotr.events import Clock, Composite, Message, Part, Time, message_of
 from dotr.io.decode.documents import Format
 from dotr.io.decode.plain import LONG, MANY, PlainGraphs
 from dotr.io.decode.rdf import parse_triples
 from dotr.io.events import format_graph, format_match
-from dotr.io.message_parts import message_of
 from dotr.io.time import UNITS
 
 

@@ -19,12 +19,11 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 from dotr.errors import DataError
-from dotr.events import Part
+from dotr.events import Part, message_of
 from dotr.io.decode.documents import STREAM_BASE, Format, decode
 from dotr.io.decode.json_lines import Line
 from dotr.io.decode.limits import refuse_prefixes
 from dotr.io.decode.rdf import parse_runs
-from dotr.io.message_parts import message_of
 from dotr.rdf.terms import Triple
 from dotr.regex import regex
 
