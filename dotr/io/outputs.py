@@ -1,4 +1,4 @@
-"""Outputs: files finished or absent, compression, overlap with inputs, converted graphs.
+"""Outputs: files finished or absent, and compression.
 
 Method:  an output file grows under `NAME.part` and takes its name when the run is done, so that no
          half-written file passes as finished; what an unfinished run emitted stays readable in the part.
@@ -7,19 +7,11 @@ Method:  an output file grows under `NAME.part` and takes its name when the run 
          caller continues (both libraries release the interpreter lock). The caller of `add` gets the bytes
          compressed so far and writes them, so write errors are raised where they are without compression, and
          only a few blocks are in memory. The bytes depend on the content alone, not on time, name or calls.
-         `refuse_overlap` runs before an output is opened. A file is known by its device and number, which
-         hard and symbolic links share; an output folder by its path. `NAME.part` counts as the output.
-         `Conversion` (`dotr convert`) writes sources. Blank nodes are numbered per graph in order of
-         appearance (parsers draw names for `[]` at random); where graphs share a document the graph's number
-         is part of the label, so that no other tool joins them. Graph names are `urn:dotr:graph:` and the
-         number. A message of a log is a named graph and its stamp; each further part of a message is a graph
-         of its own, in quads a message with the same stamp, which means the same.
          `write_whole` is for files whose unfinished content nobody may find: knowledge bases, closed
          backgrounds, checkpoints, formatted rules. A file beside the target, with a name made by this call
          alone (so that threads, processes and containers on one volume never share one), is synced and moved
          there; after an error it is removed.
 Why not: compressing in the calling thread: gzip made a run a third longer.
-Bad input: D5002 an output that the same run reads.
 """
 
 from __future__ import annotations

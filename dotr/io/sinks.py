@@ -5,6 +5,9 @@ Method:  an enriched graph is what holds at an instant besides the background, o
          which dotr reads again as a graph of a stream: the triples that are not of the background alone,
          stated or derived, sorted, with blank nodes as the run labelled them. The line is the same
          whichever runner wrote it.
+         `refuse_overlap` runs before an output is opened. A file is known by its device and number, which
+         hard and symbolic links share; an output folder by its path. `NAME.part` counts as the output.
+Bad input: D5002 an output that the same run reads.
 """
 
 from __future__ import annotations
