@@ -243,6 +243,13 @@ def test_a_sender_that_gave_up_before_the_commit_sends_nothing(tmp_path: Path) -
         assert inbox.counts() == {"a": (2, 2)}
 
 
+def test_a_name_that_cannot_be_written_fails_nobody_else(tmp_path: Path) -> None:
+    with Inbox(str(tmp_path)) as inbox:
+        with pytest.raises(UnicodeEncodeError):
+            inbox.append("a", b"x", format=LINES, key="\ud800")
+        assert put(inbox, "y").number == 1
+
+
 def test_a_second_process_is_refused(tmp_path: Path) -> None:
     with Inbox(str(tmp_path)):
         program = "import sys; from dotr.service.inbox import Inbox; Inbox(sys.argv[1])"
