@@ -15,6 +15,7 @@ import pytest
 from dotr.enrich import closing, materialiser
 from dotr.enrich.closing import close_background
 from dotr.errors import EngineError
+from dotr.service.database import columns_of
 from dotr.service.deployment import (
     Added,
     closed_key,
@@ -25,6 +26,7 @@ from dotr.service.deployment import (
     undeploy,
 )
 from dotr.service.journal import DATABASE, Journal
+from dotr.service.logs import LOG_TABLES
 from tests.service.deployments import FailingDisk, deploy, feed, stream
 
 RULES = """PREFIX : <urn:x:>
@@ -227,7 +229,8 @@ def older(state: str) -> None:
     """Make a deployment what the first format was."""
     with sqlite3.connect(Path(state) / "deployment.db", isolation_level=None) as connection:
         rules = [rule for (rule,) in connection.execute("SELECT DISTINCT rule FROM removed")]
-        for table in ("closed", "removed", "stated", "given", "planned", "kept"):  # formats 2, 3, 5
+        later = ("closed", "removed", "stated", "given", "planned", "kept")  # formats 2, 3, 5
+        for table in (*later, *columns_of(LOG_TABLES)):  # and 8
             connection.execute(f"DROP TABLE {table}")
         connection.execute(  # positions: format 6
             'CREATE TABLE sources (file TEXT PRIMARY KEY, how TEXT NOT NULL, "end" INTEGER NOT NULL,'
