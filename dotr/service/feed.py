@@ -489,7 +489,7 @@ class Feed:
                 + late_by_choice(self.beside),
             )
         if self.delayed is not None:
-            self.delayed.letter(late_line(time, graph, clock), place)
+            self.delayed.letter(late_line(time, graph, clock), place, time)
 
     def _only_ended(self, time: Time) -> bool:
         """Whether a late graph would be in time had the feed before left its last instants open."""
@@ -517,7 +517,7 @@ class Feed:
         self.totals.refused += 1
         self._status["refused"] += 1
         if self.dead_letters is not None:
-            self.dead_letters.letter(dead_letter(error, content), "")
+            self.dead_letters.letter(dead_letter(error, content))
 
     def refused(self, time: Time, graphs: Sequence[Part], error: DotrError) -> None:
         """The policy for an instant that is in error; the pipeline calls it."""
@@ -536,7 +536,7 @@ class Feed:
                 self.outcomes.refused(place, error)
         if self.dead_letters is not None:
             for letter in self.lineage.letters(time, graphs, error, clock):
-                self.dead_letters.letter(letter, "")
+                self.dead_letters.letter(letter, time=time)
         self.lineage.settle(time)
 
     def overworked(self, rule: str, error: ProgramError) -> None:

@@ -38,6 +38,7 @@ from dotr.io.events import formatter
 from dotr.service.database import is_damage, row_digest
 from dotr.service.journal import DATABASE, Prepared
 from dotr.service.logs import (
+    ID_SHIFT,
     Cursor,
     Letter,
     LogBounds,
@@ -129,7 +130,7 @@ class DeadLetterRows(Struct):
     exactly_once: bool = True
     _rows: list[Letter] = field(default_factory=list)
 
-    def letter(self, line: str, place: str = "") -> None:
+    def letter(self, line: str, place: str = "", time: Time | None = None) -> None:
         """See `LetterOutput`."""
         said: dict[str, Any] = json.loads(line)
         place = place or said.get("place", "")
@@ -143,14 +144,13 @@ class DeadLetterRows(Struct):
             graph = {name: value for name, value in said.items() if name not in _ABOUT}
             content = json.dumps(graph, ensure_ascii=False, separators=(",", ":")).encode()
             format_ = "application/x-ndjson"
-        stamp = said.get("time")
         about = {"place": place, **said}
         self._rows.append(
             Letter(
                 0,
                 self.kind,
                 origin.source,
-                stamp if type(stamp) is int else None,
+                time,
                 said.get("code", "D2301"),
                 format_,
                 json.dumps(about, ensure_ascii=False, separators=(",", ":")),
@@ -437,12 +437,14 @@ class OutboxReader:
 
     def by_id(self, id_: str) -> OutboxRow | None:
         """The event with an id, while it is kept."""
+        query = f"SELECT {_EVENT} FROM outbox WHERE number >> {ID_SHIFT} = ? AND id = ?"  # noqa: S608  # columns
         with self._connections.using() as connection:
-            values = connection.execute(
-                f"SELECT {_EVENT} FROM outbox WHERE id = ? ORDER BY number LIMIT 1",  # noqa: S608  # columns
-                (id_,),
-            ).fetchone()
-            return None if values is None else self._row(values)
+            first, last, _ = _bounds(connection, "outbox")
+            for part in range(last >> ID_SHIFT, (first >> ID_SHIFT) - 1, -1):
+                values = connection.execute(query, (part, id_)).fetchone()
+                if values is not None:
+                    return self._row(values)
+        return None
 
     def since(self, time: Time) -> int:
         """The number behind which the events of a time and later stand, of those that are still there."""

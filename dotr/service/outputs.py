@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 
 from dotr.errors import EngineError, RefusedError
-from dotr.events import Clock, Composite
+from dotr.events import Clock, Composite, Time
 from dotr.io.decode.documents import HEAD, DamagedError, unpacked
 from dotr.io.events import BINARY, ENDINGS, EVENT_FORMATS, EventFile, EventSink, Formatter
 from dotr.io.outputs import packer_for, packing_of, unwritable
@@ -187,7 +187,7 @@ class AppendingFile:
         if self._size >= _BUFFER:
             self.flush()
 
-    def letter(self, line: str, place: str) -> None:
+    def letter(self, line: str, place: str = "", time: Time | None = None) -> None:
         """Append a dead letter, or a late graph. See `LetterOutput`."""
         self.write(f"{line}\n")
 
@@ -400,10 +400,10 @@ class Sink(CommittedOutput, Protocol):
 
 class LetterOutput(CommittedOutput, Protocol):
     """Takes dead letters, or late graphs, as JSON lines without ends. `place`: where a graph comes from, if
-    its line does not say so.
+    its line does not say so; `time`: of the graph, if it has one.
     """
 
-    def letter(self, line: str, place: str) -> None: ...
+    def letter(self, line: str, place: str = "", time: Time | None = None) -> None: ...
 
 
 class FileSink(Struct):

@@ -24,7 +24,7 @@ from dotr.io.decode.documents import Format
 from dotr.io.feeds import DocumentSource
 from dotr.service.inbox import Inbox, InboxTransport
 from dotr.service.journal import DATABASE, FORMAT, Commit, Journal, Prepared
-from dotr.service.logs import Letter, NewEvents, NewLetters, Outcome, joined_spans
+from dotr.service.logs import ID_SHIFT, Letter, NewEvents, NewLetters, Outcome, joined_spans
 from dotr.service.outbox import Cursors, DeadLetterRows, Origin, Outbox, OutboxReader, Outcomes
 from tests.service.deployments import RULES, FailingDisk, deploy, feed, stream
 from tests.service.test_source_and_sink import Killed, Queue, one_each, source, three_each
@@ -241,6 +241,11 @@ def test_pages_of_all_rules_and_of_some(state: str) -> None:
         assert reader.page(0, 2, ["a"]).upto == 4
         assert reader.after(0, 10, ["none"]) == []
         assert len(reader.after(0, 20_000, ["a", "b"])) == 20_000
+        for number in (1, 16_383, 16_384, 30_000):
+            found = reader.by_id(f"urn:dotr:{number}")
+            assert found is not None
+            assert found.number == number
+        assert reader.by_id("urn:dotr:0") is None
         assert reader.since(0) == 0
         assert reader.since(5) == 9
         assert reader.since(15_000) == 29_999
@@ -284,6 +289,15 @@ def test_what_is_too_much_goes_but_not_what_a_cursor_has_not_passed(state: str) 
     with Cursors(state) as cursors:
         assert cursors.begin("hook", 7).number == 190
         assert cursors.all()["hook"].state == ""
+
+
+def test_an_event_is_found_by_its_id_without_a_scan(state: str) -> None:
+    with Journal(state):
+        connection = sqlite3.connect(Path(state, DATABASE))
+        query = f"SELECT number FROM outbox WHERE number >> {ID_SHIFT} = 3 AND id = 'x'"  # noqa: S608  # a number
+        ((*_, plan),) = connection.execute(f"EXPLAIN QUERY PLAN {query}").fetchall()
+        connection.close()
+    assert "outbox_ids" in plan
 
 
 def test_cursors_are_moved_while_a_feed_commits(state: str) -> None:
@@ -360,6 +374,33 @@ def test_a_row_that_is_missing_or_not_as_committed_is_found_by_its_reader(state:
         with pytest.raises(EngineError) as raised:
             reader.after(0)
         assert code_of(raised.value) == "D5202"
+
+
+def test_a_large_outbox_does_not_make_opening_slow(state: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its pages are checked as they are read; those of other tables are checked at once."""
+    monkeypatch.setattr("dotr.service.journal._LARGE", 1_000)
+    with Journal(state) as journal:
+        put(journal, Prepared(events=NewEvents(events(1, 9))))
+    for table, opens in (("outbox", True), ("meta", False)):
+        broken = Path(state).with_name(table)
+        broken.mkdir()
+        with sqlite3.connect(Path(state, DATABASE)) as connection:
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            (page,) = connection.execute(
+                "SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)
+            ).fetchone()
+        connection.close()
+        content = bytearray(Path(state, DATABASE).read_bytes())
+        content[(page - 1) * 4096 + 3] ^= 0x7F
+        (broken / DATABASE).write_bytes(content)
+        try:
+            Journal(str(broken)).close()
+        except EngineError:
+            assert not opens
+        else:
+            assert opens
+            with OutboxReader(str(broken)) as reader, pytest.raises(EngineError):
+                reader.after(0)
 
 
 @pytest.mark.parametrize(
@@ -457,7 +498,7 @@ def test_bad_documents_and_late_graphs_of_an_inbox_are_rows_with_their_bytes(
         assert json.loads(whole.line)["place"].startswith("a@41")
         assert (line.source, line.content) == ("a", b"not json")
         (late,) = reader.letters(kind="late")
-        assert (late.source, late.time, late.code) == ("a", json.loads(LINES[3])["time"], "D2301")
+        assert (late.source, late.time, late.code) == ("a", json.loads(LINES[3])["time"] * 1_000_000, "D2301")
         assert json.loads(late.content)["time"] == json.loads(LINES[3])["time"]
         refused = reader.outcome(41)
         assert refused is not None
@@ -480,13 +521,14 @@ def test_a_letter_of_bytes_and_a_graph_of_an_instant_keep_what_can_be_sent_again
         )
     )
     rows.letter(
-        json.dumps({"place": "f:3", "code": "D2", "diagnostic": "y", "time": 5, "graph": "<a> <b> <c> ."})
+        json.dumps({"place": "f:3", "code": "D2", "diagnostic": "y", "time": 5, "graph": "<a> <b> <c> ."}),
+        time=5_000_000,
     )
     letters = rows.prepare(1).letters
     assert letters is not None
     one, two = letters.rows
     assert (one.source, one.format, one.content, one.time) == ("s", "text/turtle", b"\xff", None)
-    assert (two.source, two.format, two.time) == ("", "application/x-ndjson", 5)
+    assert (two.source, two.format, two.time) == ("", "application/x-ndjson", 5_000_000)
     assert json.loads(two.content) == {"time": 5, "graph": "<a> <b> <c> ."}
     assert json.loads(one.line) == {"place": "s@3", "code": "D1", "diagnostic": "x"}
     assert rows.prepare(2).letters is not None, "the commit before failed"
