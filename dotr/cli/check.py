@@ -1,6 +1,6 @@
 """`dotr check RULES…`: every finding about rule files, in one run; `dotr fmt RULES…`: their canonical text.
 
-Place:   over lang; reads background and sample only to say which queries nothing can match.
+Place:   over lang; reads background and sample only to find queries that nothing can match.
 Method:  all files are checked together, as they would be deployed. Findings are data: they go to standard
          output, and the exit code is 1 when one of them is an error, a missing file included. Files are
          rewritten in place, each whole or not at all; `-` reads standard input and writes standard output.
@@ -136,11 +136,11 @@ def _data_checks(program: Program, reader: Sources | None, graphs: int) -> list[
 
 
 _FOLLOWS = {"D1325": ("D2511",), "D2517": ("D1220", "D2501")}
-"""A code, and those that say the same with the reason."""
+"""A code, and those that report the same with the reason."""
 
 
 def without_followers(found: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """The findings without those whose place has one that says more."""
+    """The findings without those whose place has a more informative one."""
 
     def is_reported(one: Diagnostic) -> bool:
         better = (other for other in found if other.code in _FOLLOWS.get(one.code, ()))

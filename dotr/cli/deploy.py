@@ -145,7 +145,7 @@ def plan_proposal(journal: Journal, proposal: Proposal, since: str) -> str:
 
 
 def summary_lines(proposal: Proposal, dry_run: bool) -> list[str]:
-    """What a deploy says: one line a rule, and one for the background if it changed."""
+    """The report of a deploy: one line a rule, and one for the background if it changed."""
     width = max((len(difference.rule) for difference in proposal.differences), default=0)
     lines = [_line(difference, width, dry_run) for difference in proposal.differences]
     new, gone = proposal.background_changed
@@ -309,6 +309,6 @@ def shown(report: dict[str, Any]) -> str:
 
 
 def duration(micros: int) -> str:
-    """A duration as a human says it: `5 min`, `1.5 s`."""
+    """A duration as a human writes it: `5 min`, `1.5 s`."""
     text = duration_text(micros)
     return f"{micros / 1_000_000:g} s" if text.endswith(" us") and micros >= 1_000_000 else text

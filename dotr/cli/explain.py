@@ -80,7 +80,7 @@ class Replacing(Struct, frozen=True):
 def new_history(
     program: Program, background: Collection[Triple], asked: Asked, until: Time | None, lateness: int
 ) -> History:
-    """A run that looks for what is asked."""
+    """A run that looks for what is to be explained."""
     history: History = History(
         program,
         background,

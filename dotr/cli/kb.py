@@ -247,7 +247,9 @@ class Shell:
         self._made = 0
 
     def run(self, lines: Iterable[str], forgiving: bool) -> None:
-        """Do what lines say until they end or quit. `forgiving`: errors are reported and it goes on."""
+        """Execute lines as commands until they end or one is `quit`. `forgiving`: errors are reported,
+        and the next line is read.
+        """
         whole = ""
         for line in lines:
             whole += line

@@ -49,8 +49,8 @@ _AFTER_ALIAS = ":="
 
 
 class Completion(Struct, frozen=True):
-    """Something that may stand at a place. `kind`: keyword, function, query, rule, attribute, variable,
-    prefix, term.
+    """A possible completion at a place. `kind`: keyword, function, query, rule, attribute, variable, prefix,
+    term.
     """
 
     label: str
@@ -79,7 +79,7 @@ class Analysis(Struct):
         return Span(self.source, token.start, token.end)
 
     def rule_around(self, number: int) -> tuple[int, int] | None:
-        """The tokens `[first, last)` of the rule that a token stands in."""
+        """The tokens `[first, last)` of the rule around a token."""
         starts = [n for n, token in enumerate(self.tokens) if token.key in ("RULE", "QUERY", "IMPORT")]
         before = [n for n in starts if n <= number]
         if not before or self.tokens[before[-1]].key != "RULE":
@@ -117,7 +117,7 @@ def analyse(path: str, text: str, read: Reader, before: Analysis | None = None) 
 
 
 def definition(analysis: Analysis, offset: int) -> Span | None:
-    """Where what stands at an offset is defined."""
+    """Where the name at an offset is defined."""
     number = analysis.at(offset)
     if number is None:
         return None
@@ -216,7 +216,9 @@ def _prefix(analysis: Analysis, prefix: str) -> Span | None:
 
 
 def hover(analysis: Analysis, offset: int) -> str | None:
-    """What stands at an offset, as Markdown: of a name what it is, of a rule or position how it runs."""
+    """A description of the name at an offset, as Markdown: what it is; for a rule or position, how it
+    runs.
+    """
     number = analysis.at(offset)
     program = analysis.program
     if number is None or program is None:
@@ -280,7 +282,7 @@ def _of_position(plan: str, name: str) -> str:
 
 
 def completions(analysis: Analysis, offset: int) -> list[Completion]:
-    """What may stand at an offset, in order of their labels."""
+    """The possible completions at an offset, in order of their labels."""
     text = analysis.source.text
     start = offset
     while start and (text[start - 1].isalnum() or text[start - 1] in "_?:-"):
@@ -349,7 +351,7 @@ _LONGEST = 256 * 1024 * 1024
 """Bytes of a message: a rule file of the largest size, escaped."""
 
 _SHOWN = 200
-"""Diagnostics of a document that are published; nobody reads more."""
+"""Diagnostics of a document that are published at most."""
 
 
 @click.command()

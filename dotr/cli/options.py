@@ -164,8 +164,8 @@ def instant_of(text: str, unit: int, option: str = "--at") -> tuple[Time, bool]:
 def given_time(text: str, unit: int, clock: Clock | None, option: str = "--at") -> tuple[Time, Clock]:
     """A time in µs, and how it is written; `now` is written as `clock` does, else a dateTime.
 
-    The wall clock is read here and nowhere else, when a user says so; what it said is data from then on.
-    Raises UsageError D4111.
+    The wall clock is read here and nowhere else, and only on a user's request; its value is data from then
+    on. Raises UsageError D4111.
     """
     if text == "now":
         now = time.time_ns() // 1000
@@ -200,14 +200,14 @@ def passing(name: str, make: Callable[..., Any], *options: Decorator) -> Decorat
 
 
 def decorated(function: Any, *options: Decorator) -> Any:
-    """A function with options, the first of which stands first in its help."""
+    """A function with options, in the order of its help."""
     for option in reversed(options):
         function = option(function)
     return function
 
 
 def choice(name: str, words: Iterable[str], what: str, default: str = "refuse") -> Decorator:
-    """An option that takes one of some words; its help says which is the default."""
+    """An option that takes one of some words; its help names the default."""
     kind, text = click.Choice(list(words)), f"{what} (default: {default})."
     return click.option(name, type=kind, default=default, help=text)
 
@@ -244,7 +244,7 @@ _TIME_READING = (
 
 
 def reading(function: Any) -> Any:
-    """What is done about times that are no instant as they stand."""
+    """What is done about times that are not an instant as written."""
     return decorated(function, *_TIME_READING)
 
 
@@ -721,7 +721,7 @@ def summary(function: Any) -> Any:
 
 
 def chosen_format(format_: str | None, output: str | None, can: Sequence[str], verb: str) -> str:
-    """The format asked for, else that of the output's name, text on a terminal and JSON lines elsewhere.
+    """The requested format, else that of the output's name, text on a terminal and JSON lines elsewhere.
 
     Raises UsageError D4151 for a format of the name that the verb does not write, for one that is not
     streamed anywhere but in a file, and for a binary one in a file whose name says that its text is

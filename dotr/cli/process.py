@@ -35,7 +35,7 @@ POLITE = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasatt
 
 
 class Terminated(KeyboardInterrupt):
-    """An end was asked for, not by Ctrl-C: a prompt does not go on after it."""
+    """An end was requested, not by Ctrl-C: a prompt does not continue after it."""
 
 
 def prepare() -> None:
@@ -60,7 +60,7 @@ def prepare() -> None:
 
 
 def cannot_be_written(error: BaseException) -> bool:
-    """Whether an error is that of an output that takes no more."""
+    """Whether an error means that an output accepts nothing any more."""
     return isinstance(error, OSError) and error.errno in _UNWRITABLE and error.filename is None
 
 

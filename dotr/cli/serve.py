@@ -124,7 +124,7 @@ def _set(text: str) -> Override:
     help="Set any key of the configuration, as YAML: sources.kitchen='{http: {}}'. Repeatable.",
 )
 @click.option("--behind-proxy", is_flag=True, help=description(("behind-proxy",)))
-@click.option("--check", is_flag=True, help="Read everything, compile the rules, say what would be done.")
+@click.option("--check", is_flag=True, help="Read everything, compile the rules, report what would be done.")
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of the configuration, for editors.")
 @click.option(
     "--log-format",
@@ -143,7 +143,7 @@ def command(
     """Serve a deployment over HTTP: documents in, events out, rules, answers and a console.
 
     Without a configuration it listens on http://127.0.0.1:8080, for this machine alone, with the deployment
-    .dotr and one stream, `input`; RULES are deployed first. Options stand over the configuration.
+    .dotr and one stream, `input`; RULES are deployed first. Options override the configuration.
     `dotr serve token new NAME --scopes read,write` makes a token, without which nothing listens on other
     addresses. SIGHUP reads the configuration again; Ctrl-C or SIGTERM end it after a commit.
 

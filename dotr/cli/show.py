@@ -63,7 +63,7 @@ def width(stream: TextIO | None = None) -> int | None:
 
 
 def terminal_columns() -> int:
-    """How wide a terminal is; 80 where it does not say."""
+    """How wide a terminal is; 80 where it is unknown."""
     from shutil import get_terminal_size  # noqa: PLC0415  # start-up: few commands draw
 
     return get_terminal_size().columns
@@ -96,7 +96,7 @@ def errors(error: DotrError) -> None:
 
 
 def say_all(diagnostics: Sequence[Diagnostic]) -> None:
-    """Print diagnostics, so many that somebody reads them."""
+    """Print diagnostics, as many as a human will read."""
     for diagnostic in diagnostics[:_SHOWN]:
         say(diagnostic)
     if len(diagnostics) > _SHOWN:
@@ -316,8 +316,8 @@ def funnel_lines(
 ) -> list[str]:
     """A line a rule: name, events, funnel, and for one without events the queries that had no fact.
 
-    Rules without events alone, unless `every`; of a PRIVATE rule, the matches. `why`: what a sample said.
-    `width`: the columns that there are; a reason that does not fit stands below.
+    Rules without events alone, unless `every`; of a PRIVATE rule, the matches. `why`: the findings of a
+    sample. `width`: the columns of the terminal; a reason that does not fit is printed below.
     """
     from dotr.core.funnel import shown  # noqa: PLC0415  # start-up: the help shows no funnel
 

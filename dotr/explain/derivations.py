@@ -97,7 +97,7 @@ class _ProofEdge(Struct, frozen=True):
 
 class Derivations:
     """Owns the proofs of one open instant, by the clauses that ran over its store. `leaf`: why a triple is
-    stated, None where it is not; `origin`: which schema a rule stands on; `inverse_of`: what an anonymous
+    stated, None where it is not; `origin`: which schema a rule rests on; `inverse_of`: what an anonymous
     property is the inverse of, by default as the store has it.
     """
 

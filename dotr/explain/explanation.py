@@ -142,7 +142,7 @@ def provenance(found: Sequence[proofs.WhyNot | proofs.TripleProof | proofs.Missi
 def to_rdf(
     found: Sequence[proofs.WhyNot | proofs.TripleProof | proofs.Missing], clock: Clock
 ) -> rdflib.Graph:
-    """Explanations as a graph. What did not happen has no provenance: only its reason is said."""
+    """Explanations as a graph. What did not happen has no provenance: only its reason is given."""
     writer = _ProvenanceWriter(clock)
     for number, one in enumerate(found):
         writer.explanation(one, number)

@@ -1,7 +1,7 @@
 """Explanations as values, Mermaid and HTML.
 
 Place:   beside text.py, whose tree of lines Mermaid and HTML draw.
-Method:  JSON says everything that a proof has, terms in N-Triples form; a page of HTML needs nothing else.
+Method:  JSON has everything that a proof has, terms in N-Triples form; a page of HTML needs nothing else.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class PlainProofs:
         self._held = HeldValues(clock, self._fact)
 
     def of(self, found: proofs.WhyNot | proofs.TripleProof | proofs.Missing) -> Plain:
-        """An explanation; `fired` says of a rule whether it is of an event."""
+        """An explanation; `fired`: whether it explains an event."""
         match found:
             case (
                 proofs.InStream()

@@ -238,7 +238,7 @@ Item = TypeVar("Item")
 
 
 class Arrival(Protocol):
-    """What came with one message, which can say where it stands."""
+    """What came with one message, which can find its place."""
 
     @property
     def time(self) -> Time: ...
@@ -249,7 +249,7 @@ class Arrival(Protocol):
 
 
 class Graph(NamedTuple):
-    """What came with one message and where it stands."""
+    """What came with one message, and its place."""
 
     time: Time
     part: Part
@@ -402,7 +402,7 @@ class Record:
         self.events.append(event)
 
     def resume(self, saved: Sequence[Sequence[Any]]) -> None:
-        """A snapshot was restored: what it says is stated began before what is kept."""
+        """A snapshot was restored: its statements began before what is kept."""
         self.statements = RunStatements(self.background, self.program.holds)
         self.statements.load(saved)
 
@@ -628,7 +628,7 @@ class History(Record):
         self._run.replace(time, program, background)
 
     def run(self, graphs: Iterable[Arrival], clock: Callable[[], Clock | None]) -> None:
-        """Take graphs up to their end, or to what was asked for."""
+        """Take graphs up to their end, or to what is to be explained."""
         pipeline, graphs, take = self._run, iter(graphs), self._run.take
         bound = None if self._until is None else self._until + self._lateness
         for count, graph in enumerate(graphs, 1):

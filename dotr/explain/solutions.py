@@ -138,7 +138,7 @@ def solution(
 def alternatives(
     select: program.Select, values: Sequence[Term | None], derivations: Derivations, text: Text
 ) -> SolutionProof:
-    """As `solution`, with all others that stand on other triples, the smaller ones first."""
+    """As `solution`, with all others that rest on other triples, the smaller ones first."""
     query = translate(select)
     if isinstance(query.core, Uncompiled):
         return SolutionProof(opaque=query.core.reason)

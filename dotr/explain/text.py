@@ -45,11 +45,11 @@ from dotr.windows.windows import kind_of
 
 WIDTH = 100
 NARROW = 40
-"""Columns that a line has at least, however deep it stands."""
+"""Columns that a line has at least, however deep it is."""
 
 
 class Node(Struct):
-    """A line with what stands below it. `right` is shown at the right margin where it fits."""
+    """A line with the lines below it. `right` is shown at the right margin where it fits."""
 
     text: str
     children: list[Node] = field(default_factory=list)
@@ -317,7 +317,7 @@ def counted_text(number: int, one: str) -> str:
 
 
 LEVELS = 24
-"""Derivations that are drawn below one another, unless more are asked for."""
+"""Derivations that are drawn below one another, unless more are requested."""
 USUAL: Mapping[str, str] = {"xsd": XSD, "rdf": RDF, "rdfs": RDFS, "owl": OWL}
 """Prefixes that a program need not declare to see its schema in short."""
 Places: TypeAlias = Callable[[Triple, Time | None], str]
@@ -717,7 +717,7 @@ class Renderer:
 
 
 def rule_place(proof: proofs.Derived) -> str:
-    """Where its rule stands, or the name that its rule has in OWL's profile."""
+    """The place of its rule, or the name that its rule has in OWL's profile."""
     if proof.name:
         return f"OWL 2 RL {proof.name}"
     return str(proof.rule.span).rsplit(":", 1)[0] if proof.rule.span is not None else "rule"

@@ -1,6 +1,6 @@
 """A checker over everything that was kept of a run: for tests and `--verify`.
 
-Place:   over record.py and checker.py; what a proof claims is compared with what the messages say.
+Place:   over record.py and checker.py; the claims of a proof are compared with the messages.
 Method:  of the run only the messages are taken, the events that it emitted (which are given, as language.md
          has it: composites are named by what they matched) and the changes of rules. What holds is found by
          the literal readings. Nothing may have been forgotten: `EVERYTHING` is the reach of such a record.

@@ -140,7 +140,9 @@ TARGETS = (SUFFIX, *WRITERS, JELLY)
 
 
 class Conversion:
-    """Owns the writing of one converted file, whose name says the format; `.gz` compresses text formats."""
+    """Owns the writing of one converted file, whose name determines the format; `.gz` compresses text
+    formats.
+    """
 
     def __init__(self, path: str, part: str, output: StreamOutput) -> None:
         """`part` is where `output` writes until it is finished. Raises UsageError D4140 for another name."""
@@ -149,7 +151,7 @@ class Conversion:
         if self._suffix not in TARGETS or (packed and self._suffix in (SUFFIX, JELLY)):
             raise UsageError.of(
                 "D4140",
-                f"what to write cannot be inferred from the name `{path}`",
+                f"the format to write cannot be inferred from the name `{path}`",
                 hint=f"a file's name ends in one of {' '.join(TARGETS)}, of text formats also with .gz; "
                 "that of a folder of Parquet files has no ending, or a slash",
             )

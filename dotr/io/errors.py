@@ -79,8 +79,8 @@ def dead_letter(
 ) -> str:
     """A refused document as one JSON line: place, code, diagnostic, document or (for other bytes) base64.
 
-    `place` is used instead of the diagnostic's; `more` stands between the diagnostic and the document, which
-    is left out where there is none any more.
+    `place` is used instead of the diagnostic's; `more` goes between the diagnostic and the document, which is
+    left out if it no longer exists.
     """
     first = error.diagnostics[0]
     line = {"place": place or first.place, "code": first.code, "diagnostic": str(error), **(more or {})}
@@ -110,7 +110,7 @@ _FULL = 256
 class Lineage(Struct):
     """Owns the places of the graphs whose instants are open, and how far each file has been read.
 
-    `watermark` says up to where instants are closed.
+    `watermark`: up to where instants are closed.
     """
 
     watermark: Callable[[], Time | None]
@@ -175,7 +175,7 @@ class Lineage(Struct):
             yield dead_letter(error, _original(origin), place, more)
 
     def places(self, time: Time, count: int) -> list[str]:
-        """Where the graphs of an instant stand, as far as that is known, in the order they came."""
+        """The places of the graphs of an instant, as far as they are known, in the order they came."""
         return [place for place in map(_place, self._of(time, count)) if place]
 
     def _of(self, time: Time, count: int) -> list[Origin]:

@@ -66,8 +66,8 @@ PositionOf: TypeAlias = Callable[[str, str], Position | None]
 class Document(NamedTuple):
     """The bytes of one document, and the mark after it. `place` names it in messages.
 
-    `format`: None: that of its source. `time`: when its graphs happen, whatever they say; "": they say it.
-    `arrival`: when those happen that say no time, in µs since 1970. `mapping`: what makes graphs of its rows.
+    `format`: None: that of its source. `time`: that of its graphs, whatever they state; "": their own.
+    `arrival`: the time of graphs without one, in µs since 1970. `mapping`: what makes graphs of its rows.
     """
 
     content: bytes
@@ -97,7 +97,7 @@ class Transport(Protocol):
         """
 
     def position(self, partition: str, mark: Position) -> Position:
-        """What is stored for the mark of the last document that was consumed; asked at commits."""
+        """What is stored for the mark of the last document that was consumed; called at commits."""
 
     def committed(self, positions: Mapping[str, Position | None]) -> None:
         """What lies before these positions, by partition, is not asked for again; None: the beginning."""

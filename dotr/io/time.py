@@ -69,8 +69,8 @@ class TimeError(ValueError):
 
 
 class RepeatedTimeError(TimeError):
-    """A local time that came twice, where the order of the rows says which one it is. `local`: it, as if it
-    were UTC.
+    """A local time that came twice, where the order of the rows decides which one it is. `local`: it, as if
+    it were UTC.
     """
 
     def __init__(self, twice: TimeError, local: Time) -> None:
@@ -224,7 +224,7 @@ USUAL_PROPERTIES: dict[Term, str] = {
     "<https://saref.etsi.org/core/hasTimestamp>": "saref:hasTimestamp",
     "<https://www.w3.org/ns/activitystreams#published>": "as:published",
 }
-"""In the order they are asked. Older spellings of a namespace are listed in `_ALIASES`."""
+"""In the order in which they are tried. Older spellings of a namespace are listed in `_ALIASES`."""
 
 _ALIASES: dict[Term, Term] = {
     "<http://www.w3.org/ns/ssn/observationResultTime>": (
@@ -278,8 +278,8 @@ def parse_datetime(
 ) -> Time:
     """An xsd:dateTime with a zone as microseconds since 1970-01-01T00:00:00Z.
 
-    Also takes the form of file names, `-` for `:`. `local` is the zone of those that say none. Finer digits
-    are cut off, which is towards the past. What was changed, as `reading` has it, is added to `notes`. Raises
+    Also takes the form of file names, `-` for `:`. `local` is the zone of those without one. Finer digits are
+    cut off, which is towards the past. What was changed, as `reading` has it, is added to `notes`. Raises
     TimeError: D2103 without a zone, D2105 for what is not a dateTime, lies outside the years 1 to 9999, or is
     refused by `reading`; D2108, D2109 as to_instant.
     """
@@ -452,7 +452,7 @@ def parse_term(
 ) -> tuple[Time, bool]:
     """A timestamp literal: (microseconds, whether it is an integer). Raises TimeError.
 
-    `named`: the user says that it is one, so what a string or a datatype of one's own writes is read, too.
+    `named`: the user named its property, so strings and other datatypes are read, too.
     """
     if term.endswith(_INTEGER_TAIL):
         digits = term[1 : -len(_INTEGER_TAIL)]
@@ -547,14 +547,14 @@ class TimestampExtractor:
     columns_missing: dict[str, Diagnostic] = field(default_factory=dict)
     """Warnings about columns of mappings that no row of a table had, by their messages."""
     zone: str = ""
-    """The zone of dateTimes that say none; "" refuses them."""
+    """The zone of dateTimes without one; "" refuses them."""
     reading: TimeReading = EXACT
     first: dict[str, str] = field(default_factory=dict)
     """Where each change was made first."""
     given: str = ""
-    """When all graphs happen, whatever they say; "": they say it."""
+    """The time of all graphs, whatever they state; "": their own."""
     arrival: Time | None = None
-    """When graphs happen that say no time, in microseconds since 1970."""
+    """The time of graphs without one, in microseconds since 1970."""
     _local: tzinfo | None = field(default=None, init=False)
     _notes: Notes = field(default_factory=set, init=False)
 
@@ -572,8 +572,8 @@ class TimestampExtractor:
     ) -> Time:
         """The time of one graph, in microseconds; counts its source and fixes or checks the kind of time.
 
-        `own` is what the line itself says, and what that is called; `about` are triples beside the graph
-        (the default graph's, about `names`). `file` is asked for its name last. Raises DataError.
+        `own` is the time that the line itself gives, and its name; `about` are triples beside the graph (the
+        default graph's, about `names`). The name of `file` is tried last. Raises DataError.
         """
         try:
             time_source, time, integer = self._find(triples, file, own, about, names, place)

@@ -1,6 +1,6 @@
 """`dotr check --explain CODE`: what a code means, with a wrong and a right example.
 
-Place:   read by cli/check.py and cli/help.py; the pages stand in pages/ as text, one file a group of codes. A
+Place:   read by cli/check.py and cli/help.py; the pages are text files in pages/, one a group of codes. A
          test holds the catalogue against the codes that occur in the source.
 """
 

@@ -36,7 +36,7 @@ _KEYWORDS: Mapping[str, str] = {
     ".dlog": "RULES",
     ".lars": "LARS",
 }
-"""Behind which keyword a file stands, by its ending."""
+"""Ending of a file → the keyword that names it."""
 
 
 class LoadedFile(Struct, eq=False):
@@ -55,7 +55,7 @@ class LoadedFile(Struct, eq=False):
 
 
 class Loaded(Struct):
-    """Everything that the files say, in program order."""
+    """Everything that the files define, in program order."""
 
     definitions: list[tuple[LoadedFile, syntax.QuerySyntax | syntax.RuleSyntax]] = field(default_factory=list)
     imports: list[tuple[LoadedFile, syntax.ImportSyntax]] = field(default_factory=list)

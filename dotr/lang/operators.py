@@ -259,7 +259,7 @@ SHORT: Final = 1_000
 
 
 def parse_every(clauses: ClauseParser) -> EverySyntax | None:
-    """`EVERY duration AS name`; None where something else stands."""
+    """`EVERY duration AS name`; None at anything else."""
     start = clauses.cursor.token
     if not clauses.cursor.accept("EVERY"):
         return None
@@ -338,7 +338,7 @@ BY_WORD: Final[Mapping[str, WrittenOperator]] = {
 BEFORE_EVENTS: Final = frozenset(
     word for operator in WRITTEN.values() if operator.before_event for word in operator.words
 )
-"""Words after which an event stands."""
+"""Words that an event follows."""
 CHOOSING: Final = frozenset(operator.role for operator in WRITTEN.values() if not operator.called)
 """What names are called that have one fact, besides the trigger's."""
 EXCLUDED: Final[Mapping[str, WrittenOperator]] = {

@@ -183,7 +183,7 @@ def listed(kinds: Kinds, of: str) -> str:
 
 
 ENOUGH: Final = 100
-"""Rows from which on "true for all" says something."""
+"""Rows from which on "true for all" is significant."""
 
 TYPE_ERROR: Final = "a type error"
 _COMPARISONS: Final = frozenset(("=", "!=", "<", ">", "<=", ">="))
@@ -396,11 +396,11 @@ class RuleProbe(Struct, frozen=True):
     facts: Mapping[str, Observed]
 
     def before_where(self, clock: Clock) -> SolutionTable:
-        """The matches that WHERE and WITH are asked about."""
+        """The matches for which WHERE and WITH are evaluated."""
         return _table(self, len(self.rule.conjuncts), clock)
 
     def pairs(self, number: int, clock: Clock) -> SolutionTable:
-        """The pairs that the ON of a conjunct is asked about."""
+        """The pairs for which the ON of a conjunct is evaluated."""
         conjunct = self.rule.conjuncts[number]
         before = _table(self, number, clock)
         own = conjunct.position

@@ -206,8 +206,8 @@ class Probes:
         return self._seen[-1]
 
     def run(self, background: Background, sample: Sample, closed: bytes | None = None) -> DotrError | None:
-        """Run the program and its probes over the sample. What ends it early is returned: what was seen until
-        then stands.
+        """Run the program and its probes over the sample. What ends it early is returned; what was seen until
+        then is valid.
         """
         program = self._program
         first = len(program.rules)

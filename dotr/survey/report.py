@@ -152,7 +152,7 @@ def ordered(pieces: list[QueryPiece]) -> list[QueryPiece]:
 
 
 class Survey(Struct, frozen=True):
-    """What a sample says. `error`: what ended it early."""
+    """The findings of a sample. `error`: what ended it early."""
 
     found: Diagnostics
     error: DotrError | None = None
@@ -167,10 +167,10 @@ def survey(
     rules: Collection[str] | None = None,
     closed: bytes | None = None,
 ) -> Survey:
-    """Look at the queries and rules of a program on a sample.
+    """Check the queries and rules of a program on a sample.
 
-    `streams`, `rules`: the queries and rules that are examined; None for all. `closed`: the program's
-    closed background, where somebody has it.
+    `streams`, `rules`: the queries and rules that are examined; None for all. `closed`: the program's closed
+    background, if it is known.
     """
     found = Diagnostics()
     if not sample.graphs:

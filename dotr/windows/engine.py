@@ -48,7 +48,7 @@ def overworked(
     if isinstance(exhausted, Overlong):
         code, much, hint = OVERLONG, f"makes {exhausted.made} at {at}", exhausted.hint
     else:
-        code, much = MUCH_WORK, f"takes what holds at {at} past {budget} units of work"
+        code, much = MUCH_WORK, f"brings what holds at {at} to more than {budget} units of work"
         hint = "narrow a window, let atoms share a variable, or raise --budget"
     names = (rule.head.atom.name,) if isinstance(rule, LarsRule) else heads
     return ProgramError.of(

@@ -137,7 +137,7 @@ def _only_member(plain: IO[bytes], path: str) -> IO[bytes]:
 
 
 def is_packed(path: str) -> bool:
-    """Whether a name says that a file is compressed."""
+    """Whether a name is that of a compressed file."""
     return path.lower().endswith(ENDINGS)
 
 

@@ -292,7 +292,7 @@ _BRACKETS = b" \t\r\n[]{},"
 
 
 def quiet_limit(limit: int) -> int:
-    """Bytes in a row that may say nothing, where a document may have `limit`."""
+    """Consecutive bytes that may be without content, where a document may have `limit`."""
     return min(limit, max(_LEAST, limit // 16))
 
 
@@ -307,7 +307,7 @@ def says_nothing(
     what: str = _QUIET,
     hint: str = "take them out, or raise --max-document",
 ) -> DataError:
-    """A source that goes on without a statement, a row or a message; `limit` of what there were."""
+    """A source that continues without a statement, a row or a message for more than `limit` of `what`."""
     return DataError.of(
         "D2023",
         f"`{place}` continues without content",
@@ -318,7 +318,7 @@ def says_nothing(
 
 
 class QuietBytes:
-    """Owns the count of bytes in a row that say nothing, in the parts of the source `name`.
+    """Owns the count of consecutive bytes without content, in the parts of the source `name`.
 
     `comments`: what begins one, `#` or `<!--`; `{}` for JSON, which has empty brackets instead. `limit`: of
     one document.

@@ -77,7 +77,7 @@ _BLOCK = 1 << 16
 
 
 class LoggedMessage(NamedTuple):
-    """The text of one message as it stands in the log: its first line, and the bytes up to its end."""
+    """The text of one message as written in the log: its first line, and the bytes up to its end."""
 
     text: str
     line: int
@@ -86,7 +86,7 @@ class LoggedMessage(NamedTuple):
 
     @property
     def first_line(self) -> int:
-        """The line where it begins to say something."""
+        """The first line with content."""
         return self.line + self.text.count("\n", 0, len(self.text) - len(self.text.lstrip()))
 
 

@@ -48,7 +48,9 @@ class PatchRow(NamedTuple):
 
 
 class Patches(Struct):
-    """Owns what rows of the file `name` say to those after them: prefixes, the time, an open transaction."""
+    """Owns what rows of the file `name` set for those after them: prefixes, the time, an open
+    transaction.
+    """
 
     name: str
     base: str | None = STREAM_BASE

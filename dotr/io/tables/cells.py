@@ -106,8 +106,8 @@ class DateFormat:
         self._hours: Memo[str, Time] = Memo(self._hour, limit=1 << 12)
 
     def micros(self, text: str, notes: Notes | None = None) -> Time:
-        """The instant that a string says, in microseconds since 1970; what was changed is added to `notes`.
-        Raises TimeError.
+        """The instant that a string denotes, in microseconds since 1970; what was changed is added to
+        `notes`. Raises TimeError.
         """
         found = self.usual((text,))
         return self._exactly(text, notes) if found is None else found[0]
@@ -419,7 +419,7 @@ def kind_of(cell: Cell) -> str:
 
 
 def default_of(cell: Cell) -> str | None:
-    """What stands for a missing cell, None for nothing."""
+    """The value for a missing cell; None: there is none."""
     return next((_text(one.arguments[0]) for one in cell.filters if one.name == "default"), None)
 
 
@@ -599,7 +599,7 @@ UNRESERVED_CHARACTERS = (
 
 UNRESERVED = regex(f"[{UNRESERVED_CHARACTERS}]+")
 PLAIN = regex(r"[ !#-\[\]-~]*")
-"""Texts of ASCII that stand in a literal as they are."""
+"""ASCII strings that a literal contains unchanged."""
 
 _UNSAFE = regex('["\\\\\x00-\x1f\x7f]')
 

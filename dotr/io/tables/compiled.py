@@ -216,7 +216,7 @@ USUAL: Final[Mapping[str, Lines]] = {
 
 
 Row: TypeAlias = Sequence[str | None]
-"""The cells of a row by position; None, and what the mapping says, is a missing value."""
+"""The cells of a row by position; None, and what the mapping declares so, is a missing value."""
 
 Columns: TypeAlias = Sequence[Sequence[str | None]]
 
@@ -232,22 +232,22 @@ _DATATYPES = {"dateTime": XSD_DATETIME, "double": XSD_DOUBLE}
 class CompiledMapping(Struct, frozen=True):
     """A mapping for the columns of one table.
 
-    `part` gives what a row says, `times` the time of a raw cell and whether it is an integer, `time_at` where
-    that cell stands (-1: the graphs say their times themselves). All raise CellError.
+    `part` gives the graph of a row, `times` the time of a raw cell and whether it is an integer, `time_at`
+    the place of that cell (-1: the graphs have their times themselves). All raise CellError.
     """
 
     part: Callable[[Row], Part]
     times: Mapping[str | None, tuple[Time, bool]]
     time_at: int
     columns: Callable[[Columns], Iterator[Part]]
-    """What rows say, from their columns."""
+    """The graphs of rows, from their columns."""
     usual: Callable[[Sequence[str]], list[Time] | None]
     """The times of raw cells that are all written in the usual way; None of others."""
     local: Sequence[TimeCell] = ()
-    """The cells in which times stand, each once."""
+    """The cells that hold times, each once."""
 
     def parts(self, rows: Sequence[Row]) -> Iterator[Part | CellError]:
-        """What rows say, each; at most 3 µs a row of five triples, whether or not values repeat."""
+        """The graph of each row; at most 3 µs a row of five triples, whether or not values repeat."""
         columns = list(zip(*rows, strict=True))
         try:
             if columns:
@@ -310,9 +310,7 @@ class CompiledMapping(Struct, frozen=True):
 
 
 class TimeCell(Struct, frozen=True):
-    """A cell in which a time stands: what it is called, where it is, what stands for a missing one, and how
-    it is read.
-    """
+    """A cell that holds a time: its name, its place, the value for a missing one, and how it is read."""
 
     key: str
     at: int

@@ -48,7 +48,7 @@ Argument: TypeAlias = str | float
 
 
 class ColumnFilter(Struct, frozen=True):
-    """`datetime("%d/%m/%Y", "Europe/Berlin")`: a name and what stands in its brackets."""
+    """`datetime("%d/%m/%Y", "Europe/Berlin")`: a name and what is in its brackets."""
 
     name: str
     arguments: tuple[Argument, ...] = ()
@@ -62,7 +62,7 @@ class Cell(Struct, frozen=True):
 
     @property
     def is_iri(self) -> bool:
-        """Whether it is an IRI as it stands."""
+        """Whether it is an IRI as written."""
         return bool(self.filters) and self.filters[-1].name == "iri"
 
 
@@ -104,7 +104,7 @@ _TOKENS = regex(
     re.VERBOSE | re.DOTALL,
 )
 _BEFORE, _AFTER = regex(r"[\w:%}\-]"), regex(r"[\w:%{\-]")
-"""What stands beside a cell that is part of a prefixed name."""
+"""The characters next to a cell that is part of a prefixed name."""
 _ONE_FILTER = regex(rf"\|({_FILTER})")
 _ONE_ARGUMENT = regex(_ARGUMENT)
 _NUMBER = regex(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -358,7 +358,7 @@ class TableMapping(Struct, frozen=True):
     missing: tuple[str, ...] = ("",)
     encoding: str = "utf-8"
     ambiguous: str = ""
-    """What a local time that came twice is; "": the run says it."""
+    """How a local time that came twice is read; "": as the run has it."""
     nonexistent: str = ""
     """The same of one that never came."""
     rows: tuple[Step, ...] | None = None
@@ -399,7 +399,7 @@ def read_mapping(path: str, base: str = STREAM_BASE) -> TableMapping:
 
 @lru_cache(maxsize=64)
 def parse_mapping(text: str, name: str = "<mapping>", base: str = STREAM_BASE) -> TableMapping:
-    """The mapping that a string says. Raises DataError D2401."""
+    """The mapping that a string defines. Raises DataError D2401."""
     lines = text.replace("\r\n", "\n").split("\n")
     settings = _settings(lines, name)
     templates = {part: parse_template(template, name, base) for part, template in _templates(lines).items()}

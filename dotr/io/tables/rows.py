@@ -779,12 +779,12 @@ class Undecided(NamedTuple):
 
 
 def undecided(local: Time, make: Callable[[], Item], extractor: TimestampExtractor, end: int) -> Undecided:
-    """A graph that says its time itself, which `make` finds."""
+    """A graph with a time of its own, which `make` finds."""
     return Undecided({"": local}, lambda passes: extractor.taking(passes[""], make), end)
 
 
 def begun_at(bookmark: Bookmark) -> tuple[Bookmark, Begun]:
-    """A bookmark as readers have it, and the repeated hours in which it stands."""
+    """A bookmark as readers have it, and the repeated hours in which it lies."""
     carried, _, begun = bookmark.carried.partition(BEGUN)
     if not begun:
         return bookmark, {}
@@ -1151,7 +1151,7 @@ class TableReader:
         return self.mapping.format_of(self.name) in ("parquet", "arrow")
 
     def columns(self, content: bytes | None = None) -> Iterator[Item | Undecided]:
-        """The rows of a Parquet or Arrow file, whose bytes are `content` where somebody else fetched them."""
+        """The rows of a Parquet or Arrow file, whose bytes are `content` where they were fetched already."""
         try:
             form = self.mapping.format_of(self.name)
             opened = open_columns(self.name, self.name if content is None else content, form)

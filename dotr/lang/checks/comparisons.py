@@ -284,7 +284,7 @@ def _call_sort(
 def mismatch(
     expression: program.Call, leaves: Leaves, *, rule: bool = False
 ) -> tuple[Sort | None, Sort | None] | None:
-    """The sorts of a comparison's sides where they say that it never holds."""
+    """The sorts of a comparison's sides if they imply that it never holds."""
     if expression.function not in _SORT_COMPARISONS:
         return None
     left, right = (sort(argument, leaves, rule=rule) for argument in expression.arguments)
@@ -460,7 +460,7 @@ def check_comparisons(program: Program, found: Diagnostics) -> None:
 
 
 def conditions(program: Program) -> Iterator[Expression]:
-    """Every condition that stands in a program."""
+    """Every condition of a program."""
     for select in program.written.values():
         yield from (condition for condition, _ in filters_of(select))
         yield from select.having

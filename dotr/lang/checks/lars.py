@@ -62,7 +62,7 @@ _LARS = Language(
 
 
 def check_lars_rule(rule: program.LarsRule, found: Diagnostics) -> None:
-    """Report variables that nothing binds or two things do, and what cannot stand in a rule."""
+    """Report variables that are unbound or bound twice, and what is not allowed in a rule."""
     bound, times = _bound(rule, found)
     for name in atom_variables(rule.head.atom):
         if name not in bound and name not in times:
@@ -645,7 +645,7 @@ def check_boxes(program: Program, found: Diagnostics) -> None:
             "ALWAYS can hold at once: a window is cut at the beginning of the timeline",
             places[0],
             notes=[f"also at {place}" for place in places[1:4]],
-            hint="at the first points of a run it may hold after less time than its window",
+            hint="write `AT LEAST k` if it must not hold at the first points of a run",
         )
 
 

@@ -145,7 +145,7 @@ def check_standing(operator: RelationToStream, select: Select, span: Span, found
 
 
 def asks_now(value: Any) -> bool:
-    """Whether NOW() stands anywhere below a syntax node."""
+    """Whether NOW() occurs anywhere below a syntax node."""
     if isinstance(value, Call) and value.function == "NOW":
         return True
     if isinstance(value, tuple):

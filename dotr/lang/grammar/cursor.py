@@ -543,7 +543,7 @@ class Cursor:
     # -- terms ------------------------------------------------------------
 
     def iri_text(self, token: Token) -> str:
-        """What stands between `<` and `>`, escapes resolved; not resolved against BASE."""
+        """The text between `<` and `>`, escapes resolved; not resolved against BASE."""
         text = token.text[1:-1]
         return unescape(text, token, self.source, self.found) if "\\" in text else text
 
@@ -634,7 +634,7 @@ class Cursor:
             return term
 
     def signed_number(self) -> Term | None:
-        """Take `-5` or `+5` when a sign stands directly before a number."""
+        """Take `-5` or `+5` when a sign is directly before a number."""
         follower = self.peek()
         if self.key in ("-", "+") and follower.kind in NUMBERS and follower.start == self.token.end:
             sign = self.advance().text
@@ -642,7 +642,7 @@ class Cursor:
         return None
 
     def constant(self) -> Term | None:
-        """Take an IRI or a literal, which may have a sign; None where something else stands."""
+        """Take an IRI or a literal, which may have a sign; None at anything else."""
         if self.at_iri():
             return self.iri_term()
         number = self.signed_number()
@@ -828,13 +828,13 @@ _BEHIND: Final = ("(", "[", "iri", "pname", "name")
 
 
 def foreign_word(token: Token) -> str:
-    """The hint for a word that is not ours, where no name may stand; empty for others."""
+    """The hint for a word of another language where no name is allowed; empty for others."""
     return HINTS.get(token.key, "") if token.kind == "name" else ""
 
 
 def foreign_event(token: Token, following: Token, ours: frozenset[str]) -> str:
-    """The hint where the name of an event is wanted and a word stands that is not a name there; `ours` are
-    the keywords that may follow a name.
+    """The hint for a word that is not a name where the name of an event is expected; `ours` are the keywords
+    that may follow a name.
     """
     if token.key in _EVENTS and (following.key in _BEHIND or following.kind in _BEHIND):
         return "" if following.key in ours else HINTS[token.key]

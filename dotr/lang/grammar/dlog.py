@@ -28,7 +28,7 @@ class AtomParser:
         self.prologue: list[tuple[str | None, Span]] = []
 
     def prologue_line(self, step: Callable[[], None] | None = None) -> bool:
-        """Take PREFIX, BASE or, by `step`, STEP; False where something else stands."""
+        """Take PREFIX, BASE or, by `step`, STEP; False at anything else."""
         first = self.cursor.token
         prefix: str | None = None
         if first.key == "PREFIX":
@@ -95,7 +95,7 @@ class AtomParser:
         return Var(self.cursor.variable_name(token), self.cursor.span(token))
 
     def argument(self) -> Var | Term | None:
-        """Take a variable or a constant; None where something else stands."""
+        """Take a variable or a constant; None at anything else."""
         return self.variable() if self.cursor.token.kind == "var" else self.cursor.constant()
 
 

@@ -98,7 +98,7 @@ class WindowParser:
         self.symbolic = symbolic
 
     def at_statement(self) -> bool:
-        """Whether a statement begins here. Asked only where no name may stand."""
+        """Whether a statement begins here. Called only where no name is allowed."""
         return self.cursor.key in STATEMENTS or self.cursor.peek().key in CONTEXTUAL.get(self.cursor.key, ())
 
     def at_clause(self) -> bool:
@@ -527,7 +527,7 @@ class ClauseParser:
         return syntax.EventSyntax(name, alias=alias, operator=operator)
 
     def embedded(self) -> Select | None:
-        """Take `{ SELECT … }`. None when it cannot be read; the cursor then stands after its last brace."""
+        """Take `{ SELECT … }`. None when it cannot be read; the cursor is then after its last brace."""
         opened = self.cursor.at
         if self.cursor.key != "{":
             raise self.cursor.fail("`{ SELECT … }`")
@@ -688,7 +688,7 @@ class ClauseParser:
 
 
 HOLDING: Final = ("LATEST", "FOR")
-"""What stands after the predicates of a HOLD; names everywhere else."""
+"""Keywords after the predicates of a HOLD; names everywhere else."""
 
 
 class DotrParser:

@@ -65,7 +65,7 @@ FORBIDDEN: Final[Mapping[str, tuple[str, str]]] = {
 
 
 class Mode(Enum):
-    """Where an expression stands."""
+    """Where an expression is used."""
 
     QUERY = "an embedded query"
     RULE = "ON, WHERE and WITH"
@@ -92,7 +92,7 @@ _BINARY: Final = {
 
 
 class ExpressionParser:
-    """Owns what depends on where an expression stands: its mode, and why an aggregate may not stand there.
+    """Owns what depends on where an expression is used: its mode, and why an aggregate is not allowed there.
 
     `deployed`: whether the text will run as it is, so that an unknown function is an error.
     """
@@ -109,7 +109,7 @@ class ExpressionParser:
 
     @contextmanager
     def place(self, aggregates: str, mode: Mode | None = None) -> Iterator[None]:
-        """Where no aggregate may stand, and why; "" where one may."""
+        """Where no aggregate is allowed, and why; "" where one is."""
         before = self.mode, self.aggregates
         self.mode, self.aggregates = mode or self.mode, aggregates
         try:

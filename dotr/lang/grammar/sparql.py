@@ -123,7 +123,7 @@ class TriplesParser:
         self._labels: dict[str, tuple[str, int]] = {}
         self._blanks = 0
         self.pattern = 0
-        """Number of the basic graph pattern: a label may stand in one only."""
+        """Number of the basic graph pattern: a label is allowed in one only."""
         self._patterns = 0
 
     def new_pattern(self) -> None:
@@ -290,7 +290,7 @@ _OTHER_FORMS: Final = {
 class SparqlParser:
     """Owns what is scoped to one query, and reads the groups of EXISTS for `expressions`.
 
-    `canonical`: whether answers that nobody orders have an order all the same.
+    `canonical`: whether answers without ORDER BY have an order nevertheless.
     """
 
     def __init__(self, cursor: Cursor, expressions: ExpressionParser, *, canonical: bool = False) -> None:

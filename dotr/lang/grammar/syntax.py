@@ -138,7 +138,7 @@ class RuleSyntax(Syntax, frozen=True):
 
 
 class QuerySyntax(Syntax, frozen=True):
-    """`QUERY Name := …`; `select` None when it could not be read, or `alias` stands in its place.
+    """`QUERY Name := …`; `select` None when it could not be read, or `alias` is set instead.
 
     `operator`: the word before it, if there is one.
     """
