@@ -33,7 +33,7 @@ from dotr.io.show import aligned
 from dotr.io.sources import Sources
 from dotr.lang import load_program, parse_query
 from dotr.lang.grammar.cursor import nearest
-from dotr.lasting.instants import LastingInstants, LastingRun
+from dotr.lasting.instants import LastingRun
 from dotr.program import Program, Select
 from dotr.rdf.terms import Triple
 from dotr.reference.enrich import LiteralEnricher
@@ -241,11 +241,11 @@ def _stated(
         refusals.count += len(parts)
         return error if refusals.fail else None
 
-    instants = LastingInstants(LastingRun(program, background, clock, budget=budget), on_refused, None)
-    for _, _, failed in instants.instants(sorted(came.items()), time + 1, lambda _: None, lambda _: False):
+    run = LastingRun(program, background, clock, budget=budget, on_refused=on_refused)
+    for _, _, failed in run.instants(sorted(came.items()), time + 1, lambda _: None, lambda _: False):
         if failed is not None:
             raise failed
-    return instants.stated()
+    return run.stated()
 
 
 def _answer(

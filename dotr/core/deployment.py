@@ -41,7 +41,7 @@ from dotr.rdf.mapped import Content
 from dotr.rdf.terms import Term, Triple
 
 if TYPE_CHECKING:
-    from dotr.lasting.instants import LastingRun
+    from dotr.lasting.instants import LastingRun, OnRefused
     from dotr.reference.oracle import Oracle
     from dotr.reference.tesla import LiteralTesla
 
@@ -221,13 +221,28 @@ class Deployment:
 
         return Oracle(self.program, self.background, self.settings.budget)
 
-    def lasting_run(self, program: Program, clock: Clock, *, states: bool = False) -> LastingRun:
+    def lasting_run(
+        self,
+        program: Program,
+        clock: Clock,
+        on_refused: OnRefused,
+        oracle: Oracle | None,
+        *,
+        states: bool = False,
+    ) -> LastingRun:
         """The instants of what lasts, from now on, by `program`. `states`: each reports what holds."""
         from dotr.lasting.instants import LastingRun  # noqa: PLC0415  # start-up: in most programs nothing lasts
 
         everything, budget = self.settings.materialize_all, self.settings.budget
         return LastingRun(
-            program, self.background, clock, materialize_all=everything, budget=budget, states=states
+            program,
+            self.background,
+            clock,
+            materialize_all=everything,
+            budget=budget,
+            states=states,
+            on_refused=on_refused,
+            oracle=oracle,
         )
 
     def partitioning(self, by: By = By.AUTO, *, together: bool = False) -> Partitioning:

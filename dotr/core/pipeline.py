@@ -61,7 +61,7 @@ from dotr.program.rules import Rule
 from dotr.rdf.terms import Triple
 
 if TYPE_CHECKING:
-    from dotr.lasting.instants import LastingInstant, LastingInstants
+    from dotr.lasting.instants import LastingInstant, LastingRun
 
 VERSION = 2
 """The version of snapshots. Version 1, in which nothing lasts, is read; others are refused."""
@@ -325,7 +325,7 @@ class Pipeline:
         self._detect: TeslaDetector | None = None
         self._oracle = deployment.oracle() if verify else None
         self._emit, self._run_counts = deployment.emitter, RunCounts(self.program)
-        self._lasting: LastingInstants | None = None  # where something lasts
+        self._lasting: LastingRun | None = None  # where something lasts
         self._planned: list[tuple[Time, Program, Collection[Triple]]] = []  # `replace` before anything lasts
         self.place: Any = ""
         """The place of the next message, or a function that returns it, for records of the run."""
@@ -613,11 +613,11 @@ class Pipeline:
 
     def _last_from_now(self) -> None:
         """Treat every instant from now on as one of what lasts."""
-        from dotr.lasting.instants import LastingInstants  # noqa: PLC0415  # few programs need it
-
         assert self.clock is not None, "begin() comes first"
-        run = self.deployment.lasting_run(self.program, self.clock, states=self._observer.state is not None)
-        self._lasting = LastingInstants(run, self._raised, self._oracle)
+        states = self._observer.state is not None
+        self._lasting = self.deployment.lasting_run(
+            self.program, self.clock, self._raised, self._oracle, states=states
+        )
         if self._detect is not None:
             self._renew(self.program)
         self._schedule()

@@ -5,14 +5,17 @@ Place:   core/pipeline.py, which closes instants and detects, uses it for a prog
          instant by itself. periods.py knows what is stated when; model.py has what follows. Tested against
          reference/lasting.py and, as a second engine, against recomputation after each change.
 Method:  language.md, "What lasts". M(t) changes, K(t) is over it, and answers begin and end.
-           LastingRun  an instant is all or nothing: what is stated advances, what follows from it is
+           LastingRun  beside the instants of messages: ticks, ends of periods, and changes of rules, each
+             once, in order. An instant is all or nothing: what is stated advances, what follows from it is
              maintained, the queries are evaluated; if any of these fails, everything is as before. An instant
              calls `change` of Maintenance with the change of what is stated, `facts` if a rule sees it, and
-             then `keep`; or `abandon` if one of them raised. Then `change` is called again with the ends of
-             periods alone, as if the messages had never come; if that raises, too, `overlook` continues.
-           LastingInstants  beside the instants of messages: ticks, ends of periods, and changes of rules,
-             each once, in order. A refused instant is repeated without its messages; if that is in error,
-             too, what is stated advances and the instant has no facts.
+             then `keep`; or `abandon` if one of them raised. Then the instant is repeated with the ends of
+             periods alone, as if its messages had never come; if that is in error, too, what is stated
+             advances (`overlook`) and the instant has no facts.
+           Maintenance  M is updated incrementally, standing answers by signed deltas. A change is
+             committed when it is stated, and undone when it is abandoned. New rules, a change of schema over
+             which rules were instantiated, and the end of most stated triples cause M to be recomputed. While
+             M contradicts itself its answers change unseen: the difference is kept for the next consistent M.
            watching  `dotr watch`: the answers of one query, as they begin and end, by a program with DSTREAM
              and ISTREAM of the query, each with a rule, so that answers that end at an instant are reported
              before those that begin (signed answers of a continuous query over a dynamic graph: Gergatsoulis,
@@ -21,27 +24,329 @@ Method:  language.md, "What lasts". M(t) changes, K(t) is over it, and answers b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
-from dotr import program
-from dotr.budget import ANSWER, BUDGET, Spending
+from dotr.budget import ANSWER, BUDGET, SLACK, Spending
 from dotr.enrich.materialiser import Materialiser
-from dotr.enrich.owl import rules_over
+from dotr.enrich.owl import is_schema, rules_over, stream_schema, while_held
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError
-from dotr.events import Clock, Composite, Instant, Message, Part, Time, Values, labelled
+from dotr.events import Clock, Composite, Fact, Instant, Message, Part, Time, Values, labelled
 from dotr.extract.extractor import MUCH_WORK, wanted
-from dotr.lasting.model import Facts, Maintenance
+from dotr.extract.operators import Row
+from dotr.extract.sharing import facts_of
+from dotr.joins.plan import relation_of
+from dotr.lasting.model import MaintainedModel, SchemaChange, lasting_model
 from dotr.lasting.periods import Entry, Periods, StatedChange
-from dotr.program import Hold, Program, RelationToStream, StandingQuery
+from dotr.program import (
+    Const,
+    Fresh,
+    Hold,
+    Position,
+    Program,
+    Projection,
+    RelationToStream,
+    Rule,
+    Select,
+    StandingQuery,
+    TemplateTriple,
+    Var,
+)
 from dotr.program.queries import AggregateAtom
 from dotr.rdf.terms import RDF_TYPE, TRUE, Triple
 
 if TYPE_CHECKING:
     from dotr.reference.oracle import Oracle
+
+
+Facts: TypeAlias = dict[str, list[Fact]]
+"""Stream → its facts of one instant in canonical order; streams without facts are left out."""
+
+Bags = Mapping[Select, Counter[Row]]
+"""Standing query → a bag of rows, or of signed changes."""
+
+
+class _State(NamedTuple):
+    """The state to which an open change is undone.
+
+    `model` None: none can be made; then `answers` are those of the last consistent one. `owed`: how the
+    answers changed since M was last `consistent`.
+    """
+
+    program: Program
+    model: MaintainedModel | None
+    answers: Bags = MappingProxyType({})
+    owed: Bags = MappingProxyType({})
+    consistent: bool = True
+
+
+class Maintenance:
+    """Owns M, the least model of the rules over what is stated, the standing answers over it, and how to undo
+    the open change. Stated triples that nothing reads are in `periods` alone.
+
+    Times never decrease from call to call. At most one change is open. What is stated is closed when the
+    first change is opened; a contradiction in it is not an error here. The periods advance before `change`
+    is called, and are undone after the change is.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        periods: Periods,
+        clock: Clock,
+        materialize_all: bool = False,
+        budget: int = BUDGET,
+        spending: Spending | None = None,
+    ) -> None:
+        self._model = partial(lasting_model, clock=clock, materialize_all=materialize_all, budget=budget)
+        self._budget, self._spending, self._periods = budget, spending, periods
+        self._first = list(periods), periods.ends()
+        self._now = self._kept = _State(program, None)
+        self._begun = False
+        self._findings: list[Diagnostic] = []
+        self._closing: int | None = None
+        self._undo: Callable[[], None] | None = None
+
+    def change(self, time: Time, stated: StatedChange, program: Program | None = None) -> Facts:
+        """Open the change from M(t⁻) to M(t); returns the facts of all ISTREAM and DSTREAM streams that have
+        any.
+
+        They are the bag difference between a query's answers and those kept last, ordinals counted within it.
+        With `stated` empty, an inconsistent M is still reported. `program`: its rules hold from `time` on,
+        and its queries are evaluated, also over M(t⁻) under the earlier rules. Raises DataError or
+        ProgramError when M(t) contradicts itself, explodes, or has a schema that makes the rules invalid;
+        then nothing is open and the earlier program stays.
+        """
+        first = self._begin()
+        self._findings = []
+        if program is None and not first and self._now.consistent and not self._matters(stated):
+            return {}
+        try:
+            self._refuse_schema(stated)
+            owed = self._go(time, stated, program, check=True)
+        except BaseException:
+            self.abandon()
+            raise
+        self._now = self._now._replace(owed={}, consistent=True)
+        return _facts(self._now.program, owed, time)
+
+    def facts(self, time: Time, graph: Sequence[Triple] | None) -> Facts:
+        """The facts of all other streams over K(t), with the open change.
+
+        `graph`: the triples of the instant's graphs, labelled, None if none came. K(t) is dropped afterwards.
+        Raises DotrError as `change` does, and D2601; the change stays open.
+        """
+        model = self._now.model
+        assert model is not None, "a change was opened"
+        model.findings = []
+        found = model.facts(graph or (), time)
+        self._findings += model.findings
+        return found
+
+    def findings(self) -> Sequence[Diagnostic]:
+        """Warnings about the open change and what `facts` took: D2602. Again for what was reported before."""
+        return self._findings
+
+    def state(self, graph: Sequence[Triple]) -> set[Triple]:
+        """K(t) with the open change, as far as it is materialised. Raises as `facts` does."""
+        assert self._now.model is not None, "a change was opened"
+        return {*self._periods, *self._now.model.state(graph)}
+
+    def keep(self) -> None:
+        """Commit the open change: the next change is compared with its answers."""
+        self._kept, self._undo = self._now, None
+
+    def abandon(self) -> None:
+        """Undo the open change, if any."""
+        if self._undo is not None:
+            self._undo()
+        self._now, self._undo = self._kept, None
+
+    def overlook(self, time: Time, stated: StatedChange, program: Program | None = None) -> None:
+        """Commit a change without messages for which `change` raised.
+
+        The answers kept last stay, to be compared with the next consistent M; `facts` is not called before
+        then.
+        """
+        self._begin()
+        try:
+            owed = self._go(time, stated, program, check=False)
+            self._now = self._now._replace(owed=owed, consistent=False)
+        except DotrError:
+            self.abandon()
+            self._now = self._without_model(stated, program)
+        self.keep()
+
+    def snapshot(self) -> Any:
+        """What a new one over what is stated now cannot derive, as a JSON value, or None. Called between
+        instants.
+        """
+        state = self._kept
+        if state.consistent or not self._begun:
+            return None
+        kind, bags = ("owed", state.owed) if state.model is not None else ("answers", state.answers)
+        rows = (bags.get(select, _NONE) for select in _standing(state.program))
+        return [kind, [[[list(row), n] for row, n in sorted(bag.items(), key=repr)] for bag in rows]]
+
+    def restore(self, state: Any) -> None:
+        """Restore a `snapshot` in a new one."""
+        self._closing = SLACK * self._budget  # what was maintained step by step is not refused now
+        if state is None:
+            return
+        kind, found = state
+        bags = (Counter({tuple(row): n for row, n in bag}) for bag in found)
+        by_query = dict(zip(_standing(self._now.program), bags, strict=True))
+        if kind == "owed":
+            self._begin()
+            self._now = self._now._replace(owed=by_query, consistent=False)
+        else:
+            self._begun = True
+            self._now = self._now._replace(answers=by_query, consistent=False)
+        self._kept = self._now
+
+    # -- advancing
+
+    def _begin(self) -> bool:
+        """Close what is stated at first; returns whether this call did."""
+        if self._begun:
+            return False
+        now = self._now
+        stated, ends = self._first
+        model = self._model(now.program, stated, ends=ends, spending=self._spending, closing=self._closing)
+        self._begun, self._first, self._closing = True, ([], {}), None
+        self._now = self._kept = _State(now.program, model)
+        return True
+
+    def _matters(self, stated: StatedChange) -> bool:
+        """Whether M must process the change."""
+        model = self._now.model
+        return bool(stated) or (bool(stated.moved) and model is not None and model.kept.expires)
+
+    def _go(self, time: Time, stated: StatedChange, program: Program | None, *, check: bool) -> Bags:
+        """Advance to M(t); returns how its answers changed since M was last consistent."""
+        now, model = self._now, self._now.model
+        if program is None and model is not None and not model.mostly_ends(stated.ended):
+            try:
+                settled = model.change(
+                    stated.begun,
+                    stated.ended,
+                    time,
+                    stated.moved,
+                    check=(lambda _: model.check()) if check else None,
+                )
+            except SchemaChange:
+                pass
+            else:
+                self._undo = settled.undo
+                return _sum(now.owed, settled.differences)
+        return self._close_anew(stated, program or now.program, check)
+
+    def _close_anew(self, stated: StatedChange, program: Program, check: bool) -> Bags:
+        """Make a new model; compare the answers of both."""
+        now = self._now
+        after, ends = set(self._periods), self._periods.ends()
+        model = self._model(program, after, ends=ends, spending=self._spending, closing=self._closing)
+        if check:
+            model.check()
+            self._look_at_held(program, model, after, stated)
+        before = self._before(program, stated)
+        self._now = _State(program, model)
+        found: dict[Select, Counter[Row]] = {}
+        for select in before:
+            bag = found[select] = Counter(model.answers(select))
+            bag.subtract(before[select])
+        return _sum(now.owed if now.model is not None else {}, found)
+
+    def _before(self, program: Program, stated: StatedChange) -> Bags:
+        """All answers that a program's queries are compared with: of M(t⁻), or of the last M kept."""
+        now, wanted = self._now, _standing(program)
+        if now.model is None:
+            return {select: now.answers[select] for select in wanted if select in now.answers}
+        known = set(_standing(now.program))
+        found = {select: now.model.answers(select) for select in wanted if select in known}
+        if now.consistent and len(found) < len(wanted):  # the old rules over what the new queries read
+            mixed = replace(program, datalog=now.program.datalog, entailment=now.program.entailment)
+            before = set(self._periods).difference(stated.begun).union(stated.ended)
+            model = self._model(mixed, before)
+            found |= {select: model.answers(select) for select in wanted if select not in known}
+        return found
+
+    def _without_model(self, stated: StatedChange, program: Program | None) -> _State:
+        """Advance what is stated although no model can be made of it."""
+        now = self._now
+        program = program or now.program
+        answers = {}
+        for select, bag in self._before(program, stated).items():
+            answers[select] = Counter(bag)
+            if now.model is not None:
+                answers[select].subtract(now.owed.get(select, _NONE))
+        return _State(program, None, answers, consistent=False)
+
+    # -- schema
+
+    def _refuse_schema(self, stated: StatedChange) -> None:
+        """Raise DataError D2601 for schema in a graph that would be held."""
+        model = self._now.model
+        if model is not None and model.over_schema:
+            for triple in stated.held:
+                if is_schema(relation_of(*triple)):
+                    raise DataError(stream_schema(triple))
+
+    def _look_at_held(
+        self, program: Program, model: MaintainedModel, after: set[Triple], stated: StatedChange
+    ) -> None:
+        """What a graph makes last is to it as to any graph: schema must not follow from it (DataError D2601),
+        and equalities of individuals that the schema mentions are reported (D2602).
+        """
+        if stated.held and model.over_schema:
+            others = after.difference(stated.held)
+            without = self._model(program, others)
+            without.beside(stated.held)
+            self._findings += map(while_held, without.findings)
+
+
+_NONE: Counter[Row] = Counter()
+
+
+def _standing(program: Program) -> list[Select]:
+    """The distinct queries of ISTREAM and DSTREAM."""
+    return list(dict.fromkeys(standing.select for standing in program.standing.values()))
+
+
+def _sum(owed: Bags, more: Mapping[Select, Iterable[tuple[Row, int]] | Counter[Row]]) -> Bags:
+    """The sum of signed changes, without queries that have none. (Hashing a Select hashes all its parts, so
+    queries are only hashed when they changed.)
+    """
+    if not (owed or more):
+        return {}
+    total = {select: Counter(bag) for select, bag in owed.items()}
+    for select, changes in more.items():
+        bag = total.setdefault(select, Counter())
+        for row, n in changes.items() if isinstance(changes, Counter) else changes:
+            bag[row] += n
+    found = {select: Counter({row: n for row, n in bag.items() if n}) for select, bag in total.items()}
+    return {select: bag for select, bag in found.items() if bag}
+
+
+def _facts(program: Program, changes: Bags, time: Time) -> Facts:
+    """The facts of the streams: what their queries gained or lost."""
+    if not changes:
+        return {}
+    found: dict[str, list[Fact]] = {}
+    for stream, standing in program.standing.items():
+        sign = 1 if standing.operator is RelationToStream.ISTREAM else -1
+        bag = changes.get(standing.select, _NONE)
+        rows = (row for row, n in bag.items() for _ in range(n * sign))
+        facts = facts_of(rows, time)
+        if facts:
+            found[stream] = facts
+    return found
 
 
 class Replacement(NamedTuple):
@@ -71,9 +376,21 @@ class LastingInstant(NamedTuple):
         return bool(self.tick or self.facts or self.messages or self.program)
 
 
+OnRefused: TypeAlias = Callable[[Time, Sequence[Part], DotrError], DotrError | None]
+"""Handles an instant in error: returns what to raise after it, None to continue."""
+
+Leap: TypeAlias = "tuple[Time, LastingInstant, DotrError | None]"
+"""(time, what happened, what to raise after it)."""
+
+
+def _fail(time: Time, parts: Sequence[Part], error: DotrError) -> DotrError:
+    """No error is survived."""
+    return error
+
+
 class LastingRun:
-    """Owns what is stated, what follows from it, and the later programs. `states`: report what holds at each
-    instant; everything must be materialised.
+    """Owns what is stated, what follows from it, and the later programs; drives the literal reading beside
+    them if verifying. `states`: report what holds at each instant; everything must be materialised.
     """
 
     def __init__(
@@ -85,6 +402,8 @@ class LastingRun:
         materialize_all: bool = False,
         budget: int = BUDGET,
         states: bool = False,
+        on_refused: OnRefused = _fail,
+        oracle: Oracle | None = None,
     ) -> None:
         self.program = program
         self.useless = 0
@@ -100,6 +419,9 @@ class LastingRun:
         self._readers = _readers(program)
         self._knowledge = self._opened()
         self._ahead: dict[Time, Replacement] = {}
+        self._on_refused, self._oracle = on_refused, oracle
+        if oracle is not None:
+            oracle.last_from_now()
 
     def _opened(self) -> Maintenance:
         return Maintenance(self.program, self._periods, self.clock, self._all, self._budget, self._spending)
@@ -107,6 +429,8 @@ class LastingRun:
     def replace(self, time: Time, program: Program, background: Collection[Triple]) -> None:
         """Schedule a program, with its background, to hold from `time` on, which lies ahead."""
         self._ahead[time] = Replacement(program, frozenset(background))
+        if self._oracle is not None:
+            self._oracle.replace(time, program, background)
 
     def program_from(self, time: Time) -> Program | None:
         """The new program that holds from exactly this time on, or None."""
@@ -122,7 +446,67 @@ class LastingRun:
         times = [*self._ahead, *([] if (end := self._periods.next_end()) is None else [end])]
         return min(times, default=None)
 
-    def go(self, time: Time, parts: Sequence[Part], tick: bool) -> LastingInstant:
+    def instants(
+        self,
+        due: Sequence[Instant],
+        bound: Time,
+        next_tick: Callable[[Time], Time | None],
+        is_tick: Callable[[Time], bool],
+    ) -> Iterator[Leap]:
+        """The instants `due`, and those between and after them that lie before `bound`.
+
+        The caller finishes one instant before it takes the next, so that `next_tick` (the next tick that can
+        matter before a time) knows of it.
+        """
+        for time, parts in due:
+            yield from self._before(time, next_tick, is_tick)
+            yield self._leap(time, parts or (), is_tick(time))
+        yield from self._before(bound, next_tick, is_tick)
+
+    def _before(
+        self, bound: Time, next_tick: Callable[[Time], Time | None], is_tick: Callable[[Time], bool]
+    ) -> Iterator[Leap]:
+        while True:
+            change = self.next()
+            until = bound if change is None else min(bound, change)
+            time = next_tick(until)  # before the change, if any
+            time = until if time is None else time
+            if time >= bound:
+                return
+            yield self._leap(time, (), is_tick(time))
+
+    def _leap(self, time: Time, parts: Sequence[Part], tick: bool) -> Leap:
+        try:
+            return time, self.at(time, parts, tick), None
+        except (DataError, ProgramError) as error:
+            return time, *self._without(time, parts, tick, self._placed(error, time))
+
+    def _without(
+        self, time: Time, parts: Sequence[Part], tick: bool, error: DotrError
+    ) -> tuple[LastingInstant, DotrError | None]:
+        """The instant without its messages, which are refused."""
+        oracle = self._oracle
+        failed = self._on_refused(time, parts, error) if parts or self.consistent else None
+        if oracle is not None:
+            oracle.refuse(time, labelled(parts, time), error)
+        if parts:
+            try:
+                return self.at(time, (), tick), failed
+            except (DataError, ProgramError) as again:
+                if self.consistent:
+                    failed = failed or self._on_refused(time, (), self._placed(again, time))
+        if oracle is not None:
+            oracle.overlook(time)
+        return self.overlook(time, tick), failed
+
+    def _placed(self, error: DotrError, time: Time) -> DotrError:
+        """An error of an instant, with its time for a place."""
+        place = f"@ {self.clock.text(time)}"
+        return type(error)([one if one.place else one._replace(place=place) for one in error.diagnostics])
+
+    # -- one instant
+
+    def at(self, time: Time, parts: Sequence[Part], tick: bool = False) -> LastingInstant:
         """Advance to an instant; no change lies before it.
 
         `parts`: all messages, blank nodes as in the documents. Raises DataError and ProgramError for an
@@ -255,115 +639,6 @@ def _readers(program: Program) -> int:
     return max(1, len(program.asked) + len(program.standing) + totals)
 
 
-OnRefused: TypeAlias = Callable[[Time, Sequence[Part], DotrError], DotrError | None]
-"""Handles an instant in error: returns what to raise after it, None to continue."""
-
-Leap: TypeAlias = "tuple[Time, LastingInstant, DotrError | None]"
-"""(time, what happened, what to raise after it)."""
-
-
-class LastingInstants:
-    """Owns what lasts in a run, and drives the literal reading beside it if verifying."""
-
-    def __init__(self, run: LastingRun, on_refused: OnRefused, oracle: Oracle | None) -> None:
-        self._run = run
-        self._on_refused = on_refused
-        self._oracle = oracle
-        if oracle is not None:
-            oracle.last_from_now()
-
-    def stated(self) -> list[Triple]:
-        """Every triple stated now."""
-        return self._run.stated()
-
-    @property
-    def useless(self) -> int:
-        """Deletions of triples that were not stated."""
-        return self._run.useless
-
-    def replace(self, time: Time, program: Program, background: Collection[Triple]) -> None:
-        self._run.replace(time, program, background)
-        if self._oracle is not None:
-            self._oracle.replace(time, program, background)
-
-    def program_from(self, time: Time) -> Program | None:
-        return self._run.program_from(time)
-
-    def programs_ahead(self) -> dict[Time, Program]:
-        return self._run.programs_ahead()
-
-    def instants(
-        self,
-        due: Sequence[Instant],
-        bound: Time,
-        next_tick: Callable[[Time], Time | None],
-        is_tick: Callable[[Time], bool],
-    ) -> Iterator[Leap]:
-        """The instants `due`, and those between and after them that lie before `bound`.
-
-        The caller finishes one instant before it takes the next, so that `next_tick` (the next tick that can
-        matter before a time) knows of it.
-        """
-        for time, parts in due:
-            yield from self._before(time, next_tick, is_tick)
-            yield self._leap(time, parts or (), is_tick(time))
-        yield from self._before(bound, next_tick, is_tick)
-
-    def _before(
-        self, bound: Time, next_tick: Callable[[Time], Time | None], is_tick: Callable[[Time], bool]
-    ) -> Iterator[Leap]:
-        while True:
-            change = self._run.next()
-            until = bound if change is None else min(bound, change)
-            time = next_tick(until)  # before the change, if any
-            time = until if time is None else time
-            if time >= bound:
-                return
-            yield self._leap(time, (), is_tick(time))
-
-    def _leap(self, time: Time, parts: Sequence[Part], tick: bool) -> Leap:
-        try:
-            return time, self._run.go(time, parts, tick), None
-        except (DataError, ProgramError) as error:
-            return time, *self._without(time, parts, tick, self._placed(error, time))
-
-    def _without(
-        self, time: Time, parts: Sequence[Part], tick: bool, error: DotrError
-    ) -> tuple[LastingInstant, DotrError | None]:
-        """The outcome of an instant whose messages are refused."""
-        run, oracle = self._run, self._oracle
-        failed = self._on_refused(time, parts, error) if parts or run.consistent else None
-        if oracle is not None:
-            oracle.refuse(time, labelled(parts, time), error)
-        if parts:
-            try:
-                return run.go(time, (), tick), failed
-            except (DataError, ProgramError) as again:
-                if run.consistent:
-                    failed = failed or self._on_refused(time, (), self._placed(again, time))
-        if oracle is not None:
-            oracle.overlook(time)
-        return run.overlook(time, tick), failed
-
-    def _placed(self, error: DotrError, time: Time) -> DotrError:
-        """An error of an instant, with its time for a place."""
-        place = f"@ {self._run.clock.text(time)}"
-        return type(error)([one if one.place else one._replace(place=place) for one in error.diagnostics])
-
-    @property
-    def spent_at_most(self) -> int:
-        return self._run.spent_at_most
-
-    def changed(self) -> dict[Triple, Entry | None]:
-        return self._run.changed()
-
-    def snapshot(self, stated: bool = True) -> dict[str, Any]:
-        return self._run.snapshot(stated)
-
-    def restore(self, state: Mapping[str, Any]) -> None:
-        self._run.restore(state)
-
-
 ENDED, BEGUN = "ended", "begun"
 
 _SIGNS: Final = {ENDED: -1, BEGUN: 1}
@@ -377,7 +652,7 @@ class SignedAnswer(NamedTuple):
     values: Values
 
 
-def watching(program: program.Program, select: program.Select) -> program.Program:
+def watching(program: Program, select: Select) -> Program:
     """The prologue of `program` with nothing but the query, which has no NOW()."""
     query = _with_a_row(select)
     holds = program.holds
@@ -394,7 +669,7 @@ def watching(program: program.Program, select: program.Select) -> program.Progra
     )
 
 
-def watched(program: program.Program) -> program.Select:
+def watched(program: Program) -> Select:
     """The query of a program of `watching`: for an ASK one that has a row while the answer is yes."""
     return program.standing[BEGUN].select
 
@@ -412,17 +687,17 @@ def _content(event: Composite) -> tuple[str, Time, Values]:
     return event.rule, event.time, values
 
 
-def _rule(name: str, select: program.Select) -> program.Rule:
-    template = (program.TemplateTriple(program.Fresh("dotr_answer"), RDF_TYPE, f"<urn:dotr:{name}>"),)
-    return program.Rule(name, template, program.Position(name, name, select.variables), (), None, (), ())
+def _rule(name: str, select: Select) -> Rule:
+    template = (TemplateTriple(Fresh("dotr_answer"), RDF_TYPE, f"<urn:dotr:{name}>"),)
+    return Rule(name, template, Position(name, name, select.variables), (), None, (), ())
 
 
-def _with_a_row(select: program.Select) -> program.Select:
+def _with_a_row(select: Select) -> Select:
     """An ASK as a SELECT that has one row where it is true."""
     if not select.ask:
         return select
     name, text = "yes", repr(select)
     while f"'{name}'" in text:
         name += "_"
-    projection = (program.Projection(program.Var(name), program.Const(TRUE)),)
+    projection = (Projection(Var(name), Const(TRUE)),)
     return replace(select, ask=False, distinct=True, projection=projection)

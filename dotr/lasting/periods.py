@@ -1,6 +1,6 @@
 """Which triples are stated at a time: statements whose periods messages and time begin and end.
 
-Place:   pipeline.py passes every message and every end to it; Maintenance (model.py) has what follows
+Place:   pipeline.py passes every message and every end to it; Maintenance (instants.py) has what follows
          from the statements. It knows terms and times, not rules or queries. The knowledge base uses Expiry
          for statements inserted until a time, and deletes those that are due.
 Method:  language.md, "What lasts". A statement holds over `[from, until)` (half open, as periods of SQL:2011)

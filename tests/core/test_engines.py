@@ -18,8 +18,7 @@ from dotr.enrich.rules import check_rules
 from dotr.errors import DotrError, Severity
 from dotr.events import Clock, Message, Time
 from dotr.lang import parse_datalog, parse_program, parse_query
-from dotr.lasting.instants import LastingRun
-from dotr.lasting.model import Maintenance
+from dotr.lasting.instants import LastingRun, Maintenance
 from dotr.program import DatalogRule, Entailment, Program, RelationToStream, Select, StandingQuery
 from dotr.rdf.terms import OWL, RDFS, Triple
 from dotr.reference.enrich import closure, contradictions
@@ -112,7 +111,7 @@ def _with_schema(history: History, schema: Sequence[tuple[int, Triple, bool]]) -
 def _gone(jumps: LastingRun, time: Time, parts: Sequence[Message]) -> tuple[object, ...]:
     """What happens at one instant: facts, or what is wrong with it and what happens without its messages."""
     try:
-        return (jumps.go(time, parts, False).facts,)
+        return (jumps.at(time, parts, False).facts,)
     except DotrError as error:
         code = error.diagnostics[0].code
     if parts:
@@ -209,8 +208,8 @@ def test_a_window_of_which_more_than_half_is_replaced_is_closed_anew(
         Maintenance, "_close_anew", autospec=True, side_effect=Maintenance._close_anew
     ) as closed:
         jumps = LastingRun(program, [], Clock())
-        jumps.go(0, [Message(first)], False)
-        jumps.go(UNIT, [Message(later)], False)
-        jumps.go(2 * UNIT, [Message(edges[1_500:])], False)
+        jumps.at(0, [Message(first)], False)
+        jumps.at(UNIT, [Message(later)], False)
+        jumps.at(2 * UNIT, [Message(edges[1_500:])], False)
     assert closed.called == anew
     assert set(jumps.stated()) == {*later, *edges[1_500:]}

@@ -41,7 +41,7 @@ class Run:
         """The next second, with a message. K(t) and M(t) are those of a new deployment."""
         self.time += SECOND
         message = Message(**{name: turtle(text) for name, text in parts.items()})  # type: ignore[arg-type]
-        jump = self.jumps.go(self.time, [message], False)
+        jump = self.jumps.at(self.time, [message], False)
         facts = self.literal.at(self.time, [message])
         assert {name: sorted(found) for name, found in jump.facts.items()} == {
             name: sorted(found) for name, found in facts.items()
@@ -58,7 +58,7 @@ class Run:
         """The code with which a graph is refused, by both."""
         message = Message(graph=turtle(text))
         with pytest.raises(DataError) as raised:
-            self.jumps.go(self.time + SECOND, [message], False)
+            self.jumps.at(self.time + SECOND, [message], False)
         with pytest.raises(DataError):
             self.literal.at(self.time + SECOND, [message])
         return raised.value.diagnostics[0].code

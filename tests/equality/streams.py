@@ -133,7 +133,7 @@ class History:
         self.done.append(f"@ {time // SECOND}: {messages}")
         wrong = self._literally(time, messages)
         try:
-            jump = self.jumps.go(time, messages, False)
+            jump = self.jumps.at(time, messages, False)
         except DotrError as error:
             self._refused(time, messages, error.diagnostics[0].code, wrong)
             return
