@@ -46,14 +46,14 @@ class Message(NamedTuple):
     delete: list[Triple] | None = None
 
 
-Part: TypeAlias = list[Triple] | Message
+GraphOrMessage: TypeAlias = list[Triple] | Message
 """A graph, or a message that may insert, delete, or bring no graph."""
 
-Instant: TypeAlias = tuple[Time, list[Part] | None]
+Instant: TypeAlias = tuple[Time, list[GraphOrMessage] | None]
 """A time and what came for it; None is a tick without a message."""
 
 
-def labelled(parts: Sequence[Part], time: Time) -> list[Message]:
+def labelled(parts: Sequence[GraphOrMessage], time: Time) -> list[Message]:
     """The messages of one instant, blank nodes relabelled per part."""
     messages = [part if isinstance(part, Message) else Message(part) for part in parts]
     graphs = iter(label_stream([m.graph for m in messages if m.graph is not None], time))
@@ -68,21 +68,21 @@ def labelled(parts: Sequence[Part], time: Time) -> list[Message]:
     ]
 
 
-def all_triples(part: Part) -> list[Triple]:
+def all_triples(part: GraphOrMessage) -> list[Triple]:
     """The triples of all parts together."""
     if not isinstance(part, Message):
         return part
     return [triple for triples in part for triple in triples or ()]
 
 
-def plain(part: Part) -> Any:
+def plain(part: GraphOrMessage) -> Any:
     """A part as a JSON value: a graph as its triples, a message as its parts."""
     if isinstance(part, Message):
         return {name: triples for name, triples in part._asdict().items() if triples is not None}
     return [list(triple) for triple in part]
 
 
-def part_of(value: Any) -> Part:
+def part_of(value: Any) -> GraphOrMessage:
     """The inverse of `plain`."""
     if isinstance(value, Mapping):
         return Message(**{name: [(s, p, o) for s, p, o in triples] for name, triples in value.items()})
@@ -250,7 +250,7 @@ DELETION = "<urn:dotr:Delete>"
 
 def message_of(
     graph: list[Triple] | None, insert: list[Triple] | None, delete: list[Triple] | None, place: str
-) -> Part:
+) -> GraphOrMessage:
     """What came, from its parts; None where there is none. Raises DataError."""
     if insert is None and delete is None:
         if graph is None:
@@ -266,7 +266,7 @@ def message_of(
     return Message(graph, insert, delete)
 
 
-def stamped_part(name: Term, triples: list[Triple], about: Sequence[Triple], place: str) -> Part:
+def stamped_part(name: Term, triples: list[Triple], about: Sequence[Triple], place: str) -> GraphOrMessage:
     """A named graph as what the default graph, which is `about` graphs, says it is. Raises DataError."""
     kinds = {o for s, p, o in about if s == name and p == RDF_TYPE}
     insert = triples if INSERTION in kinds else None

@@ -38,7 +38,7 @@ from dotr.core.instant import AGAIN, OnState
 from dotr.core.pipeline import Pipeline, PipelineObserver
 from dotr.detect.partitioning import Partitioning
 from dotr.errors import DataError, DotrError, ProgramError
-from dotr.events import Clock, Composite, Message, Part, Time, labelled
+from dotr.events import Clock, Composite, GraphOrMessage, Message, Time, labelled
 from dotr.io.errors import dead_letter
 from dotr.io.events import late_line
 from dotr.io.sinks import StatePart
@@ -306,7 +306,7 @@ class SliceRun:
         if self._slice.owns(time) and self._on_state is not None:
             self._on_state(time, triples)
 
-    def _refused(self, time: Time, parts: Sequence[Part], error: DotrError) -> None:
+    def _refused(self, time: Time, parts: Sequence[GraphOrMessage], error: DotrError) -> None:
         if self._slice.owns(time):
             self.done.refused.add(time)
             clock = self._content.clock

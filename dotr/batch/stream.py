@@ -44,7 +44,7 @@ from dotr.core.instants import ahead
 from dotr.core.pipeline import Pipeline, PipelineObserver, SkippedTriggers
 from dotr.detect.partitioning import By
 from dotr.errors import NOT_WRITTEN, DataError, Diagnostic, DotrError, EngineError, RefusedError, UsageError
-from dotr.events import Clock, Composite, Fact, Part, RawMatch, Time
+from dotr.events import Clock, Composite, Fact, GraphOrMessage, RawMatch, Time
 from dotr.io.errors import dead_letter
 from dotr.io.events import ENDINGS, formatter, late_line
 from dotr.io.outputs import unwritable, write_whole
@@ -402,7 +402,7 @@ class MicroBatches:
             max_jump=options.max_jump,
         )
 
-    def _late(self, time: Time, part: Part) -> None:
+    def _late(self, time: Time, part: GraphOrMessage) -> None:
         clock = self.pipeline.clock
         assert clock is not None
         if self._options.late == "fail":
@@ -415,7 +415,7 @@ class MicroBatches:
         if self._options.late == "keep":
             self._lines.late.append(late_line(time, part, clock))
 
-    def _refused(self, time: Time, parts: Sequence[Part], error: DotrError) -> None:
+    def _refused(self, time: Time, parts: Sequence[GraphOrMessage], error: DotrError) -> None:
         clock = self.pipeline.clock
         assert clock is not None
         self._taken.refused += len(parts)

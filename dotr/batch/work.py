@@ -76,7 +76,7 @@ from dotr.errors import (
     Severity,
     UnsupportedError,
 )
-from dotr.events import Clock, Composite, Fact, Message, Part, RawMatch, Time, in_order
+from dotr.events import Clock, Composite, Fact, GraphOrMessage, Message, RawMatch, Time, in_order
 from dotr.io.decode.parquet import column
 from dotr.io.errors import dead_letter
 from dotr.io.events import late_line
@@ -805,7 +805,7 @@ def _bundle_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[BundleRow]:
         yield from zip(*(batch.column(i).to_pylist() for i in range(3)), strict=True)
 
 
-def graph_text(triples: Part) -> str:
+def graph_text(triples: GraphOrMessage) -> str:
     """A graph as in the column `graphs`. Raises UnsupportedError D4160 for a message with other parts."""
     if isinstance(triples, Message):
         raise UnsupportedError.of(
@@ -816,7 +816,7 @@ def graph_text(triples: Part) -> str:
     return "".join([f"{s} {p} {o} .\n" for s, p, o in triples])
 
 
-def message_text(part: Part) -> str:
+def message_text(part: GraphOrMessage) -> str:
     """A message in a row: a graph as N-Triples, other messages as JSON of their parts."""
     if not isinstance(part, Message):
         return _lines(part)
@@ -824,7 +824,7 @@ def message_text(part: Part) -> str:
     return json.dumps({name: _lines(triples) for name, triples in parts if triples is not None})
 
 
-def message_of(text: str) -> Part:
+def message_of(text: str) -> GraphOrMessage:
     """The inverse of `message_text`, with new lists."""
     if not text.startswith("{"):
         return split_lines(text)

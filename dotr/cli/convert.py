@@ -28,7 +28,7 @@ from dotr.cli import options, show
 from dotr.cli.options import SourceOptions, file_name, outputs_apart, size, zone
 from dotr.cli.show import Progress, counted, time_as_json
 from dotr.errors import UsageError
-from dotr.events import Clock, Message, Part, all_triples
+from dotr.events import Clock, GraphOrMessage, Message, all_triples
 from dotr.io.conversion import TARGETS, Conversion, numbered, numbered_part
 from dotr.io.decode.documents import MAX_DOCUMENT, decode, read_bytes
 from dotr.io.errors import ErrorPolicy
@@ -267,7 +267,7 @@ def shown(graph: TimedGraph, clock: Clock, notation: TermFormatter) -> Iterator[
     yield ""
 
 
-def _parts(part: Part) -> Iterator[tuple[str, list[tuple[str, str, str]]]]:
+def _parts(part: GraphOrMessage) -> Iterator[tuple[str, list[tuple[str, str, str]]]]:
     if not isinstance(part, Message):
         yield "", part
         return

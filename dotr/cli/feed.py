@@ -24,7 +24,7 @@ from dotr.cli.options import OutputOptions, RuleOptions, SourceOptions
 from dotr.cli.process import POLITE
 from dotr.cli.show import Progress, funnels, summary_line, time_as_json
 from dotr.errors import DataError, Diagnostic, UsageError
-from dotr.events import Part, message_of
+from dotr.events import GraphOrMessage, message_of
 from dotr.io.decode.documents import Format, decode, format_of, read_bytes, unknown_format
 from dotr.io.decode.rdf import parse_triples, split_triples
 from dotr.io.events import BINARY, EVENT_FORMATS, formatter, open_sink
@@ -234,7 +234,7 @@ def command(
 _STREAMS = frozenset({Format.JSONLINES, Format.PATCH, Format.PARQUET, Format.JELLY})
 
 
-def given_message(insert: str | None, delete: str | None, read: ReadingOptions) -> Part:
+def given_message(insert: str | None, delete: str | None, read: ReadingOptions) -> GraphOrMessage:
     """The message that two files make, of which one may be missing. Raises DataError."""
     parts = [None if path is None else _triples(path, read) for path in (insert, delete)]
     return message_of(None, parts[0], parts[1], delete or insert or "")

@@ -22,7 +22,7 @@ from dotr.core.funnel import answer as answer_of
 from dotr.core.funnel import graph_of, makes_a_graph
 from dotr.enrich.owl import rules_over
 from dotr.errors import DataError, DotrError, EngineError, UsageError
-from dotr.events import Clock, Message, Part, Time, Values, labelled
+from dotr.events import Clock, GraphOrMessage, Message, Time, Values, labelled
 from dotr.extract.interpreter import asks_time
 from dotr.io.decode.documents import format_of, unreadable
 from dotr.io.errors import ErrorPolicy
@@ -206,7 +206,7 @@ def _instant(
     """
     time, integer = instant_of(at, source.options.unit)
     reader = Sources(sources, source.options, refusals)
-    came: dict[Time, list[Part]] = {}
+    came: dict[Time, list[GraphOrMessage]] = {}
     lasting = program.lasting
     for graph in reader:
         lasting = lasting or isinstance(graph.triples, Message)
@@ -230,14 +230,14 @@ def _stated(
     program: Program,
     background: Sequence[Triple],
     clock: Clock,
-    came: Mapping[Time, list[Part]],
+    came: Mapping[Time, list[GraphOrMessage]],
     time: Time,
     refusals: ErrorPolicy,
     budget: int,
 ) -> list[Triple]:
     """L(t): what the messages up to `time` leave stated; those of an instant in error never came."""
 
-    def on_refused(when: Time, parts: Sequence[Part], error: DotrError) -> DotrError | None:
+    def on_refused(when: Time, parts: Sequence[GraphOrMessage], error: DotrError) -> DotrError | None:
         refusals.count += len(parts)
         return error if refusals.fail else None
 

@@ -20,7 +20,7 @@ from dotr.collecting import rarely
 from dotr.core.deployment import Deployment
 from dotr.core.pipeline import NOBODY, Pipeline, PipelineObserver
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError
-from dotr.events import Clock, Part, Time
+from dotr.events import Clock, GraphOrMessage, Time
 from dotr.io.errors import Lineage, with_places
 from dotr.io.events import BINARY, EVENT_FORMATS, EventSink, Formatter, late_line, open_sink
 from dotr.io.graphs import GraphRun, ReadSoFar
@@ -282,7 +282,7 @@ class Replay:
                 sink.write(events, clock)
         self._running = False
 
-    def refused(self, time: Time, graphs: Sequence[Part], error: DotrError) -> None:
+    def refused(self, time: Time, graphs: Sequence[GraphOrMessage], error: DotrError) -> None:
         """The policy for an instant that is in error."""
         clock = self.pipeline.clock
         assert clock is not None
@@ -301,7 +301,7 @@ class Replay:
         self._progress.clear()
         show.say(finding)
 
-    def late(self, time: Time, graph: Part) -> None:
+    def late(self, time: Time, graph: GraphOrMessage) -> None:
         """The policy for a graph whose instant is closed."""
         clock = self.pipeline.clock
         assert clock is not None

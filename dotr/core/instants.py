@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from dotr.detect.analysis import ENDLESS, IdleTicks
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError
-from dotr.events import Clock, Instant, Part, Time, part_of, plain
+from dotr.events import Clock, GraphOrMessage, Instant, Time, part_of, plain
 from dotr.program import Every, Program
 from dotr.program.names import duration_text
 from dotr.source import Span
@@ -109,8 +109,8 @@ def ticks_of(program: Program) -> list[Time]:
     return list({rule.trigger.duration: None for rule in program.rules if isinstance(rule.trigger, Every)})
 
 
-LateGraph: TypeAlias = Callable[[Time, Part], None]
-RefusedInstant: TypeAlias = Callable[[Time, Sequence[Part], DotrError], None]
+LateGraph: TypeAlias = Callable[[Time, GraphOrMessage], None]
+RefusedInstant: TypeAlias = Callable[[Time, Sequence[GraphOrMessage], DotrError], None]
 
 _TIME = itemgetter(0)
 
@@ -137,8 +137,8 @@ class OpenInstants:
         self._on_late, self._on_refused = on_late, on_refused
         self._ahead, self._stride = ahead, ahead.stride
         self._in_order = lateness == 0
-        self._newest: list[Part] = []  # graphs of the latest instant, while it is open
-        self._pending: dict[Time, list[Part]] = {}  # those of earlier instants, likewise
+        self._newest: list[GraphOrMessage] = []  # graphs of the latest instant, while it is open
+        self._pending: dict[Time, list[GraphOrMessage]] = {}  # those of earlier instants, likewise
         self._times: list[Time] = []  # heap of the keys of _pending
         self._due: list[Instant] = []  # closed by the next graph, not run yet (without lateness)
         self._taken: list[Instant] = []  # by an unfinished run
@@ -158,7 +158,7 @@ class OpenInstants:
         waiting = [time for time, _ in self.waiting()[:1]]
         return waiting[0] - 1 if waiting else self.watermark
 
-    def accept(self, time: Time, graph: Part) -> None:
+    def accept(self, time: Time, graph: GraphOrMessage) -> None:
         """Take one graph. Raises D2106, D2107 for one too far ahead, without `on_refused`."""
         latest, graphs, stride = self.latest, self._newest, self._stride
         if graphs and self._in_order and self.bound == latest < time <= latest + stride:  # type: ignore[operator]  # graphs have a time
@@ -188,7 +188,7 @@ class OpenInstants:
         else:
             self._await(time, [graph])
 
-    def accept_run(self, times: Sequence[Time], graphs: Sequence[Part]) -> bool:
+    def accept_run(self, times: Sequence[Time], graphs: Sequence[GraphOrMessage]) -> bool:
         """Take many graphs at once, if each starts a new instant after everything that came or was closed,
         and none is too far ahead; else return False with none taken.
         """
@@ -208,7 +208,7 @@ class OpenInstants:
         self.graphs += len(graphs)
         return True
 
-    def _is_refused(self, latest: Time | None, time: Time, graph: Part) -> bool:
+    def _is_refused(self, latest: Time | None, time: Time, graph: GraphOrMessage) -> bool:
         """Whether a graph lies too far ahead; `on_refused` is called with it."""
         assert self.clock is not None, "begin() comes before the first graph"
         if latest is None:
@@ -232,7 +232,7 @@ class OpenInstants:
         """The current time: of the last graph, or what it was advanced to."""
         return latest if self.bound is None else max(latest, self.bound - 1)
 
-    def _await(self, time: Time, graphs: list[Part]) -> None:
+    def _await(self, time: Time, graphs: list[GraphOrMessage]) -> None:
         self._pending[time] = graphs
         heappush(self._times, time)
 

@@ -53,7 +53,7 @@ from dotr.detect.detector import TeslaDetector
 from dotr.detect.state import Restored
 from dotr.emit.events import Emitter, InstantEvents
 from dotr.errors import DataError, DotrError, EngineError, ProgramError, Severity, UsageError
-from dotr.events import Clock, Composite, Fact, Instant, Part, RawMatch, Time
+from dotr.events import Clock, Composite, Fact, GraphOrMessage, Instant, RawMatch, Time
 from dotr.lasting.periods import Entry
 from dotr.program import Program
 from dotr.program.names import Passed
@@ -418,7 +418,7 @@ class Pipeline:
         self.accept(time, triples if isinstance(triples, list) else list(triples))
         return self._drained()
 
-    def push_part(self, time: Time, part: Part) -> Sequence[Composite]:
+    def push_part(self, time: Time, part: GraphOrMessage) -> Sequence[Composite]:
         """Like `push`, also for a message that may insert, delete, or bring no graph."""
         self.take(time, part)
         return self._drained()
@@ -456,17 +456,17 @@ class Pipeline:
             last = latest if self._detect is None else self._detect.covering(latest)
             self._open.close_before(last + 1)
 
-    def take(self, time: Time, part: Part) -> None:
+    def take(self, time: Time, part: GraphOrMessage) -> None:
         """Like `accept`, also for a message that may insert, delete, or bring no graph."""
         if type(part) is not list and self._lasting is None:
             self._last_from_now()
         self.accept(time, part)
 
-    def accept(self, time: Time, graph: Part) -> None:
+    def accept(self, time: Time, graph: GraphOrMessage) -> None:
         """Take one graph without running what its timestamp closes: see `drain`."""
         self._open.accept(time, graph)
 
-    def accept_run(self, times: Sequence[Time], graphs: Sequence[Part]) -> bool:
+    def accept_run(self, times: Sequence[Time], graphs: Sequence[GraphOrMessage]) -> bool:
         """Like `accept` for many graphs, none a message; False if none was taken; see OpenInstants."""
         return self._open.accept_run(times, graphs)
 
@@ -682,7 +682,7 @@ class Pipeline:
         every = self._run_counts.every if program is self.program else ticks_of(program)
         return bool(program.lars.rules) or any(time % duration == 0 for duration in every)
 
-    def _raised(self, time: Time, parts: Sequence[Part], error: DotrError) -> DotrError | None:
+    def _raised(self, time: Time, parts: Sequence[GraphOrMessage], error: DotrError) -> DotrError | None:
         """Report an instant that is in error; returns what to raise after what came before, if anything."""
         refused = self._observer.refused
         if refused is None or not is_refusable(error):

@@ -38,7 +38,7 @@ from dotr.detect.state import Restored
 from dotr.enrich.materialiser import Materialiser
 from dotr.enrich.owl import rules_over
 from dotr.errors import DataError, DotrError
-from dotr.events import Clock, Fact, Message, Part, RawMatch, Time, in_order, labelled
+from dotr.events import Clock, Fact, GraphOrMessage, Message, RawMatch, Time, in_order, labelled
 from dotr.explain.derivations import Derivations, SchemaPremises
 from dotr.explain.proofs import OF_BACKGROUND, Ending, InBackground, InStream, Lasting, Of, TripleProof
 from dotr.extract.extractor import Extractor, wanted
@@ -243,7 +243,7 @@ class Arrival(Protocol):
     @property
     def time(self) -> Time: ...
     @property
-    def part(self) -> Part: ...
+    def part(self) -> GraphOrMessage: ...
     @property
     def place(self) -> str: ...
 
@@ -252,7 +252,7 @@ class Graph(NamedTuple):
     """What came with one message, and its place."""
 
     time: Time
-    part: Part
+    part: GraphOrMessage
     place: str = ""
 
     @property
@@ -323,7 +323,7 @@ class Record:
         self.pinned: tuple[Time, Time] | None = None
         """What lies between these times, both inclusive, is not forgotten, however old."""
         self.lasting: _KeptItems[LastingInstant] = _KeptItems()
-        self._arrived: deque[tuple[Time, Part, str | Arrival]] = deque()
+        self._arrived: deque[tuple[Time, GraphOrMessage, str | Arrival]] = deque()
         """What came and was not looked for yet: most graphs come and are forgotten."""
         self._graphs: _KeptItems[list[Graph]] = _KeptItems()
         self._left_out: _KeptItems[list[Graph]] = _KeptItems()
@@ -362,7 +362,7 @@ class Record:
                 self._graphs.pinned.setdefault(time, []).append(_placed(*came))
         self._earliest = first
 
-    def leave_out(self, time: Time, parts: Sequence[Part]) -> None:
+    def leave_out(self, time: Time, parts: Sequence[GraphOrMessage]) -> None:
         """Graphs were late or refused."""
         self._index()
         gone = {id(part) for part in parts}
@@ -516,12 +516,12 @@ class RecordedPipeline(Pipeline):
         self._accept, self._note = super().accept, record.note
         record.pipeline = self
 
-        def late(time: Time, part: Part) -> None:
+        def late(time: Time, part: GraphOrMessage) -> None:
             record.leave_out(time, [part])
             if observer.late is not None:
                 observer.late(time, part)
 
-        def refused(time: Time, parts: Sequence[Part], error: DotrError) -> None:
+        def refused(time: Time, parts: Sequence[GraphOrMessage], error: DotrError) -> None:
             record.leave_out(time, parts)
             assert observer.refused is not None
             observer.refused(time, parts, error)
@@ -535,14 +535,14 @@ class RecordedPipeline(Pipeline):
         )
         super().__init__(deployment, recording, **options)
 
-    def accept(self, time: Time, graph: Part) -> None:
+    def accept(self, time: Time, graph: GraphOrMessage) -> None:
         self._note((time, graph, self.place))
         self._count += 1
         if not self._count & TRIM:
             self.record.trim()
         self._accept(time, graph)
 
-    def accept_run(self, times: Sequence[Time], graphs: Sequence[Part]) -> bool:
+    def accept_run(self, times: Sequence[Time], graphs: Sequence[GraphOrMessage]) -> bool:
         """Never: each is noted by itself."""
         return False
 
@@ -560,7 +560,7 @@ class RecordedPipeline(Pipeline):
         return restored
 
 
-def _placed(time: Time, part: Part, place: str | Arrival) -> Graph:
+def _placed(time: Time, part: GraphOrMessage, place: str | Arrival) -> Graph:
     return Graph(time, part, place if isinstance(place, str) else place.place)
 
 

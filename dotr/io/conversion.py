@@ -18,7 +18,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dotr.errors import UsageError
-from dotr.events import DELETE, DELETION, INSERT, INSERTION, Clock, Message, Part, Time
+from dotr.events import DELETE, DELETION, INSERT, INSERTION, Clock, GraphOrMessage, Message, Time
 from dotr.io.decode.documents import plain_name
 from dotr.io.decode.parquet import SUFFIX, ArchiveWriter
 from dotr.io.outputs import StreamOutput
@@ -27,7 +27,7 @@ from dotr.rdf.terms import PROV_GENERATED_AT_TIME, RDF_TYPE, Term, Triple
 if TYPE_CHECKING:
     from dotr.io.decode.jelly import JellyFrames
 
-Writer: TypeAlias = Callable[[Time, Part, int], str]
+Writer: TypeAlias = Callable[[Time, GraphOrMessage, int], str]
 """(time, what came, its number from 1) → its text."""
 
 _NAME = "urn:dotr:graph:"
@@ -49,7 +49,7 @@ def numbered(triples: list[Triple], prefix: str = "b") -> list[Triple]:
     return [(renamed(s), p, renamed(o)) for s, p, o in triples]
 
 
-def numbered_part(part: Part) -> Part:
+def numbered_part(part: GraphOrMessage) -> GraphOrMessage:
     """As `numbered`, every part of a message by itself."""
     if not isinstance(part, Message):
         return numbered(part)
@@ -60,14 +60,14 @@ def _ntriples(triples: list[Triple]) -> str:
     return "".join([f"{s} {p} {o} .\n" for s, p, o in triples])
 
 
-def parts_of(part: Part) -> list[tuple[str, list[Triple]]]:
+def parts_of(part: GraphOrMessage) -> list[tuple[str, list[Triple]]]:
     """(graph, insert or delete, its triples) of each part that there is."""
     parts = part._asdict() if isinstance(part, Message) else {"graph": part}
     return [(kind, triples) for kind, triples in parts.items() if triples is not None]
 
 
 def _json_line(clock: Clock) -> Writer:
-    def write(time: Time, part: Part, _number: int) -> str:
+    def write(time: Time, part: GraphOrMessage, _number: int) -> str:
         line: dict[str, str | int] = {"time": int(clock.text(time)) if clock.integer else clock.text(time)}
         line |= {kind: _ntriples(numbered(triples)) for kind, triples in parts_of(part)}
         return json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n"
@@ -78,7 +78,7 @@ def _json_line(clock: Clock) -> Writer:
 _CLASSES = {"insert": INSERTION, "delete": DELETION}
 
 
-def _stamped(part: Part, stamp: Term, number: int) -> Iterator[tuple[Term, str, list[Triple]]]:
+def _stamped(part: GraphOrMessage, stamp: Term, number: int) -> Iterator[tuple[Term, str, list[Triple]]]:
     """(name, what the default graph says about it, triples) of each graph that a message makes."""
     for kind, triples in parts_of(part):
         name = f"<{_NAME}{number}>" if kind == "graph" else f"<{_NAME}{number}:{kind}>"
@@ -89,7 +89,7 @@ def _stamped(part: Part, stamp: Term, number: int) -> Iterator[tuple[Term, str, 
 
 
 def _nquads(clock: Clock) -> Writer:
-    def write(time: Time, part: Part, number: int) -> str:
+    def write(time: Time, part: GraphOrMessage, number: int) -> str:
         return "".join(
             said + "".join([f"{s} {p} {o} {name} .\n" for s, p, o in triples])
             for name, said, triples in _stamped(part, clock.term(time), number)
@@ -99,7 +99,7 @@ def _nquads(clock: Clock) -> Writer:
 
 
 def _trig(clock: Clock) -> Writer:
-    def write(time: Time, part: Part, number: int) -> str:
+    def write(time: Time, part: GraphOrMessage, number: int) -> str:
         return "".join(
             said + _block(name, triples) for name, said, triples in _stamped(part, clock.term(time), number)
         )
@@ -114,7 +114,7 @@ def _block(name: Term, triples: list[Triple]) -> str:
 def _message(clock: Clock) -> Writer:
     names = {"graph": "", "insert": INSERT, "delete": DELETE}
 
-    def write(time: Time, part: Part, number: int) -> str:
+    def write(time: Time, part: GraphOrMessage, number: int) -> str:
         blocks = [
             (names[kind] or f"<{_NAME}{number}>", numbered(triples, "b" if kind == "graph" else kind))
             for kind, triples in parts_of(part)
@@ -168,7 +168,7 @@ class Conversion:
         self._archive: ArchiveWriter | None = None
         self.count = 0
 
-    def add(self, time: Time, part: Part, clock: Clock) -> None:
+    def add(self, time: Time, part: GraphOrMessage, clock: Clock) -> None:
         """Append one graph or message."""
         self.count += 1
         if self._suffix == SUFFIX:

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from msgspec import Struct, field
 
 from dotr.errors import DataError, DotrError
-from dotr.events import Clock, Part, Time, labelled
+from dotr.events import Clock, GraphOrMessage, Time, labelled
 from dotr.io.decode.documents import content_hash, is_packed, open_document, read_bytes
 from dotr.io.events import late_line
 from dotr.io.graphs import Bookmark, GraphRun, Item, TimedGraph
@@ -167,7 +167,9 @@ class Lineage(Struct):
             self._open = [origin for origin in self._open if origin[0] > closed]
         self._full = 2 * len(self._open) + _FULL
 
-    def letters(self, time: Time, graphs: Sequence[Part], error: DotrError, clock: Clock) -> Iterable[str]:
+    def letters(
+        self, time: Time, graphs: Sequence[GraphOrMessage], error: DotrError, clock: Clock
+    ) -> Iterable[str]:
         """A dead letter a graph, without line ends."""
         for graph, origin in zip(graphs, self._of(time, len(graphs)), strict=True):
             place = _place(origin)

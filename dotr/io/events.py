@@ -39,7 +39,7 @@ from dotr.codegen import Names, make
 from dotr.emit.events import InstantEvents
 from dotr.emit.templates import NAME, Piece, RuleTemplate
 from dotr.errors import EngineError, UsageError
-from dotr.events import Clock, Composite, Fact, Message, Part, Template, Time
+from dotr.events import Clock, Composite, Fact, GraphOrMessage, Message, Template, Time
 from dotr.io.outputs import FileOutput, Output, ending_of, packing_of, unwritable
 from dotr.program import Program, Rule
 from dotr.rdf.terms import (
@@ -418,7 +418,7 @@ def _time(time: int, clock: Clock) -> str:
     return clock.text(time) if clock.integer else f'"{clock.text(time)}"'
 
 
-def late_line(time: Time, part: Part, clock: Clock) -> str:
+def late_line(time: Time, part: GraphOrMessage, clock: Clock) -> str:
     """A late graph or message as a JSON line that is a valid source. Blank nodes are numbered as they appear:
     the labels that a parser makes up differ from run to run.
     """

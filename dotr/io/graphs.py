@@ -22,7 +22,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple, TypeAlias
 from msgspec import Struct
 
 from dotr.errors import DataError
-from dotr.events import Clock, Part, Time
+from dotr.events import Clock, GraphOrMessage, Time
 from dotr.io.decode.documents import (
     MAX_DOCUMENT,
     SNIFF,
@@ -116,7 +116,7 @@ class TimedGraph(NamedTuple):
     """
 
     time: Time
-    triples: Part
+    triples: GraphOrMessage
     file: str
     line: int = 0
     how: str = "byte"
@@ -124,7 +124,7 @@ class TimedGraph(NamedTuple):
     carried: str = ""
 
     @property
-    def part(self) -> Part:
+    def part(self) -> GraphOrMessage:
         """What came."""
         return self.triples
 
@@ -162,7 +162,7 @@ class GraphRun(NamedTuple):
     """
 
     times: Sequence[Time]
-    graphs: Sequence[Part]
+    graphs: Sequence[GraphOrMessage]
     file: str
     lines: Sequence[int]
     ends: Sequence[int]

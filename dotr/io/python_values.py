@@ -25,7 +25,7 @@ import pyoxigraph as ox
 from dotr.core.funnel import answer, graph_of, makes_a_graph
 from dotr.core.instants import LateGraph
 from dotr.errors import DataError, DotrError, UsageError
-from dotr.events import Clock, Message, Part, Time
+from dotr.events import Clock, GraphOrMessage, Message, Time
 from dotr.extract.interpreter import asks_time
 from dotr.io.decode.documents import STREAM_BASE, Format, decode, format_of, read_bytes
 from dotr.io.decode.plain import BatchParser, common_head
@@ -365,7 +365,7 @@ def late_policy(late: str | LateGraph, clock: Callable[[], Clock | None]) -> Lat
     if late != "fail":
         raise UsageError.of("D4106", f"`{late}` is not a policy for late graphs", hint="use drop or fail")
 
-    def fail(time: Time, part: Part) -> None:
+    def fail(time: Time, part: GraphOrMessage) -> None:
         begun = clock()
         assert begun is not None, "only a closed instant has late graphs"
         parts = part._asdict() if isinstance(part, Message) else {"graph": part}

@@ -15,7 +15,7 @@ from functools import partial
 from typing import IO, TYPE_CHECKING
 
 from dotr.errors import DataError
-from dotr.events import Part, Time, all_triples, stamped_part
+from dotr.events import GraphOrMessage, Time, all_triples, stamped_part
 from dotr.io.decode.documents import (
     QUAD_FORMATS,
     SNIFF,
@@ -218,7 +218,7 @@ class FileReader:
         return ReadEvent(self._last, self.name, how, end, carried, error, content)
 
     def _graph(
-        self, time: Time, triples: Part, line: int, how: str, end: int, carried: str = ""
+        self, time: Time, triples: GraphOrMessage, line: int, how: str, end: int, carried: str = ""
     ) -> TimedGraph:
         self._last = time
         return _tuple(TimedGraph, (time, triples, self.name, line, how, end, carried))
@@ -427,7 +427,7 @@ class FileReader:
             return
         yield self._ended(stream, "byte")
 
-    def _json_line(self, line: Line, found: tuple[Part, Said] | DataError) -> Item:
+    def _json_line(self, line: Line, found: tuple[GraphOrMessage, Said] | DataError) -> Item:
         try:
             if isinstance(found, DataError):
                 raise found

@@ -37,7 +37,7 @@ from dotr.budget import ANSWER, BUDGET, SLACK, Spending
 from dotr.enrich.materialiser import Materialiser
 from dotr.enrich.owl import is_schema, rules_over, stream_schema, while_held
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError
-from dotr.events import Clock, Composite, Fact, Instant, Message, Part, Time, Values, labelled
+from dotr.events import Clock, Composite, Fact, GraphOrMessage, Instant, Message, Time, Values, labelled
 from dotr.extract.extractor import MUCH_WORK, wanted
 from dotr.extract.operators import Row
 from dotr.extract.sharing import facts_of
@@ -376,14 +376,14 @@ class LastingInstant(NamedTuple):
         return bool(self.tick or self.facts or self.messages or self.program)
 
 
-OnRefused: TypeAlias = Callable[[Time, Sequence[Part], DotrError], DotrError | None]
+OnRefused: TypeAlias = Callable[[Time, Sequence[GraphOrMessage], DotrError], DotrError | None]
 """Handles an instant in error: returns what to raise after it, None to continue."""
 
 Leap: TypeAlias = "tuple[Time, LastingInstant, DotrError | None]"
 """(time, what happened, what to raise after it)."""
 
 
-def _fail(time: Time, parts: Sequence[Part], error: DotrError) -> DotrError:
+def _fail(time: Time, parts: Sequence[GraphOrMessage], error: DotrError) -> DotrError:
     """No error is survived."""
     return error
 
@@ -475,14 +475,14 @@ class LastingRun:
                 return
             yield self._leap(time, (), is_tick(time))
 
-    def _leap(self, time: Time, parts: Sequence[Part], tick: bool) -> Leap:
+    def _leap(self, time: Time, parts: Sequence[GraphOrMessage], tick: bool) -> Leap:
         try:
             return time, self.at(time, parts, tick), None
         except (DataError, ProgramError) as error:
             return time, *self._without(time, parts, tick, self._placed(error, time))
 
     def _without(
-        self, time: Time, parts: Sequence[Part], tick: bool, error: DotrError
+        self, time: Time, parts: Sequence[GraphOrMessage], tick: bool, error: DotrError
     ) -> tuple[LastingInstant, DotrError | None]:
         """The instant without its messages, which are refused."""
         oracle = self._oracle
@@ -506,7 +506,7 @@ class LastingRun:
 
     # -- one instant
 
-    def at(self, time: Time, parts: Sequence[Part], tick: bool = False) -> LastingInstant:
+    def at(self, time: Time, parts: Sequence[GraphOrMessage], tick: bool = False) -> LastingInstant:
         """Advance to an instant; no change lies before it.
 
         `parts`: all messages, blank nodes as in the documents. Raises DataError and ProgramError for an

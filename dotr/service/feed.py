@@ -33,7 +33,7 @@ from dotr.collecting import uncollected
 from dotr.core.pipeline import Pipeline, PipelineObserver
 from dotr.emit.events import InstantEvents
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError, RefusedError, Severity
-from dotr.events import Clock, Part, Time, plain
+from dotr.events import Clock, GraphOrMessage, Time, plain
 from dotr.io.errors import Lineage, dead_letter, with_places
 from dotr.io.events import late_line
 from dotr.io.feeds import GraphSource
@@ -72,7 +72,7 @@ class Keeping:
     begun: bool = False
     since: Time | None = None
     _rows: list[KeptRow] = dataclass_field(default_factory=list)
-    _came: list[tuple[Time, Part, str, bool]] = dataclass_field(default_factory=list)
+    _came: list[tuple[Time, GraphOrMessage, str, bool]] = dataclass_field(default_factory=list)
     _count: int = 0
     _replaces: bool = False
 
@@ -82,14 +82,14 @@ class Keeping:
             self._replaces = True
             self._keep_state(self.pipeline.settled)
 
-    def came(self, time: Time, part: Part, place: str) -> None:
+    def came(self, time: Time, part: GraphOrMessage, place: str) -> None:
         """A message comes, and is not taken yet."""
         if not self._count & _LOOK:
             self._look()
         self._count += 1
         self._came.append((time, part, place, False))
 
-    def leave_out(self, parts: Sequence[Part]) -> None:
+    def leave_out(self, parts: Sequence[GraphOrMessage]) -> None:
         """The message that came last is not taken."""
         if self._came and any(part is self._came[-1][1] for part in parts):
             self._came[-1] = (*self._came[-1][:3], True)
@@ -320,7 +320,9 @@ class Feed:
             self._consume(source)
             self._finish(keep_open)
 
-    def give(self, time: Time, part: Part, clock: Clock, name: str, keep_open: bool = False) -> None:
+    def give(
+        self, time: Time, part: GraphOrMessage, clock: Clock, name: str, keep_open: bool = False
+    ) -> None:
         """Take one message that came with the command, called `name`, and keep it with its time."""
         with _Orderly(self):
             mine = self.pipeline.clock
@@ -462,7 +464,7 @@ class Feed:
         self.checkpoints.touched()
         self.commit()
 
-    def late(self, time: Time, graph: Part) -> None:
+    def late(self, time: Time, graph: GraphOrMessage) -> None:
         """The policy for a graph whose instant is closed; the pipeline calls it."""
         clock = self.pipeline.clock
         assert clock is not None
@@ -519,7 +521,7 @@ class Feed:
         if self.dead_letters is not None:
             self.dead_letters.letter(dead_letter(error, content))
 
-    def refused(self, time: Time, graphs: Sequence[Part], error: DotrError) -> None:
+    def refused(self, time: Time, graphs: Sequence[GraphOrMessage], error: DotrError) -> None:
         """The policy for an instant that is in error; the pipeline calls it."""
         clock = self.pipeline.clock
         assert clock is not None

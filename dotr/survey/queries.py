@@ -23,7 +23,7 @@ from dotr.budget import KEPT as MATCH
 from dotr.core.deployment import Background, Deployment, Settings
 from dotr.core.pipeline import Pipeline, PipelineObserver
 from dotr.errors import Diagnostics, DotrError, ProgramError
-from dotr.events import Clock, Fact, Part, RawMatch, Time, all_triples
+from dotr.events import Clock, Fact, GraphOrMessage, RawMatch, Time, all_triples
 from dotr.extract.printing import Writer
 from dotr.lang.checks.comparisons import STAND_IN, filters_of, rule_expressions
 from dotr.lang.checks.lasting import Vocabulary, required_patterns
@@ -60,11 +60,11 @@ class Sample(Struct):
 
     clock: Clock = field(default_factory=Clock)
     limit: int = GRAPHS
-    graphs: list[tuple[Time, Part]] = field(default_factory=list)
+    graphs: list[tuple[Time, GraphOrMessage]] = field(default_factory=list)
     full: bool = False
     _triples: int = 0
 
-    def add(self, time: Time, graph: Part) -> None:
+    def add(self, time: Time, graph: GraphOrMessage) -> None:
         self.graphs.append((time, graph))
         self._triples += len(all_triples(graph))
         self.full = len(self.graphs) >= self.limit or self._triples >= _TRIPLES
@@ -265,7 +265,7 @@ class _ProbeLook(Struct):
                 if rule >= self.first:
                     self.seen[rule - self.first].add(facts, values)
 
-    def refused(self, _time: Time, _parts: Sequence[Part], error: DotrError) -> None:
+    def refused(self, _time: Time, _parts: Sequence[GraphOrMessage], error: DotrError) -> None:
         if any(d.code in _COSTLY for d in error.diagnostics):
             self.spent += _INSTANT
             self.cut()

@@ -25,7 +25,7 @@ from dotr.core.deployment import Deployment, Settings
 from dotr.core.instant import Facts
 from dotr.core.pipeline import FactsAt, Pipeline, PipelineObserver, drive
 from dotr.errors import DataError, DotrError
-from dotr.events import Clock, Composite, Fact, Part, Time, message_of
+from dotr.events import Clock, Composite, Fact, GraphOrMessage, Time, message_of
 from dotr.expressions.operators import equal
 from dotr.extract.sharing import facts_of
 from dotr.io.decode.rdf import parse_triples
@@ -60,7 +60,7 @@ class Timed(Struct, frozen=True):
     """What comes at a time. `place`: where it is written."""
 
     time: Time
-    part: Part
+    part: GraphOrMessage
     place: str = ""
 
 

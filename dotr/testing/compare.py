@@ -25,7 +25,7 @@ from msgspec import Struct, field
 from dotr.core.deployment import Deployment
 from dotr.core.pipeline import Pipeline, PipelineObserver
 from dotr.errors import DataError, DotrError
-from dotr.events import Clock, Composite, Part, Time
+from dotr.events import Clock, Composite, GraphOrMessage, Time
 from dotr.explain.matches import Explainer
 from dotr.explain.proofs import WhyNot
 from dotr.explain.record import History, KeptEvent
@@ -166,7 +166,7 @@ class Comparing:
         ]
         self._waiting: list[dict[Time, Counter[Key]]] = [{} for _ in versions]
 
-    def run(self, graphs: Iterable[tuple[Time, Part]], clock: Iterator[Clock]) -> RunComparison:
+    def run(self, graphs: Iterable[tuple[Time, GraphOrMessage]], clock: Iterator[Clock]) -> RunComparison:
         """Take all graphs, in order. `clock` is asked once, at the first. Raises what a run does."""
         for count, (time, part) in enumerate(graphs):
             if not count:
@@ -183,13 +183,13 @@ class Comparing:
         self._drain(everything=True)
         return self.found
 
-    def _late(self, time: Time, _part: Part) -> None:
+    def _late(self, time: Time, _part: GraphOrMessage) -> None:
         text = self.found.clock.text(time)
         message = f"this graph is for {text}, an instant that is already closed"
         hint = "allow for disorder with --lateness, or drop such graphs with --late drop"
         raise DataError.of("D2301", message, hint=hint)
 
-    def _refused(self, _time: Time, graphs: Sequence[Part], _error: DotrError) -> None:
+    def _refused(self, _time: Time, graphs: Sequence[GraphOrMessage], _error: DotrError) -> None:
         self.found.refused += len(graphs)
 
     def _drain(self, everything: bool = False) -> None:

@@ -22,7 +22,7 @@ from dotr.core.deployment import Deployment
 from dotr.core.funnel import Funnel
 from dotr.core.pipeline import Pipeline, PipelineObserver
 from dotr.errors import DotrError
-from dotr.events import Clock, Message, Part, Time
+from dotr.events import Clock, GraphOrMessage, Message, Time
 from dotr.io.events import format_jsonl, late_line
 from dotr.io.sources import SourceOptions
 from dotr.lang import parse_program
@@ -49,7 +49,7 @@ AND EACH I := In WITHIN 0 s FROM T WITH ?x := I.?x, ?t := T.time
 
 
 def reported(
-    program: Program, background: Sequence[Triple], parts: Sequence[tuple[Time, Part]]
+    program: Program, background: Sequence[Triple], parts: Sequence[tuple[Time, GraphOrMessage]]
 ) -> tuple[list[str], list[Time]]:
     """The sorted lines of one run that sets instants aside, and when it did."""
     refused: list[Time] = []
@@ -66,7 +66,7 @@ def reported(
 
 
 def funnels_of_run(
-    program: Program, background: Sequence[Triple], parts: Sequence[tuple[Time, Part]]
+    program: Program, background: Sequence[Triple], parts: Sequence[tuple[Time, GraphOrMessage]]
 ) -> dict[str, Funnel]:
     """How far the rules of one run came that sets instants aside."""
     pipeline = Pipeline(Deployment(program, list(background)), PipelineObserver(refused=lambda *_: None))
@@ -80,7 +80,7 @@ def funnels_of_run(
 def in_slices(
     program: Program,
     background: Sequence[Triple],
-    parts: Sequence[tuple[Time, Part]],
+    parts: Sequence[tuple[Time, GraphOrMessage]],
     folder: Path,
     length: int | None = 4 * UNIT,
     runner: Runner | None = None,
@@ -115,8 +115,8 @@ def test_slices_are_one_run(
         assert report.funnel(program) == funnels_of_run(program, background, parts)
 
 
-def people(count: int) -> list[tuple[Time, Part]]:
-    parts: list[tuple[Time, Part]] = []
+def people(count: int) -> list[tuple[Time, GraphOrMessage]]:
+    parts: list[tuple[Time, GraphOrMessage]] = []
     for number in range(count):
         who, where = f"<urn:p{number % 7}>", f"<urn:r{number * number % 5}>"
         graph = [(who, "<urn:in>", where)]

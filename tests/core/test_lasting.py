@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from dotr.core.deployment import Deployment
 from dotr.core.pipeline import Pipeline, PipelineObserver
 from dotr.errors import DotrError
-from dotr.events import Clock, Message, Part, Time
+from dotr.events import Clock, GraphOrMessage, Message, Time
 from dotr.program import (
     Absent,
     Binding,
@@ -112,10 +112,10 @@ class Run:
         if change is not None:
             self.pipeline.replace(change[0] * UNIT, *change[1:])
 
-    def _refused(self, time: Time, parts: Sequence[Part], error: DotrError) -> None:
+    def _refused(self, time: Time, parts: Sequence[GraphOrMessage], error: DotrError) -> None:
         self.refused.append((time // UNIT, error.diagnostics[0].code, len(parts)))
 
-    def take(self, time: Time, part: Part) -> None:
+    def take(self, time: Time, part: GraphOrMessage) -> None:
         self._report(self.pipeline.push_part(time, part))
 
     def finish(self) -> list[Any]:
@@ -144,7 +144,7 @@ class Run:
             self.pipeline.replace(self._change[0] * UNIT, *self._change[1:])
 
 
-def _parts(history: History) -> list[tuple[Time, Part]]:
+def _parts(history: History) -> list[tuple[Time, GraphOrMessage]]:
     """Each message as it comes: a graph alone is a plain one."""
     return [
         (time, message.graph if message.graph is not None and message[1:] == (None, None) else message)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dotr.cli.main import run
 from dotr.errors import DataError
-from dotr.events import Message, Part, Time
+from dotr.events import GraphOrMessage, Message, Time
 from dotr.io.errors import ErrorPolicy
 from dotr.io.sources import Bookmark, Item, ReadEvent, SourceOptions, Sources, TimedGraph
 from dotr.rdf.blanks import label_stream
@@ -20,7 +20,7 @@ STAMP = "<http://www.w3.org/ns/prov#generatedAtTime>"
 A, B, C = (("<urn:a>", "<urn:p>", f"<urn:{name}>") for name in "abc")
 
 
-def parts(path: Path, **options: object) -> list[tuple[int, Part]]:
+def parts(path: Path, **options: object) -> list[tuple[int, GraphOrMessage]]:
     """(time, what came) of a file."""
     sources = Sources([str(path)], SourceOptions(**options))  # type: ignore[arg-type]  # fields of it
     return [(graph.time // 1_000_000, graph.triples) for graph in sources]
@@ -59,7 +59,7 @@ for name in ("in.nq", "in.trig"):
     FILES[name] = FILES[name].replace(" 2 .", ' "2"^^<http://www.w3.org/2001/XMLSchema#integer> .')
     FILES[name] = FILES[name].replace(" 3 .", ' "3"^^<http://www.w3.org/2001/XMLSchema#integer> .')
     FILES[name] = FILES[name].replace("> a <", "> <http://www.w3.org/1999/02/22-rdf-syntax-ns#type> <")
-EXPECTED: dict[str, list[tuple[int, Part]]] = {
+EXPECTED: dict[str, list[tuple[int, GraphOrMessage]]] = {
     "in.jsonl": [(1, Message(None, [A], [B])), (2, Message([C], None, [])), (3, [])],
     "in.ttl": [(1, Message(None, [A], [B])), (2, Message([C], None, [])), (3, [])],
     "in.trig": [(1, Message(None, [A], None)), (1, Message(None, None, [B])), (2, [C]), (3, [])],
@@ -98,7 +98,7 @@ _named = st.sampled_from([A, B, C])
 
 
 @st.composite
-def messages(draw: st.DrawFn) -> Part:
+def messages(draw: st.DrawFn) -> GraphOrMessage:
     graph = draw(st.lists(_triple, max_size=3, unique=True))
     if draw(st.booleans()):
         return graph
@@ -107,14 +107,14 @@ def messages(draw: st.DrawFn) -> Part:
     return Message(draw(st.sampled_from([graph, None])), insert, delete)
 
 
-def labelled(part: Part) -> object:
+def labelled(part: GraphOrMessage) -> object:
     """The parts with labels from their content: what a document calls its blank nodes is its own."""
     if isinstance(part, Message):
         return [None if p is None else sorted(label_stream([p], 0)[0]) for p in part]
     return sorted(label_stream([part], 0)[0])
 
 
-def merged(read: list[tuple[Time, Part]]) -> list[object]:
+def merged(read: list[tuple[Time, GraphOrMessage]]) -> list[object]:
     """What the messages of each instant say together, empty parts aside: a quad stream parts them."""
     found: dict[Time, list[object]] = {}
     for time, part in read:
@@ -129,7 +129,7 @@ def merged(read: list[tuple[Time, Part]]) -> list[object]:
 @pytest.mark.parametrize("suffix", [".jsonl", ".ttl", ".parquet"])
 @given(came=st.lists(messages(), min_size=1, max_size=4))
 def test_what_is_converted_says_the_same(
-    suffix: str, came: list[Part], tmp_path_factory: pytest.TempPathFactory
+    suffix: str, came: list[GraphOrMessage], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     folder = tmp_path_factory.mktemp("convert")
     lines = []

@@ -15,7 +15,7 @@ from math import inf, nan
 from typing import Any, NamedTuple, TypeAlias
 
 from dotr.errors import DataError
-from dotr.events import Part, message_of
+from dotr.events import GraphOrMessage, message_of
 from dotr.io.decode.documents import (
     MAX_DOCUMENT,
     STREAM_BASE,
@@ -171,7 +171,7 @@ class Lines:
         graphs = self._many(texts)
         return None if graphs is None else (graphs, said)
 
-    def parse(self, lines: Sequence[Line]) -> list[tuple[Part, Said] | DataError]:
+    def parse(self, lines: Sequence[Line]) -> list[tuple[GraphOrMessage, Said] | DataError]:
         """Of each line what came and the time it says, or what is wrong with it."""
         said: list[tuple[str | PartTexts, Said] | DataError] = []
         for line in lines:
@@ -194,7 +194,7 @@ class Lines:
 
     def _alone(
         self, said: tuple[str | PartTexts, Said] | DataError, line: Line
-    ) -> tuple[Part, Said] | DataError:
+    ) -> tuple[GraphOrMessage, Said] | DataError:
         if isinstance(said, DataError):
             return said
         place = f"{self.name}:{line.number}"

@@ -24,7 +24,7 @@ from operator import contains
 from typing import TYPE_CHECKING, NamedTuple
 
 from dotr.errors import DataError
-from dotr.events import DELETE, INSERT, Part, Time, all_triples, message_of
+from dotr.events import DELETE, INSERT, GraphOrMessage, Time, all_triples, message_of
 from dotr.io.decode.documents import (
     MAX_DOCUMENT,
     STREAM_BASE,
@@ -272,7 +272,7 @@ class Carried:
 
     def parse(
         self, message: LoggedMessage, format_: Format, name: str
-    ) -> tuple[Part, list[Triple], list[Term]]:
+    ) -> tuple[GraphOrMessage, list[Triple], list[Term]]:
         """What a message says: (its graph or parts, what its default graph says about its graph names, those
         names).
 
@@ -319,7 +319,7 @@ class Carried:
         return " ".join(f"PREFIX {prefix}: <{self._known[prefix]}>" for prefix in sorted(used))
 
 
-def _parts(said: Sequence[Quad], names: Collection[Term], place: str) -> Part:
+def _parts(said: Sequence[Quad], names: Collection[Term], place: str) -> GraphOrMessage:
     """The quads of a message by part; no graph came where there are other parts alone."""
     if INSERT not in names and DELETE not in names:
         return _triples(said)
@@ -406,7 +406,7 @@ class MessageReader:
     ) -> TimedGraph | ReadEvent | Undecided | None:
         about: Sequence[Triple] = ()
         names: Sequence[Term] = ()
-        triples: Part
+        triples: GraphOrMessage
         try:
             if parsed is None:
                 triples, about, names = self.carried.parse(message, format_, self.name)

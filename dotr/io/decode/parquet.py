@@ -28,7 +28,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dotr.errors import DataError, UnsupportedError
-from dotr.events import Clock, Composite, Message, Part, Time, message_of
+from dotr.events import Clock, Composite, GraphOrMessage, Message, Time, message_of
 from dotr.io.decode.documents import Format
 from dotr.io.decode.plain import LONG, MANY, PlainGraphs
 from dotr.io.decode.rdf import parse_triples
@@ -311,7 +311,7 @@ class ArchiveFile:
 
     def graphs(
         self, first: int = 0, end: int | None = None, span: tuple[Time, Time] | None = None
-    ) -> Iterator[tuple[list[Time], list[Part], str]]:
+    ) -> Iterator[tuple[list[Time], list[GraphOrMessage], str]]:
         """(times in µs, what came at each, the place of the first) of rows that stand together, parsed; all
         of the row groups `[first, end)` in file order, or those with a time in `[since, until)`, the `span`.
         Raises DataError.
@@ -332,7 +332,9 @@ class ArchiveFile:
                     continue
                 yield from map(self._parsed, self._rows_of(batch.part(start, start + MANY)))
 
-    def _parsed(self, row: tuple[Time, tuple[str | None, ...], str]) -> tuple[list[Time], list[Part], str]:
+    def _parsed(
+        self, row: tuple[Time, tuple[str | None, ...], str]
+    ) -> tuple[list[Time], list[GraphOrMessage], str]:
         time, texts_, place = row
         graph, *others = (None if t is None else parse_triples(t, Format.NTRIPLES, place) for t in texts_)
         parts = dict(zip(self._columns[1:], others, strict=True))
@@ -427,7 +429,7 @@ class ArchiveWriter:
         self._schema = archive_schema(self._clock, columns)
         self._writer = pq.ParquetWriter(self.path, self._schema, compression="zstd", write_page_checksum=True)
 
-    def add(self, time: Time, part: Part) -> bool:
+    def add(self, time: Time, part: GraphOrMessage) -> bool:
         """Append a graph or message; its time is in microseconds. Returns whether it ended a row group."""
         if isinstance(part, Message) and self._columns is PLAIN:
             self._widen()
@@ -480,7 +482,7 @@ class ArchiveParts:
         self._open: ArchiveWriter | None = None
         self.files: list[str] = []
 
-    def add(self, time: Time, part: Part) -> None:
+    def add(self, time: Time, part: GraphOrMessage) -> None:
         """As `ArchiveWriter.add`."""
         file = self._open = self._open or self._next()
         if file.add(time, part) and os.path.getsize(file.path) >= PART:

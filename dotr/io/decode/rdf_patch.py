@@ -19,7 +19,7 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 from dotr.errors import DataError
-from dotr.events import Part, message_of
+from dotr.events import GraphOrMessage, message_of
 from dotr.io.decode.documents import STREAM_BASE, Format, decode
 from dotr.io.decode.json_lines import Line
 from dotr.io.decode.limits import refuse_prefixes
@@ -90,7 +90,7 @@ class Patches(Struct):
             raise self._no_row(line, "this row is outside of a transaction", "begin it with `TX .`")
         return None
 
-    def part(self, lines: Sequence[Line]) -> Part:
+    def part(self, lines: Sequence[Line]) -> GraphOrMessage:
         """The message of a transaction. Raises DataError; what it said of prefixes stays said."""
         last: dict[Triple, str] = {}
         rows = list(self._changes(lines))

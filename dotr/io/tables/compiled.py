@@ -31,7 +31,7 @@ from msgspec import Struct
 
 from dotr.codegen import execute
 from dotr.errors import DataError
-from dotr.events import Message, Part, Time
+from dotr.events import GraphOrMessage, Message, Time
 from dotr.io.tables.cells import (
     PLAIN,
     UNRESERVED,
@@ -236,17 +236,17 @@ class CompiledMapping(Struct, frozen=True):
     the place of that cell (-1: the graphs have their times themselves). All raise CellError.
     """
 
-    part: Callable[[Row], Part]
+    part: Callable[[Row], GraphOrMessage]
     times: Mapping[str | None, tuple[Time, bool]]
     time_at: int
-    columns: Callable[[Columns], Iterator[Part]]
+    columns: Callable[[Columns], Iterator[GraphOrMessage]]
     """The graphs of rows, from their columns."""
     usual: Callable[[Sequence[str]], list[Time] | None]
     """The times of raw cells that are all written in the usual way; None of others."""
     local: Sequence[TimeCell] = ()
     """The cells that hold times, each once."""
 
-    def parts(self, rows: Sequence[Row]) -> Iterator[Part | CellError]:
+    def parts(self, rows: Sequence[Row]) -> Iterator[GraphOrMessage | CellError]:
         """The graph of each row; at most 3 µs a row of five triples, whether or not values repeat."""
         columns = list(zip(*rows, strict=True))
         try:
@@ -259,7 +259,7 @@ class CompiledMapping(Struct, frozen=True):
             return chain(self.parts(rows[:half]), self.parts(rows[half:]))
         return map(self._one, rows)
 
-    def _one(self, row: Row) -> Part | CellError:
+    def _one(self, row: Row) -> GraphOrMessage | CellError:
         try:
             return self.part(row)
         except CellError as error:
@@ -519,7 +519,9 @@ class _MappingWriter:
             full = f"({full} if {' and '.join(f'{n} is not None' for n in needed)} else [{some}])"
         return f"repeated({full})" if may_repeat(template) else full
 
-    def functions(self, result: str) -> tuple[Callable[[Row], Part], Callable[[Columns], Iterator[Part]]]:
+    def functions(
+        self, result: str
+    ) -> tuple[Callable[[Row], GraphOrMessage], Callable[[Columns], Iterator[GraphOrMessage]]]:
         """The function of a row that gives `result`, and that of columns that gives it for every row."""
         body = "\n".join(f"    {line}" for line in [*self._lines, f"return {result}"])
         names = [line.split(" ", 1)[0] for line in self._columns]

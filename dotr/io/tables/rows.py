@@ -54,7 +54,7 @@ import pyarrow as pa
 from msgspec import Struct, field
 
 from dotr.errors import DataError, Diagnostic, Severity, UsageError
-from dotr.events import Clock, Part, Time, all_triples
+from dotr.events import Clock, GraphOrMessage, Time, all_triples
 from dotr.io.decode.documents import Format, line_blocks, read_bounded, read_some, too_large, unreadable
 from dotr.io.decode.json_lines import Line, raw_lines
 from dotr.io.decode.limits import quiet_limit, says_nothing
@@ -1255,7 +1255,11 @@ class TableReader:
         return self._passes[key]
 
     def _row(
-        self, row: TableRow, part: Part | CellError, found: tuple[Time, bool] | CellError | None, how: str
+        self,
+        row: TableRow,
+        part: GraphOrMessage | CellError,
+        found: tuple[Time, bool] | CellError | None,
+        how: str,
     ) -> Item:
         """`found`: the time of the row's cell; None where the graph says it."""
         try:
