@@ -207,10 +207,10 @@ class Inbox:
             self._head.number = after
             return
         if connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
-            raise self._damaged("its pages do not fit together")
+            raise self._damaged("its pages are inconsistent")
         head = connection.execute("SELECT format, number, arrival, total FROM head").fetchone()
         if head is None or [type(value) for value in head] != [int, int, int, bytes]:
-            raise self._damaged("it does not say how far it goes")
+            raise self._damaged("its last number is missing")
         if head[0] != FORMAT:
             raise EngineError.of(
                 "D5203",
@@ -229,7 +229,7 @@ class Inbox:
             total += int.from_bytes(hashed, "little")
             self._count(source, 1, size)
         if total % _ALL != self._head.total:
-            raise self._damaged("its rows do not match their sum")
+            raise self._damaged("its rows do not match their checksum")
         self._rows = sum(count.rows for count in self._counts.values())
         self._bytes = sum(count.bytes for count in self._counts.values())
 
@@ -565,7 +565,7 @@ class Inbox:
             place=str(self.path),
             label=found,
             notes=("nothing was changed",),
-            hint=f"put a copy back; to go on without what it has, remove {DATABASE} and its log",
+            hint=f"restore a copy; to go on without what it has, remove {DATABASE} and its log",
         )
 
 

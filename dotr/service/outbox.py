@@ -344,7 +344,7 @@ class _Connections:
             place=str(self.path),
             label=found,
             notes=("nothing was changed",),
-            hint="put a copy back, or deploy again with another --dir and feed again from the start",
+            hint="restore a copy, or deploy again with another --dir and feed again from the start",
         )
 
 

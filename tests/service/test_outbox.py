@@ -22,6 +22,7 @@ from dotr.cli.main import run
 from dotr.errors import DataError, DotrError, EngineError
 from dotr.io.decode.documents import Format
 from dotr.io.feeds import DocumentSource
+from dotr.service.database import Disk
 from dotr.service.inbox import Inbox, InboxTransport
 from dotr.service.journal import DATABASE, FORMAT, Commit, Journal, Prepared
 from dotr.service.logs import ID_SHIFT, Letter, NewEvents, NewLetters, Outcome, joined_spans
@@ -164,6 +165,7 @@ FEEDER = """
 import sys
 from dotr.io.decode.documents import Format
 from dotr.io.feeds import DocumentSource
+from dotr.service.database import Disk
 from dotr.service.inbox import Inbox, InboxTransport
 from dotr.service.outbox import Outbox
 from tests.service.deployments import feed
@@ -225,6 +227,34 @@ def events(first: int, count: int) -> list[tuple[int, str, str, str]]:
 @pytest.fixture
 def state(tmp_path: Path) -> str:
     return deploy(tmp_path)
+
+
+class Statements(Disk):
+    """Notes what is executed."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    def execute(self, connection: sqlite3.Connection, statement: str, values: Sequence[Any] = ()) -> None:
+        self.found.append(statement)
+        super().execute(connection, statement, values)
+
+
+@pytest.mark.parametrize(
+    ("commit", "synced"),
+    [
+        (Commit({}, {}, {}, ()), False),
+        (Commit({}, {}, {("files", "a"): 1}, (Prepared(),)), False),
+        (Commit({}, {}, {("inbox", "a"): 1}, ()), True),
+        (Commit({}, {}, {}, (Prepared(events=NewEvents([(1, "a", "b", "c")])),)), True),
+        (Commit({}, {}, {}, (Prepared(outcomes={1: ("a", Outcome())}),)), True),
+    ],
+)
+def test_a_power_cut_takes_back_no_commit_that_others_saw(state: str, commit: Commit, synced: bool) -> None:
+    disk = Statements()
+    with Journal(state, disk=disk) as journal:
+        journal.commit(commit)
+    assert ("PRAGMA synchronous = FULL" in disk.found) is synced
 
 
 def test_pages_of_all_rules_and_of_some(state: str) -> None:
