@@ -328,7 +328,7 @@ class Model:
         rules = self.rules if rules is None else rules
         model = self._model
         if rules == self.rules:
-            if not model.mostly_ends(set(delete).difference(insert) if insert else delete):
+            if not model.mostly_ends(set(delete).difference(insert) if insert and delete else delete):
                 try:
                     return self._maintained(model, rules, insert, delete)
                 except SchemaChange:
