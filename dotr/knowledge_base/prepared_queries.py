@@ -169,11 +169,10 @@ class PlannedQuery:
         Raises UsageError D4112 for NOW() before there is a time, D4180 for a variable that is not there,
         ProgramError D4132, D4133 past the budget.
         """
-        unknown = sorted(values.keys() - self._names)
-        if unknown:
+        if not values.keys() <= self._names:
             raise UsageError.of(
                 "D4180",
-                f"the query has no variable `?{unknown[0]}`",
+                f"the query has no variable `?{min(values.keys() - self._names)}`",
                 hint="give values to variables of the query",
             )
         with self._lock, self._counted(model):
