@@ -78,6 +78,7 @@ _HOMES = {
     "status": "deploy:status",
     "times": "convert:times",
     "undeploy": "deploy:undeploy",
+    "watch": "query:watch",
 }
 """Verbs of modules that are called by another one, as module:command; others are `command` of their own."""
 
