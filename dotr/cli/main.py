@@ -66,6 +66,7 @@ VERBS = {
 
 _HOMES = {
     "close": "kb:close",
+    "compare": "test:compare",
     "demo": "help:demo",
     "docs": "help:docs",
     "doctor": "help:doctor",
