@@ -18,7 +18,6 @@ from msgspec import Struct
 
 from dotr.cli import options
 from dotr.cli.options import OutputOptions, RuleOptions, SourceOptions, instant_of
-from dotr.cli.run import Replay
 from dotr.cli.show import counted, note
 from dotr.cli.show import width as terminal_width
 from dotr.core.funnel import answer as answer_of
@@ -342,6 +341,8 @@ def watch(
     The query is evaluated over what lasts and what follows from it, never over an instant's own graph. What
     neither --hold nor a rules file declares is held until it is deleted.
     """
+    from dotr.cli.run import Replay  # noqa: PLC0415  # start-up: `dotr query` detects nothing
+
     format_ = output.format(WATCHED_FORMATS, "dotr watch")
     texts = RuleTexts()
     prologue = load_program(rules.more_rules, texts) if rules.more_rules else Program()
