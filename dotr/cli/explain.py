@@ -3,12 +3,11 @@
 Also `dotr state RULES SOURCE… --at TIME`, K(t) as RDF with what is stated and what is derived apart, and the
 proofs of `dotr run --explain`.
 
-Place:   reads sources as `dotr run` does, or a deployment; dotr/explain does the rest.
-Method:  a deployment that keeps its messages is run again from a state before them; of one that does not, the
-         sources that its journal names are read again, as far as they were fed, and what became of those that
-         are not what they were is said. With `dotr run --explain` a record of the run goes along
-         (explain/record.py); an event is explained when it is written, while all that its horizon can reach
-         is kept.
+Place:   reads sources as `dotr run` does, or a deployment; service/history.py and dotr/explain do the rest.
+Method:  of a deployment that keeps no messages, the sources that its journal names are read again, as far as
+         they were fed, and what became of those that are not what they were is said. With `dotr run
+         --explain` a record of the run goes along (explain/record.py); an event is explained when it is
+         written, while all that its horizon can reach is kept.
 """
 
 from __future__ import annotations
@@ -16,10 +15,10 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import click
 from msgspec import Struct
@@ -30,16 +29,10 @@ from dotr.cli.options import OutputOptions, RuleOptions, SourceOptions, defaulte
 from dotr.core.deployment import Deployment
 from dotr.core.pipeline import Pipeline, PipelineObserver
 from dotr.errors import DataError, UsageError
-from dotr.events import Clock, Composite, Time, part_of
-from dotr.explain.explanation import Explaining, provenance
-from dotr.explain.formats import PlainProofs, html, mermaid
-from dotr.explain.matches import Explainer
-from dotr.explain.proofs import Blocked, Missing, NoTrigger, TripleProof, Unopened, WhyNot
-from dotr.explain.record import Graph, History, KeptEvent, KeptInstants, Record, RecordedPipeline
-from dotr.explain.solutions import Text
-from dotr.explain.text import LEVELS, Places, Renderer, drawn, pruned
-from dotr.explain.verify import EVERYTHING, checker_of, refuse_wrong
-from dotr.extract.printing import Writer
+from dotr.events import Clock, Composite, Time
+from dotr.explain.explanation import Explaining
+from dotr.explain.record import History, KeptInstants, Record, RecordedPipeline
+from dotr.explain.verify import EVERYTHING
 from dotr.io.errors import places_of
 from dotr.io.events import TermFormatter, format_jsonl
 from dotr.io.feeds import FILES, FilePosition, is_as_fed
@@ -48,23 +41,16 @@ from dotr.io.show import read_term, read_triple
 from dotr.io.sources import Sources, resolve
 from dotr.program import Program
 from dotr.rdf.terms import Term, Triple
-from dotr.service.deployment import deployed_background, deployed_program
-from dotr.service.journal import Journal, KeptRow
-
-FOREVER = 2**62
-"""As long as no time is: nothing is late where a feed has said what was."""
-
-
-class Asked(Struct, frozen=True):
-    """How far a run goes, and what it looks for."""
-
-    wanted: Callable[[KeptEvent, Program], bool]
-    first: bool
-    until: Time | None
-    lateness: int
-    everything: bool
-    reads_on: bool
-    verify: bool = False
+from dotr.service.history import (
+    Asked,
+    FedDeployment,
+    Question,
+    Subject,
+    explained,
+    new_history,
+    refuse_unknown_rule,
+)
+from dotr.service.journal import Journal
 
 
 class Replacing(Struct, frozen=True):
@@ -75,25 +61,6 @@ class Replacing(Struct, frozen=True):
     program: Program
     background: Collection[Triple]
     files: Sequence[str]
-
-
-def new_history(
-    program: Program, background: Collection[Triple], asked: Asked, until: Time | None, lateness: int
-) -> History:
-    """A run that looks for what is to be explained."""
-    history: History = History(
-        program,
-        background,
-        wanted=lambda event: (until is None or event.time <= until) and asked.wanted(event, history.program),
-        first=asked.first,
-        until=until,
-        lateness=lateness,
-        everything=asked.everything,
-        reads_on=asked.reads_on,
-    )
-    if asked.verify:
-        history.reach = EVERYTHING
-    return history
 
 
 class NamedSources(Struct):
@@ -124,47 +91,19 @@ class NamedSources(Struct):
             return history
 
 
-class DeploymentSubject:
-    """Owns a look at a deployment, as of its last commit. Raises DataError D4189 where it was not fed."""
+class DeploymentSubject(FedDeployment):
+    """A look at a deployment, of which the sources are read again where it keeps no messages."""
 
     def __init__(self, folder: str, source: SourceOptions) -> None:
         self.source = source
-        with Journal(folder, exclusive=False) as journal:
-            self.program = deployed_program(journal.deployed())
-            self._background = deployed_background(journal)
-            self._kept = journal.kept()
-            self._sources = {file: FilePosition.of(at) for file, at in journal.positions(FILES).items()}
-            self._given = journal.given()
-            status = journal.status()
-        if status.get("clock") is None:
-            hint = "dotr feed SOURCE"
-            raise DataError.of("D4189", f"the deployment in `{folder}` was not fed", place=folder, hint=hint)
-        with journal.reading():
-            self.clock = Clock(*status["clock"])
-        self._journal = journal
-        self._watermark: Time | None = status.get("watermark")
-        home = Path(folder).absolute().parent
-        paths = [path if path.startswith("dotr:") else str(home / path) for path in self.program.background]
-        self.files: Sequence[str] = [os.path.relpath(file) for file in _there(paths)]
-        self.programs: Sequence[Program] = [self.program]
+        super().__init__(folder)
 
-    def run(self, asked: Asked) -> History:
-        """Run what was fed, up to the watermark at most."""
-        limits = [time for time in (asked.until, self._watermark) if time is not None]
-        until = min(limits, default=None)
-        if self._kept:
-            history = new_history(self.program, self._background, asked, until, FOREVER)
-            history.reach = FOREVER
-            first, *rest = self._kept
-            assert first.state is not None, "what is kept begins with a state"
-            with self._journal.reading():  # which is closed, and knows its folder
-                history.go_on(first.state, self.clock)
-            history.run(_messages(rest, history), lambda: self.clock)
-            return history
-        return self._read_again(asked, until)
+    def _take(self, journal: Journal) -> None:
+        self._sources = {file: FilePosition.of(at) for file, at in journal.positions(FILES).items()}
+        self._given = journal.given()
 
-    def _read_again(self, asked: Asked, until: Time | None) -> History:
-        history = new_history(self.program, self._background, asked, until, asked.lateness)
+    def read_again(self, asked: Asked, until: Time | None) -> History:
+        history = new_history(self.program, self.background, asked, until, asked.lateness)
         with ExitStack() as stack:
             dead = stack.enter_context(self.source.letters())
             files = [file for file, row in self._sources.items() if _is_as_fed(file, row)]
@@ -179,30 +118,6 @@ class DeploymentSubject:
             reader = Sources([os.path.relpath(file) for file in files], self.source.options, dead.refusals())
             history.run(reader, lambda: reader.clock)
         return history
-
-
-Subject: TypeAlias = NamedSources | DeploymentSubject
-"""What is explained: `run` goes as far as a question needs; `files` are those of the background, `programs`
-all that hold at some time.
-"""
-
-
-def _messages(rows: Sequence[KeptRow], history: History) -> Iterator[Graph]:
-    """The messages that a feed took, in its order; those it did not take stand apart."""
-    for row in rows:
-        for message in row.messages:
-            graph = Graph(message.time, part_of(message.part), message.place)
-            if message.left_out:
-                history.come_too_late(graph)
-            else:
-                yield graph
-
-
-def _there(paths: Sequence[str]) -> list[str]:
-    """The files that are still there: only places are looked for in them."""
-    return [
-        file for path in paths if path.startswith("dotr:") or os.path.exists(path) for file in resolve([path])
-    ]
 
 
 def _is_as_fed(file: str, row: FilePosition) -> bool:
@@ -290,45 +205,22 @@ def command(
         time = 0  # at no instant: by the background alone
     if (why_not or triple) and time is None:
         raise UsageError.of("D4171", f"{asked[0]} needs the time of an instant", hint="add --at TIME")
-    known = dict.fromkeys(one.name for program in subject.programs for one in program.rules)
-    for name in (rule, why_not):
-        if name is not None and name not in known:
-            hint = f"its rules are {', '.join(known)}"
-            raise UsageError.of("D4172", f"there is no rule `{name}`", hint=hint)
-    values = dict(_pair(text, subject.program) for text in where)
-    question = Asked(
-        lambda event, program: _is_wanted(event, program, event_id, rule, time, values),
-        first=event_id is not None,
-        until=time,
-        lateness=source.lateness,
-        everything=triple is not None,
-        reads_on=why_not is not None,
-        verify=rules.verify,
+    refuse_unknown_rule((rule, why_not), subject.programs)
+    question = Question(
+        event_id=event_id,
+        rule=rule,
+        why_not=why_not,
+        triple=None if triple is None else read_triple(triple, subject.program.prefixes, "--triple"),
+        time=time,
+        at=at,
+        values=dict(_pair(text, subject.program) for text in where),
     )
-    history = subject.run(question)
-    if history.wanted_event is not None and history.wanted_program is not history.program:
-        history = subject.run(replace(question, until=history.wanted_event.time))  # by the rules of its time
-    program = history.program
-    writer = Writer(program.prefixes)
-    explainer = Explainer(history, Text(writer.term, writer.expression, writer.path), every=every)
-    places = places_of(history, subject.files)
-    found: Sequence[WhyNot | TripleProof | Missing]
-    if triple is not None and time is not None:
-        found = _triple_proofs(explainer, read_triple(triple, program.prefixes, "--triple"), time, every)
-    elif why_not is not None and time is not None:
-        found = explainer.why_not(why_not, time, values)
-    else:
-        if history.wanted_event is None:
-            raise DataError.of("D4173", _nothing(event_id, rule, at), hint="ask --why-not NAME --at TIME")
-        found = [explainer.event(history.wanted_event)]
-    if rules.verify:
-        refuse_wrong(checker_of(history, explainer.instants), found, time)
+    reasons = explained(subject, question, lateness=source.lateness, every=every, verify=rules.verify)
     out = output.open()
-    renderer = Renderer(program.prefixes, history.clock, places, levels=max(LEVELS, depth or 0))
     assert output.format_ is not None, "it has a default"
-    out.write(_written(output.format_, found, renderer, history.clock, places, depth))
+    out.write(reasons.written(output.format_, depth))
     out.finish()
-    return 1 if any(isinstance(one, Blocked | NoTrigger | Missing | Unopened) for one in found) else 0
+    return 0 if reasons.happened else 1
 
 
 def _refuse_with_deployment(*given: Sequence[object]) -> None:
@@ -347,68 +239,9 @@ def _replacing(at: str, path: str, rules: RuleOptions, source: SourceOptions, te
     return Replacing(when, clock, program, source.background(program, documents), files)
 
 
-def _written(
-    format_: str,
-    found: Sequence[WhyNot | TripleProof | Missing],
-    renderer: Renderer,
-    clock: Clock,
-    places: Places,
-    depth: int | None,
-) -> str:
-    if format_ == "json":
-        values = PlainProofs(clock, places, renderer.rule_text)
-        return "".join(f"{json.dumps(values.of(one), ensure_ascii=False)}\n" for one in found)
-    if format_ == "ttl":
-        return provenance(found, clock)
-    nodes = [renderer.node(one) for one in found]
-    if depth is not None:
-        nodes = [pruned(node, depth) for node in nodes]
-    if format_ == "mermaid":
-        return mermaid(nodes)
-    if format_ == "html":
-        return html(nodes)
-    return "\n".join(map(drawn, nodes))
-
-
 def _pair(text: str, program: Program) -> tuple[str, Term]:
     name, _, term = text.partition("=")
     return name.strip().lstrip("?"), read_term(term, program.prefixes, "--where")
-
-
-def _is_wanted(
-    event: KeptEvent,
-    program: Program,
-    event_id: str | None,
-    rule: str | None,
-    time: Time | None,
-    values: Mapping[str, Term],
-) -> bool:
-    own = program.rules[event.rule]
-    if event_id is not None:
-        return event.id == event_id.strip("<>")
-    bindings = dict(zip(own.variables, event.bindings, strict=True))
-    return (
-        (rule is None or own.name == rule)
-        and (rule is not None or not own.private)
-        and (time is None or event.time == time)
-        and all(bindings.get(name) == term for name, term in values.items())
-    )
-
-
-def _nothing(event_id: str | None, rule: str | None, at: str | None) -> str:
-    if event_id is not None:
-        return f"there is no event `{event_id}`"
-    of = f" of rule `{rule}`" if rule is not None else ""
-    return f"there is no event{of}" + (f" at {at}" if at is not None else "")
-
-
-def _triple_proofs(
-    explainer: Explainer, triple: Triple, time: Time, every: bool
-) -> Sequence[TripleProof | Missing]:
-    with explainer.instants.open(time) as derivations:
-        if not derivations.holds(triple):
-            return [derivations.why_absent(triple)]
-        return derivations.proofs(triple) if every else [derivations.proof(triple)]
 
 
 def refuse_format(format_: str) -> None:

@@ -406,7 +406,9 @@ _SMALL = ("meta", "files", "texts", "removed", "outputs", "positions", "planned"
 
 
 class Journal:
-    """Owns the connection to a deployment's database. Use as a context; `exclusive` keeps others out."""
+    """Owns the connection to a deployment's database. Use as a context; `exclusive` keeps others out. Without
+    it, it is a look at the last commit: all that is read is of that one. While it is open the log grows.
+    """
 
     def __init__(
         self, folder: str, *, create: bool = False, exclusive: bool = True, disk: Disk | None = None
@@ -476,6 +478,8 @@ class Journal:
         connection = self._connection
         for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "journal_size_limit = 16777216"):
             connection.execute(f"PRAGMA {pragma}")
+        if not exclusive:
+            connection.execute("BEGIN")  # a look sees one commit, whatever a feed commits meanwhile
         if new:
             with self.transaction():
                 for statement in TABLES.split(";")[:-1]:

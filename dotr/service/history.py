@@ -1,0 +1,301 @@
+"""What a deployment was fed, run again: why an event happened, why a rule did not fire, why a triple holds.
+
+Place:   above explain/ and the journal; `dotr explain --dir` and `dotr serve` ask here. The command line adds
+         sources that are named there, and reads the sources of a deployment that keeps no messages again.
+Method:  a deployment that keeps its messages is run again from a state before them. It is a look at the last
+         commit: nothing is locked, and a feed goes on meanwhile.
+Bad state: D4189 not fed, or nothing is kept · D4198 a time that is not kept.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dotr.errors import DataError, UsageError
+from dotr.events import Clock, Time, part_of
+from dotr.explain.explanation import provenance
+from dotr.explain.formats import PlainProofs, html, mermaid
+from dotr.explain.matches import Explainer
+from dotr.explain.proofs import Blocked, Missing, NoTrigger, TripleProof, Unopened, WhyNot
+from dotr.explain.record import Graph, History, KeptEvent, KeptInstants
+from dotr.explain.solutions import Text
+from dotr.explain.text import LEVELS, Places, Renderer, drawn, pruned
+from dotr.explain.verify import EVERYTHING, checker_of, refuse_wrong
+from dotr.extract.printing import Writer
+from dotr.io.errors import places_of
+from dotr.io.sources import resolve
+from dotr.program import Program
+from dotr.rdf.terms import Term, Triple
+from dotr.service.deployment import deployed_background, deployed_program
+from dotr.service.journal import Journal, KeptRow
+
+FOREVER = 2**62
+"""As long as no time is: nothing is late where a feed has said what was."""
+
+
+class Asked(Struct, frozen=True):
+    """How far a run goes, and what it looks for."""
+
+    wanted: Callable[[KeptEvent, Program], bool]
+    first: bool
+    until: Time | None
+    lateness: int
+    everything: bool
+    reads_on: bool
+    verify: bool = False
+
+
+def new_history(
+    program: Program, background: Collection[Triple], asked: Asked, until: Time | None, lateness: int
+) -> History:
+    """A run that looks for what is to be explained."""
+    history: History = History(
+        program,
+        background,
+        wanted=lambda event: (until is None or event.time <= until) and asked.wanted(event, history.program),
+        first=asked.first,
+        until=until,
+        lateness=lateness,
+        everything=asked.everything,
+        reads_on=asked.reads_on,
+    )
+    if asked.verify:
+        history.reach = EVERYTHING
+    return history
+
+
+class Subject(Protocol):
+    """What is explained: `run` goes as far as a question needs; `files` are those of the background,
+    `programs` all that hold at some time.
+    """
+
+    @property
+    def program(self) -> Program: ...
+    @property
+    def programs(self) -> Sequence[Program]: ...
+    @property
+    def files(self) -> Sequence[str]: ...
+    def run(self, asked: Asked) -> History: ...
+
+
+class FedDeployment:
+    """Owns a look at a deployment, as of its last commit. Raises DataError D4189 where it was not fed."""
+
+    def __init__(self, folder: str) -> None:
+        with Journal(folder, exclusive=False) as journal:
+            self.program = deployed_program(journal.deployed())
+            self.background = deployed_background(journal)
+            self.kept = journal.kept()
+            status = journal.status()
+            self._take(journal)
+        if status.get("clock") is None:
+            hint = "dotr feed SOURCE"
+            raise DataError.of("D4189", f"the deployment in `{folder}` was not fed", place=folder, hint=hint)
+        with journal.reading():
+            self.clock = Clock(*status["clock"])
+        self._journal = journal
+        self.watermark: Time | None = status.get("watermark")
+        home = Path(folder).absolute().parent
+        paths = [path if path.startswith("dotr:") else str(home / path) for path in self.program.background]
+        self.files: Sequence[str] = [os.path.relpath(file) for file in _there(paths)]
+        self.programs: Sequence[Program] = [self.program]
+
+    def _take(self, journal: Journal) -> None:
+        """Read more of the same commit."""
+
+    def run(self, asked: Asked) -> History:
+        """Run what was fed, up to the watermark at most."""
+        limits = [time for time in (asked.until, self.watermark) if time is not None]
+        until = min(limits, default=None)
+        if not self.kept:
+            return self.read_again(asked, until)
+        return self._from(new_history(self.program, self.background, asked, until, FOREVER), self.kept)
+
+    def read_again(self, _asked: Asked, _until: Time | None) -> History:
+        """Run what was fed without what was kept. Raises DataError D4189."""
+        hint = "dotr deploy --keep 7d, or `keep: {messages: 7d}` of a server, keeps what explanations need"
+        raise DataError.of(
+            "D4189", "this deployment keeps no messages", place=str(self._journal.folder), hint=hint
+        )
+
+    def instant(self, time: Time) -> tuple[list[Triple], list[Triple]]:
+        """(what is stated, what is derived) at a time that is kept, its graphs included, each sorted. Raises
+        DataError D4189, UsageError D4198.
+        """
+        reached = self.watermark
+        if reached is None or time > reached:
+            latest = "nothing is closed yet" if reached is None else f"it is {self.clock.text(reached)} there"
+            raise UsageError.of("D4198", f"{self.clock.text(time)} has not come yet: {latest}")
+        if not self.kept:
+            asked = Asked(lambda *_: False, False, time, 0, everything=True, reads_on=False)
+            return KeptInstants(self.read_again(asked, time)).state(time)
+        states = [n for n, row in enumerate(self.kept) if row.state is not None and _until(row, time)]
+        if not states:
+            since = self.kept[0].time
+            assert since is not None, "a state without a time is before all times"
+            raise UsageError.of(
+                "D4198",
+                f"what was at {self.clock.text(time)} is not kept any more",
+                notes=(f"it is kept after {self.clock.text(since)}",),
+                hint="keep messages longer: dotr deploy --keep 7d",
+            )
+        history = History(self.program, self.background, until=time, lateness=FOREVER, everything=True)
+        return KeptInstants(self._from(history, self.kept[states[-1] :])).state(time)
+
+    def _from(self, history: History, kept: Sequence[KeptRow]) -> History:
+        """Run a history from the state with which `kept` begins."""
+        history.reach = FOREVER
+        first, *rest = kept
+        assert first.state is not None, "what is kept begins with a state"
+        with self._journal.reading():  # which is closed, and knows its folder
+            history.go_on(first.state, self.clock)
+        history.run(_messages(rest, history), lambda: self.clock)
+        return history
+
+
+def _until(row: KeptRow, time: Time) -> bool:
+    """Whether a state is of before a time."""
+    return row.time is None or row.time < time
+
+
+def _messages(rows: Sequence[KeptRow], history: History) -> Iterator[Graph]:
+    """The messages that a feed took, in its order; those it did not take stand apart."""
+    for row in rows:
+        for message in row.messages:
+            graph = Graph(message.time, part_of(message.part), message.place)
+            if message.left_out:
+                history.come_too_late(graph)
+            else:
+                yield graph
+
+
+def _there(paths: Sequence[str]) -> list[str]:
+    """The files that are still there: only places are looked for in them."""
+    return [
+        file for path in paths if path.startswith("dotr:") or os.path.exists(path) for file in resolve([path])
+    ]
+
+
+class Question(Struct, frozen=True):
+    """One thing to be explained: an event (by its id, or the last of a rule, at a time, with these values),
+    why a rule did not fire at a time, or a triple at a time. `at`: the time as it was written.
+    """
+
+    event_id: str | None = None
+    rule: str | None = None
+    why_not: str | None = None
+    triple: Triple | None = None
+    time: Time | None = None
+    at: str | None = None
+    values: Mapping[str, Term] = {}
+
+    def wants(self, event: KeptEvent, program: Program) -> bool:
+        own = program.rules[event.rule]
+        if self.event_id is not None:
+            return event.id == self.event_id.strip("<>")
+        bindings = dict(zip(own.variables, event.bindings, strict=True))
+        return (
+            (self.rule is None or own.name == self.rule)
+            and (self.rule is not None or not own.private)
+            and (self.time is None or event.time == self.time)
+            and all(bindings.get(name) == term for name, term in self.values.items())
+        )
+
+    def nothing(self) -> str:
+        """That there is no such event."""
+        if self.event_id is not None:
+            return f"there is no event `{self.event_id}`"
+        of = f" of rule `{self.rule}`" if self.rule is not None else ""
+        return f"there is no event{of}" + (f" at {self.at}" if self.at is not None else "")
+
+
+def refuse_unknown_rule(names: Iterable[str | None], programs: Sequence[Program]) -> None:
+    """Raise UsageError D4172 for a rule that no program has."""
+    known = dict.fromkeys(one.name for program in programs for one in program.rules)
+    for name in names:
+        if name is not None and name not in known:
+            hint = f"its rules are {', '.join(known)}"
+            raise UsageError.of("D4172", f"there is no rule `{name}`", hint=hint)
+
+
+class Reasons(Struct, frozen=True):
+    """What was found, with what it takes to write it."""
+
+    found: Sequence[WhyNot | TripleProof | Missing]
+    prefixes: Mapping[str, str]
+    clock: Clock
+    places: Places
+
+    @property
+    def happened(self) -> bool:
+        """Whether what was asked for happened, or holds."""
+        return not any(isinstance(one, Blocked | NoTrigger | Missing | Unopened) for one in self.found)
+
+    def written(self, format_: str, depth: int | None = None) -> str:
+        """As json (a line each), ttl, mermaid, html or text, in which `depth` cuts the trees."""
+        renderer = Renderer(self.prefixes, self.clock, self.places, levels=max(LEVELS, depth or 0))
+        if format_ == "json":
+            values = PlainProofs(self.clock, self.places, renderer.rule_text)
+            return "".join(f"{json.dumps(values.of(one), ensure_ascii=False)}\n" for one in self.found)
+        if format_ == "ttl":
+            return provenance(self.found, self.clock)
+        nodes = [renderer.node(one) for one in self.found]
+        if depth is not None:
+            nodes = [pruned(node, depth) for node in nodes]
+        if format_ == "mermaid":
+            return mermaid(nodes)
+        if format_ == "html":
+            return html(nodes)
+        return "\n".join(map(drawn, nodes))
+
+
+def explained(
+    subject: Subject, question: Question, *, lateness: int = 0, every: bool = False, verify: bool = False
+) -> Reasons:
+    """The answer to a question. `every`: all solutions and derivations, not only the smallest. Raises
+    UsageError D4172, DataError D4173, D4189, EngineError D4090 for a proof that is verified and wrong.
+    """
+    refuse_unknown_rule((question.rule, question.why_not), subject.programs)
+    asked = Asked(
+        question.wants,
+        first=question.event_id is not None,
+        until=question.time,
+        lateness=lateness,
+        everything=question.triple is not None,
+        reads_on=question.why_not is not None,
+        verify=verify,
+    )
+    history = subject.run(asked)
+    if history.wanted_event is not None and history.wanted_program is not history.program:
+        history = subject.run(replace(asked, until=history.wanted_event.time))  # by the rules of its time
+    program = history.program
+    writer = Writer(program.prefixes)
+    explainer = Explainer(history, Text(writer.term, writer.expression, writer.path), every=every)
+    found: Sequence[WhyNot | TripleProof | Missing]
+    if question.triple is not None and question.time is not None:
+        found = _triple_proofs(explainer, question.triple, question.time, every)
+    elif question.why_not is not None and question.time is not None:
+        found = explainer.why_not(question.why_not, question.time, question.values)
+    else:
+        if history.wanted_event is None:
+            raise DataError.of("D4173", question.nothing(), hint="ask --why-not NAME --at TIME")
+        found = [explainer.event(history.wanted_event)]
+    if verify:
+        refuse_wrong(checker_of(history, explainer.instants), found, question.time)
+    return Reasons(found, program.prefixes, history.clock, places_of(history, subject.files))
+
+
+def _triple_proofs(
+    explainer: Explainer, triple: Triple, time: Time, every: bool
+) -> Sequence[TripleProof | Missing]:
+    with explainer.instants.open(time) as derivations:
+        if not derivations.holds(triple):
+            return [derivations.why_absent(triple)]
+        return derivations.proofs(triple) if every else [derivations.proof(triple)]
