@@ -26,7 +26,7 @@ import click
 from msgspec import Struct, field
 
 from dotr import __version__
-from dotr.cli.plan import overview, rule_lines
+from dotr.cli.plan import rule_lines
 from dotr.cli.process import POLITE, STOPPED
 from dotr.cli.show import note
 from dotr.core.deployment import Deployment
@@ -38,6 +38,7 @@ from dotr.lang.grammar.cursor import Token, tokenize
 from dotr.lang.loading import Reader
 from dotr.lang.printer import format_text
 from dotr.program import Program
+from dotr.service.overview import overview
 from dotr.source import Source, Span
 
 if TYPE_CHECKING:

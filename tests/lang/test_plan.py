@@ -9,12 +9,13 @@ import pytest
 from msgspec.structs import replace
 
 from dotr.cli.main import run
-from dotr.cli.plan import as_text, dot, interval, mermaid, overview
+from dotr.cli.plan import as_text, dot, mermaid
 from dotr.core.deployment import Deployment
 from dotr.core.pipeline import Pipeline
 from dotr.events import Clock
 from dotr.lang import parse_datalog, parse_program
 from dotr.program import Between, Within
+from dotr.service.overview import interval, overview
 
 ROOT = Path(__file__).parent.parent.parent
 MINUTE = 60_000_000
