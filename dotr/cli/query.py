@@ -1,8 +1,9 @@
 """`dotr query RULES [SOURCE… --at T] QUERY.rq`: SPARQL over K(t), or over the closed background alone; and
 `dotr watch QUERY.rq SOURCE…`: the answers of one query over what lasts, as they begin and end.
 
-Place:   `query` is one enrichment and one query, the first two steps of a run. `watch` is a run of the
-         program that lasting/instants.py makes; what its two rules report is written as answers.
+Place:   `query` is one enrichment and one query, the first two steps of a run; with --dir the question goes
+         to a deployment, as of its last commit (service/knowledge.py). `watch` is a run of the program that
+         lasting/instants.py makes; what its two rules report is written as answers.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 
 import click
 from msgspec import Struct
@@ -21,7 +23,7 @@ from dotr.cli.options import OutputOptions, RuleOptions, SourceOptions, instant_
 from dotr.cli.show import counted, note
 from dotr.cli.show import width as terminal_width
 from dotr.core.funnel import answer as answer_of
-from dotr.core.funnel import graph_of, makes_a_graph
+from dotr.core.funnel import graph_of, makes_a_graph, named_query
 from dotr.enrich.owl import rules_over
 from dotr.errors import DataError, DotrError, EngineError, ProgramError, UsageError
 from dotr.events import Clock, Composite, GraphOrMessage, Message, Time, Values, labelled
@@ -35,7 +37,6 @@ from dotr.io.show import aligned
 from dotr.io.sources import Sources
 from dotr.lang import load_program, parse_query, parse_query_and_prefixes
 from dotr.lang.checks.lasting import asks_now
-from dotr.lang.grammar.cursor import nearest
 from dotr.lasting.instants import LastingRun, SignedAnswer, signed, watched, watching
 from dotr.lasting.model import lasting_model
 from dotr.program import Program, Select
@@ -47,17 +48,19 @@ FORMATS = ("text", "jsonl", "csv", "parquet")
 
 
 @click.command()
-@click.argument("path", metavar="RULES")
+@click.argument("path", metavar="[RULES]", required=False)
 @click.argument("rest", metavar="[SOURCE...] QUERY", nargs=-1)
+@click.option("--dir", "folder", metavar="FOLDER", help="Instead of RULES and SOURCEs: a deployment.")
 @click.option("--query", "named", metavar="NAME", help="Instead of QUERY: a QUERY of the rules, by its name.")
-@click.option("--at", metavar="TIME", help="Which instant of the SOURCEs: 12, or 2026-01-01T08:00:12Z.")
+@click.option("--at", metavar="TIME", help="Which instant: 12, or 2026-01-01T08:00:12Z.")
 @options.rules
 @options.source()
 @options.budget
 @options.output((*FORMATS, *GRAPH_FORMATS))
 def command(
-    path: str,
+    path: str | None,
     rest: tuple[str, ...],
+    folder: str | None,
     named: str | None,
     at: str | None,
     rules: RuleOptions,
@@ -70,8 +73,12 @@ def command(
     file.
     With SOURCEs and --at the query sees background, what came until then and lasts, the graphs of that
     instant, and what the rules derive; without them the background and what follows from it.
+    With --dir it sees what holds in a deployment at its last commit, or with --at at an instant that is kept.
     """
-    if named is None and not rest:
+    if folder is not None:
+        given = [path, *rest] if path is not None else []
+        return _ask_deployment(folder, given, named, at, rules, source, output)
+    if path is None or (named is None and not rest):
         raise click.UsageError("name a query: a file, its text, or --query NAME")
     sources, query = (rest, "") if named is not None else (rest[:-1], rest[-1])
     if bool(sources) != (at is not None):
@@ -81,13 +88,7 @@ def command(
     inline = bool(_INLINE.search(query)) and not os.path.exists(query)
     asked = query if inline else query_text(query) if query else ""
     graph = makes_a_graph(asked)
-    can = GRAPH_FORMATS if graph else FORMATS
-    if output.format_ is not None and output.format_ not in can:
-        raise refused(f"{output.format_} of this query", can, "dotr query")
-    if output.format_ is None and graph and output.output is None:
-        format_ = "turtle"
-    else:
-        format_ = output.format(can, "dotr query")
+    format_ = _answer_format(output, graph)
     texts = [file for file in (path, *rules.more_rules) if not _is_rdf(file)]
     rule_texts = RuleTexts()
     program = load_program(texts, rule_texts) if texts else Program()
@@ -99,7 +100,7 @@ def command(
     name = "<query>" if inline else query
     select = None
     if named is not None:
-        select = _named(program, named)
+        select = named_query(program, named)
     elif not graph:
         select = parse_query(asked, name, program.prefixes)
     instant = None
@@ -117,28 +118,93 @@ def command(
         answer = graph_of(asked, name, program.prefixes, state)
     else:
         answer = _answer(select, state, instant, rules)
+    _write_answer(answer, None if select is None else select.variables, program.prefixes, format_, output)
+    return 1 if answer is False else 0
+
+
+def _answer_format(output: OutputOptions, graph: bool) -> str:
+    """How an answer is written. Raises UsageError D4151."""
+    can = GRAPH_FORMATS if graph else FORMATS
+    if output.format_ is not None and output.format_ not in can:
+        raise refused(f"{output.format_} of this query", can, "dotr query")
+    if output.format_ is None and graph and output.output is None:
+        return "turtle"
+    return output.format(can, "dotr query")
+
+
+def _write_answer(
+    answer: bool | Sequence[Values] | Sequence[Triple],
+    variables: Sequence[str] | None,
+    prefixes: Mapping[str, str],
+    format_: str,
+    output: OutputOptions,
+) -> None:
+    """Write an answer; `variables` None: a graph."""
     if isinstance(answer, bool) and format_ in ("csv", "parquet"):
         raise refused(f"{format_} of ASK, which has no table", ("text", "jsonl"), "dotr query")
-    if select is not None and not isinstance(answer, bool) and format_ == "parquet":
+    if variables is not None and not isinstance(answer, bool) and format_ == "parquet":
         assert output.output is not None, "chosen_format asks for a file"
-        _to_parquet(output.output, output.overwrite, select.variables, answer)
-        return 0
+        _to_parquet(output.output, output.overwrite, variables, answer)
+        return
     out = output.open(packed=True)
     text = format_ == "text"
-    if select is None:
-        write = TermFormatter(program.prefixes) if format_ == "turtle" else None
-        out.write(_graph_text(answer, write))  # type: ignore[arg-type]  # triples, without a SELECT
-    elif isinstance(answer, bool):
+    if isinstance(answer, bool):
         out.write(f"{str(answer).lower()}\n" if text else f'{{"boolean":{str(answer).lower()}}}\n')
+    elif variables is None:
+        write = TermFormatter(prefixes) if format_ == "turtle" else None
+        out.write(_graph_text(answer, write))  # type: ignore[arg-type]  # triples, without a SELECT
     elif text:
         width = None if output.output else terminal_width(sys.stdout)
-        out.write(table(select.variables, answer, TermFormatter(program.prefixes), width))
+        out.write(table(variables, answer, TermFormatter(prefixes), width))
     elif format_ == "csv":
-        out.write(csv_solutions(select.variables, answer))
+        out.write(csv_solutions(variables, answer))
     else:
         for row in answer:
-            out.write(json_row(select.variables, row) + "\n")
+            out.write(json_row(variables, row) + "\n")
     out.finish()
+
+
+def _ask_deployment(
+    folder: str,
+    given: Sequence[str],
+    named: str | None,
+    at: str | None,
+    rules: RuleOptions,
+    source: SourceOptions,
+    output: OutputOptions,
+) -> int:
+    """Answer a query over a deployment, as of its last commit."""
+    from dotr.cli.explain import DeploymentSubject  # noqa: PLC0415  # start-up: few commands ask a deployment
+    from dotr.knowledge_base.text_queries import Rows  # noqa: PLC0415
+    from dotr.service.history import time_of  # noqa: PLC0415
+    from dotr.service.knowledge import Knowledge, past  # noqa: PLC0415
+
+    if len(given) != (named is None):
+        raise click.UsageError("name one query: a file, its text, or --query NAME")
+    if rules.more_rules or rules.background or rules.verify:
+        hint = "dotr query RULES SOURCE… --at 12 QUERY, or dotr query --dir FOLDER QUERY"
+        raise UsageError.of("D4171", "a deployment has its own rules and background", hint=hint)
+    (query,) = given or [""]
+    inline = bool(_INLINE.search(query)) and not os.path.exists(query)
+    asked = query if inline else query_text(query) if query else ""
+    format_ = _answer_format(output, makes_a_graph(asked))
+    knowledge = Knowledge(folder, rules.budget)
+    with ExitStack() as stack:
+        if at is None:
+            holding = stack.enter_context(knowledge.holding())
+        else:
+            fed = DeploymentSubject(folder, source)
+            holding = past(fed, time_of(at, fed.clock, "--at"), rules.budget)
+        variables: Sequence[str] | None = None
+        answer: bool | Sequence[Values] | Sequence[Triple]
+        if named is not None:
+            select = named_query(holding.program, named)
+            rows = holding.answer(select)
+            variables, answer = select.variables, bool(rows) if select.ask else rows
+        else:
+            found = holding.result(asked, "<query>" if inline else query)
+            variables, answer = found if isinstance(found, Rows) else (None, found)
+        _write_answer(answer, variables, holding.program.prefixes, format_, output)
     return 1 if answer is False else 0
 
 
@@ -156,15 +222,6 @@ def _to_parquet(output: str, overwrite: bool, variables: Sequence[str], rows: Se
 
 _INLINE = re.compile(r"[\s{]")
 """What a string of SPARQL has, and names of files rarely."""
-
-
-def _named(program: Program, name: str) -> Select:
-    """A QUERY of the program. Raises UsageError D4179."""
-    if name not in program.written:
-        names = list(program.written)
-        hint = nearest(name, names) or f"queries: {', '.join(names) or 'none'}"
-        raise UsageError.of("D4179", f"there is no query `{name}` in the rules", hint=hint)
-    return program.written[name]
 
 
 def _graph_text(triples: Sequence[Triple], notation: TermFormatter | None) -> str:

@@ -8,7 +8,8 @@ Method:  trigger facts are counted by query at instants with a graph (for ISTREA
          matches.
          dotr evaluates SELECT and ASK, pyoxigraph CONSTRUCT and DESCRIBE. DESCRIBE gives concise bounded
          descriptions: the triples of a resource and of its blank nodes.
-Bad input: D1201 an unreadable query · D4178 a CONSTRUCT or DESCRIBE with unsupported clauses.
+Bad input: D1201 an unreadable query · D4178 a CONSTRUCT or DESCRIBE with unsupported clauses · D4179 no
+           query of that name.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from dotr.extract.extractor import much_work_of
 from dotr.extract.full import BoundedFullQuery
 from dotr.extract.query import Query
 from dotr.joins.store import TripleIndex
+from dotr.lang.grammar.cursor import nearest
 from dotr.program import Every, Position, Program, Select
 from dotr.program.names import TRIGGER, Passed, added, counts, unreached
 from dotr.rdf.index import Background
@@ -198,6 +200,15 @@ def graph_of(text: str, name: str, prefixes: Mapping[str, str], state: Iterable[
     except SyntaxError as error:
         message = str(error).splitlines()[0][:200]
         raise ProgramError.of("D1201", f"this query cannot be read: {message}", place=name) from None
+
+
+def named_query(program: Program, name: str) -> Select:
+    """A QUERY of the program. Raises UsageError D4179."""
+    if name not in program.written:
+        names = list(program.written)
+        hint = nearest(name, names) or f"queries: {', '.join(names) or 'none'}"
+        raise UsageError.of("D4179", f"there is no query `{name}` in the rules", hint=hint)
+    return program.written[name]
 
 
 def answer(

@@ -274,12 +274,12 @@ def csv_formatter(rules: Sequence[Rule]) -> tuple[str, Callable[[Sequence[Compos
     return _written([columns]), rows
 
 
-def csv_solutions(variables: Sequence[str], rows: Iterable[Sequence[Term | None]]) -> str:
-    """The solutions of a query as SPARQL 1.1 CSV results have them, but for line ends: what is unbound is
-    empty.
+def csv_solutions(variables: Sequence[str], rows: Iterable[Sequence[Term | None]], end: str = "\n") -> str:
+    """The solutions of a query as SPARQL 1.1 CSV results have them, where lines end in CR LF: what is unbound
+    is empty.
     """
     cells = (["" if term is None else _texts[term] for term in row] for row in rows)
-    return _written([list(variables), *cells])
+    return _written([list(variables), *cells], end)
 
 
 def _row(event: Composite, clock: Clock, places: Sequence[int], width: int) -> list[str]:
@@ -290,9 +290,9 @@ def _row(event: Composite, clock: Clock, places: Sequence[int], width: int) -> l
     return row
 
 
-def _written(rows: Sequence[Sequence[str]]) -> str:
+def _written(rows: Sequence[Sequence[str]], end: str = "\n") -> str:
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerows(rows)
+    csv.writer(out, lineterminator=end).writerows(rows)
     return out.getvalue()
 
 

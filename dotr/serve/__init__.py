@@ -2,6 +2,7 @@
 
 Place:   above service/, below cli/. Needs the extra `serve`, which only the files that speak HTTP import.
 
+answers.py        SPARQL, what holds, why and why not, watched queries, the plan, as bytes in a format
 configuration.py  `dotr.yaml`, read with places; schema.json is made of its structs
 security.py       tokens and their scopes, Host and Origin, limits of bodies
 """

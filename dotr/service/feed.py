@@ -612,6 +612,7 @@ class Feed:
             "commit": commit,
             "clock": None if clock is None else [clock.integer, clock.unit],
             "watermark": pipeline.watermark,
+            "settled": pipeline.settled,
             "latest": pipeline.latest,
             "graphs": counters.graphs,
             "instants": counters.instants,

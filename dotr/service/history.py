@@ -4,7 +4,7 @@ Place:   above explain/ and the journal; `dotr explain --dir` and `dotr serve` a
          sources that are named there, and reads the sources of a deployment that keeps no messages again.
 Method:  a deployment that keeps its messages is run again from a state before them. It is a look at the last
          commit: nothing is locked, and a feed goes on meanwhile.
-Bad state: D4189 not fed, or nothing is kept · D4198 a time that is not kept.
+Bad state: D4189 not fed, or nothing is kept · D4198 a time that is not kept · D4111 not a time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from dotr.errors import DataError, UsageError
 from dotr.events import Clock, Time, part_of
 from dotr.explain.explanation import provenance
-from dotr.explain.formats import PlainProofs, html, mermaid
+from dotr.explain.formats import Plain, PlainProofs, html, mermaid
 from dotr.explain.matches import Explainer
 from dotr.explain.proofs import Blocked, Missing, NoTrigger, TripleProof, Unopened, WhyNot
 from dotr.explain.record import Graph, History, KeptEvent, KeptInstants
@@ -31,6 +31,7 @@ from dotr.explain.verify import EVERYTHING, checker_of, refuse_wrong
 from dotr.extract.printing import Writer
 from dotr.io.errors import places_of
 from dotr.io.sources import resolve
+from dotr.io.time import TimeError, parse_text
 from dotr.program import Program
 from dotr.rdf.terms import Term, Triple
 from dotr.service.deployment import deployed_background, deployed_program
@@ -102,6 +103,7 @@ class FedDeployment:
             self.clock = Clock(*status["clock"])
         self._journal = journal
         self.watermark: Time | None = status.get("watermark")
+        self.commit: int = status.get("commit", 0)
         home = Path(folder).absolute().parent
         paths = [path if path.startswith("dotr:") else str(home / path) for path in self.program.background]
         self.files: Sequence[str] = [os.path.relpath(file) for file in _there(paths)]
@@ -129,10 +131,7 @@ class FedDeployment:
         """(what is stated, what is derived) at a time that is kept, its graphs included, each sorted. Raises
         DataError D4189, UsageError D4198.
         """
-        reached = self.watermark
-        if reached is None or time > reached:
-            latest = "nothing is closed yet" if reached is None else f"it is {self.clock.text(reached)} there"
-            raise UsageError.of("D4198", f"{self.clock.text(time)} has not come yet: {latest}")
+        self.refuse_ahead(time)
         if not self.kept:
             asked = Asked(lambda *_: False, False, time, 0, everything=True, reads_on=False)
             return KeptInstants(self.read_again(asked, time)).state(time)
@@ -149,6 +148,17 @@ class FedDeployment:
         history = History(self.program, self.background, until=time, lateness=FOREVER, everything=True)
         return KeptInstants(self._from(history, self.kept[states[-1] :])).state(time)
 
+    def refuse_ahead(self, time: Time) -> None:
+        """Raise UsageError D4198 for a time that is not closed."""
+        reached = self.watermark
+        if reached is None or time > reached:
+            latest = (
+                "nothing is closed yet" if reached is None else f"the watermark is {self.clock.text(reached)}"
+            )
+            raise UsageError.of(
+                "D4198", f"{self.clock.text(time)} is not closed: {latest}", hint="ask for an earlier time"
+            )
+
     def _from(self, history: History, kept: Sequence[KeptRow]) -> History:
         """Run a history from the state with which `kept` begins."""
         history.reach = FOREVER
@@ -158,6 +168,22 @@ class FedDeployment:
             history.go_on(first.state, self.clock)
         history.run(_messages(rest, history), lambda: self.clock)
         return history
+
+
+def time_of(text: str, clock: Clock | None, what: str = "at") -> Time:
+    """A time as the deployment's data writes it. Raises UsageError D4111, DataError D4189."""
+    if clock is None:
+        raise DataError.of("D4189", "the deployment was not fed", hint="dotr feed SOURCE")
+    try:
+        time, integer = parse_text(text, clock.unit)
+    except TimeError as error:
+        raise UsageError.of("D4111", f"{what}: {error.message}", hint=error.hint) from None
+    if integer is not clock.integer:
+        kind = "integers" if clock.integer else "dateTimes"
+        raise UsageError.of(
+            "D4111", f"{what}: the times of this deployment are {kind}", hint="ask for such a time"
+        )
+    return time
 
 
 def _until(row: KeptRow, time: Time) -> bool:
@@ -238,12 +264,19 @@ class Reasons(Struct, frozen=True):
         """Whether what was asked for happened, or holds."""
         return not any(isinstance(one, Blocked | NoTrigger | Missing | Unopened) for one in self.found)
 
+    def _renderer(self, depth: int | None = None) -> Renderer:
+        return Renderer(self.prefixes, self.clock, self.places, levels=max(LEVELS, depth or 0))
+
+    def values(self) -> list[Plain]:
+        """What was found, JSON-able."""
+        values = PlainProofs(self.clock, self.places, self._renderer().rule_text)
+        return [values.of(one) for one in self.found]
+
     def written(self, format_: str, depth: int | None = None) -> str:
         """As json (a line each), ttl, mermaid, html or text, in which `depth` cuts the trees."""
-        renderer = Renderer(self.prefixes, self.clock, self.places, levels=max(LEVELS, depth or 0))
+        renderer = self._renderer(depth)
         if format_ == "json":
-            values = PlainProofs(self.clock, self.places, renderer.rule_text)
-            return "".join(f"{json.dumps(values.of(one), ensure_ascii=False)}\n" for one in self.found)
+            return "".join(f"{json.dumps(one, ensure_ascii=False)}\n" for one in self.values())
         if format_ == "ttl":
             return provenance(self.found, self.clock)
         nodes = [renderer.node(one) for one in self.found]

@@ -735,6 +735,11 @@ class Journal:
                 state["lasting"]["stated"] = read_stated(self._whole)
             return state
 
+    def stated(self) -> list[list[Any]]:
+        """The statements beside the background at the last commit, as `Periods.load` takes them."""
+        with self.reading():
+            return read_stated(self._whole) if self._has("stated") else []
+
     def status(self) -> dict[str, Any]:
         """What the last commit said about itself; empty before the first."""
         with self.reading():

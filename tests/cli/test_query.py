@@ -163,3 +163,78 @@ def test_an_ask_has_no_table(dotr: Dotr, wanted: tuple[str, str]) -> None:
 
 def test_parquet_of_rows_needs_a_file(dotr: Dotr) -> None:
     assert "D4151" in dotr("query", "fire.dotr", "where.rq", "--format", "parquet").err
+
+
+HELD = """PREFIX : <urn:>
+HOLD :in LATEST
+RULES <up.dlog>
+QUERY In := { SELECT ?x ?y WHERE { ?x :in ?y } }
+RULE Left DEFINE { dotr_l a :Left } FROM L := DSTREAM In WITH ?x := L.?x, ?y := L.?y
+"""
+
+
+@pytest.fixture
+def deployed(dotr: Dotr, folder: Path) -> None:
+    (folder / "held.dotr").write_text(HELD)
+    (folder / "up.dlog").write_text("PREFIX : <urn:>\n:within(?x, ?y) :- :in(?x, ?y) .\n")
+    moves = [{"time": t, "graph": f"<urn:a{t % 3}> <urn:in> <urn:r{t}> ; <urn:seen> {t} ."} for t in range(9)]
+    (folder / "moves.jsonl").write_text("".join(f"{json.dumps(move)}\n" for move in moves))
+    assert dotr("deploy", "held.dotr", "--keep", "1h").code == 0
+
+
+def test_a_deployment_is_asked_what_holds_at_its_last_commit(dotr: Dotr, deployed: None) -> None:
+    asked = "SELECT ?x ?y { ?x :within ?y }"
+    assert dotr("query", "--dir", ".dotr", asked, "--format", "text").out == "?x  ?y\n"
+    assert dotr("feed", "moves.jsonl", "-q").code == 0
+    ran = dotr("query", "--dir", ".dotr", asked, "--format", "text")
+    assert (ran.code, ran.out) == (0, "?x   ?y\n:a0  :r6\n:a1  :r7\n:a2  :r8\n")
+    same = dotr("query", "--dir", ".dotr", "--query", "In", "--format", "text")
+    assert same.out == ran.out
+    now = dotr("query", "--dir", ".dotr", "SELECT (NOW() AS ?now) {}", "--format", "csv")
+    assert now.out == "now\n8\n"
+    assert dotr("query", "--dir", ".dotr", "ASK { :a0 :in :r5 }").code == 1
+    assert dotr("query", "--dir", ".dotr", "ASK { ?x :seen ?when }").code == 1  # of single instants
+    graph = dotr(
+        "query", "--dir", ".dotr", "CONSTRUCT { ?y :has ?x } WHERE { ?x :in ?y }", "--format", "ntriples"
+    )
+    assert graph.out == "".join(f"<urn:r{n + 6}> <urn:has> <urn:a{n}> .\n" for n in range(3))
+    assert "<urn:r6>" not in dotr("query", "--dir", ".dotr", "DESCRIBE :a1").out
+
+
+def test_a_deployment_is_asked_of_an_instant_as_its_sources_are(dotr: Dotr, deployed: None) -> None:
+    assert dotr("feed", "moves.jsonl", "-q").code == 0
+    for query in ("SELECT ?x ?y ?t { ?x :within ?y OPTIONAL { ?x :seen ?t } }", "ASK { ?x :seen 4 }"):
+        for at in ("3", "4"):
+            mine = dotr("query", "--dir", ".dotr", "--at", at, query)
+            assert mine[:2] == dotr("query", "held.dotr", "moves.jsonl", "--at", at, query)[:2]
+    assert dotr("deploy", "held.dotr", "--keep", "0s").code == 0
+    again = dotr("query", "--dir", ".dotr", "--at", "4", "ASK { ?x :seen 4 }")  # the sources are read again
+    assert (again.code, again.err) == (0, "")
+    Path("moves.jsonl").unlink()
+    assert "D4189" in dotr("query", "--dir", ".dotr", "--at", "4", "ASK { ?x :seen 4 }").err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ((), "name one query"),
+        (("moves.jsonl", "ASK {}"), "name one query"),
+        (("ASK {}", "--query", "In"), "name one query"),
+        (("ASK {}", "--background", "building.ttl"), "D4171"),
+        (("ASK {}", "--verify"), "D4171"),
+        (("ASK {}", "--at", "9"), "D4198"),
+        (("ASK {}", "--at", "2026-01-01T00:00:00Z"), "D4111"),
+        (("--query", "Inn"), "D4179"),
+        (("SELECT * { ?a ?b ?c . ?d ?e ?f . ?g ?h ?i . ?j ?k ?l }", "--budget", "300"), "D4132"),
+        (("INSERT DATA { :a :b :c }",), "D1202"),
+        (("ASK {}", "--format", "csv"), "D4151"),
+    ],
+)
+def test_bad_questions_to_a_deployment_are_refused(
+    dotr: Dotr, deployed: None, arguments: tuple[str, ...], code: str
+) -> None:
+    assert dotr("feed", "moves.jsonl", "-q").code == 0
+    ran = dotr("query", "--dir", ".dotr", *arguments)
+    assert ran.code > 1
+    assert code in ran.err
+    assert "D5201" in dotr("query", "--dir", "none", "ASK {}").err
