@@ -183,3 +183,22 @@ NOT_WRITTEN = (
     RecursionError,
 )
 """What reading saved bytes raises that have their hash, but were never written by dotr."""
+
+
+def as_json(diagnostic: Diagnostic) -> dict[str, object]:
+    """A diagnostic as `--format json` prints it; lines and columns from 1, `range` null without a place."""
+    span = diagnostic.span
+    notes = [f"found: {diagnostic.label}"] if diagnostic.label else []
+    place: dict[str, object] | None = None
+    if span is not None:
+        start, end = (span.source.position(offset) for offset in (span.start, span.end))
+        place = {"start": {"line": start[0], "column": start[1]}, "end": {"line": end[0], "column": end[1]}}
+    return {
+        "code": diagnostic.code,
+        "severity": str(diagnostic.severity),
+        "file": span.source.name if span is not None else diagnostic.place,
+        "range": place,
+        "message": diagnostic.message,
+        "notes": [*notes, *diagnostic.notes],
+        "hint": diagnostic.hint,
+    }

@@ -20,7 +20,16 @@ import click
 from dotr.cli import options
 from dotr.cli.options import SourceOptions, number
 from dotr.cli.show import note, painted
-from dotr.errors import DataError, Diagnostic, Diagnostics, DotrError, ProgramError, Severity, UsageError
+from dotr.errors import (
+    DataError,
+    Diagnostic,
+    Diagnostics,
+    DotrError,
+    ProgramError,
+    Severity,
+    UsageError,
+    as_json,
+)
 from dotr.io.outputs import write_whole
 from dotr.io.rules_and_background import read_rules_text, read_standard_input
 from dotr.lang import check_program
@@ -178,25 +187,6 @@ def _look_at_sample(
     found.found += seen.found.found
     if seen.error is not None:
         found.found += seen.error.diagnostics
-
-
-def as_json(diagnostic: Diagnostic) -> dict[str, object]:
-    """A diagnostic as `--format json` prints it; lines and columns from 1, `range` null without a place."""
-    span = diagnostic.span
-    notes = [f"found: {diagnostic.label}"] if diagnostic.label else []
-    place: dict[str, object] | None = None
-    if span is not None:
-        start, end = (span.source.position(offset) for offset in (span.start, span.end))
-        place = {"start": {"line": start[0], "column": start[1]}, "end": {"line": end[0], "column": end[1]}}
-    return {
-        "code": diagnostic.code,
-        "severity": str(diagnostic.severity),
-        "file": span.source.name if span is not None else diagnostic.place,
-        "range": place,
-        "message": diagnostic.message,
-        "notes": [*notes, *diagnostic.notes],
-        "hint": diagnostic.hint,
-    }
 
 
 @click.command()

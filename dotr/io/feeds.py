@@ -176,7 +176,7 @@ class DocumentSource:
         self.options = options or SourceOptions()
         self.extractor = self.options.extractor()
         self.extractors: Sequence[TimestampExtractor] = (self.extractor,)
-        self.live, self.done, self.total = True, 0, None
+        self.live, self.done, self.total = False, 0, None
         self.over = False
         self._transport, self._format, self._refusals = transport, format_, ErrorPolicy(fail)
         self._ends = ends

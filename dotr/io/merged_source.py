@@ -123,6 +123,12 @@ def merged(
     `heads`.
     """
     names, given = list(streams), 0
+    if len(names) == 1 and not heads:  # nothing waits for anything
+        (name,) = names
+        for only in streams[name]:
+            yield None if only is None else (name, only)
+        del streams[name]
+        return
     while True:
         for name in [name for name in streams if name not in heads]:
             if heads and given % _ROUND and not silences.waits(name):

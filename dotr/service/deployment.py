@@ -16,7 +16,7 @@ Bad input: D5209 no such rule · D5210 a rule whose events another one reads.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from hashlib import blake2b
@@ -50,6 +50,7 @@ from dotr.lang import check_program, load_program, warnings_of
 from dotr.lang.loading import Loader
 from dotr.program import Program, Rule
 from dotr.rdf.terms import Triple
+from dotr.regex import regex
 from dotr.service.journal import Deployed, Journal, PlannedProgram
 from dotr.version import __version__
 
@@ -208,33 +209,106 @@ def propose(
     stored = old.texts or {}
     Loader(fresh, Diagnostics()).paths(given)  # the files given, and all that these name, are read again
     removed = frozenset((file, rule) for file, rule in old.removed if file not in given)
+    program, found = _checked(files, read, removed)
+    paths = [_found(path, home) for path in program.background]
+    named = {_found(path, home): span for path, span in program.named.items()}
+    on_stage("read the background")
+    background = tuple(read_background([*paths, *more_background], base, limit, named=named))
+    on_stage(f"close {len(background):,} triples")
+    return _proposal(
+        journal, program, found, Deployed(tuple(files), texts, removed), background, Settings(budget=budget)
+    )
+
+
+def propose_texts(
+    journal: Journal, texts: Mapping[str, str], roots: Sequence[str], budget: int = BUDGET
+) -> Proposal:
+    """Check and compile what a deployment would be with these rule files and no others, the background being
+    the same.
+
+    `texts`: by names that are relative; what `roots` name, and what these import, is deployed. Imports are
+    looked for among the texts, then in the deployment, and as patterns of dotr; no file is read. Raises
+    ProgramError, DataError D5216.
+    """
+    old = journal.deployed()
+    stored = old.texts or {}
+    read_texts: dict[str, str] = {}
+
+    def read(path: str) -> str:
+        name = os.path.normpath(path) if not path.startswith("dotr:") else path
+        if name in texts:
+            text = texts[name]
+        elif name.startswith("dotr:"):
+            text = read_rules_text(name)
+        elif name in stored:
+            text = stored[name]
+        else:
+            raise FileNotFoundError(2, "neither sent nor deployed", path)
+        read_texts[path] = text
+        return text
+
+    for name in (*texts, *roots):
+        if not _is_plain(name):
+            raise DataError.of(
+                "D5216", f"`{name}` is not the name of a rule file", hint="a relative name: building.dotr"
+            )
+    program, found = _checked(roots, read, frozenset())
+    before = deployed_program(old)
+    for path in program.background:
+        if path not in before.background:
+            raise DataError.of(
+                "D5216",
+                f"the background `{path}` is not that of the deployment",
+                notes=tuple(f"it has `{known}`" for known in before.background),
+                hint="deploy it with dotr deploy, or name it in the configuration",
+            )
+    background = tuple(deployed_background(journal))
+    deployed = Deployed(tuple(roots), read_texts)
+    return _proposal(journal, program, found, deployed, background, Settings(budget=budget))
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a name is relative, and stays where it is."""
+    parts = name.split("/")
+    return bool(name) and all(_PART.fullmatch(part) and part.strip(".") for part in parts)
+
+
+_PART = regex(r"[A-Za-z0-9_.-]{1,100}")
+
+
+def _checked(
+    files: Sequence[str], read: Callable[[str], str], removed: frozenset[tuple[str, str]]
+) -> tuple[Program, list[Diagnostic]]:
+    """The program of rule files, and what is to be said of it. Raises ProgramError."""
     program, found = check_program(files, read, removed)
     errors = [d for d in found if d.severity is Severity.ERROR]
     if errors:
         raise ProgramError(errors)
     if program is None:
         program = load_program(files, read, removed)  # says what the check does not count as an error
-    paths = [_found(path, home) for path in program.background]
-    named = {_found(path, home): span for path, span in program.named.items()}
-    on_stage("read the background")
-    background = tuple(read_background([*paths, *more_background], base, limit, named=named))
-    on_stage(f"close {len(background):,} triples")
-    compiled = Deployment(program, background, Settings(budget=budget))
+    return program, found
+
+
+def _proposal(
+    journal: Journal,
+    program: Program,
+    found: list[Diagnostic],
+    deployed: Deployed,
+    background: tuple[Triple, ...],
+    settings: Settings,
+) -> Proposal:
+    """A program that was checked, compiled, and what it changes."""
+    compiled = Deployment(program, background, settings)
     compiled.compile()  # what cannot run is reported now
-    before = deployed_program(old)
+    before = deployed_program(journal.deployed())
     was, now = set(deployed_background(journal)), set(background)
-    text = _text_of(background)
+    hash_ = blake2b(_text_of(background).encode(), digest_size=16).hexdigest()
     return Proposal(
-        Deployed(
-            tuple(files),
-            texts,
-            removed,
-            blake2b(text.encode(), digest_size=16).hexdigest(),
-        ),
+        replace(deployed, background=hash_),
         compiled,
         differences(before, program),
         (len(now - was), len(was - now)),
-        warnings_of(found, bool(removed)),
+        warnings_of(found, bool(deployed.removed)),
     )
 
 
@@ -272,6 +346,13 @@ def refuse_planned(journal: Journal) -> None:
 
 def undeploy(journal: Journal, name: str) -> Program:
     """Take one rule out; the program that is left. Raises DataError D5209, RefusedError D5210, D5211."""
+    whole, left = undeployed(journal, name)
+    journal.deploy(whole, journal.background())
+    return left
+
+
+def undeployed(journal: Journal, name: str) -> tuple[Deployed, Program]:
+    """What would be deployed without one rule, and the program of it. Raises as `undeploy`."""
     refuse_planned(journal)
     deployed = journal.deployed()
     program = deployed_program(deployed)
@@ -298,8 +379,7 @@ def undeploy(journal: Journal, name: str) -> Program:
         )
     left = program.without([name])
     whole = replace(deployed, removed=deployed.removed | {(file, name) for file in deployed.files})
-    journal.deploy(whole, journal.background())
-    return left
+    return whole, left
 
 
 def differences(before: Program, after: Program) -> tuple[DeploymentChange, ...]:

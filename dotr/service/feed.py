@@ -402,6 +402,7 @@ class Feed:
 
     def _waits(self) -> None:
         """Nothing has come for a while."""
+        self._drain()
         self._silence()
         if self.checkpoints.overdue():
             self.commit()

@@ -271,6 +271,17 @@ class Inbox:
         """Whether the next document would be refused, however small it is."""
         return self._rows >= self._max_rows or self._bytes >= self._max_bytes
 
+    @property
+    def filled(self) -> float:
+        """The part of what it may have that is there, 1 where it is full."""
+        return max(self._rows / self._max_rows, self._bytes / self._max_bytes)
+
+    def source_of(self, number: int) -> str | None:
+        """The source of a row, None where it is not there: not committed yet, or forgotten."""
+        with self._reading, self._guarded():
+            found = self._reader.execute("SELECT source FROM rows WHERE number = ?", (number,)).fetchone()
+        return None if found is None else str(found[0])
+
     def counts(self) -> dict[str, SourceCount]:
         """What is there of each source: committed, and not forgotten yet."""
         with self._mutex:
@@ -617,6 +628,8 @@ class InboxTransport:
     ) -> None:
         self._inbox, self.sources, self.mappings = inbox, dict(sources), dict(mappings or {})
         self._seen = inbox.last
+        self.fed: dict[str, int] = {}
+        """Source → the number of the last row that a commit has."""
 
     def partitions(self) -> Sequence[str]:
         """See `Transport`."""
@@ -673,4 +686,5 @@ class InboxTransport:
 
     def committed(self, positions: Mapping[str, Position | None]) -> None:
         """See `Transport`."""
-        self._inbox.forget({name: number for name, number in positions.items() if number})
+        self.fed |= {name: number for name, number in positions.items() if number}
+        self._inbox.forget(self.fed)

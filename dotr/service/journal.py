@@ -71,6 +71,7 @@ from dotr.service.logs import (
     NewLetters,
     Outcome,
     drop_letters,
+    read_bounds,
     write_events,
     write_letters,
     write_outcomes,
@@ -905,6 +906,18 @@ class Journal:
     def digest(self) -> str:
         """A hash of what is deployed."""
         return digest_of(self.deployed())
+
+    def last_event(self) -> int:
+        """The number of the last event of the outbox, 0 before the first."""
+        with self._guarded():
+            return read_bounds(self._rows, "outbox").last
+
+    def greatest_position(self, prefix: str) -> int:
+        """The greatest number that is the position of a document in sources whose names begin so."""
+        with self._guarded():
+            rows = self._connection.execute("SELECT source, position FROM positions").fetchall()
+        found = [self._value(position) for source, position in rows if source.startswith(prefix)]
+        return max((one[0] for one in found if type(one) is list and type(one[0]) is int), default=0)
 
     def note(self, name: str, value: str) -> None:
         """Remember something beside the deployment."""

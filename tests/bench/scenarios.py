@@ -21,6 +21,7 @@ from . import budget as charges
 from . import citybench, formats, phases, runners, workloads
 from . import counting as funnel_counts
 from . import lars as laser
+from . import serve as serving
 from . import tables as mapped
 from .harness import compare, once, same
 
@@ -508,6 +509,12 @@ def background(size: Size) -> Result:
     return result
 
 
+def serve(size: Size) -> Result:
+    """A server: what it takes in, how soon events are seen, what readers cost."""
+    rows, figures, checks = serving.figures(size.quick, size.of(1_000_000, 50_000))
+    return Result("serve", rows, figures, checks, "readers")
+
+
 SCENARIOS: Mapping[str, Callable[[Size], Result]] = {
     scenario.__name__: scenario
     for scenario in (
@@ -528,5 +535,6 @@ SCENARIOS: Mapping[str, Callable[[Size], Result]] = {
         budget,
         counting,
         background,
+        serve,
     )
 }

@@ -1,0 +1,468 @@
+"""The thread that feeds the deployment of a server, from start to stop.
+
+Place:   between server.py, which owns it, and the routes of app.py, which ask it by `ask`; drives
+         service/feed.py over the sources of the configuration, merged by time.
+Method:  one thread owns the journal and whatever computes. Others give it commands, which it runs between two
+         graphs, and get futures. Everything that reads what was committed (events, answers, proofs) has its
+         own connection and asks nothing.
+         Rules change between two commits: those that hold from a later time on wait in the feed, others end
+         it, and the next feed goes on with them from the same commit. So does a configuration that was read
+         again.
+         A feed that fails (a full disk) begins again from the last commit, after a second first and later
+         after half a minute; meanwhile the inbox takes what comes, and `failure` says why nothing is done.
+Why not: commands in the inbox: what a command changes is in the journal already, so nothing needs to be
+         repeated after a crash.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from queue import Empty, SimpleQueue
+from typing import Any, Final, TypeVar
+
+from dotr.core.instants import check_units
+from dotr.core.pipeline import refuse_closed
+from dotr.detect.analysis import ENDLESS
+from dotr.errors import Diagnostic, DotrError, EngineError, RefusedError
+from dotr.events import Clock, Time
+from dotr.explain.record import reach_of
+from dotr.io.decode.documents import Format, format_of
+from dotr.io.decode.rdf import split_triples
+from dotr.io.events import BINARY, EVENT_FORMATS, format_of_name, formatter
+from dotr.io.feeds import DocumentSource, FileSource, GraphSource
+from dotr.io.graphs import SourceOptions
+from dotr.io.merged_source import MergedSource
+from dotr.io.tables.mapping import TableMapping
+from dotr.io.time import UNITS
+from dotr.program import Program
+from dotr.serve.configuration import Configuration, Output, Source, age_and_bytes, rows_and_bytes
+from dotr.service.deployment import (
+    Proposal,
+    commit_proposal,
+    deployed_program,
+    plan_of,
+    propose,
+    refuse_planned,
+    undeploy,
+)
+from dotr.service.feed import CheckpointPolicy, Feed, FeedOptions, Idle, Stopped, keeping_of, open_feed
+from dotr.service.inbox import Inbox, InboxTransport
+from dotr.service.journal import Journal, digest_of, planned
+from dotr.service.outbox import Cursors, DeadLetterRows, Outbox, Outcomes
+from dotr.service.outputs import AppendingFile, EventParts, FileSink, Sink, SinkOfRules
+
+T = TypeVar("T")
+
+Say = Callable[[Diagnostic], None]
+
+_SHARE: Final = 4
+"""Time between two commits, as a multiple of what a commit takes: a fifth of the time at most goes there."""
+
+_SHORTEST_LOOK: Final = 0.005
+_LONGEST_LOOK: Final = 0.05
+"""Seconds after which the thread looks for commands, and for additions to files."""
+
+_RETRIES: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
+"""Seconds before a feed that failed begins again."""
+
+CONFIGURED: Final = "configured"
+"""What the journal notes of the rules that the configuration named last."""
+
+
+class _AgainError(Exception):
+    """The feed ends here, and another one goes on from its last commit."""
+
+
+class Engine:
+    """Owns the thread. `committed` is called in it after each commit, with the number of the last document of
+    each source that is committed, `say` with findings.
+
+    `status` is what the last commit said of itself (`Feed`), `sources` the names of sources.
+    """
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        inbox: Inbox,
+        mappings: Mapping[str, TableMapping],
+        committed: Callable[[Mapping[str, int]], None],
+        say: Say,
+    ) -> None:
+        self.configuration = configuration
+        self.failure: DotrError | None = None
+        """Why nothing is done now."""
+        self.paused = False
+        self.held_by = ""
+        """The output that is so slow that the feed waits for it."""
+        self.status: Mapping[str, Any] = {}
+        self.program = Program()
+        self.loading = True
+        self.commit_seconds = 0.0
+        """How long the last commit took."""
+        self._inbox, self._mappings, self._committed, self._say = inbox, mappings, committed, say
+        self._commands: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self._feed: Feed | None = None
+        self._journal: Journal
+        self._seen = self._last_event = 0
+        self._saving = 0.0
+        self.fed: Mapping[str, int] = {}
+        """Source → the number of the last document that is committed, all of it."""
+        self._transports: list[InboxTransport] = []
+        self._cursors: Cursors
+        self._stopping = threading.Event()
+        self._started: Future[None] = Future()
+        self._thread = threading.Thread(target=self._run, name="dotr-engine", daemon=True)
+
+    # ------------------------------------------------------------------ from other threads
+
+    def start(self) -> None:
+        """Deploy what the configuration names and begin. Raises DotrError where that is refused."""
+        self._thread.start()
+        self._started.result()
+
+    def stop(self, seconds: float) -> bool:
+        """Commit what was done, and end; whether that took no longer."""
+        self._stopping.set()
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def ask(self, command: Callable[[Feed], T]) -> Future[T]:
+        """Run a command between two graphs. The future raises what it raises, or EngineError D4206 where
+        nothing is fed now.
+        """
+        asked: Future[T] = Future()
+
+        def run() -> None:
+            if not asked.set_running_or_notify_cancel():
+                return
+            try:
+                if self._feed is None:
+                    raise self._standing()
+                result = command(self._feed)
+            except _AgainError as again:
+                asked.set_result(again.args[0])
+                raise
+            except Exception as error:
+                asked.set_exception(error if isinstance(error, DotrError) else _unexpected(error))
+            else:
+                asked.set_result(result)
+                self._hold()
+
+        self._commands.put(run)
+        return asked
+
+    def _standing(self) -> EngineError:
+        found = self.failure.diagnostics[0].message if self.failure is not None else "the server stops"
+        return EngineError.of("D4206", f"nothing is fed now: {found}", hint="ask again in a while")
+
+    # ------------------------------------------------------------------ commands
+
+    def pause(self) -> Future[None]:
+        """Commit, and do nothing until `resume`; the inbox goes on."""
+
+        def hold(feed: Feed) -> None:
+            feed.commit()
+            self.paused = True
+
+        return self.ask(hold)
+
+    def resume(self) -> Future[None]:
+        """Go on after `pause`."""
+
+        def go_on(_feed: Feed) -> None:
+            self.paused = False
+
+        return self.ask(go_on)
+
+    def advance(self, to: Callable[[Clock | None], Time]) -> Future[Time | None]:
+        """Close every instant up to a time, and commit; up to where they are closed then."""
+
+        def close(feed: Feed) -> Time | None:
+            feed.close_up_to(to(feed.pipeline.clock))
+            return feed.pipeline.watermark
+
+        return self.ask(close)
+
+    def put_rules(
+        self,
+        proposal: Proposal,
+        digest: str | None,
+        since: Callable[[Clock | None], tuple[Time, Clock]] | None,
+    ) -> Future[str]:
+        """Put rules in force: now, or from a time of the stream on, which is returned as text.
+
+        `digest`: of what was deployed when they were made; if that is another now, RefusedError D5215.
+        """
+
+        def put(feed: Feed) -> str:
+            self._refuse_changed(digest)
+            if since is None:
+                refuse_planned(self._journal)
+                feed.commit()
+                commit_proposal(self._journal, proposal)
+                raise _AgainError("")
+            time_, clock = since(feed.pipeline.clock)
+            refuse_closed(time_, feed.pipeline.watermark, clock)
+            check_units(proposal.compiled.program, clock)
+            feed.commit()
+            self._journal.keep_plan(plan_of(proposal, time_, clock))
+            raise _AgainError(clock.text(time_))
+
+        return self.ask(put)
+
+    def take_out(self, rule: str, digest: str | None) -> Future[str]:
+        """Take one rule out."""
+
+        def take(feed: Feed) -> str:
+            self._refuse_changed(digest)
+            feed.commit()
+            undeploy(self._journal, rule)
+            raise _AgainError("")
+
+        return self.ask(take)
+
+    def _refuse_changed(self, digest: str | None) -> None:
+        now = self._journal.digest()
+        if digest is not None and digest != now:
+            raise RefusedError.of(
+                "D5215", "the rules were changed meanwhile", hint="read them again, and change those"
+            )
+
+    def drop_letters(self, numbers: Sequence[int]) -> Future[None]:
+        """Take dead letters away."""
+        return self.ask(lambda _feed: self._journal.drop_letters(numbers))
+
+    def configure(self, configuration: Configuration, mappings: Mapping[str, TableMapping]) -> Future[str]:
+        """Go on with another configuration."""
+
+        def change(feed: Feed) -> str:
+            feed.commit()
+            self._deploy(configuration)
+            self.configuration, self._mappings = configuration, mappings
+            raise _AgainError("")
+
+        return self.ask(change)
+
+    # ------------------------------------------------------------------ the thread
+
+    def _run(self) -> None:
+        try:
+            with Journal(self.configuration.dir, create=True) as self._journal:
+                self._deploy(self.configuration)
+                self._feed_on()
+        except BaseException as error:  # before it began: whoever starts it gets to know
+            if not self._started.done():
+                self._started.set_exception(error)
+                return
+            self.failure = error if isinstance(error, DotrError) else _unexpected(error)
+            self._say(self.failure.diagnostics[0])
+        finally:
+            self._refuse_commands()
+
+    def _feed_on(self) -> None:
+        """Feed after feed, until the server stops."""
+        failures = 0
+        while not self._stopping.is_set():
+            try:
+                with self._opened() as (feed, source):
+                    self.loading, self.failure = False, None
+                    if not self._started.done():
+                        self._started.set_result(None)
+                    before = feed.totals.commits
+                    feed.follow(source, self._wait)
+                    failures = 0 if feed.totals.commits > before else failures
+            except _AgainError:
+                failures = 0
+            except (Stopped, KeyboardInterrupt):
+                return
+            except Exception as error:
+                if not self._started.done():
+                    raise
+                self.failure = error if isinstance(error, DotrError) else _unexpected(error)
+                self._say(self.failure.diagnostics[0])
+                self._wait_to_retry(_RETRIES[min(failures, len(_RETRIES) - 1)])
+                failures += 1
+
+    def _wait_to_retry(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and not self._stopping.is_set():
+            self._refuse_commands()
+            self._stopping.wait(0.1)
+
+    def _refuse_commands(self) -> None:
+        """Answer those who ask while nothing is fed."""
+        self._feed = None
+        with suppress(Empty, _AgainError):
+            while True:
+                self._commands.get_nowait()()
+
+    def _wait(self) -> None:
+        """Nothing is there now."""
+        look = max(_SHORTEST_LOOK, min(self.configuration.commit / 1_000_000, _LONGEST_LOOK))
+        self._inbox.wait(look, self._seen)
+        self._seen = self._inbox.last
+
+    def _hold(self) -> None:
+        """Do nothing but commands, while that is asked for or an output is too slow."""
+        while not self._stopping.is_set():
+            self.held_by = self._slow_output()
+            if not self.paused and not self.held_by:
+                return
+            with suppress(Empty):
+                self._commands.get(timeout=_LONGEST_LOOK)()
+
+    def _slow_output(self) -> str:
+        """The output that has more than `outbox.max` to deliver."""
+        rows, _ = rows_and_bytes(self.configuration.outbox.max, 1_000_000, 1 << 30)
+        slowest = min(self._cursors.all().values(), key=lambda cursor: cursor.number, default=None)
+        return "" if slowest is None or self._last_event - slowest.number <= rows else slowest.name
+
+    # ------------------------------------------------------------------ opening
+
+    def _deploy(self, configuration: Configuration) -> None:
+        """Deploy the rules that the configuration names, unless they are those of the last time: what was
+        changed since then by requests stays.
+        """
+        journal = self._journal
+        if configuration.rules:
+            proposal = propose(journal, configuration.rules, configuration.background, configuration.base)
+            named = digest_of(proposal.deployed)
+            if journal.noted(CONFIGURED) != named:
+                refuse_planned(journal)
+                commit_proposal(journal, proposal)
+                journal.note(CONFIGURED, named)
+        program = deployed_program(journal.deployed())
+        length, reach = configuration.keep.messages, reach_of(program)
+        length = max(length, reach) if length and reach < ENDLESS else length
+        if journal.keeps() != length:
+            journal.keep(length)
+
+    @contextmanager
+    def _opened(self) -> Iterator[tuple[Feed, GraphSource]]:
+        """A feed with its outputs, and its sources, from the last commit on."""
+        configuration, journal = self.configuration, self._journal
+        self.program = program = deployed_program(journal.deployed())
+        lateness = max((source.lateness for source in configuration.sources.values()), default=0)
+        feed = open_feed(
+            journal,
+            program,
+            FeedOptions(lateness=lateness, max_jump=configuration.max_ahead, fail_on_error=False),
+            CheckpointPolicy(seconds=configuration.commit / 1_000_000, share=_SHARE),
+            self._say,
+        )
+        try:
+            keep, most = age_and_bytes(configuration.keep.events)
+            outbox = Outbox(keep, most)
+            feed.sinks = [outbox, *self._outputs(program)]
+            streams = {name: one.time for name, one in configuration.sources.items() if one.http is not None}
+            rows = InboxTransport(self._inbox, streams)
+            feed.dead_letters = DeadLetterRows("refused", rows.origin_and_format)
+            feed.delayed = DeadLetterRows("late", rows.origin_and_format)
+            feed.outcomes = Outcomes(rows.origin)
+            feed.keeping = keeping_of(journal, feed.pipeline)
+            feed.commands, feed.stopping = self._commands, self._stopping.is_set
+            feed.committed = lambda: self._has_committed(feed)
+            if configuration.tick is not None:
+                feed.idle = Idle(configuration.tick)
+            if (plan := journal.plan()) is not None:
+                feed.plan(plan, deployed_program(planned(plan)), split_triples(plan.background))
+            feed.resume()
+            self.status = journal.status()
+            with Cursors(configuration.dir) as self._cursors:
+                self._last_event = journal.last_event()
+                self._feed = feed
+                yield feed, self._source(feed)
+        finally:
+            self._feed = None
+            feed.close()
+
+    def _has_committed(self, feed: Feed) -> None:
+        self.status = feed.status_at_commit
+        self._last_event = self._journal.last_event()
+        self.commit_seconds = feed.totals.saving - self._saving
+        self._saving = feed.totals.saving
+        self.fed = {**self.fed, **{name: n for one in self._transports for name, n in one.fed.items()}}
+        self._committed(self.fed)
+        self._hold()
+
+    def _source(self, feed: Feed) -> GraphSource:
+        """The sources of the configuration, merged by time."""
+        clock = feed.pipeline.clock
+        unit = clock.unit if clock is not None and clock.integer else UNITS[self.configuration.time_unit]
+        made: list[GraphSource] = []
+        self._transports, self._saving = [], feed.totals.saving
+        idle: dict[str, float | None] = {}
+        for name, source in self.configuration.sources.items():
+            mapping = self._mappings.get(name)
+            options = _options(source, self.configuration.base, unit, mapping)
+            seconds = source.idle / 1_000_000
+            if source.http is not None:
+                transport = InboxTransport(self._inbox, {name: source.time}, self._mappings)
+                self._transports.append(transport)
+                stored = self._journal.positions(f"inbox/{name}").get(name)
+                self.fed = {**self.fed, name: 0 if stored is None else stored[0] or 0}
+                format_ = (source.format and format_of(f"x.{source.format}")) or Format.TURTLE
+                made.append(
+                    DocumentSource(
+                        transport,
+                        format_,
+                        options,
+                        fail=False,
+                        ends=False,
+                        idle=seconds,
+                        name=f"inbox/{name}",
+                    )
+                )
+            else:
+                made.append(
+                    FileSource(source.files or (), options, fail=False, follow=True, name=f"files/{name}")
+                )
+            idle[made[-1].name] = seconds
+        return made[0] if len(made) == 1 else MergedSource(made, idle)
+
+    def _outputs(self, program: Program) -> list[Sink]:
+        """The outputs of the configuration that commit with the feed."""
+        made: list[Sink] = []
+        for output in self.configuration.outputs.values():
+            sink = self._file(program, output)
+            made.append(SinkOfRules(sink, frozenset(output.rules)) if output.rules else sink)
+        return made
+
+    def _file(self, program: Program, output: Output) -> Sink:
+        path = output.file
+        assert path is not None, "an output has one kind"
+        name = (
+            output.format or format_of_name(path, tuple(EVENT_FORMATS), "dotr serve", packed=True) or "jsonl"
+        )
+        if name in BINARY:
+            return EventParts(self._journal, path, False, name)
+        file = AppendingFile(self._journal, path, name, packed=True)
+        head, write = formatter(name, program.prefixes, program.rules)
+        if file.length:
+            file.refuse_other_head(head)
+        else:
+            file.write(head)
+        return FileSink(write, file)
+
+
+def _options(source: Source, base: str, unit: int, mapping: TableMapping | None) -> SourceOptions:
+    """How the documents of a source are read."""
+    return SourceOptions(
+        base,
+        None if source.time_path is None else f"<{source.time_path}>",
+        unit,
+        zone=source.time_zone or "",
+        mappings=() if mapping is None else (mapping,),
+        growing=source.files is not None,
+    )
+
+
+def _unexpected(error: BaseException) -> EngineError:
+    """What should not have happened, as a diagnostic."""
+    return EngineError.of(
+        "D4299", f"an error of dotr itself: {type(error).__name__}: {error}"[:500], hint="please report it"
+    )

@@ -1,0 +1,366 @@
+"""A server from its first port to its last commit.
+
+Place:   what `dotr serve` runs; owns the inbox, the engine, the routes and the web server.
+Method:  uvicorn answers in the main thread, the engine feeds in its own. The port is bound before the
+         deployment is touched, so two servers of one address do not both begin. SIGTERM and SIGINT: no more
+         requests, readers are let go, the inbox is written, the engine commits: within ten seconds, else the
+         last commit stands. SIGHUP: the configuration is read again; what is wrong with it is said, and the
+         server goes on as it was.
+         A connection that sends no whole request in ten seconds, or no body in a minute, is closed, and so
+         is one more than the system has room for.
+Why not: a process for each half: HTTP is not what costs (tests/bench/serve.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import resource
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from typing import Any, Final, TextIO
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from dotr.errors import Diagnostic, DotrError, EngineError, RefusedError, Severity
+from dotr.io.tables.mapping import TableMapping, read_mapping
+from dotr.serve.answers import Answers
+from dotr.serve.app import Parts, application
+from dotr.serve.configuration import Configuration, read_secret, rows_and_bytes
+from dotr.serve.engine import Engine
+from dotr.serve.metrics import Metrics
+from dotr.serve.security import (
+    App,
+    Problem,
+    Receive,
+    Scope,
+    Security,
+    Send,
+    Tokens,
+    answer_problem,
+    refuse_unsafe,
+)
+from dotr.serve.streaming import Broadcast
+from dotr.service.inbox import Inbox
+from dotr.service.journal import DATABASE, Journal
+from dotr.service.outbox import OutboxReader
+
+GRACE: Final = 8.0
+"""Seconds that the engine has to end."""
+
+HEAD_SECONDS: Final = 10.0
+"""Seconds for the head of a request, and between two requests of a connection."""
+
+BODY_SECONDS: Final = 60.0
+"""Seconds for a whole request to come."""
+
+_SPARE_FILES: Final = 100
+"""Files that are kept for the deployment and its outputs."""
+
+_MOST_CONNECTIONS: Final = 4_000
+
+
+class Log:
+    """Owns where the server writes what happens: lines, or JSON objects with a time. No bodies, no tokens."""
+
+    def __init__(self, format_: str, out: TextIO) -> None:
+        self._json, self._out = format_ == "json", out
+        self._mutex = threading.Lock()
+
+    def say(self, message: str, level: str = "info", **more: Any) -> None:
+        """One line."""
+        if self._json:
+            time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            line = json.dumps({"time": time, "level": level, "message": message, **more}, ensure_ascii=False)
+        else:
+            line = message if level == "info" else f"{level}: {message}"
+        with self._mutex, suppress(OSError, ValueError):
+            self._out.write(line + "\n")
+            self._out.flush()
+
+    def found(self, one: Diagnostic) -> None:
+        """A diagnostic."""
+        level = "error" if one.severity is Severity.ERROR else "warning"
+        if self._json:
+            more = {
+                "code": one.code,
+                "place": one.place or (str(one.span) if one.span else ""),
+                "hint": one.hint,
+            }
+            self.say(one.message, level, **{name: value for name, value in more.items() if value})
+        else:
+            with self._mutex, suppress(OSError, ValueError):
+                self._out.write(f"{one}\n")
+                self._out.flush()
+
+
+class _Protocol(H11Protocol):
+    """A connection that has to send what it has to say, and may be ended at once."""
+
+    most = _MOST_CONNECTIONS
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > self.most:
+            transport.abort()
+            return
+        app = self.app
+
+        async def with_abort(scope: Any, receive: Any, send: Any) -> None:
+            scope["dotr.abort"] = transport.abort
+            await app(scope, receive, send)
+
+        self.app = with_abort
+        self._since: float | None = self.loop.time()
+        self._timer = self.loop.call_later(HEAD_SECONDS, self._look)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if (timer := getattr(self, "_timer", None)) is not None:
+            timer.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        before = self.conn.their_state
+        if before is h11.IDLE and self._since is None:
+            self._since = self.loop.time()
+        super().data_received(data)
+        after = self.conn.their_state
+        if after is h11.SEND_BODY:
+            self._since = self.loop.time() if before is not h11.SEND_BODY else self._since
+        elif after is not h11.IDLE or not self.conn.trailing_data[0]:
+            self._since = None
+
+    def _look(self) -> None:
+        """End a connection whose request does not come."""
+        allowed = BODY_SECONDS if self.conn.their_state is h11.SEND_BODY else HEAD_SECONDS
+        if self._since is not None and self.loop.time() - self._since > allowed:
+            self.transport.abort()
+            return
+        self._timer = self.loop.call_later(HEAD_SECONDS / 2, self._look)
+
+
+class _WebServer(uvicorn.Server):
+    """What answers; signals are not its own."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    def end(self) -> None:
+        """A signal: end in good order, at the second one at once."""
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+
+def run(configuration: Configuration, *, log_format: str = "text") -> int:
+    """Serve until a signal; the exit code. Raises DotrError for what keeps it from beginning."""
+    log = Log(log_format, sys.stderr)
+    refuse_unsafe(configuration)
+    sock = _bound(configuration)
+    try:
+        return asyncio.run(_Server(configuration, log, sock).run())
+    finally:
+        sock.close()
+
+
+def _bound(configuration: Configuration) -> socket.socket:
+    """The port. Raises RefusedError D4212."""
+    family = socket.AF_INET6 if ":" in configuration.host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((configuration.host, configuration.port))
+        sock.listen(1024)
+    except OSError as error:
+        sock.close()
+        reason = (error.strerror or str(error)).lower()
+        raise RefusedError.of(
+            "D4212",
+            f"cannot listen on `{configuration.listen}`: {reason}",
+            hint="stop what listens there, or choose another port with --listen",
+        ) from None
+    return sock
+
+
+def _mappings(configuration: Configuration) -> dict[str, TableMapping]:
+    """The mappings of the sources, by the names of these."""
+    return {
+        name: read_mapping(source.map, configuration.base)
+        for name, source in configuration.sources.items()
+        if source.map is not None
+    }
+
+
+def _fed(folder: str) -> int:
+    """The greatest number of a document that the deployment has committed."""
+    if not os.path.exists(os.path.join(folder, DATABASE)):
+        return 0
+    with Journal(folder, exclusive=False) as journal:
+        return journal.greatest_position("inbox/")
+
+
+def _connections() -> int:
+    """How many connections there may be: as many files as the system lets us have, but for some."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_CONNECTIONS + _SPARE_FILES
+    if soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (max(most, soft), hard))
+        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return max(16, min(_MOST_CONNECTIONS, soft - _SPARE_FILES))
+
+
+class _Server:
+    """Owns everything that runs."""
+
+    def __init__(self, configuration: Configuration, log: Log, sock: socket.socket) -> None:
+        self.configuration, self.log, self._socket = configuration, log, sock
+        self._reloading = False
+
+    async def run(self) -> int:
+        """See the function of that name."""
+        configuration, log = self.configuration, self.log
+        mappings = _mappings(configuration)
+        rows, size = rows_and_bytes(configuration.inbox.max, 100_000, 1 << 30)
+        after = _fed(configuration.dir)
+        tokens = Tokens.read(configuration.tokens) if configuration.tokens is not None else None
+        with Inbox(configuration.dir, max_rows=rows, max_bytes=size, after=after) as inbox:
+            self._committed: Callable[[Mapping[str, int]], None] = lambda _fed: None
+            engine = Engine(configuration, inbox, mappings, lambda fed: self._committed(fed), log.found)
+            await asyncio.to_thread(engine.start)
+            self._engine = engine
+            with OutboxReader(configuration.dir, look=None) as reader:
+                broadcast = Broadcast(reader)
+                metrics = Metrics(engine, inbox, broadcast)
+
+                def committed(fed: Mapping[str, int]) -> None:
+                    metrics.committed(fed)
+                    broadcast.changed()
+
+                self._committed = committed
+                self._parts = Parts(
+                    configuration, engine, inbox, broadcast, metrics, mappings, Answers(configuration.dir)
+                )
+                self._security = Security(_logged(application(self._parts), log), configuration, tokens)
+                running = asyncio.ensure_future(broadcast.run())
+                try:
+                    await self._serve(broadcast)
+                finally:
+                    broadcast.close()
+                    ended = await asyncio.to_thread(engine.stop, GRACE)
+                    running.cancel()
+                    if not ended:
+                        log.say("the engine was ended in the middle of an instant: the last commit stands")
+        log.say("stopped")
+        return 0
+
+    async def _serve(self, broadcast: Broadcast) -> None:
+        configuration = self.configuration
+        tls: dict[str, Any] = {}
+        if configuration.tls is not None:
+            password = configuration.tls.password
+            tls = {
+                "ssl_certfile": configuration.tls.cert,
+                "ssl_keyfile": configuration.tls.key,
+                "ssl_keyfile_password": None if password is None else read_secret(password),
+            }
+        _Protocol.most = _connections()
+        server = _WebServer(
+            uvicorn.Config(
+                self._security,
+                http=_Protocol,
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=configuration.behind_proxy,
+                timeout_keep_alive=75,
+                timeout_graceful_shutdown=2,
+                h11_max_incomplete_event_size=64 << 10,
+                **tls,
+            )
+        )
+        loop = asyncio.get_running_loop()
+        with suppress(NotImplementedError, AttributeError):
+            loop.add_signal_handler(signal.SIGHUP, self._reload)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(number, server.end)
+        address = self._socket.getsockname()
+        host = f"[{address[0]}]" if ":" in address[0] else address[0]
+        scheme = "https" if configuration.tls is not None else "http"
+        self.log.say(
+            f"dotr serves {configuration.dir} on {scheme}://{host}:{address[1]}",
+            address=f"{scheme}://{host}:{address[1]}",
+        )
+
+        async def let_go() -> None:
+            while not server.should_exit:
+                await asyncio.sleep(0.1)
+            broadcast.close()
+
+        letting = asyncio.ensure_future(let_go())
+        try:
+            await server.serve(sockets=[self._socket])
+        finally:
+            letting.cancel()
+
+    def _reload(self) -> None:
+        """SIGHUP."""
+        if not self._reloading:
+            self._reloading = True
+            self._reloaded = asyncio.ensure_future(self._read_again())
+
+    async def _read_again(self) -> None:
+        try:
+            new = await asyncio.to_thread(self.configuration.again)
+            for name in ("listen", "dir", "tls", "inbox"):
+                if getattr(new, name) != getattr(self.configuration, name):
+                    self.log.say(f"`{name}` changes at the next start", "warning")
+            refuse_unsafe(new)
+            tokens = Tokens.read(new.tokens) if new.tokens is not None else None
+            mappings = await asyncio.to_thread(_mappings, new)
+            await asyncio.wrap_future(self._engine.configure(new, mappings))
+            self._security.settings, self._security.tokens = new, tokens
+            self.configuration = self._parts.configuration = new
+            self._parts.mappings = mappings
+            self.log.say("the configuration was read again")
+        except DotrError as error:
+            for one in error.diagnostics:
+                self.log.found(one)
+            self.log.say("the configuration stays as it was", "warning")
+        finally:
+            self._reloading = False
+
+
+def _logged(app: App, log: Log) -> App:
+    """An application whose mistakes are logged, and answered by a problem."""
+
+    async def logged(scope: Scope, receive: Receive, send: Send) -> None:
+        begun = False
+
+        async def noted(message: Mapping[str, Any]) -> None:
+            nonlocal begun
+            begun = True
+            await send(dict(message))
+
+        try:
+            await app(scope, receive, noted)
+        except (asyncio.CancelledError, ConnectionError):
+            raise
+        except Exception as error:
+            log.say(f"an error of dotr itself: {type(error).__name__}: {error}"[:500], "error", code="D4299")
+            if not begun:
+                found = EngineError.of("D4299", "an error of dotr itself", hint="please report it")
+                await answer_problem(send, Problem(500, found))
+
+    return logged
