@@ -27,8 +27,7 @@ from dotr.errors import DataError, Diagnostic, UsageError
 from dotr.events import GraphOrMessage, message_of
 from dotr.io.decode.documents import Format, decode, format_of, read_bytes, unknown_format
 from dotr.io.decode.rdf import parse_triples, split_triples
-from dotr.io.events import BINARY, EVENT_FORMATS, formatter, open_sink
-from dotr.io.feeds import FileSource
+from dotr.io.events import BINARY, EVENT_FORMATS, open_sink
 from dotr.io.graphs import SourceOptions as ReadingOptions
 from dotr.io.outputs import is_device, open_output
 from dotr.io.rules_and_background import read_rules_text
@@ -38,7 +37,8 @@ from dotr.rdf.terms import Triple
 from dotr.service.deployment import Added, deployed_program
 from dotr.service.feed import CheckpointPolicy, Feed, FeedOptions, Idle, keeping_of, open_feed
 from dotr.service.journal import DATABASE, LOCK, Journal, planned
-from dotr.service.outputs import AppendingFile, EventParts, FileSink, Sink, StreamSink
+from dotr.service.outputs import AppendingFile, Sink, StreamSink
+from dotr.service.schemes import FILE, OutputRequest, output_of, scheme_of, source_of
 from dotr.survey.queries import FIRST_GRAPHS, Sample
 from dotr.survey.report import why_silent
 
@@ -131,13 +131,16 @@ def command(
             "a feed has SOURCEs, or one message with --at",
             hint="dotr feed SOURCE…, or dotr feed --insert FILE --delete FILE --at TIME",
         )
-    if idle_advance is not None and not follow and not any(path == "-" for path in sources):
+    lives = any(path == "-" or scheme_of(path) != FILE for path in sources)
+    if idle_advance is not None and not follow and not lives:
         raise UsageError.of("D4131", "--idle-advance needs a source that may be silent", hint="add --follow")
     for path in outputs or ["-"]:
         EVENT_FORMATS[_format(path, output)].require()  # before all else
     own = [os.path.join(folder, name) for name in (DATABASE, LOCK)]
-    inputs = [*own, *sources, *files, *rules.background, *rules.more_rules]
-    options.outputs_apart(outputs, source.policies, inputs, appearing=True)
+    paths = [uri.removeprefix("file://") for uri in sources if scheme_of(uri) == FILE]
+    inputs = [*own, *paths, *files, *rules.background, *rules.more_rules]
+    written = [uri for uri in outputs if scheme_of(uri) == FILE] if outputs else outputs
+    options.outputs_apart(written, source.policies, inputs, appearing=True)
     with ExitStack() as stack:
         journal = stack.enter_context(Journal(folder))
         program = deployed_program(journal.deployed())
@@ -204,7 +207,7 @@ def command(
             later = rules.wanted(deployed_program(planned(plan)), whole=True)
             feed.plan(plan, later, split_triples(plan.background))
         feed.resume()
-        files_read = FileSource(sources, read, fail=source.fails, follow=follow)
+        fed = source_of(sources, read, fail=source.fails, follow=follow)
         stack.callback(progress.clear)
         if follow and not output.quiet and not all(sink.exactly_once for sink in feed.sinks):
             show.note(
@@ -218,9 +221,9 @@ def command(
                     part = given_message(insert, delete, read)
                     feed.give(when, part, clock, " ".join(files), keep_open)
                 elif follow:
-                    feed.follow(files_read, lambda: time.sleep(_LOOK))
+                    feed.follow(fed, lambda: time.sleep(_LOOK))
                 else:
-                    feed.run(files_read, keep_open)
+                    feed.run(fed, keep_open)
             finally:
                 progress.clear()
                 show.say_all([*feed.columns_missing.values(), *feed.late_by_an_end()])
@@ -228,7 +231,7 @@ def command(
                     show.json_line(summary_as_json(feed, progress.seconds))
                 elif not output.quiet:
                     report_funnels(feed, folder, every=output.verbose)
-                    show.note(summary(feed, progress.seconds, files_read.changed))
+                    show.note(summary(feed, progress.seconds, fed.changed()))
 
 
 _STREAMS = frozenset({Format.JSONLINES, Format.PATCH, Format.PARQUET, Format.JELLY})
@@ -279,16 +282,8 @@ def _sinks(journal: Journal, program: Program, outputs: Sequence[str], output: O
         if path == "-" or is_device(path):
             opened = partial(open_output, path, packed=name not in BINARY)
             sinks.append(StreamSink(open_sink(name, opened, program, live=True)))
-        elif name in BINARY:
-            sinks.append(EventParts(journal, path, output.overwrite, name))
         else:
-            file = AppendingFile(journal, path, name, output.overwrite, packed=True)
-            head, write = formatter(name, program.prefixes, program.rules)
-            if file.length:  # what stands there must have the same head
-                file.refuse_other_head(head)
-            else:
-                file.write(head)
-            sinks.append(FileSink(write, file))
+            sinks.append(output_of(OutputRequest(path, journal, program, name, output.overwrite)))
     return sinks
 
 

@@ -137,6 +137,9 @@ class GraphSource(Protocol):
     def partitions(self) -> Sequence[PartitionState]:
         """How far each partition is read."""
 
+    def changed(self) -> Mapping[str, str]:
+        """Files that are read from their beginning again → what became of the bytes that were fed."""
+
     def changes(self) -> Mapping[tuple[str, str], Position]:
         """The positions, by source and partition, that changed since the last commit. Raises DataError."""
 
@@ -256,6 +259,10 @@ class DocumentSource:
             extractor.given, extractor.arrival = "", None
 
     def begun(self) -> Mapping[str, Bookmark]:
+        """See `GraphSource`."""
+        return {}
+
+    def changed(self) -> Mapping[str, str]:
         """See `GraphSource`."""
         return {}
 
@@ -563,8 +570,6 @@ class FileSource:
         self._paths, self._options, self._fail = paths, options, fail
         self._watch = ReadyFiles(paths, options.mappings) if follow else None
         self._positions = FilePositions(source=name)
-        self.changed = self._positions.changed
-        """Files that are read from their beginning again → what became of the bytes that were fed."""
 
     @property
     def over(self) -> bool:
@@ -601,6 +606,10 @@ class FileSource:
         """See `GraphSource`."""
         begun, self._begun = self._begun, {}
         return begun
+
+    def changed(self) -> Mapping[str, str]:
+        """See `GraphSource`."""
+        return self._positions.changed
 
     def partitions(self) -> Sequence[PartitionState]:
         """See `GraphSource`. All files are one partition: they are merged by time as they are read."""

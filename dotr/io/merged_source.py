@@ -236,6 +236,10 @@ class MergedSource:
         found = [state for source in self._sources.values() for state in source.partitions()]
         return [state._replace(idle=state.idle or self._silences.idle(state.source)) for state in found]
 
+    def changed(self) -> Mapping[str, str]:
+        """See `GraphSource`."""
+        return {file: what for source in self._sources.values() for file, what in source.changed().items()}
+
     def changes(self) -> Mapping[tuple[str, str], Position]:
         """See `GraphSource`."""
         changes = [source.changes() for source in self._sources.values()]

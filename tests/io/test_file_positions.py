@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from hashlib import blake2b
 from pathlib import Path
 from typing import IO, Any, TypeAlias
@@ -13,7 +13,7 @@ import pytest
 from dotr.errors import DataError, Diagnostic
 from dotr.io import feeds as module
 from dotr.io.decode.documents import parts_of
-from dotr.io.feeds import FilePosition, FilePositions, Position
+from dotr.io.feeds import FilePosition, FilePositions, Position, PositionOf
 from dotr.io.graphs import Bookmark, ReadEvent, TimedGraph
 
 LINES = b"".join(b'{"time": %d, "graph": ""}\n' % number for number in range(9))
@@ -49,6 +49,11 @@ def commit(found: FilePositions, item: TimedGraph | ReadEvent, rows: Rows | None
 ERROR = DataError(Diagnostic("D2001", "not RDF", place="x"))
 
 
+def stored(rows: Mapping[str, Any]) -> PositionOf:
+    """Positions of files, as a journal has them."""
+    return lambda _source, file: rows.get(file)
+
+
 def test_a_packed_file_is_known_by_its_bytes_when_reading_began(tmp_path: Path) -> None:
     file, rows = tmp_path / "log.jsonl.gz", Rows()
     written(file, LINES)
@@ -59,7 +64,7 @@ def test_a_packed_file_is_known_by_its_bytes_when_reading_began(tmp_path: Path) 
     refused = ReadEvent(1, str(file), "byte", 78, error=ERROR, size=78)
     assert commit(reading, refused, rows)[3:] == (len(LINES), hash_of(LINES), False)
     again = FilePositions()
-    assert again.plan([str(file)], rows.get).bookmarks[str(file)] == Bookmark("byte", 0), (
+    assert again.plan([str(file)], stored(rows)).bookmarks[str(file)] == Bookmark("byte", 0), (
         "other bytes: from the start"
     )
     assert again.changed == {str(file): "changed"}
@@ -98,7 +103,7 @@ def test_a_document_that_is_resumed_stays_known_by_what_was_there_at_first(
     rows = Rows()
     commit(FilePositions(), graph(file, 2, how), rows)
     again = FilePositions()
-    assert again.plan([str(file)], rows.get).bookmarks == {str(file): Bookmark(how, 2)}
+    assert again.plan([str(file)], stored(rows)).bookmarks == {str(file): Bookmark(how, 2)}
     written(file, OTHER)
     assert commit(again, graph(file, 3, how)).hash == hash_of(LINES)
 
@@ -108,7 +113,7 @@ def test_a_document_that_grew_is_read_to_where_it_ended_then_and_anew_behind_it(
     written(file, LINES)
     commit(FilePositions(), graph(file, 2, "sorted"), rows)
     written(file, LINES + OTHER)
-    plan = FilePositions().plan([str(file)], rows.get)
+    plan = FilePositions().plan([str(file)], stored(rows))
     assert plan.bookmarks == {str(file): Bookmark("sorted", 2, limit=len(LINES))}
     assert plan.limited
 
@@ -131,7 +136,7 @@ def test_of_a_stream_only_what_was_added_is_hashed(tmp_path: Path, monkeypatch: 
     assert read == [len(LINES)], "every byte once"
     written(file, LINES + OTHER)
     again = FilePositions()
-    assert again.plan([str(file)], rows.get).bookmarks == {str(file): Bookmark("byte", len(LINES))}
+    assert again.plan([str(file)], stored(rows)).bookmarks == {str(file): Bookmark("byte", len(LINES))}
     end = len(LINES) + 26
     assert commit(again, graph(file, end), rows).hash == hash_of((LINES + OTHER)[:end])
     assert read == [2 * len(LINES) + 26], "and once more to see that they are the same"
@@ -145,10 +150,10 @@ def test_what_became_of_a_file_is_reported(tmp_path: Path, content: bytes, repor
     file, rows = tmp_path / "log.jsonl", Rows()
     written(file, LINES)
     commit(FilePositions(), ReadEvent(1, str(file), "byte", len(LINES)), rows)
-    assert FilePositions().plan([str(file)], rows.get).files == [], "unchanged, and nothing is left of it"
+    assert FilePositions().plan([str(file)], stored(rows)).files == [], "unchanged, and nothing is left of it"
     written(file, content)
     again = FilePositions()
-    assert again.plan([str(file)], rows.get).bookmarks == {str(file): Bookmark("byte", 0)}
+    assert again.plan([str(file)], stored(rows)).bookmarks == {str(file): Bookmark("byte", 0)}
     assert again.changed == {str(file): reported}
 
 
@@ -158,10 +163,10 @@ def test_a_document_of_one_graph_is_another_when_it_grew(tmp_path: Path) -> None
     item = graph(file, len(LINES), "whole")._replace(carried=hash_of(LINES))
     row = commit(FilePositions(), item, rows)
     assert row == ("whole", len(LINES), "", len(LINES), hash_of(LINES), True)
-    assert FilePositions().plan([str(file)], rows.get).files == []
+    assert FilePositions().plan([str(file)], stored(rows)).files == []
     written(file, LINES + OTHER)
     again = FilePositions()
-    assert again.plan([str(file)], rows.get).bookmarks == {str(file): Bookmark("byte", 0)}
+    assert again.plan([str(file)], stored(rows)).bookmarks == {str(file): Bookmark("byte", 0)}
     assert again.changed == {str(file): "changed"}
 
 
@@ -170,7 +175,7 @@ def test_what_cannot_be_read_again_has_no_position(tmp_path: Path) -> None:
     reading.consumed(TimedGraph(1, [], "<stdin>"))
     reading.consumed(TimedGraph(1, [], str(tmp_path / "gone.jsonl")))
     assert reading.changes() == {}
-    found: Any = reading.plan([str(tmp_path / "gone.jsonl")], {}.get)
+    found: Any = reading.plan([str(tmp_path / "gone.jsonl")], stored({}))
     assert found.bookmarks == {str(tmp_path / "gone.jsonl"): Bookmark("byte", 0)}, (
         "the reader says that it is gone"
     )
@@ -188,7 +193,7 @@ def test_a_document_whose_rest_was_refused_is_finished_with(tmp_path: Path) -> N
     written(file, LINES)
     row = commit(FilePositions(), ReadEvent(1, str(file), "whole", 26, error=ERROR), rows)
     assert row == ("byte", len(LINES), "", len(LINES), hash_of(LINES), True)
-    assert FilePositions().plan([str(file)], rows.get).files == []
+    assert FilePositions().plan([str(file)], stored(rows)).files == []
 
 
 def test_what_is_committed_is_not_committed_again(tmp_path: Path) -> None:
