@@ -302,6 +302,20 @@ class Periods:
             return None
         return int(deleted), int(inserted), _plain(held.until), _plain(held.latest)
 
+    def take(self, changed: Mapping[Triple, Entry | None]) -> None:
+        """Take over what `changed` of another gave, over the same background."""
+        for triple, entry in changed.items():
+            deleted, inserted, *ends = entry or (0, 0, None, None)
+            (self._deleted.add if deleted else self._deleted.discard)(triple)
+            if inserted:
+                self._inserted[triple] = None
+            else:
+                self._inserted.pop(triple, None)
+            until, latest = map(_time, ends)
+            self._put_held(triple, Held(until, latest))
+            for end in (until, latest):
+                self._await(triple, end)
+
     def load(self, saved: Iterable[Sequence[Any]]) -> None:
         """Restore the value of `save` over the current background; deletions of what it lacks are dropped."""
         self._deleted, self._inserted, self._held, self._latest, self._undo = set(), {}, {}, {}, []

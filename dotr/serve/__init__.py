@@ -2,13 +2,12 @@
 
 Place:   above service/, below cli/. Needs the extra `serve`, which only the files that speak HTTP import.
 
-answers.py        SPARQL, what holds, why and why not, watched queries, the plan, as bytes in a format
 configuration.py  `dotr.yaml`, read with places; schema.json is made of its structs
 security.py       tokens and their scopes, Host and Origin, limits of bodies
 server.py         START HERE: what runs, and how it ends
 engine.py         the thread that feeds, and what others ask of it
 app.py            the routes, as a table
 streaming.py      events to any number of readers
-answers.py        SPARQL, what holds, why and why not, over the committed journal
+answers.py        SPARQL, what holds, why and why not, watched queries, the plan, as bytes in a format
 metrics.py        counts for Prometheus
 """

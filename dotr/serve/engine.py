@@ -52,6 +52,7 @@ from dotr.service.deployment import (
 from dotr.service.feed import CheckpointPolicy, Feed, FeedOptions, Idle, Stopped, keeping_of, open_feed
 from dotr.service.inbox import Inbox, InboxTransport
 from dotr.service.journal import Journal, digest_of, planned
+from dotr.service.knowledge import Knowledge
 from dotr.service.outbox import Cursors, DeadLetterRows, Outbox, Outcomes
 from dotr.service.outputs import AppendingFile, EventParts, FileSink, Sink, SinkOfRules
 
@@ -246,6 +247,10 @@ class Engine:
             raise _AgainError("")
 
         return self.ask(change)
+
+    def tell(self, knowledge: Knowledge) -> None:
+        """Tell who follows what holds of every commit from now on; after `start`."""
+        knowledge.attach(self._journal)
 
     # ------------------------------------------------------------------ the thread
 

@@ -247,9 +247,9 @@ class _Server:
                     broadcast.changed()
 
                 self._committed = committed
-                self._parts = Parts(
-                    configuration, engine, inbox, broadcast, metrics, mappings, Answers(configuration.dir)
-                )
+                answers = Answers(configuration.dir)
+                engine.tell(answers.knowledge)
+                self._parts = Parts(configuration, engine, inbox, broadcast, metrics, mappings, answers)
                 self._security = Security(_logged(application(self._parts), log), configuration, tokens)
                 running = asyncio.ensure_future(broadcast.run())
                 try:

@@ -34,7 +34,7 @@ import json
 import os
 import sqlite3
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
@@ -406,6 +406,10 @@ _SMALL = ("meta", "files", "texts", "removed", "outputs", "positions", "planned"
 """The tables that are compared when a deployment is opened."""
 
 
+def _unfollowed(_commit: Commit | None) -> None:
+    """Nobody wants to be told of commits."""
+
+
 class Journal:
     """Owns the connection to a deployment's database. Use as a context; `exclusive` keeps others out. Without
     it, it is a look at the last commit: all that is read is of that one. While it is open the log grows.
@@ -416,6 +420,8 @@ class Journal:
     ) -> None:
         self.folder = Path(folder)
         self.disk = disk or Disk()
+        self.follower: Callable[[Commit | None], None] = _unfollowed
+        """Gets every commit of a feed when it is made, and None when what is deployed changed."""
         self._lock: sqlite3.Connection | None = None
         path = self.folder / DATABASE
         if not path.exists() and not create:
@@ -454,6 +460,7 @@ class Journal:
             return cls(folder, exclusive=False)
         journal = cls.__new__(cls)
         journal.folder, journal.disk, journal._lock = Path(folder), Disk(), None
+        journal.follower = _unfollowed
         journal._connection = sqlite3.connect(":memory:", isolation_level=None)
         journal._sums = journal._summed()
         journal._open(new=True, exclusive=True)
@@ -674,6 +681,7 @@ class Journal:
         """
         with self.transaction():
             self._deploy(deployed, background, closed)
+        self.follower(None)
 
     def _deploy(self, deployed: Deployed, background: str, closed: tuple[str, Closed] | None = None) -> None:
         execute, connection = self.disk.execute, self._connection
@@ -825,6 +833,7 @@ class Journal:
                 write_plan(self._execute, None)
             if commit.kept is not None:
                 write_kept(self._execute, self._rows, commit.kept)
+        self.follower(None if commit.adopted else commit)
 
     def _write_rows(self, output: Prepared) -> None:
         insert = lambda statement, rows: self.disk.insert(self._connection, statement, rows)  # noqa: E731  # see `Execute`

@@ -5,7 +5,8 @@ Place:   beside history.py, which runs what was fed again; serve/answers.py and 
 Method:  K now is what the background and what lasts state at the watermark, and what follows; the graphs of
          single instants are over. What a commit changed of what is stated, and a deploy of the rules, is one
          change of a maintained index (knowledge_base/model.py), which also gives the differences of the
-         answers that are watched. It costs what changed, beside reading what is stated.
+         answers that are watched. Where the feed is in the same process it tells of its commits, and one
+         costs what it changed; else what is stated is read whole.
          K(t) of a time that is kept is that of the instant, with its graphs, as `dotr query --at` has it.
 Bad input: D4112 NOW() before anything was fed · D4179 no query of that name · D4189, D4198 a time that is not
            kept · D4132, D4133, D4001, D4003 past the budget.
@@ -13,12 +14,14 @@ Bad input: D4112 NOW() before anything was fed · D4179 no query of that name ·
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from threading import Lock
+from threading import RLock
+from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dotr.budget import BUDGET
 from dotr.core.funnel import named_query
@@ -38,12 +41,12 @@ from dotr.rdf.terms import Triple
 from dotr.rdf.values import values_key
 from dotr.service.deployment import deployed_background, deployed_program
 from dotr.service.history import FedDeployment
-from dotr.service.journal import Journal, digest_of
+from dotr.service.journal import Commit, Journal, digest_of
 
 
 class Committed(Struct, frozen=True):
     """What a commit says. `number`: 0 before the first; `digest`: of what is deployed; `time`: up to where
-    everything has run, None before anything has; `stated`: at that time.
+    everything has run, None before anything has.
     """
 
     number: int
@@ -51,32 +54,37 @@ class Committed(Struct, frozen=True):
     program: Program
     clock: Clock | None
     time: Time | None
-    stated: frozenset[Triple]
 
     @property
     def now(self) -> Now:
         return None if self.time is None or self.clock is None else (self.time, self.clock)
 
+    def after(self, status: Mapping[str, Any]) -> Committed:
+        """The commit that says this of itself, of the same rules."""
+        clock = None if status.get("clock") is None else Clock(*status["clock"])
+        times = [time for time in (status.get("watermark"), status.get("settled")) if time is not None]
+        return replace(self, number=status.get("commit", 0), clock=clock, time=min(times, default=None))
 
-def committed(folder: str, known: Committed | None = None) -> Committed:
-    """The last commit of a deployment; `known` itself where that is it. Raises DataError, EngineError."""
+
+def committed(folder: str, known: Committed | None = None) -> tuple[Committed, Periods] | None:
+    """The last commit of a deployment and its statements; None where it is `known`. Raises DataError,
+    EngineError.
+    """
     with Journal(folder, exclusive=False) as journal:
         deployed, status = journal.deployed(), journal.status()
-        number, digest = status.get("commit", 0), digest_of(deployed)
-        if known is not None and (known.number, known.digest) == (number, digest):
-            return known
+        digest = digest_of(deployed)
+        if known is not None and (known.number, known.digest) == (status.get("commit", 0), digest):
+            return None
         same = known is not None and known.digest == digest
         program = known.program if known is not None and same else deployed_program(deployed)
         background, saved = frozenset(deployed_background(journal)), journal.stated()
     with journal.reading():
-        clock = None if status.get("clock") is None else Clock(*status["clock"])
-        times = [time for time in (status.get("watermark"), status.get("settled")) if time is not None]
-        time = min(times, default=None)
+        found = Committed(0, digest, program, None, None).after(status)
         periods = Periods(background, program.holds)
         periods.load(saved)
-        if time is not None:
-            periods.change(time)
-    return Committed(number, digest, program, clock, time, frozenset(periods))
+        if found.time is not None:
+            periods.change(found.time)
+    return found, periods
 
 
 class Holding(Struct, frozen=True):
@@ -115,16 +123,29 @@ def rules_of(program: Program) -> RuleSet:
     return RuleSet(own, Entailment(program.entailment))
 
 
+_NOTED = 256
+"""So many commits are remembered while nobody asks; past that the journal is read."""
+
+
 class Knowledge:
     """Owns what holds in a deployment now. Threads may share it: they read together, one follows."""
 
     def __init__(self, folder: str, budget: int = BUDGET) -> None:
         self.folder, self.budget = folder, budget
         self._lock = ReadWriteLock()
-        self.turn = Lock()
+        self.turn = RLock()
         self._now: Committed | None = None
         self._model: Model | None = None
+        self._periods = Periods()
         self._watches: list[Watch] = []
+        self._noted: deque[Commit | None] | None = None
+
+    def attach(self, journal: Journal) -> None:
+        """Be told of every commit from now on by the journal that makes it, in this process: then what is
+        stated is not read again. Called by whoever feeds, before the first commit.
+        """
+        self._noted = deque([None], _NOTED)
+        journal.follower = self._noted.append
 
     @contextmanager
     def holding(self, at: Time | None = None) -> Iterator[Holding]:
@@ -132,9 +153,12 @@ class Knowledge:
         if at is not None:
             yield past(FedDeployment(self.folder), at, self.budget)
             return
-        self.follow()
-        with self._lock.reading():
-            yield self._holding()
+        while True:
+            self.follow()
+            with self._lock.reading():
+                if self._model is not None:  # no other thread failed meanwhile
+                    yield self._holding()
+                    return
 
     def _holding(self) -> Holding:
         assert self._now is not None, "it has followed"
@@ -144,39 +168,92 @@ class Knowledge:
     def follow(self) -> Committed:
         """Be at the last commit. Raises ProgramError, DataError, EngineError; then it is where it was."""
         with self.turn:
-            before = self._now
-            now = committed(self.folder, before)
-            if now is before:
-                return now
-            if before is None or self._model is None:
-                made = self._made(now)
-                with self._lock.writing():
-                    self._model, self._now = made, now
-                return now
-            with self._lock.writing():
-                rules = self._model.rules if now.digest == before.digest else rules_of(now.program)
-                began, ended = sorted(now.stated - before.stated), sorted(before.stated - now.stated)
-                outcome = self._model.change(began, ended, rules)
-                self._now = now
-                for watch in self._watches:
-                    watch.take(outcome, self._holding())
-            return now
+            told = self._told()
+            if told is None:
+                self._read()
+            for commit in told or ():
+                self._take(commit)
+            assert self._now is not None, "it has read"
+            return self._now
 
-    def _made(self, now: Committed) -> Model:
-        limits = Limits(budget=self.budget)
-        rules = rules_of(now.program)
-        return Model(rules, sorted(now.stated), limits=limits, strict=False, prefixes=now.program.prefixes)
+    def _told(self) -> list[Commit] | None:
+        """The commits after the one it is at; None where the journal is to be read."""
+        noted, now = self._noted, self._now
+        if noted is None or now is None or self._model is None:
+            if noted is not None:
+                noted.clear()
+            return None
+        found: list[Commit] = []
+        number = now.number
+        whole = True
+        while noted:
+            commit = noted.popleft()
+            if commit is None:
+                whole, found = False, []  # something else than a feed wrote
+            elif commit.status["commit"] > number:
+                whole = whole and commit.status["commit"] == number + 1
+                number = commit.status["commit"]
+                found.append(commit)
+        return found if whole else None
+
+    def _take(self, commit: Commit) -> None:
+        """Be at the next commit."""
+        assert self._now is not None, "it has read"
+        periods = self._periods
+        before = {triple for triple in commit.stated if triple in periods}
+        now = self._now.after(commit.status)
+        periods.take(commit.stated)
+        over = () if now.time is None else periods.change(now.time).ended
+        began = sorted(t for t in commit.stated if t not in before and t in periods)
+        ended = sorted({*(t for t in before if t not in periods), *over})
+        self._change(now, began, ended)
+
+    def _read(self) -> None:
+        """Be at the last commit, whatever was before."""
+        found = committed(self.folder, self._now if self._model is not None else None)
+        if found is None:
+            return
+        now, periods = found
+        if self._model is None:
+            limits, rules = Limits(budget=self.budget), rules_of(now.program)
+            prefixes = now.program.prefixes
+            made = Model(rules, sorted(periods), limits=limits, strict=False, prefixes=prefixes)
+            with self._lock.writing():
+                self._model, self._now, self._periods = made, now, periods
+            return
+        self._periods = periods
+        stated, before = set(periods), set(self._model.kept.statements())
+        self._change(now, sorted(stated - before), sorted(before - stated))
+
+    def _change(self, now: Committed, began: Sequence[Triple], ended: Sequence[Triple]) -> None:
+        """What is stated changed, and perhaps the rules."""
+        model, before = self._model, self._now
+        assert model is not None, "it has read"
+        same = before is not None and before.digest == now.digest
+        with self._lock.writing():
+            try:
+                outcome = model.change(began, ended, None if same else rules_of(now.program))
+            except BaseException:
+                self._now, self._model = None, None  # it begins anew
+                for watch in self._watches:
+                    watch.lose()
+                self._watches.clear()
+                raise
+            self._now = now
+            for watch in self._watches:
+                watch.take(outcome, self._holding())
 
     # -- watching
 
     def watch(self, name: str) -> Watch:
         """Watch the answers of a QUERY of the program. Raises UsageError D4179, ProgramError."""
-        self.follow()
-        with self.turn, self._lock.writing():
-            holding = self._holding()
-            watch = Watch(self, name, named_query(holding.program, name))
-            watch.begin(holding)
-            self._watches.append(watch)
+        with self.turn:
+            self.follow()
+            with self._lock.writing():
+                holding = self._holding()
+                watch = Watch(self, name, named_query(holding.program, name))
+                watch.begin(holding)
+                self._watches.append(watch)
         return watch
 
     def unwatch(self, watch: Watch) -> None:
@@ -253,6 +330,11 @@ class Watch:
         self._pending.update(now)
         self._pending.subtract(self._answers)
         self._answers = now
+
+    def lose(self) -> None:
+        """What is watched is not maintained any more."""
+        hint = "watch it anew"
+        self._error = UsageError.of("D4197", f"the query `{self.name}` cannot be watched any more", hint=hint)
 
     def _wait(self, changes: Iterable[tuple[Row, int]]) -> None:
         for row, change in changes:

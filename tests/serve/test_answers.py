@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pyoxigraph as ox
 import pytest
@@ -31,6 +32,7 @@ from dotr.serve.answers import (
     request_of,
     snapshot_lines,
 )
+from dotr.service import journal
 from dotr.service.journal import Journal
 from tests.cli.conftest import Dotr
 from tests.cli.conftest import dotr as dotr  # a fixture
@@ -144,12 +146,21 @@ def fed(dotr: Dotr, lines: list[dict[str, Any]], name: str = "s.jsonl") -> None:
     assert ran.code == 0, ran.err
 
 
-@pytest.mark.parametrize("seed", range(3))
+def told(monkeypatch: pytest.MonkeyPatch, answers: Answers) -> None:
+    """Let every feed of this process tell of its commits."""
+    follower = Mock()
+    answers.knowledge.attach(follower)
+    monkeypatch.setattr(journal, "_unfollowed", follower.follower)
+
+
+@pytest.mark.parametrize("seed", range(4))
 def test_queries_are_answered_as_the_literal_reading_at_every_commit(
-    dotr: Dotr, town: Path, seed: int
+    dotr: Dotr, town: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert dotr("deploy", "town.dotr").code == 0
     answers, literally = Answers(".dotr"), Literally()
+    if seed % 2:
+        told(monkeypatch, answers)
     assert answered(answers, QUERIES[0]) == expected(QUERIES[0], literally.state(-1))
     assert answers.sparql(QUERIES[0]).watermark is None
     lines = stream(seed, 40)
@@ -355,13 +366,16 @@ def test_a_proof_is_that_of_the_command_line(dotr: Dotr, town: Path) -> None:
 
 
 @pytest.mark.parametrize("query", ["In", "Many", "When"])
+@pytest.mark.parametrize("in_process", [False, True], ids=["read", "told"])
 def test_differences_of_a_watched_query_lead_from_answers_to_answers(
-    dotr: Dotr, town: Path, query: str
+    dotr: Dotr, town: Path, query: str, in_process: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert dotr("deploy", "town.dotr").code == 0
     lines = stream(5, 60)
     fed(dotr, lines[:10], "first.jsonl")
     answers = Answers(".dotr")
+    if in_process:
+        told(monkeypatch, answers)
     select = load_program(["town.dotr"], lambda path: Path(path).read_text()).written[query]
     with answers.watch(query) as watch:
         assert watch.changes().rows == []
@@ -399,6 +413,62 @@ def test_a_watch_goes_on_with_other_rules_and_ends_with_its_query(dotr: Dotr, to
     assert refused(other.changes) == "D4197"
     assert refused(lambda: answers.watch("Man")) == "D4179"
     watch.close()
+
+
+def test_commits_that_are_told_are_not_read_again(
+    dotr: Dotr, town: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert dotr("deploy", "town.dotr").code == 0
+    lines, answers, literally = stream(9, 80), Answers(".dotr"), Literally()
+    told(monkeypatch, answers)
+    for line in lines:
+        literally.take(line)
+    fed(dotr, lines[:20], "a.jsonl")
+    answers.sparql("ASK {}")
+    with monkeypatch.context() as patched:
+        patched.setattr(Journal, "stated", lambda _: pytest.fail("it is read again"))
+        fed(dotr, lines[20:], "b.jsonl")
+        assert answered(answers, QUERIES[0]) == expected(QUERIES[0], literally.state(lines[-1]["time"]))
+    (town / "near.dlog").write_text(NEAR + ":again(?x) :- :in(?x, ?r) .\n")
+    assert dotr("deploy", "town.dotr").code == 0  # which is read
+    assert answered(answers, "ASK { ?x <urn:again> ?y }") is False
+    assert answers.sparql("ASK { ?x a <urn:again> }").content.endswith(b"true}")
+    assert dotr("deploy", "town.dotr", "--from", "400").code == 0
+
+
+def test_threads_ask_together_while_commits_come(
+    dotr: Dotr, town: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert dotr("deploy", "town.dotr").code == 0
+    lines, answers = stream(10, 120), Answers(".dotr")
+    told(monkeypatch, answers)
+    done = threading.Event()
+    failed: list[BaseException] = []
+    query = "SELECT ?x (COUNT(?r) AS ?n) { ?x <urn:in> ?r } GROUP BY ?x"
+
+    def ask() -> None:
+        try:
+            with answers.watch("In") as watch:
+                known = Counter(dict(watch.snapshot))
+                while not done.is_set():
+                    for line in answers.sparql(query, accept="text/csv").content.decode().split()[1:]:
+                        assert line.endswith(",1"), line  # LATEST: one place each
+                    known.update(dict(watch.changes().rows))
+                    assert not -known
+                known.update(dict(watch.changes().rows))
+                assert +known == Counter(dict(answers.watch("In").snapshot))
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for start in range(0, 120, 12):
+        fed(dotr, lines[start : start + 12], f"{start}.jsonl")
+    done.set()
+    for thread in threads:
+        thread.join(30)
+    assert failed == []
 
 
 def test_the_plan_is_that_of_the_command_line(dotr: Dotr, town: Path) -> None:
