@@ -20,6 +20,7 @@ import pytest
 from dotr.enrich.owl import rules_over
 from dotr.errors import DotrError
 from dotr.events import Message
+from dotr.io.rules_and_background import read_rules_text
 from dotr.lang import load_program
 from dotr.program import Program
 from dotr.rdf.terms import Triple
@@ -85,7 +86,7 @@ class Literally:
     """Owns every statement that the lines so far made."""
 
     def __init__(self) -> None:
-        self.program: Program = load_program(["town.dotr"], lambda path: Path(path).read_text())
+        self.program: Program = load_program(["town.dotr"], read_rules_text)
         self.background = [
             (str(q.subject), str(q.predicate), str(q.object)) for q in ox.parse(path="map.ttl")
         ]
@@ -174,6 +175,53 @@ def test_queries_are_answered_as_the_literal_reading_at_every_commit(
             assert answered(answers, query) == expected(query, state), query
             assert answered(Answers(".dotr"), query) == expected(query, state), query
         assert answers.sparql(QUERIES[0]).watermark == str(now)
+
+
+SCHEMA = """PREFIX : <urn:> PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>
+PREFIX owl: <http://www.w3.org/2002/07/owl#>
+:in rdfs:subPropertyOf :inside ; rdfs:domain :Person ; rdfs:range :Room . :Room rdfs:subClassOf :Place .
+:knows a owl:SymmetricProperty , owl:TransitiveProperty .
+"""
+HALLS = "<urn:r1> a <urn:Hall> . <urn:Hall> <http://www.w3.org/2000/01/rdf-schema#subClassOf> <urn:Place> ."
+
+
+def with_schema(seed: int, count: int) -> list[dict[str, Any]]:
+    """People meet, turn out to be the same, and rooms become halls, for a while."""
+    random_ = random.Random(seed)
+    lines = []
+    for n in range(count):
+        a, b, c = (f"<urn:a{random_.randrange(5)}>" for _ in range(3))
+        graph = f"{a} <urn:in> <urn:r{random_.randrange(6)}> ."
+        graph += f" {b} <urn:knows> {c} ." if random_.random() < 0.4 else ""
+        graph += f" {a} <http://www.w3.org/2002/07/owl#sameAs> {b} ." if random_.random() < 0.15 else ""
+        halls = {name: HALLS for name in ("insert", "delete") if random_.random() < 0.15}
+        lines.append({"time": 3 * n + 1, "graph": graph, **halls})
+    return lines
+
+
+@pytest.mark.parametrize("entailment", ["rdfs", "owl2rl"])
+@pytest.mark.parametrize("seed", range(2))
+def test_what_follows_by_an_ontology_is_followed_too(
+    dotr: Dotr, town: Path, seed: int, entailment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    same = "PREFIX owl: <http://www.w3.org/2002/07/owl#>\nHOLD :knows FOR 20 s\nHOLD owl:sameAs FOR 15 s\n"
+    (town / "town.dotr").write_text(RULES.replace("HOLD :in", f"ENTAILMENT {entailment}\n{same}HOLD :in"))
+    (town / "near.dlog").write_text("\n".join(line for line in NEAR.splitlines() if "NOT" not in line))
+    (town / "map.ttl").write_text(SCHEMA)
+    assert dotr("deploy", "town.dotr").code == 0
+    answers, literally, lines = Answers(".dotr"), Literally(), with_schema(seed, 24)
+    if seed % 2:
+        told(monkeypatch, answers)
+    with answers.watch("In") as watch:
+        known = Counter(dict(watch.snapshot))
+        for start in range(0, 24, 6):
+            fed(dotr, lines[start : start + 6], f"{start}.jsonl")
+            for line in lines[start : start + 6]:
+                literally.take(line)
+            state = literally.state(lines[start + 5]["time"])
+            assert answered(answers, QUERIES[0]) == expected(QUERIES[0], state)
+            known.update(dict(watch.changes().rows))
+            assert +known == Counter(dict(answers.watch("In").snapshot))
 
 
 def test_an_instant_that_is_kept_is_that_of_the_literal_reading(dotr: Dotr, town: Path) -> None:
@@ -376,7 +424,7 @@ def test_differences_of_a_watched_query_lead_from_answers_to_answers(
     answers = Answers(".dotr")
     if in_process:
         told(monkeypatch, answers)
-    select = load_program(["town.dotr"], lambda path: Path(path).read_text()).written[query]
+    select = load_program(["town.dotr"], read_rules_text).written[query]
     with answers.watch(query) as watch:
         assert watch.changes().rows == []
         known = Counter(dict(watch.snapshot))
@@ -433,7 +481,14 @@ def test_commits_that_are_told_are_not_read_again(
     assert dotr("deploy", "town.dotr").code == 0  # which is read
     assert answered(answers, "ASK { ?x <urn:again> ?y }") is False
     assert answers.sparql("ASK { ?x a <urn:again> }").content.endswith(b"true}")
+    (town / "near.dlog").write_text(NEAR + ":later(?x, ?r) :- :in(?x, ?r) .\n")
     assert dotr("deploy", "town.dotr", "--from", "400").code == 0
+    later = "ASK { ?x <urn:later> ?y }"
+    assert answered(answers, later) is False
+    fed(dotr, [{**line, "time": line["time"] + 390} for line in lines[:2]], "c.jsonl")
+    assert answered(answers, later) is False
+    fed(dotr, [{**line, "time": line["time"] + 390} for line in lines[2:9]], "d.jsonl")
+    assert answered(answers, later) is True
 
 
 def test_threads_ask_together_while_commits_come(
