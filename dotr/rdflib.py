@@ -31,6 +31,8 @@ from dotr.io.python_values import own_term, own_triple, rdflib_term
 from dotr.knowledge_base import KnowledgeBase
 from dotr.rdf.terms import Term, Triple
 
+__all__ = ["Store"]
+
 _FETCHED: Mapping[str, str] = {
     "ServiceGraphPattern": "SERVICE",
     "DatasetClause": "FROM",
