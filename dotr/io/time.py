@@ -569,14 +569,16 @@ class TimestampExtractor:
         own: tuple[str, str | int] | None = None,
         about: Sequence[Triple] = (),
         names: Sequence[Term] = (),
+        mapped: bool = False,
     ) -> Time:
         """The time of one graph, in microseconds; counts its source and fixes or checks the kind of time.
 
         `own` is the time that the line itself gives, and its name; `about` are triples beside the graph (the
-        default graph's, about `names`). The name of `file` is tried last. Raises DataError.
+        default graph's, about `names`). The name of `file` is tried last. `mapped`: a mapping made the graph
+        of a row. Raises DataError.
         """
         try:
-            time_source, time, integer = self._find(triples, file, own, about, names, place)
+            time_source, time, integer = self._find(triples, file, own, about, names, place, mapped)
         except TimeError as error:
             self._notes.clear()
             raise _refused(error, place) from None
@@ -714,6 +716,7 @@ class TimestampExtractor:
         about: Sequence[Triple],
         names: Sequence[Term],
         place: str,
+        mapped: bool,
     ) -> tuple[str, Time, bool]:
         if self.given:
             return ("given time", *parse_text(self.given, self.unit, self._local, self.reading, self._notes))
@@ -759,7 +762,7 @@ class TimestampExtractor:
             short, values = several[0]
             return (short, *self._one(values, short, place, triples))
         looked = looked or [f"{short}: none" for short in USUAL_PROPERTIES.values()]
-        raise DataError(self._missing(looked, file, place, (*about, *triples)))
+        raise DataError(self._missing(looked, file, place, (*about, *triples), mapped))
 
     def _one(
         self,
@@ -784,9 +787,21 @@ class TimestampExtractor:
     def _read(self, value: Term, named: bool = False) -> tuple[Time, bool]:
         return parse_term(value, self.unit, self._local, self.reading, self._notes, named)
 
-    def _missing(self, looked: list[str], file: str, place: str, triples: Sequence[Triple]) -> Diagnostic:
+    def _missing(
+        self, looked: list[str], file: str, place: str, triples: Sequence[Triple], mapped: bool
+    ) -> Diagnostic:
         likely = _likely_times(triples)
-        path = f"--time-path {self.time_path}: none" if self.time_path else "--time-path: not given"
+        if self.time_path:
+            path = f"--time-path {self.time_path}: none"
+        else:
+            path = f"{'# time: of the mapping' if mapped else '--time-path'}: not given"
+        if mapped and not self.time_path:
+            hint = "write `# time: COLUMN` in the mapping, with the column that holds the time"
+        elif likely:
+            hint = f"--time-path {likely[0][0][1:-1]}, if that is its time"
+        else:
+            hint = f"stamp it{', name the file like 12.ttl' if file else ''}, "
+            hint += "or give --time-path the property that holds the time"
         return Diagnostic(
             "D2101",
             "this graph has no time",
@@ -799,10 +814,7 @@ class TimestampExtractor:
                 *([f"the file name `{basename(file)}`: no timestamp"] if file else ()),
                 *(f"it has {predicate} {value}" for predicate, value in likely or _values(triples)),
             ),
-            hint=f"--time-path {likely[0][0][1:-1]}, if that is its time"
-            if likely
-            else f"stamp it{', name the file like 12.ttl' if file else ''}, "
-            "or give --time-path the property that holds the time",
+            hint=hint,
         )
 
 

@@ -280,6 +280,15 @@ def test_a_check_counts_what_is_refused(dotr: Dotr) -> None:
     assert dotr("map", "check", "r.map", "r.csv").code == 2
 
 
+def test_a_check_without_a_time_asks_for_one_in_the_mapping(dotr: Dotr, folder: Path) -> None:
+    (folder / "r.map").write_text('<urn:{id}> <urn:v> "{v}" .\n')
+    (folder / "r.csv").write_text("at,id,v\n1,a,2\n")
+    ran = dotr("map", "check", "r.map", "r.csv")
+    assert "error[D2101]" in ran.err
+    assert "hint: write `# time: COLUMN` in the mapping" in ran.err
+    assert "--time-path" not in ran.err
+
+
 def test_a_refused_row_is_bad_input_for_map_check(dotr: Dotr, folder: Path) -> None:
     (folder / "r.map").write_text('# files: *.csv\n# time: {at}\n<urn:{id}> <urn:v> "{v}" .\n')
     (folder / "r.csv").write_text("at,id,v\n1,a,2\nx,b,3\n")

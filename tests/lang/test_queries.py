@@ -251,3 +251,27 @@ def test_the_w3c_syntax_tests_agree(data: Path) -> None:
             wrong.append(name)
     assert wrong == []
     assert len(tests) > 700
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "hint"),
+    [
+        (
+            "SELECT ?x { ?x a :T . LOAD <http://e/> }",
+            "D1201",
+            "a query sees one graph only: name files with BACKGROUND",
+        ),
+        ("SELECT ?x { ?x a :T . INSERT { ?x a :U } }", "D1201", "a query cannot change data"),
+        ("SELECT ?x { load a ?x }", "D1201", "a variable is written `?load`"),
+        (
+            "INSERT DATA { :a :b :c }",
+            "D1202",
+            "a query cannot change data: write `SELECT … WHERE { … }`",
+        ),
+    ],
+)
+def test_an_update_in_a_query_is_not_taken_for_a_variable(text: str, code: str, hint: str) -> None:
+    with pytest.raises(ProgramError) as raised:
+        query(text)
+    (found,) = raised.value.diagnostics
+    assert (found.code, found.hint) == (code, hint)

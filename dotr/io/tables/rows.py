@@ -1268,7 +1268,7 @@ class TableReader:
             if isinstance(found, CellError):
                 raise found
             if found is None:
-                time = self.extractor.time(all_triples(part), "", f"{self.name}:{row.line}")
+                time = self.extractor.time(all_triples(part), "", f"{self.name}:{row.line}", mapped=True)
             else:
                 time = self._accepted(row, *found)
         except CellError as error:

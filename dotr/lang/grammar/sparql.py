@@ -271,19 +271,14 @@ class TriplesParser:
                 cell = following
 
 
+_NO_UPDATE: Final = "a query cannot change data"
+
 _OTHER_FORMS: Final = {
     "CONSTRUCT": "a rule builds its graph in DEFINE",
     "DESCRIBE": "a rule builds its graph in DEFINE",
-    "INSERT": "a query cannot change data",
-    "DELETE": "a query cannot change data",
     "LOAD": "a query sees one graph only: name files with BACKGROUND",
-    "CLEAR": "a query cannot change data",
-    "DROP": "a query cannot change data",
-    "CREATE": "a query cannot change data",
-    "ADD": "a query cannot change data",
-    "MOVE": "a query cannot change data",
-    "COPY": "a query cannot change data",
-    "WITH": "a query cannot change data",
+    **dict.fromkeys(("INSERT", "DELETE", "CLEAR", "DROP", "CREATE"), _NO_UPDATE),
+    **dict.fromkeys(("ADD", "MOVE", "COPY", "WITH"), _NO_UPDATE),
 }
 
 
@@ -330,6 +325,8 @@ class SparqlParser:
         why = _OTHER_FORMS.get(self.cursor.key)
         if self.cursor.key == "ASK":
             why = "write `SELECT * WHERE { … }`: it has a fact for every solution"
+        if why is _NO_UPDATE:
+            why += ": write `SELECT … WHERE { … }`" + ("" if ask else ", and what an event adds in DEFINE")
         if why is not None:
             self.cursor.error(
                 "D1202", f"`{self.cursor.token.text}` is not {wanted}", self.cursor.span(), hint=why
@@ -575,6 +572,8 @@ class SparqlParser:
                         hint = "write `FILTER NOT EXISTS { … }`"
                     elif start.key in ("LIMIT", "OFFSET", "ORDER", "GROUP", "HAVING"):
                         hint = "write it after the closing `}` of WHERE"
+                    elif start.text in _OTHER_FORMS:  # in capitals: hardly a variable
+                        hint = _OTHER_FORMS[start.text]
                     elif self.cursor.peek().text.startswith(":"):
                         hint = "a prefixed name has no blank before the colon"
                     else:
