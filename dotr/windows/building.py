@@ -2,9 +2,9 @@
 
 Place:   the constructor of engine.py calls it; `dotr plan` and the cutting of programs for Spark read the
          reach.
-Method:  window atoms over one name with one modality and length share a table. A component is standing if it
-         negates, aggregates, counts facts, reads what is standing, has a rule without a positive atom, or is
-         recursive through `WITHIN n` or AT LEAST.
+Method:  window atoms over one name with one modality and length share a table. A component is open-ended if
+         it negates, aggregates, counts facts, reads what is open-ended, has a rule without a positive atom,
+         or is recursive through `WITHIN n` or AT LEAST.
          Reach: how far back and ahead a program sees, and by which argument it can be cut, from its shape
          alone. Windows add up along the paths from a head down to a stream. A cycle longer than nothing can
          be walked again and again: what it influences has no bound. A window of facts has none in time,
@@ -38,19 +38,28 @@ from dotr.rdf.terms import Memo, Term
 from dotr.rdf.values import DateTime, decode
 from dotr.windows.body_code import HeadSink, WindowTables, compile_body, pattern
 from dotr.windows.rules import (
+    BoundedHeads,
     Component,
     Differences,
-    LastingHeads,
+    OpenEndedHead,
     Reads,
     Recursive,
-    StandingHead,
     TableTrigger,
     components,
     differences,
     reads,
     recursive,
 )
-from dotr.windows.tables import HeadPile, Kept, Placing, Relation, Scattered, SolutionBuffer, Through, Upright
+from dotr.windows.tables import (
+    HeadPile,
+    Kept,
+    OpenEnded,
+    Placing,
+    Relation,
+    Scattered,
+    SolutionBuffer,
+    Through,
+)
 from dotr.windows.window_tables import Agenda, AtomTable, Net, Row
 from dotr.windows.windows import WINDOWS, FactView, PointLog, Totals, ViewOptions, kind_of
 
@@ -94,7 +103,7 @@ class ComponentBuilder:
         self._heads = {rule.head.atom.name for rule in program.rules}
         self._scattered = {rule.head.atom.name for rule in program.rules if rule.head.at is not None}
         self._watched = self._heads if watched is None else self._heads & set(watched)
-        self._standing: set[str] = set()
+        self._open_ended: set[str] = set()
         agenda = Agenda()
         self._net = Wiring(agenda, Placing(agenda, beginning))
         self._views: dict[tuple[object, ...], AtomTable] = {}
@@ -117,8 +126,8 @@ class ComponentBuilder:
         split = [components(rules, numbers) for numbers in strata]
         for numbers in (numbers for stratum in split for numbers in stratum):
             own = [rules[number] for number in numbers]
-            if self._is_standing(own):
-                self._standing |= {rule.head.atom.name for rule in own}
+            if self._is_open_ended(own):
+                self._open_ended |= {rule.head.atom.name for rule in own}
         for rule in rules:
             self._relation(rule.head.atom)
         for stratum in split:
@@ -128,7 +137,7 @@ class ComponentBuilder:
         self._net.totals = list(self._totals.values())
         return self._net
 
-    def _is_standing(self, rules: Sequence[LarsRule]) -> bool:
+    def _is_open_ended(self, rules: Sequence[LarsRule]) -> bool:
         own = {rule.head.atom.name for rule in rules}
         for rule in rules:
             atoms = [literal for literal in rule.body if isinstance(literal, WindowAtom)]
@@ -137,7 +146,7 @@ class ComponentBuilder:
             for literal in atoms:
                 if literal.negated or isinstance(literal.window, FactWindow):
                     return True
-                if literal.atom.name in self._standing:
+                if literal.atom.name in self._open_ended:
                     return True
                 grows = literal.window is not None and kind_of(literal).grows
                 if literal.atom.name in own and grows and literal.window != TimeWindow(0):
@@ -162,9 +171,9 @@ class ComponentBuilder:
         key = (relation.name, modality, length, count)
         if key in self._views:
             return self._views[key]
-        standing, scattered = relation.name in self._standing, relation.name in self._scattered
+        open_ended, scattered = relation.name in self._open_ended, relation.name in self._scattered
         options = ViewOptions(
-            self._net.agenda, length, count, self._beginning, self._term, standing, scattered
+            self._net.agenda, length, count, self._beginning, self._term, open_ended, scattered
         )
         view = WINDOWS[modality].view(options)
         if modality is Modality.SOMETIME and length == 0:
@@ -216,13 +225,13 @@ class ComponentBuilder:
         own = {relation.name for relation in heads}
         reads = Reads()
         bodies = [self._items(rule, reads) for rule in rules]
-        if not own & self._standing:
+        if not own & self._open_ended:
             triggers = self._triggers(rules, bodies, [Through(relation) for relation in heads])
-            return LastingHeads(heads, triggers, recursive(rules), watched)
+            return BoundedHeads(heads, triggers, recursive(rules), watched)
         for table in reads.tables:
             table.timed = True
         if recursive(rules):
-            piles = [Upright(relation) for relation in heads]
+            piles = [OpenEnded(relation) for relation in heads]
             whole = self._whole(rules, bodies, piles)
             own_only = self._triggers(rules, bodies, piles, own)
             agenda = self._net.agenda
@@ -237,7 +246,7 @@ class ComponentBuilder:
         known = [differences for differences in rules_apart if differences is not None]
         kept_up = known if len(known) == len(rules) else None
         whole = self._whole(rules, bodies, kept)
-        return StandingHead(heads[0], reads, whole, found, kept_up, self._meter, watched)
+        return OpenEndedHead(heads[0], reads, whole, found, kept_up, self._meter, watched)
 
     def _triggers(
         self,

@@ -3,13 +3,13 @@
 Place:   core/ opens one and feeds it; reference/lars.py is the same by the definition, with the same
          interface, which this one completes: points at which nothing can change may be left out.
 Method:  annotated evaluation (Laser, sec. 3). A stratum whose rules only lengthen what holds (windows of time
-         over queries, rules and such strata, no NOT, no aggregate) is *lasting*: its heads carry their last
+         over queries, rules and such strata, no NOT, no aggregate) is *bounded*: its heads carry their last
          point, only rows that began or were extended are joined again, between points and within one
-         (semi-naive), and what ends does so from a bucket. Any other stratum is *standing*: its heads stand
+         (semi-naive), and what ends does so from a bucket. Any other stratum is *open-ended*: its heads hold
          until one of the tables it reads has changed; then what is new is joined from what changed, and the
          heads that agree with what is gone are checked again (rules.py). If it is recursive all of it is
          derived again. Nothing is guessed about what may come, and silence costs nothing in either. Recursion
-         through `WITHIN n` is standing, too: its last points would grow without end.
+         through `WITHIN n` is open-ended, too: its last points would grow without end.
          Refusals: rules that take too much work at a point, D4011, or make a string or number that is too
          long, D4133, end the run: what holds later depends on what holds now, so that nothing of it can be
          left out.
@@ -215,7 +215,7 @@ class LarsEngine:
         """
         net = self._net
         ahead = {name for placed in net.placing.pending.values() for name in placed}
-        distinguished = {r.name for r in net.relations.values() if any(view.lasting for view in r.each_point)}
+        distinguished = {r.name for r in net.relations.values() if any(view.ends for view in r.each_point)}
         return sorted(ahead | distinguished)
 
     @property

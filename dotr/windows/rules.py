@@ -5,11 +5,11 @@ Place:   building.py makes components, engine.py evaluates them in order at each
          `strata`.
 Method:  strongly connected components of names, dependencies first. NOT and aggregates inside one have no
          stratified meaning (Apt, Blair, Walker 1988); positive recursion, through windows or not, is fine. A
-         component is lasting or standing (engine.py).
-         Differences: what a rule of a standing, non-recursive component gains and may lose when the tables
+         component is bounded or open-ended (engine.py).
+         Differences: what a rule of an open-ended, non-recursive component gains and may lose when the tables
          that it reads change. A new solution has a row that began under a positive atom, or one that ended
          under NOT: the body is joined from there over what holds now. A lost head had a row that ended under
-         a positive atom, or meets one that began under NOT: the heads that stand and agree with it in the
+         a positive atom, or meets one that began under NOT: the heads that hold and agree with it in the
          variables that both have are checked again, and kept if any rule still derives them.
 Limits:  where a row shares no variable with the head, or a head leaves a table of the body open, all heads
          would be checked each time: such a component is derived as a whole instead.
@@ -66,7 +66,7 @@ class Loss(Struct, frozen=True, eq=False):
     index: Index | None
     single: bool
 
-    def candidates(self, standing: Iterable[Row]) -> Iterable[Row]:
+    def candidates(self, open_ended: Iterable[Row]) -> Iterable[Row]:
         assert self.table.net is not None
         found: dict[Row, None] = {}
         for row in list(self.table.net.began if self.began else self.table.net.ended):
@@ -74,7 +74,7 @@ class Loss(Struct, frozen=True, eq=False):
             if read is None:
                 continue
             if self.index is None:
-                return standing
+                return open_ended
             shared, _ = read
             found.update(dict.fromkeys(self.index.get(shared[0] if self.single else shared, ())))
         return found
@@ -154,8 +154,8 @@ class TableTrigger(Struct, eq=False):
     done: int = 0
 
 
-class LastingHeads:
-    """Owns the triggers of a component whose heads only ever last longer.
+class BoundedHeads:
+    """Owns the triggers of a component whose heads are only ever prolonged.
 
     `recursive`: its joins may make something new for each other.
     """
@@ -201,7 +201,7 @@ def run_all(triggers: Sequence[TableTrigger]) -> None:
 
 
 class Reads(Struct, eq=False):
-    """What the rules of a standing component read."""
+    """What the rules of an open-ended component read."""
 
     tables: dict[AtomTable, None] = field(default_factory=dict)
     fact_views: dict[FactView, None] = field(default_factory=dict)
@@ -220,8 +220,8 @@ class Reads(Struct, eq=False):
         return any(table.changed for table in self.tables)
 
 
-class StandingHead(Struct, eq=False):
-    """Owns the rules of one head that stands until something that they read changes.
+class OpenEndedHead(Struct, eq=False):
+    """Owns the rules of one head that holds until something that they read changes.
 
     `whole`: every rule over all that holds, into `found`. `differences`: the same rules from what changed;
     None where they are derived as a whole each time.
@@ -255,9 +255,9 @@ class StandingHead(Struct, eq=False):
         for run, sink in self.whole:
             run()
             sink.empty()
-        for values in [values for values in relation.standing if values not in found]:
+        for values in [values for values in relation.open_ended if values not in found]:
             relation.stop(values)
-        relation.stand(found)
+        relation.start(found)
 
     def _keep_up(self, rules: Sequence[Differences]) -> None:
         relation, found = self.relation, self.found
@@ -265,20 +265,20 @@ class StandingHead(Struct, eq=False):
         for rule in rules:
             for gain in rule.gains:
                 gain.find()
-        standing = relation.standing
+        open_ended = relation.open_ended
         doubtful: dict[Row, None] = {}
         for rule in rules:
             for loss in rule.losses:
-                doubtful.update((row, None) for row in loss.candidates(standing) if row not in found)
+                doubtful.update((row, None) for row in loss.candidates(open_ended) if row not in found)
         self.meter.charge(len(doubtful), f"{relation.name}() that may have ended")
         for row in doubtful:
-            if row in standing and not any(rule.check is not None and rule.check(*row) for rule in rules):
+            if row in open_ended and not any(rule.check is not None and rule.check(*row) for rule in rules):
                 relation.stop(row)
-        relation.stand(found)
+        relation.start(found)
 
 
 class Recursive(Struct, eq=False):
-    """Owns the rules of heads that depend on each other and stand until something that they read changes.
+    """Owns the rules of heads that depend on each other and hold until something that they read changes.
 
     `whole`: every rule over all that holds. `triggers`: over the component's own tables. `carried`: what the
     last derivation cost is charged where it is not repeated, too, as it would be beside other keys.
@@ -301,7 +301,7 @@ class Recursive(Struct, eq=False):
             left = self.meter.left[0]
             self._derive()
             self.cost = left - self.meter.left[0]
-            # what stands on atoms that are put at this point alone has to be found again at the next
+            # what rests on atoms that are put at this point alone has to be found again at the next
             self.evaluated = not any(relation.put_now for relation in self.heads)
             if not self.evaluated:
                 self.agenda.add(now + 1)
@@ -311,13 +311,13 @@ class Recursive(Struct, eq=False):
             relation.settle()
 
     def _goes_on(self) -> bool:
-        """Whether a rule sees each point at which a head of its own stands."""
-        return any(view.lasting for head in self.heads for view in head.each_point)
+        """Whether a rule sees each point at which a head of its own holds."""
+        return any(view.ends for head in self.heads for view in head.each_point)
 
     def _derive(self) -> None:
-        """What stood is stopped first, so that nothing supports itself."""
+        """What held is stopped first, so that nothing supports itself."""
         for relation in self.heads:
-            for values in list(relation.standing):
+            for values in list(relation.open_ended):
                 relation.stop(values)
         for trigger in self.triggers:
             trigger.done = len(trigger.table.delta)
@@ -327,7 +327,7 @@ class Recursive(Struct, eq=False):
         run_all(self.triggers)
 
 
-Component = LastingHeads | StandingHead | Recursive
+Component = BoundedHeads | OpenEndedHead | Recursive
 
 
 def reads(rule: LarsRule) -> Iterator[tuple[str, str]]:

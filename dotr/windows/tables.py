@@ -19,8 +19,8 @@ from dotr.windows.windows import AtWindow, WindowView
 
 
 class Relation:
-    """Owns the views of a name, and for a head what holds now (`present`) and what stands until it is found
-    not to hold any more (`standing`: heads of rules that are evaluated as a whole).
+    """Owns the views of a name, and for a head what holds now (`present`) and what holds until it is found
+    not to (`open_ended`: heads of rules that are evaluated as a whole).
     """
 
     def __init__(self, name: str, arity: int) -> None:
@@ -29,7 +29,7 @@ class Relation:
         self.views: list[WindowView] = []
         self._others: list[WindowView] = []  # all but `present`
         self.each_point: list[AtWindow] = []
-        self.standing: dict[Row, None] = {}
+        self.open_ended: dict[Row, None] = {}
         self.put_now: set[Row] = set()
         self.now = 0
 
@@ -65,22 +65,22 @@ class Relation:
             for view in self.views:
                 view.put(atoms, point)
 
-    def stand(self, atoms: Iterable[Row]) -> None:
+    def start(self, atoms: Iterable[Row]) -> None:
         """Atoms hold from now on, until they are stopped."""
-        new = [values for values in atoms if values not in self.standing]
+        new = [values for values in atoms if values not in self.open_ended]
         if new:
-            self.standing.update(dict.fromkeys(new))
+            self.open_ended.update(dict.fromkeys(new))
             self.hold(new, FOREVER)
 
     def stop(self, values: Row) -> None:
-        """The atom stood, and is not derived now."""
-        del self.standing[values]
+        """The atom held, and is not derived now."""
+        del self.open_ended[values]
         last = self.now if values in self.put_now else self.now - 1
         for view in self.views:
             view.stop(values, last)
 
     def settle(self) -> None:
-        """What stands now is known."""
+        """What holds now is known."""
         for view in self.each_point:
             view.settle()
 
@@ -102,14 +102,14 @@ class Relation:
         return self.present.table.rows
 
     def dump(self) -> Any:
-        return [[view.dump() for view in self.views], [list(values) for values in self.standing]]
+        return [[view.dump() for view in self.views], [list(values) for values in self.open_ended]]
 
     def load(self, state: Any, now: int) -> None:
-        views, standing = state
+        views, open_ended = state
         self.now = now
         for view, part in zip(self.views, views, strict=True):
             view.load(part)
-        self.standing = {tuple(values): None for values in standing}
+        self.open_ended = {tuple(values): None for values in open_ended}
 
 
 class SolutionBuffer(Protocol):
@@ -124,7 +124,7 @@ class SolutionBuffer(Protocol):
 
 
 class Through:
-    """Rows by the last point at which they hold: heads that last."""
+    """Rows by the last point at which they hold: heads that are bounded."""
 
     def __init__(self, relation: Relation) -> None:
         self.pile: dict[int, list[Row]] = {}
@@ -167,8 +167,8 @@ class Scattered:
         self.pile.clear()
 
 
-class Upright:
-    """Rows that stand from now on."""
+class OpenEnded:
+    """Rows that hold from now on, until they are stopped."""
 
     def __init__(self, relation: Relation) -> None:
         self.pile: dict[Row, None] = {}
@@ -176,12 +176,12 @@ class Upright:
 
     def empty(self) -> None:
         if self.pile:
-            self.relation.stand(self.pile)
+            self.relation.start(self.pile)
             self.pile.clear()
 
 
 class Kept:
-    """Rows that are compared with what stood before, once all rules have run."""
+    """Rows that are compared with what held before, once all rules have run."""
 
     def __init__(self, relation: Relation, found: dict[Row, None]) -> None:
         self.relation = relation
@@ -191,5 +191,5 @@ class Kept:
         pass
 
 
-HeadPile: TypeAlias = Through | Upright | Kept
+HeadPile: TypeAlias = Through | OpenEnded | Kept
 """The pile of one head."""

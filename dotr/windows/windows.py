@@ -92,36 +92,36 @@ class DiamondWindow:
 class AtWindow:
     """`AT ?t WITHIN n`. Rows are values and the term of a point.
 
-    What holds on is entered point by point: at `begin`, or, where it may turn out not to (`standing`), in
+    What holds on is entered point by point: at `begin`, or, where it may turn out not to (`open_ended`), in
     `settle`.
     """
 
-    __slots__ = ("_agenda", "_length", "_now", "_standing", "_term", "lasting", "table")
+    __slots__ = ("_agenda", "_length", "_now", "_open_ended", "_term", "ends", "table")
 
-    def __init__(self, agenda: Agenda, length: int, term: Callable[[int], Term], standing: bool) -> None:
+    def __init__(self, agenda: Agenda, length: int, term: Callable[[int], Term], open_ended: bool) -> None:
         self.table = AtomTable(agenda)
-        self.lasting: dict[Row, int] = {}
+        self.ends: dict[Row, int] = {}
         self._agenda = agenda
         self._length = length
         self._term = term
-        self._standing = standing
+        self._open_ended = open_ended
         self._now = 0
 
     def begin(self, now: int, since: int) -> None:
         self._now = now
         self.table.expire(now, since)
-        if self.lasting:
-            self.lasting = {values: until for values, until in self.lasting.items() if until >= now}
-            if not self._standing:
+        if self.ends:
+            self.ends = {values: until for values, until in self.ends.items() if until >= now}
+            if not self._open_ended:
                 self.settle()
-            if self.lasting:
+            if self.ends:
                 self._agenda.add(now + 1)
 
     def hold(self, atoms: Sequence[Row], until: int) -> None:
-        now, lasting = self._now, self.lasting
+        now, ends = self._now, self.ends
         self.put(atoms, now)
         if until > now:
-            lasting.update((values, until) for values in atoms if until > lasting.get(values, 0))
+            ends.update((values, until) for values in atoms if until > ends.get(values, 0))
             self._agenda.add(now + 1)
 
     def put(self, atoms: Sequence[Row], point: int) -> None:
@@ -130,22 +130,22 @@ class AtWindow:
             self.table.extend([(*values, term) for values in atoms], point + self._length)
 
     def stop(self, values: Row, last: int) -> None:
-        self.lasting.pop(values, None)
-        if last == self._now:  # put here: it was standing then, so that nothing was entered
+        self.ends.pop(values, None)
+        if last == self._now:  # put here: it had no known end then, so that nothing was entered
             self.put((values,), last)
 
     def settle(self) -> None:
-        if self.lasting:
-            self.put(list(self.lasting), self._now)
+        if self.ends:
+            self.put(list(self.ends), self._now)
 
     def dump(self) -> Any:
-        lasting = [[list(values), until] for values, until in self.lasting.items()]
-        return [self._now, self.table.dump(), lasting]
+        ends = [[list(values), until] for values, until in self.ends.items()]
+        return [self._now, self.table.dump(), ends]
 
     def load(self, state: Any) -> None:
-        self._now, rows, lasting = state
+        self._now, rows, ends = state
         self.table.load(rows)
-        self.lasting = {tuple(values): until for values, until in lasting}
+        self.ends = {tuple(values): until for values, until in ends}
 
 
 Interval = list[int]
@@ -578,7 +578,7 @@ class Totals:
 
 class ViewOptions(Struct, frozen=True):
     """What views of windows of time are made of. `length` in points; `count`: of AT LEAST; `term`: that of a
-    point. `standing`: atoms may turn out not to hold on; `scattered`: they may be put in the past.
+    point. `open_ended`: atoms may turn out not to hold on; `scattered`: they may be put in the past.
     """
 
     agenda: Agenda
@@ -586,7 +586,7 @@ class ViewOptions(Struct, frozen=True):
     count: int
     beginning: int
     term: Callable[[int], Term]
-    standing: bool
+    open_ended: bool
     scattered: bool
 
 
@@ -596,8 +596,8 @@ class WindowKind(Struct, frozen=True):
     `text`: (variable of AT, number of AT LEAST) → what stands between the atom and WITHIN. `view`: makes the
     table over a window of time; over a window of facts `FactView` does. `keeps`: (length, scattered) → what
     such a table keeps, as text. `each_point`: a row for each point, with its term; `every_point`: only what
-    holds at all points. `grows`: components that are recursive through it stand. `missing`: what is stated
-    where there is none.
+    holds at all points. `grows`: components that are recursive through it are open-ended. `missing`: what is
+    stated where there is none.
     """
 
     text: Callable[[str | None, int], str]
@@ -622,7 +622,7 @@ WINDOWS: Final[Mapping[Modality, WindowKind]] = {
     ),
     Modality.AT: WindowKind(
         text=lambda at, _count: " AT" if at is None else f" AT ?{at}",
-        view=lambda o: AtWindow(o.agenda, o.length, o.term, o.standing),
+        view=lambda o: AtWindow(o.agenda, o.length, o.term, o.open_ended),
         keeps=lambda length, _scattered: f"each atom at each of its points, for {length}",
         each_point=True,
     ),

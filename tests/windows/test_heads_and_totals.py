@@ -12,7 +12,7 @@ from dotr.program import NamedAtom, TimeWindow, Var, WindowAggregate
 from dotr.rdf.terms import XSD, integer, literal
 from dotr.source import Source
 from dotr.windows.engine import endless, overworked
-from dotr.windows.tables import Kept, Placing, Relation, Scattered, Through, Upright
+from dotr.windows.tables import Kept, OpenEnded, Placing, Relation, Scattered, Through
 from dotr.windows.window_tables import FOREVER, Agenda, AtomTable
 from dotr.windows.windows import Totals
 
@@ -62,13 +62,13 @@ def test_nothing_holds_before_the_beginning() -> None:
 def test_what_stands_is_entered_once_and_a_kept_pile_stays() -> None:
     relation = Relation("h", 1)
     relation.begin(1, 0)
-    upright = Upright(relation)
+    upright = OpenEnded(relation)
     upright.pile.update({A: None, B: None})
     upright.empty()
-    assert list(relation.standing) == [A, B]
+    assert list(relation.open_ended) == [A, B]
     assert upright.pile == {}
     relation.stop(A)
-    assert list(relation.standing) == [B]
+    assert list(relation.open_ended) == [B]
     kept = Kept(relation, {A: None})
     kept.empty()
     assert kept.pile == {A: None}
@@ -76,7 +76,7 @@ def test_what_stands_is_entered_once_and_a_kept_pile_stays() -> None:
     through.pile[5] = [A]
     through.empty()
     assert through.pile == {}
-    assert list(relation.standing) == [B]
+    assert list(relation.open_ended) == [B]
 
 
 def test_the_only_rule_of_the_heads_is_named_with_its_place() -> None:
