@@ -1,0 +1,167 @@
+"""Kept outputs: each gets the events of the outbox in a thread of its own, from its cursor on.
+
+Place:   between the outbox and a connector (a webhook, a broker): the connector gives events away, this moves
+         the cursor and repeats what failed. A server has one `Delivery` an output.
+Method:  the cursor moves behind what the other side has acknowledged, so a crash repeats at most what was on
+         its way: at least once, with the same ids. What fails is tried again after a second first, after an
+         hour at last, each time twice as long, by chance up to half of it less (so that many do not come
+         back at once); the other side may say how long (`Retry-After`). One that wants no more (410) is left
+         alone until its configuration changes.
+         Waiting costs nothing but rows of the outbox, which are kept for the slowest cursor; beyond
+         `outbox.max` the engine waits (serve/engine.py).
+Why not: a queue in memory: gone after a crash. A thread for several outputs: a dead one would hold up others.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+from dotr.errors import Diagnostic, DotrError, Severity
+from dotr.service.logs import OutboxRow
+from dotr.service.outbox import Cursors, OutboxReader
+
+FIRST_WAIT: Final = 1.0
+LONGEST_WAIT: Final = 3600.0
+"""Seconds before something is tried again, at first and at last."""
+
+_PAGE: Final = 100
+_LOOK: Final = 0.5
+
+GONE: Final = "gone"
+"""The state of a cursor whose output wants no more."""
+
+
+class NotDeliveredError(Exception):
+    """Events that were not taken. `after`: seconds after which to try again, None: as usual; `gone`: the
+    output wants no more.
+    """
+
+    def __init__(self, why: str, after: float | None = None, gone: bool = False) -> None:
+        super().__init__(why)
+        self.why, self.after, self.gone = why, after, gone
+
+
+class Receiver(Protocol):
+    """What takes events. `identity`: another one of the same name is another output."""
+
+    identity: str
+
+    def give(self, rows: Sequence[OutboxRow]) -> int:
+        """Give events away in order; how many of the first were acknowledged. Raises NotDeliveredError where
+        it was none.
+        """
+
+    def close(self) -> None:
+        """Let go."""
+
+
+class DeliveryState(Struct, frozen=True):
+    """How an output is. `delivered`: the number of the last event that it has; `failures`: how often it
+    failed in a row; `errors`: in all; `why`: the last of them, "" where it works.
+    """
+
+    name: str
+    delivered: int
+    failures: int = 0
+    errors: int = 0
+    why: str = ""
+    gone: bool = False
+
+
+class Delivery:
+    """Owns the thread. `rules`: events of these alone, None: all; `say` gets to know that it fails, and that
+    it works again.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        receiver: Receiver,
+        reader: OutboxReader,
+        cursors: Cursors,
+        rules: Sequence[str] | None = None,
+        say: Callable[[Diagnostic], None] = lambda _found: None,
+        noise: random.Random | None = None,
+    ) -> None:
+        self.name = name
+        self._receiver, self._reader, self._cursors = receiver, reader, cursors
+        self._rules, self._say = rules, say
+        self._noise = noise or random.Random()  # noqa: S311  # when something is tried again
+        self._stopping = threading.Event()
+        cursor = cursors.begin(name, 0)
+        gone = cursor.state == f"{GONE} {receiver.identity}"
+        self.state = DeliveryState(name, cursor.number, gone=gone)
+        self._thread = threading.Thread(target=self._run, name=f"dotr-output-{name}", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self, seconds: float = 5.0) -> None:
+        """End after what is on its way."""
+        self._stopping.set()
+        self._thread.join(seconds)
+        self._receiver.close()
+
+    def _run(self) -> None:
+        while not self._stopping.is_set() and not self.state.gone:
+            try:
+                self._step()
+            except NotDeliveredError as error:
+                self._failed(error)
+            except DotrError as error:
+                self._failed(NotDeliveredError(error.diagnostics[0].message))
+            except Exception as error:  # of a connector: it must not end the output
+                self._failed(NotDeliveredError(f"{type(error).__name__}: {error}"[:300]))
+
+    def _step(self) -> None:
+        """Give the next events away, or wait for some."""
+        page = self._reader.page(self.state.delivered, _PAGE, self._rules)
+        if not page.rows:
+            if page.upto > self.state.delivered:
+                self._move(page.upto)
+                return
+            self._reader.wait(_LOOK, self.state.delivered)
+            return
+        count = self._receiver.give(page.rows)
+        if count:
+            whole = count == len(page.rows)
+            self._move(page.upto if whole else page.rows[count - 1].number)
+            if self.state.failures:
+                self._say(_finding(f"the output `{self.name}` works again", Severity.WARNING))
+                self.state = DeliveryState(self.name, self.state.delivered, 0, self.state.errors)
+
+    def _move(self, number: int) -> None:
+        state = self.state
+        self._cursors.move(self.name, number)
+        self.state = DeliveryState(self.name, number, state.failures, state.errors, state.why)
+
+    def _failed(self, error: NotDeliveredError) -> None:
+        state = self.state
+        failures = state.failures + 1
+        self.state = DeliveryState(
+            self.name, state.delivered, failures, state.errors + 1, error.why, error.gone
+        )
+        if error.gone:
+            self._cursors.move(self.name, state.delivered, f"{GONE} {self._receiver.identity}")
+            self._say(_finding(f"the output `{self.name}` wants no more: {error.why}", Severity.WARNING))
+            return
+        if failures == 1:
+            self._say(_finding(f"the output `{self.name}` fails: {error.why}", Severity.WARNING))
+        self._stopping.wait(wait_of(failures, error.after, self._noise))
+
+
+def wait_of(failures: int, after: float | None, noise: random.Random) -> float:
+    """Seconds to wait after so many failures in a row; `after`: what the other side said."""
+    usual = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(failures - 1, 20))
+    usual *= 1.0 - noise.random() / 2
+    return usual if after is None else min(LONGEST_WAIT, max(usual, after))
+
+
+def _finding(message: str, severity: Severity) -> Diagnostic:
+    return Diagnostic("D4214", message, severity=severity)
