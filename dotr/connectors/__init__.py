@@ -1,7 +1,7 @@
 """What connects a deployment to others: a file a kind.
 
-Place:   above service/, whose `Receiver` (cursors.py) and `Transport` (io/feeds.py) they are; below serve/ and
-         cli/. Each imports what it needs when it is used.
+Place:   above service/, below serve/ and cli/; each is a `Receiver` (service/cursors.py) or a `Transport`
+         (io/feeds.py), and imports what it needs when it is used.
 
 webhook.py  events as signed posts (Standard Webhooks)
 """

@@ -159,11 +159,7 @@ class Webhook:
         host, port = self._url.hostname or "", self._url.port
         secure = self._url.scheme == "https"
         address = self._allowed(host, port or (443 if secure else 80))
-        connection: http.client.HTTPConnection
-        if secure:
-            connection = _Secure(host, port, address)
-        else:
-            connection = _Plain(host, port, address)
+        connection = _Secure(host, port, address) if secure else _Plain(host, port, address)
         path = self._url.path or "/"
         path += f"?{self._url.query}" if self._url.query else ""
         try:

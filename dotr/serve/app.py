@@ -58,6 +58,7 @@ from dotr.serve.answers import (
     snapshot_lines,
 )
 from dotr.serve.configuration import Configuration
+from dotr.serve.deliveries import Deliveries
 from dotr.serve.engine import Engine
 from dotr.serve.metrics import MEDIA as METRICS_MEDIA
 from dotr.serve.metrics import Metrics
@@ -88,6 +89,7 @@ class Parts(Struct):
     inbox: Inbox
     broadcast: Broadcast
     metrics: Metrics
+    deliveries: Deliveries
     mappings: Mapping[str, TableMapping]
     answers: Answers
 
@@ -766,6 +768,17 @@ async def get_status(request: Request, parts: Parts) -> Response:
             ],
             "inbox": {name: count.rows for name, count in parts.inbox.counts().items()},
             "outbox": parts.broadcast.last,
+            "outputs": [
+                {
+                    "output": one.name,
+                    "delivered": one.delivered,
+                    "waiting": max(0, parts.broadcast.last - one.delivered),
+                    "failures": one.failures,
+                    "error": one.why,
+                    "gone": one.gone,
+                }
+                for one in parts.deliveries.states()
+            ],
             "readers": parts.broadcast.readers,
         }
     )

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias, Union, get_args, get_origin
+from urllib.parse import urlsplit
 
 import msgspec
 import yaml
@@ -55,11 +56,14 @@ SOURCES: Final[Mapping[str, str]] = {
 }
 """Kind of a source → what it reads."""
 
-OUTPUTS: Final[Mapping[str, str]] = {"file": "a file, exactly once"}
+OUTPUTS: Final[Mapping[str, str]] = {
+    "file": "a file, exactly once",
+    "webhook": "signed posts to a URL, at least once",
+}
 """Kind of an output → what it writes."""
 
 LATER_SOURCES: Final = ("mqtt", "kafka", "ldes")
-LATER_OUTPUTS: Final = ("webhook", "mqtt", "kafka")
+LATER_OUTPUTS: Final = ("mqtt", "kafka")
 """Kinds that are known by name only."""
 
 _LARGEST = 1 << 20
@@ -131,6 +135,16 @@ def _iri(text: str) -> str:
     return text
 
 
+def _url(text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
+        raise ValueError(text)
+    _ = parts.port  # raises for what is none
+    if not text.isascii() or any(character <= " " for character in text):
+        raise ValueError(text)
+    return text
+
+
 def _zone(text: str) -> str:
     try:
         zone_of(text)
@@ -163,6 +177,7 @@ SCALARS: Final[Mapping[str, ScalarKind]] = {
     "iri": ScalarKind(_iri, "an absolute IRI", "give the whole IRI"),
     "zone": ScalarKind(_zone, "a time zone", "write Europe/Rome, UTC or +02:00"),
     "format": ScalarKind(_input_format, "a format of documents", f"one of {' '.join(INPUT_FORMATS)}"),
+    "url": ScalarKind(_url, "a URL of HTTP", "write https://hooks.example.org/dotr"),
     "path": ScalarKind(str, "a path", ""),
     "secret": ScalarKind(str, "where a secret is", "write env:NAME or file:PATH"),
 }
@@ -232,6 +247,18 @@ class Output(Keys):
     """Where events go."""
 
     file: Annotated[FilePath | None, _about("A file, to which events are appended exactly once.")] = None
+    webhook: Annotated[
+        Annotated[str, _of("url")] | None, _about("A URL, to which events are posted (Standard Webhooks).")
+    ] = None
+    secret: Annotated[Secret | None, _about("What posts are signed with: env:NAME or file:PATH.")] = None
+    order: Annotated[
+        Literal["strict", "any"],
+        _about("Whether a post waits for the one before, or eight go at once."),
+    ] = "strict"
+    body: Annotated[
+        str | None,
+        _about("What is posted: JSON in which {room} is a variable of the rule (default: the event)."),
+    ] = None
     rules: Annotated[list[str], _about("Events of these rules alone; without it of all.")] = []
     format: Annotated[
         Literal[tuple(EVENT_FORMATS)] | None,  # type: ignore[valid-type]  # the table has them

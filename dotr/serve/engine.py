@@ -113,7 +113,8 @@ class Engine:
         self.fed: Mapping[str, int] = {}
         """Source → the number of the last document that is committed, all of it."""
         self._transports: list[InboxTransport] = []
-        self._cursors: Cursors
+        self.cursors: Cursors
+        """Of the outputs that are kept, for those who deliver to them."""
         self._stopping = threading.Event()
         self._started: Future[None] = Future()
         self._thread = threading.Thread(target=self._run, name="dotr-engine", daemon=True)
@@ -258,7 +259,8 @@ class Engine:
         try:
             with Journal(self.configuration.dir, create=True) as self._journal:
                 self._deploy(self.configuration)
-                self._feed_on()
+                with Cursors(self.configuration.dir) as self.cursors:
+                    self._feed_on()
         except BaseException as error:  # before it began: whoever starts it gets to know
             if not self._started.done():
                 self._started.set_exception(error)
@@ -323,7 +325,7 @@ class Engine:
     def _slow_output(self) -> str:
         """The output that has more than `outbox.max` to deliver."""
         rows, _ = rows_and_bytes(self.configuration.outbox.max, 1_000_000, 1 << 30)
-        slowest = min(self._cursors.all().values(), key=lambda cursor: cursor.number, default=None)
+        slowest = min(self.cursors.all().values(), key=lambda cursor: cursor.number, default=None)
         return "" if slowest is None or self._last_event - slowest.number <= rows else slowest.name
 
     # ------------------------------------------------------------------ opening
@@ -377,10 +379,9 @@ class Engine:
                 feed.plan(plan, deployed_program(planned(plan)), split_triples(plan.background))
             feed.resume()
             self.status = journal.status()
-            with Cursors(configuration.dir) as self._cursors:
-                self._last_event = journal.last_event()
-                self._feed = feed
-                yield feed, self._source(feed)
+            self._last_event = journal.last_event()
+            self._feed = feed
+            yield feed, self._source(feed)
         finally:
             self._feed = None
             feed.close()
@@ -433,6 +434,8 @@ class Engine:
         """The outputs of the configuration that commit with the feed."""
         made: list[Sink] = []
         for output in self.configuration.outputs.values():
+            if output.kind != "file":
+                continue
             sink = self._file(program, output)
             made.append(SinkOfRules(sink, frozenset(output.rules)) if output.rules else sink)
         return made

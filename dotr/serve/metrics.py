@@ -16,6 +16,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
 
+from dotr.serve.deliveries import Deliveries
 from dotr.serve.engine import Engine
 from dotr.serve.streaming import Broadcast
 from dotr.service.inbox import Inbox
@@ -53,8 +54,9 @@ class Durations:
 class Metrics:
     """Owns the registry."""
 
-    def __init__(self, engine: Engine, inbox: Inbox, broadcast: Broadcast) -> None:
+    def __init__(self, engine: Engine, inbox: Inbox, broadcast: Broadcast, deliveries: Deliveries) -> None:
         self._engine, self._inbox, self._broadcast = engine, inbox, broadcast
+        self._deliveries = deliveries
         self.commits, self.latencies = Durations(), Durations()
         self.refused: dict[tuple[str, str], int] = {}
         """Source and outcome of documents that were not taken into the inbox → their number."""
@@ -144,6 +146,19 @@ class Metrics:
             "From the arrival of a document to the commit that shows its events.",
         )
         yield _gauge("dotr_outbox_rows", "Events that are kept.", [], {(): self._kept()})
+        states = self._deliveries.states()
+        yield _gauge(
+            "dotr_sink_lag_rows",
+            "Events that wait for an output.",
+            ["sink"],
+            {(one.name,): max(0, broadcast.last - one.delivered) for one in states},
+        )
+        yield _counter(
+            "dotr_sink_errors",
+            "Deliveries that failed.",
+            ["sink"],
+            {(one.name,): one.errors for one in states},
+        )
         yield _gauge("dotr_subscribers", "Readers of events.", [], {(): broadcast.readers})
         yield _counter("dotr_late", "Graphs that came late.", [], {(): status.get("late", 0)})
         yield _counter(

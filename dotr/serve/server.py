@@ -35,6 +35,7 @@ from dotr.io.tables.mapping import TableMapping, read_mapping
 from dotr.serve.answers import Answers
 from dotr.serve.app import Parts, application
 from dotr.serve.configuration import Configuration, read_secret, rows_and_bytes
+from dotr.serve.deliveries import Deliveries, receivers
 from dotr.serve.engine import Engine
 from dotr.serve.metrics import Metrics
 from dotr.serve.security import (
@@ -231,7 +232,7 @@ class _Server:
         configuration, log = self.configuration, self.log
         mappings = _mappings(configuration)
         rows, size = rows_and_bytes(configuration.inbox.max, 100_000, 1 << 30)
-        after = _fed(configuration.dir)
+        made, after = receivers(configuration), _fed(configuration.dir)
         tokens = Tokens.read(configuration.tokens) if configuration.tokens is not None else None
         with Inbox(configuration.dir, max_rows=rows, max_bytes=size, after=after) as inbox:
             self._committed: Callable[[Mapping[str, int]], None] = lambda _fed: None
@@ -240,22 +241,28 @@ class _Server:
             self._engine = engine
             with OutboxReader(configuration.dir, look=None) as reader:
                 broadcast = Broadcast(reader)
-                metrics = Metrics(engine, inbox, broadcast)
+                deliveries = Deliveries(reader, engine.cursors, log.found)
+                metrics = Metrics(engine, inbox, broadcast, deliveries)
 
                 def committed(fed: Mapping[str, int]) -> None:
                     metrics.committed(fed)
                     broadcast.changed()
+                    deliveries.wake()
 
                 self._committed = committed
                 answers = Answers(configuration.dir)
                 engine.tell(answers.knowledge)
-                self._parts = Parts(configuration, engine, inbox, broadcast, metrics, mappings, answers)
+                self._parts = Parts(
+                    configuration, engine, inbox, broadcast, metrics, deliveries, mappings, answers
+                )
                 self._security = Security(_logged(application(self._parts), log), configuration, tokens)
                 running = asyncio.ensure_future(broadcast.run())
                 try:
+                    await asyncio.to_thread(deliveries.begin, configuration, made)
                     await self._serve(broadcast)
                 finally:
                     broadcast.close()
+                    await asyncio.to_thread(deliveries.close)
                     ended = await asyncio.to_thread(engine.stop, GRACE)
                     running.cancel()
                     if not ended:
@@ -329,10 +336,12 @@ class _Server:
             refuse_unsafe(new)
             tokens = Tokens.read(new.tokens) if new.tokens is not None else None
             mappings = await asyncio.to_thread(_mappings, new)
+            made = receivers(new)
             await asyncio.wrap_future(self._engine.configure(new, mappings))
             self._security.settings, self._security.tokens = new, tokens
             self.configuration = self._parts.configuration = new
             self._parts.mappings = mappings
+            await asyncio.to_thread(self._parts.deliveries.begin, new, made)
             self.log.say("the configuration was read again")
         except DotrError as error:
             for one in error.diagnostics:

@@ -162,7 +162,7 @@ def test_every_event_is_delivered_whatever_fails(
     assert sorted(came) == sorted(ids)
     if order == "strict":
         assert came == ids
-    assert delivery.state.errors > 10
+    assert delivery.state.errors > 3
 
 
 def test_a_delivery_goes_on_from_its_cursor_and_takes_some_rules_alone(

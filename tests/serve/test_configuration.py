@@ -154,7 +154,7 @@ def test_a_source_that_this_version_does_not_have_is_named(tmp_path: Path, kind:
     assert "one of http, files" in found
 
 
-@pytest.mark.parametrize("kind", ["webhook", "mqtt", "kafka"])
+@pytest.mark.parametrize("kind", ["mqtt", "kafka"])
 def test_an_output_that_this_version_does_not_have_is_named(tmp_path: Path, kind: str) -> None:
     found = refused(tmp_path, f"outputs: {{o: {{{kind}: 'https://x/hook', secret: 'env:HOOK'}}}}\n")
     assert found.count("error[") == 1

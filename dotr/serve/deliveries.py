@@ -1,0 +1,71 @@
+"""The kept outputs of a server: which there are, and how they are.
+
+Place:   server.py owns it; each output is a `Delivery` (service/cursors.py) to a connector.
+Method:  `CONNECTORS` says what makes the receiver of a kind. A new output begins with the events to come; one
+         that is not configured any more loses its cursor, so that nothing is kept for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from dotr.connectors import webhook
+from dotr.errors import Diagnostic
+from dotr.serve.configuration import Configuration, Output, read_secret
+from dotr.service.cursors import Delivery, DeliveryState, Receiver
+from dotr.service.outbox import Cursors, OutboxReader
+
+Make: TypeAlias = Callable[[Output, str], Receiver]
+
+CONNECTORS: Final[Mapping[str, Make]] = {"webhook": webhook.make}
+"""Kind of an output → what makes its receiver, given its secret. Kinds that commit with the feed are not
+here.
+"""
+
+
+def receivers(configuration: Configuration) -> dict[str, Receiver]:
+    """The receivers of the kept outputs, by name. Raises DataError D4192."""
+    made = {}
+    for name, output in configuration.outputs.items():
+        if output.kind in CONNECTORS:
+            secret = "" if output.secret is None else read_secret(output.secret)
+            made[name] = CONNECTORS[output.kind](output, secret)
+    return made
+
+
+class Deliveries:
+    """Owns the threads of the kept outputs."""
+
+    def __init__(self, reader: OutboxReader, cursors: Cursors, say: Callable[[Diagnostic], None]) -> None:
+        self._reader, self._cursors, self._say = reader, cursors, say
+        self._running: list[Delivery] = []
+
+    def begin(self, configuration: Configuration, made: Mapping[str, Receiver]) -> None:
+        """Deliver to these outputs, and to no others any more."""
+        self.close()
+        for name in self._cursors.all():
+            if name not in made:
+                self._cursors.drop(name)
+        last = self._reader.last()
+        for name, receiver in made.items():
+            self._cursors.begin(name, last)
+            rules = configuration.outputs[name].rules or None
+            self._running.append(Delivery(name, receiver, self._reader, self._cursors, rules, self._say))
+        for delivery in self._running:
+            delivery.start()
+
+    def states(self) -> Sequence[DeliveryState]:
+        """How each is."""
+        return [delivery.state for delivery in self._running]
+
+    def wake(self) -> None:
+        """There was a commit."""
+        if self._running:
+            self._reader.notify()
+
+    def close(self) -> None:
+        """End them."""
+        for delivery in self._running:
+            delivery.stop()
+        self._running = []
