@@ -7,9 +7,11 @@ Method:  one thread owns the journal and whatever computes. Others give it comma
          own connection and asks nothing.
          Rules change between two commits: those that hold from a later time on wait in the feed, others end
          it, and the next feed goes on with them from the same commit. So does a configuration that was read
-         again.
+         again. A pause, and the wait for a slow output, is a command that does nothing but other commands; it
+         is given after a commit and before a feed begins, never inside of another command.
          A feed that fails (a full disk) begins again from the last commit, after a second first and later
-         after half a minute; meanwhile the inbox takes what comes, and `failure` says why nothing is done.
+         after half a minute; meanwhile the inbox takes what comes, `failure` says why nothing is done, and
+         what may mend it (other rules, another configuration) is still done.
 Why not: commands in the inbox: what a command changes is in the journal already, so nothing needs to be
          repeated after a crash.
 """
@@ -115,6 +117,7 @@ class Engine:
         self._transports: list[InboxTransport] = []
         self.cursors: Cursors
         """Of the outputs that are kept, for those who deliver to them."""
+        self._holding = self._ended = False
         self._stopping = threading.Event()
         self._started: Future[None] = Future()
         self._thread = threading.Thread(target=self._run, name="dotr-engine", daemon=True)
@@ -136,13 +139,23 @@ class Engine:
         """Run a command between two graphs. The future raises what it raises, or EngineError D4206 where
         nothing is fed now.
         """
+
+        def with_feed(feed: Feed | None) -> T:
+            if feed is None:
+                raise self._standing()
+            return command(feed)
+
+        return self._ask(with_feed)
+
+    def _ask(self, command: Callable[[Feed | None], T]) -> Future[T]:
+        """As `ask`; None: nothing is fed now."""
         asked: Future[T] = Future()
 
         def run() -> None:
             if not asked.set_running_or_notify_cancel():
                 return
             try:
-                if self._feed is None:
+                if self._ended:
                     raise self._standing()
                 result = command(self._feed)
             except _AgainError as again:
@@ -155,6 +168,8 @@ class Engine:
                 self._hold()
 
         self._commands.put(run)
+        if self._ended:
+            self._refuse_commands()
         return asked
 
     def _standing(self) -> EngineError:
@@ -166,19 +181,20 @@ class Engine:
     def pause(self) -> Future[None]:
         """Commit, and do nothing until `resume`; the inbox goes on."""
 
-        def hold(feed: Feed) -> None:
-            feed.commit()
+        def hold(feed: Feed | None) -> None:
+            if feed is not None:
+                feed.commit()
             self.paused = True
 
-        return self.ask(hold)
+        return self._ask(hold)
 
     def resume(self) -> Future[None]:
         """Go on after `pause`."""
 
-        def go_on(_feed: Feed) -> None:
+        def go_on(_feed: Feed | None) -> None:
             self.paused = False
 
-        return self.ask(go_on)
+        return self._ask(go_on)
 
     def advance(self, to: Callable[[Clock | None], Time]) -> Future[Time | None]:
         """Close every instant up to a time, and commit; up to where they are closed then."""
@@ -200,13 +216,16 @@ class Engine:
         `digest`: of what was deployed when they were made; if that is another now, RefusedError D5215.
         """
 
-        def put(feed: Feed) -> str:
+        def put(feed: Feed | None) -> str:
             self._refuse_changed(digest)
             if since is None:
                 refuse_planned(self._journal)
-                feed.commit()
+                if feed is not None:
+                    feed.commit()
                 commit_proposal(self._journal, proposal)
                 raise _AgainError("")
+            if feed is None:
+                raise self._standing()
             time_, clock = since(feed.pipeline.clock)
             refuse_closed(time_, feed.pipeline.watermark, clock)
             check_units(proposal.compiled.program, clock)
@@ -214,18 +233,19 @@ class Engine:
             self._journal.keep_plan(plan_of(proposal, time_, clock))
             raise _AgainError(clock.text(time_))
 
-        return self.ask(put)
+        return self._ask(put)
 
     def take_out(self, rule: str, digest: str | None) -> Future[str]:
         """Take one rule out."""
 
-        def take(feed: Feed) -> str:
+        def take(feed: Feed | None) -> str:
             self._refuse_changed(digest)
-            feed.commit()
+            if feed is not None:
+                feed.commit()
             undeploy(self._journal, rule)
             raise _AgainError("")
 
-        return self.ask(take)
+        return self._ask(take)
 
     def _refuse_changed(self, digest: str | None) -> None:
         now = self._journal.digest()
@@ -236,18 +256,19 @@ class Engine:
 
     def drop_letters(self, numbers: Sequence[int]) -> Future[None]:
         """Take dead letters away."""
-        return self.ask(lambda _feed: self._journal.drop_letters(numbers))
+        return self._ask(lambda _feed: self._journal.drop_letters(numbers))
 
     def configure(self, configuration: Configuration, mappings: Mapping[str, TableMapping]) -> Future[str]:
         """Go on with another configuration."""
 
-        def change(feed: Feed) -> str:
-            feed.commit()
+        def change(feed: Feed | None) -> str:
+            if feed is not None:
+                feed.commit()
             self._deploy(configuration)
             self.configuration, self._mappings = configuration, mappings
             raise _AgainError("")
 
-        return self.ask(change)
+        return self._ask(change)
 
     def tell(self, knowledge: Knowledge) -> None:
         """Tell who follows what holds of every commit from now on; after `start`."""
@@ -268,6 +289,7 @@ class Engine:
             self.failure = error if isinstance(error, DotrError) else _unexpected(error)
             self._say(self.failure.diagnostics[0])
         finally:
+            self._ended = True
             self._refuse_commands()
 
     def _feed_on(self) -> None:
@@ -279,6 +301,7 @@ class Engine:
                     self.loading, self.failure = False, None
                     if not self._started.done():
                         self._started.set_result(None)
+                    self._hold()
                     before = feed.totals.commits
                     feed.follow(source, self._wait)
                     failures = 0 if feed.totals.commits > before else failures
@@ -291,19 +314,20 @@ class Engine:
                     raise
                 self.failure = error if isinstance(error, DotrError) else _unexpected(error)
                 self._say(self.failure.diagnostics[0])
-                self._wait_to_retry(_RETRIES[min(failures, len(_RETRIES) - 1)])
+                with suppress(_AgainError):
+                    self._wait_to_retry(_RETRIES[min(failures, len(_RETRIES) - 1)])
                 failures += 1
 
     def _wait_to_retry(self, seconds: float) -> None:
+        """Nothing but commands for so long. Raises _AgainError where one of them may have mended it."""
         until = time.monotonic() + seconds
         while time.monotonic() < until and not self._stopping.is_set():
-            self._refuse_commands()
-            self._stopping.wait(0.1)
+            with suppress(Empty):
+                self._commands.get(timeout=0.1)()
 
     def _refuse_commands(self) -> None:
-        """Answer those who ask while nothing is fed."""
-        self._feed = None
-        with suppress(Empty, _AgainError):
+        """Answer those who ask when the thread has ended."""
+        with suppress(Empty):
             while True:
                 self._commands.get_nowait()()
 
@@ -315,12 +339,18 @@ class Engine:
 
     def _hold(self) -> None:
         """Do nothing but commands, while that is asked for or an output is too slow."""
-        while not self._stopping.is_set():
-            self.held_by = self._slow_output()
-            if not self.paused and not self.held_by:
-                return
-            with suppress(Empty):
-                self._commands.get(timeout=_LONGEST_LOOK)()
+        if self._holding:
+            return
+        self._holding = True
+        try:
+            while not (self._stopping.is_set() or self._ended):
+                self.held_by = self._slow_output()
+                if not self.paused and not self.held_by:
+                    return
+                with suppress(Empty):
+                    self._commands.get(timeout=_LONGEST_LOOK)()
+        finally:
+            self._holding = False
 
     def _slow_output(self) -> str:
         """The output that has more than `outbox.max` to deliver."""
@@ -393,7 +423,8 @@ class Engine:
         self._saving = feed.totals.saving
         self.fed = {**self.fed, **{name: n for one in self._transports for name, n in one.fed.items()}}
         self._committed(self.fed)
-        self._hold()
+        if not self._holding:
+            self._commands.put(self._hold)  # the feed obeys before it goes on
 
     def _source(self, feed: Feed) -> GraphSource:
         """The sources of the configuration, merged by time."""

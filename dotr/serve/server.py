@@ -28,6 +28,7 @@ from typing import Any, Final, TextIO
 
 import h11
 import uvicorn
+from msgspec.structs import replace
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dotr.errors import Diagnostic, DotrError, EngineError, RefusedError, Severity
@@ -68,6 +69,9 @@ _SPARE_FILES: Final = 100
 
 _MOST_CONNECTIONS: Final = 4_000
 
+_AT_START: Final = ("listen", "dir", "tls", "inbox")
+"""Keys of the configuration that a running server keeps."""
+
 
 class Log:
     """Owns where the server writes what happens: lines, or JSON objects with a time. No bodies, no tokens."""
@@ -99,7 +103,7 @@ class Log:
             self.say(one.message, level, **{name: value for name, value in more.items() if value})
         else:
             with self._mutex, suppress(OSError, ValueError):
-                self._out.write(f"{one}\n")
+                self._out.write(f"{one.render()}\n")
                 self._out.flush()
 
 
@@ -330,9 +334,10 @@ class _Server:
     async def _read_again(self) -> None:
         try:
             new = await asyncio.to_thread(self.configuration.again)
-            for name in ("listen", "dir", "tls", "inbox"):
+            for name in _AT_START:
                 if getattr(new, name) != getattr(self.configuration, name):
                     self.log.say(f"`{name}` changes at the next start", "warning")
+            new = replace(new, **{name: getattr(self.configuration, name) for name in _AT_START})
             refuse_unsafe(new)
             tokens = Tokens.read(new.tokens) if new.tokens is not None else None
             mappings = await asyncio.to_thread(_mappings, new)

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -68,6 +69,13 @@ class Server:
             found += page["events"]
             after = page["next"]
         return found
+
+    def said(self, text: str, seconds: float = 10) -> None:
+        """Wait for a line of the log that has this."""
+        until = time.monotonic() + seconds
+        while not any(text in line for line in self.log):
+            assert time.monotonic() < until, self.log
+            time.sleep(0.02)
 
     def kill(self) -> None:
         """SIGKILL."""

@@ -206,6 +206,23 @@ def test_a_pause_stops_the_engine_and_not_the_inbox(own: Server) -> None:
     assert len(own.events()) == 1
 
 
+def test_commands_are_obeyed_during_a_pause_and_do_not_end_it(own: Server) -> None:
+    own.post([hot(1)], wait="committed")
+    own.client.post("/v1/pause")
+    for seconds in (10, 15):
+        put = own.client.put("/v1/rules?name=rules.dotr", content=RULES.replace("20 s", f"{seconds} s"))
+        assert put.status_code == 200
+    own.process.send_signal(signal.SIGHUP)
+    own.said("was read again")
+    assert own.client.post("/v1/advance?to=2").json() == {"watermark": 2}
+    answer = own.post([smoke(3), hot(4)], wait="committed", timeout="200ms")
+    assert answer.json()["state"] == "pending"
+    assert (own.client.get("/v1/status").json()["graphs"], own.events()) == (1, [])
+    own.client.post("/v1/resume")
+    assert own.post([hot(5)], wait="committed").json()["state"] == "committed"
+    assert [event["time"] for event in own.events()] == [3]
+
+
 def test_time_goes_on_when_it_is_told_to(own: Server) -> None:
     assert own.client.post("/v1/advance?to=5").status_code == 400, "no graph has come"
     own.post([hot(1), smoke(2)], wait="committed")
@@ -276,10 +293,42 @@ def test_sighup_reads_the_configuration_again(tmp_path: Path) -> None:
         assert len((tmp_path / "log.jsonl").read_text().splitlines()) == 1
         (tmp_path / "dotr.yaml").write_text("ruels: [rules.dotr]\n")
         server.process.send_signal(signal.SIGHUP)
-        deadline = time.monotonic() + 10
-        while "stays as it was" not in server.log[-1] and time.monotonic() < deadline:
-            time.sleep(0.05)
+        server.said("stays as it was")
         assert any("D4190" in line for line in server.log)
         assert server.client.get("/livez").text == "ok\n"
+    finally:
+        assert server.stop() == 0
+
+
+def test_what_only_a_start_can_change_stays_as_it_was(tmp_path: Path) -> None:
+    with serving(tmp_path, RULES) as server:
+        (tmp_path / "dotr.yaml").write_text("rules: [rules.dotr]\n")
+    server = Server(tmp_path, ())
+    try:
+        (tmp_path / "dotr.yaml").write_text("rules: [rules.dotr]\ndir: another\n")
+        server.process.send_signal(signal.SIGHUP)
+        server.said("was read again")
+        assert "warning: `dir` changes at the next start" in server.log
+        server.post([hot(1), smoke(2), hot(3)], wait="committed")
+        assert len(server.events()) == 1
+        assert server.client.get("/v1/rules").json()["rules"] == ["Fire"]
+    finally:
+        assert server.stop() == 0
+
+
+def test_a_configuration_with_which_nothing_can_be_fed_is_mended_by_another(tmp_path: Path) -> None:
+    (tmp_path / "rules.dotr").write_text(RULES)
+    (tmp_path / "dotr.yaml").write_text("rules: [rules.dotr]\n")
+    (tmp_path / "folder").mkdir()
+    server = Server(tmp_path, ())
+    try:
+        (tmp_path / "dotr.yaml").write_text("rules: [rules.dotr]\noutputs: {log: {file: folder}}\n")
+        server.process.send_signal(signal.SIGHUP)
+        server.said("error[D4201]: cannot write folder: is a folder")
+        assert server.client.get("/readyz").status_code == 503
+        assert server.client.put("/v1/rules?name=rules.dotr", content=RULES + "\n").status_code == 200
+        (tmp_path / "dotr.yaml").write_text("rules: [rules.dotr]\n")
+        server.process.send_signal(signal.SIGHUP)
+        assert server.post([hot(1), smoke(2), hot(3)], wait="committed").json()["state"] == "committed"
     finally:
         assert server.stop() == 0
