@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeVar
 
@@ -118,6 +119,8 @@ class Engine:
         self.cursors: Cursors
         """Of the outputs that are kept, for those who deliver to them."""
         self._holding = self._ended = False
+        self._answer: Callable[[], None] | None = None
+        """To whoever asked for what made the feed begin again, once it has, or cannot."""
         self._stopping = threading.Event()
         self._started: Future[None] = Future()
         self._thread = threading.Thread(target=self._run, name="dotr-engine", daemon=True)
@@ -159,7 +162,7 @@ class Engine:
                     raise self._standing()
                 result = command(self._feed)
             except _AgainError as again:
-                asked.set_result(again.args[0])
+                self._answer = partial(asked.set_result, again.args[0])
                 raise
             except Exception as error:
                 asked.set_exception(error if isinstance(error, DotrError) else _unexpected(error))
@@ -290,6 +293,7 @@ class Engine:
             self._say(self.failure.diagnostics[0])
         finally:
             self._ended = True
+            self._has_begun()
             self._refuse_commands()
 
     def _feed_on(self) -> None:
@@ -299,6 +303,7 @@ class Engine:
             try:
                 with self._opened() as (feed, source):
                     self.loading, self.failure = False, None
+                    self._has_begun()
                     if not self._started.done():
                         self._started.set_result(None)
                     self._hold()
@@ -314,9 +319,15 @@ class Engine:
                     raise
                 self.failure = error if isinstance(error, DotrError) else _unexpected(error)
                 self._say(self.failure.diagnostics[0])
+                self._has_begun()
                 with suppress(_AgainError):
                     self._wait_to_retry(_RETRIES[min(failures, len(_RETRIES) - 1)])
                 failures += 1
+
+    def _has_begun(self) -> None:
+        answer, self._answer = self._answer, None
+        if answer is not None:
+            answer()
 
     def _wait_to_retry(self, seconds: float) -> None:
         """Nothing but commands for so long. Raises _AgainError where one of them may have mended it."""
