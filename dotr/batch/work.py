@@ -377,7 +377,7 @@ class Detecting:
         layout: Layout,
         clock: Clock,
         tick_facts: TickFacts,
-        standing: Collection[str] = (),
+        without_graph: Collection[str] = (),
         treatment: Treatment = PLAIN,
         *,
         whole: bool = False,
@@ -391,7 +391,7 @@ class Detecting:
         self.deployments = (
             [deployment] if whole else [deployment.part(group.rules) for group in layout.plan.groups]
         )
-        self.idle_ticks = [idle_ticks(part.program, standing) for part in self.deployments]
+        self.idle_ticks = [idle_ticks(part.program, without_graph) for part in self.deployments]
         self.emitters = [part.emitter for part in self.deployments]
         self.done = Detected()
         self._left_out = SkippedTriggers(self._overworked if treatment.forgiving else None, self._say)
@@ -623,8 +623,8 @@ class Job(Struct, frozen=True):
 
     `whole`: each slice has all rules, and the detecting task reads it (archives.py). `closed` is the
     closed and indexed background, compressed, or the file with it; `background` its explicit triples as
-    compressed N-Triples, empty unless verifying. `standing`: the queries that it alone answers. `cutoff`: the
-    time from which the log is too far ahead.
+    compressed N-Triples, empty unless verifying. `without_graph`: the queries that it alone answers.
+    `cutoff`: the time from which the log is too far ahead.
     """
 
     program: Program
@@ -634,7 +634,7 @@ class Job(Struct, frozen=True):
     clock: Clock
     layout: Layout
     treatment: Treatment
-    standing: frozenset[str]
+    without_graph: frozenset[str]
     cutoff: Cutoff | None
     whole: bool
     key: str
@@ -662,11 +662,21 @@ def make_job(
     Raises ProgramError for the rules, DataError D3101 for a background that contradicts its ontology.
     """
     program, settings = deployment.program, replace(deployment.settings, apart=treatment.verify or not whole)
-    closed, standing = deployment.closed_background(), deployment.standing
+    closed, without_graph = deployment.closed_background(), deployment.without_graph
     contents = closed.contents()
     explicit = deployment.background if treatment.verify else ()
     text = "".join([f"{s} {p} {o} .\n" for s, p, o in explicit]).encode()
-    parts = (VERSION, program.fingerprint, settings, clock, layout, treatment, sorted(standing), cut, whole)
+    parts = (
+        VERSION,
+        program.fingerprint,
+        settings,
+        clock,
+        layout,
+        treatment,
+        sorted(without_graph),
+        cut,
+        whole,
+    )
     hashed = blake2b(repr(parts).encode(), digest_size=16)
     for content in contents:
         hashed.update(content)
@@ -684,7 +694,7 @@ def make_job(
         clock,
         layout,
         treatment,
-        standing,
+        without_graph,
         cut,
         whole,
         hashed.hexdigest(),
@@ -715,7 +725,7 @@ class Worker:
         job = self.job
         facts, treatment = self.extracting.tick_facts, job.treatment
         return Detecting(
-            self.deployment, job.layout, job.clock, facts, job.standing, treatment, whole=job.whole
+            self.deployment, job.layout, job.clock, facts, job.without_graph, treatment, whole=job.whole
         )
 
 

@@ -156,17 +156,17 @@ class Deployment:
             return Instants(self.program, self.enrich, shares=shares, budget=self.settings.budget)
 
     @cached_property
-    def standing(self) -> frozenset[str]:
+    def without_graph(self) -> frozenset[str]:
         """Queries that may have facts while no graph comes, since the background alone answers them; computed
         if a rule ticks.
         """
         ticks = any(isinstance(rule.trigger, Every) for rule in self.program.rules)
-        return self.instants.extract.standing() if ticks else frozenset()
+        return self.instants.extract.without_graph() if ticks else frozenset()
 
     @cached_property
     def idle_ticks(self) -> IdleTicks:
         """Which ticks matter while no graph comes."""
-        return idle_ticks(self.program, self.standing)
+        return idle_ticks(self.program, self.without_graph)
 
     def ahead(self, max_jump: Time | None) -> JumpLimit:
         """How far apart instants may lie; `max_jump` in µs, None for no limit."""
@@ -247,7 +247,7 @@ class Deployment:
 
     def partitioning(self, by: By = By.AUTO, *, together: bool = False) -> Partitioning:
         """How detection can be cut, by key and by time. `together`: one task computes what holds."""
-        return plan_batch(self.program, by, together, lambda: self.standing)
+        return plan_batch(self.program, by, together, lambda: self.without_graph)
 
     def part(self, rules: Iterable[int]) -> Deployment:
         """A program of some of the rules, which refer to no others; for detection alone."""

@@ -14,14 +14,14 @@ Method:  references: a rule's windows form a tree rooted at the trigger (languag
          position.
          Silences: the ticks between two graphs that can matter; a graph before which too many lie is refused.
          In a silence no graph comes, so the only queries with facts are those that the background alone
-         answers (`standing`). A rule can match only while every window it must choose from may still contain
-         a fact, and while what it requires of aggregates alone (in WHERE, in WITH) may still hold. How long
-         that is after the last graph, its `reach`, is the greatest solution of
+         answers (`without_graph`). A rule can match only while every window it must choose from may still
+         contain a fact, and while what it requires of aggregates alone (in WHERE, in WITH) may still hold.
+         How long that is after the last graph, its `reach`, is the greatest solution of
 
              reach(rule) = min over what it needs of (how far the window looks back + reach of its stream)
 
-         where a query's is 0, or infinite if it is standing. Ticks whose standing facts a later instant can
-         still read (`memory`) matter, too. All others match nothing and leave no state.
+         where a query's is 0, or infinite if it is such a one. Ticks whose facts of such queries a later
+         instant can still read (`memory`) matter, too. All others match nothing and leave no state.
 Why not: inspect the state for silences: runners share and cut it differently, and all must count alike.
 """
 
@@ -463,19 +463,19 @@ def as_own(expression: Expression, own: str, variables: Mapping[str, int]) -> Ex
 Reaches: TypeAlias = Callable[[Position], Time]
 
 
-def idle_ticks(program: Program, standing: Collection[str]) -> IdleTicks:
-    """How a program ticks in a silence; `standing`: the queries that may have facts without a graph (what
-    holds may have some, too).
+def idle_ticks(program: Program, without_graph: Collection[str]) -> IdleTicks:
+    """How a program ticks in a silence; `without_graph`: the queries that may have facts without a graph
+    (what holds may have some, too).
     """
-    standing = {*standing, *(p.stream for rule in program.rules for p in rule.positions if p.held)}
-    reaches = _reaches(program, standing)
+    without_graph = {*without_graph, *(p.stream for rule in program.rules for p in rule.positions if p.held)}
+    reaches = _reaches(program, without_graph)
     seen = ticks_seen(program)
     reach: dict[Time, Time] = {}
     memory: dict[Time, Time] = {}
     rules: dict[Time, list[str]] = {}
     for rule, own, ticks in zip(program.rules, reaches, seen, strict=True):
-        kept = _looks_back(rule, standing)
-        for every in ticks if kept is not None else _triggering(rule, ticks, standing):
+        kept = _looks_back(rule, without_graph)
+        for every in ticks if kept is not None else _triggering(rule, ticks, without_graph):
             if own > reach.get(every, 0):
                 rules[every] = []
             reach[every] = max(own, reach.get(every, 0))
@@ -498,26 +498,28 @@ def _covered(one: Ticking, others: Sequence[Ticking]) -> bool:
     )
 
 
-def _triggering(rule: Rule, ticks: Collection[Time], standing: Collection[str]) -> Collection[Time]:
+def _triggering(rule: Rule, ticks: Collection[Time], without_graph: Collection[str]) -> Collection[Time]:
     """The durations at whose ticks the rule's trigger has a fact itself. (A chained one gets it from another
     rule, which is examined too.)
     """
     if isinstance(rule.trigger, Every):
         return (rule.trigger.duration,)
-    return ticks if rule.trigger.stream in standing and not rule.trigger.chained else ()
+    return ticks if rule.trigger.stream in without_graph and not rule.trigger.chained else ()
 
 
-def _looks_back(rule: Rule, standing: Collection[str]) -> Time | None:
-    """How far back the rule reads facts of standing queries; None if it does not."""
+def _looks_back(rule: Rule, without_graph: Collection[str]) -> Time | None:
+    """How far back the rule reads facts of such queries; None if it does not."""
     depth = depths(rule)
     positions = [c.position for c in rule.conjuncts]
-    return max((depth[p.name] for p in positions if not p.chained and p.stream in standing), default=None)
+    return max(
+        (depth[p.name] for p in positions if not p.chained and p.stream in without_graph), default=None
+    )
 
 
 # -- reach ------------------------------------------------------------------------------------------
 
 
-def _reaches(program: Program, standing: Collection[str]) -> list[Time]:
+def _reaches(program: Program, without_graph: Collection[str]) -> list[Time]:
     """Per rule, how long after the last graph it may match; by iteration down from ENDLESS."""
     index = {rule.name: i for i, rule in enumerate(program.rules)}
     readers: dict[int, list[int]] = {}
@@ -529,7 +531,7 @@ def _reaches(program: Program, standing: Collection[str]) -> list[Time]:
     def of(position: Position) -> Time:
         if position.chained:
             return found[index[position.stream]]
-        return ENDLESS if position.stream in standing else 0
+        return ENDLESS if position.stream in without_graph else 0
 
     todo = dict.fromkeys(range(len(program.rules)))
     while todo:

@@ -418,22 +418,22 @@ def _names(rule: Rule | LarsRule) -> Sequence[str]:
 SIMILAR = 8
 """Groups cut by time hold horizons that differ by at most this factor: the longest determines the slices."""
 
-Standing: TypeAlias = Callable[[], Collection[str]]
+WithoutGraph: TypeAlias = Callable[[], Collection[str]]
 
 CROWDED = "by key, one part needed more than its share of the budget for what holds"
 
 
 def plan_batch(
-    program: Program, by: By = By.AUTO, together: bool = False, standing: Standing | None = None
+    program: Program, by: By = By.AUTO, together: bool = False, without_graph: WithoutGraph | None = None
 ) -> Partitioning:
     """The plan for a program. Cheap: linear in rules, except for the search of keys in a component.
 
-    `together`: one task computes what holds, whatever its rules allow. `standing`: returns the queries that
-    may have facts without a graph; None: unknown.
+    `together`: one task computes what holds, whatever its rules allow. `without_graph`: returns the queries
+    that may have facts without a graph; None: unknown.
     """
     reaches = rule_reaches(program)
     components = tuple(
-        _component(program, rules, reaches, by, together, standing) for rules in connected(program)
+        _component(program, rules, reaches, by, together, without_graph) for rules in connected(program)
     )
     return Partitioning(components, tuple(_groups(program, components)))
 
@@ -468,7 +468,7 @@ def _component(
     reaches: Sequence[RuleReach],
     by: By,
     together: bool,
-    standing: Standing | None,
+    without_graph: WithoutGraph | None,
 ) -> RuleComponent:
     reasons: list[str] = []
     holds = any(map(program.has_to_do_with_lars, rules))
@@ -492,19 +492,21 @@ def _component(
         horizon = None
     gap: Time | None = None
     if keys is None and horizon is None and not holds:
-        gap = _gap_cut(program, rules, max(reaches[i].kept for i in rules), standing)
+        gap = _gap_cut(program, rules, max(reaches[i].kept for i in rules), without_graph)
     return RuleComponent(rules, keys, horizon, tuple(reasons), gap)
 
 
-def _gap_cut(program: Program, rules: Sequence[int], kept: Time, standing: Standing | None) -> Time | None:
+def _gap_cut(
+    program: Program, rules: Sequence[int], kept: Time, without_graph: WithoutGraph | None
+) -> Time | None:
     """How long after a graph something may be left of rules that neither key nor horizon cuts; None if there
     is no limit. `kept`: how long they keep facts.
     """
     if not any(isinstance(program.rules[i].trigger, Every) for i in rules):
         return kept
-    if standing is None:
+    if without_graph is None:
         return None
-    ticking = idle_ticks(program.only(rules), standing()).ticking
+    ticking = idle_ticks(program.only(rules), without_graph()).ticking
     if any(ticks.memory or ticks.reach >= ENDLESS for ticks in ticking):
         return None
     return kept + max((ticks.reach for ticks in ticking), default=0)

@@ -449,9 +449,9 @@ class Extractor:
             for meter, limit in zip(tight, limits, strict=True):
                 meter.open(limit)
 
-    def standing(self) -> frozenset[str]:
+    def without_graph(self) -> frozenset[str]:
         """Streams that may have facts at an instant without a graph: the background alone answers them."""
-        return frozenset(stream for unit in self._always for stream in unit.standing())
+        return frozenset(stream for unit in self._always for stream in unit.without_graph())
 
     def entry(self, predicate: Term) -> SingleTripleReader | None:
         """`facts` of an instant with one triple of this predicate, as a function of the rest of the triple
@@ -494,7 +494,7 @@ class Extractor:
                 self._add(member)
             return
         self.same.update(distribution.same())
-        if unit.always and distribution.base:  # standing facts are kept without time and size
+        if unit.always and distribution.base:  # facts of the background are kept without time and size
             distribution.part()
         for stream, operator, constant in distribution.filters() if distribution.base else ():
             self.filtered[stream] = (distribution.base, operator, constant)

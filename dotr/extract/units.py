@@ -81,7 +81,7 @@ class QueryUnit:
         """Put the facts of every member into `result`, and sleep again."""
         raise NotImplementedError
 
-    def standing(self) -> Iterable[str]:
+    def without_graph(self) -> Iterable[str]:
         """Streams that may have facts at instants that touch none of its relations."""
         return ()
 
@@ -230,7 +230,7 @@ class IncrementalView(QueryUnit):
         self.always = bool(self.query.static())
         self._static = None
 
-    def standing(self) -> Iterable[str]:
+    def without_graph(self) -> Iterable[str]:
         query, distribution = self.query, self.distribution
         if not query.timeless:
             return distribution.streams if self.always else ()
@@ -327,7 +327,7 @@ class Interpreted(QueryUnit):
         """The background has changed."""
         self._static = None
 
-    def standing(self) -> Iterable[str]:
+    def without_graph(self) -> Iterable[str]:
         if not self.query.timeless:
             return self.distribution.streams
         try:

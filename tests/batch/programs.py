@@ -42,7 +42,7 @@ class Story:
     always: Sequence[tuple[object, object]]
 
     @property
-    def standing(self) -> Sequence[str]:
+    def without_graph(self) -> Sequence[str]:
         """Queries that may have facts without a graph."""
         return ["A"] if self.always else []
 

@@ -53,8 +53,8 @@ def in_parts(
     found: dict[str, Passed] = {}
     for task in range(tasks):
         mine = sorted(row for row in rows if row[0] % tasks == task)
-        standing = ["A"] if story.always else []
-        detecting = Detecting(deployment, layout, CLOCK, story.at_tick, standing)
+        without_graph = ["A"] if story.always else []
+        detecting = Detecting(deployment, layout, CLOCK, story.at_tick, without_graph)
         for _event in detecting.events(mine):
             pass
         found = summed(found, detecting.done.passed)

@@ -58,7 +58,7 @@ def in_parts(
     for task in range(tasks):
         mine = sorted(row for row in rows if hash(row[0]) % tasks == task)
         assert len({row[:2] for row in mine}) == len(mine), "an instant is one row a part"
-        found += Detecting(deployment, layout, CLOCK, story.at_tick, story.standing).events(mine)
+        found += Detecting(deployment, layout, CLOCK, story.at_tick, story.without_graph).events(mine)
     return found
 
 
@@ -96,7 +96,7 @@ def stories_with_gaps(draw: st.DrawFn, ticking: bool = False) -> tuple[Story, Pa
     rules with EVERY.
     """
     story = draw(stories(draw(st.integers(1, 20))))
-    plan = plan_batch(story.program, standing=lambda: story.standing)
+    plan = plan_batch(story.program, without_graph=lambda: story.without_graph)
     assume(any(group.gap is not None and (group.ticks or not ticking) for group in plan.groups))
     cuts = []
     for group in plan.groups:

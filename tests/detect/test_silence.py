@@ -31,15 +31,15 @@ def program(*rules: str) -> Program:
     return parse_program("PREFIX : <urn:x:>\n" + "\n".join(rules))
 
 
-def ticking(text: str, *standing: str) -> IdleTicks:
+def ticking(text: str, *without_graph: str) -> IdleTicks:
     """Of one rule that begins with FROM EVERY, given what follows."""
     rule = f"RULE R DEFINE {{ dotr_r :at ?t }} FROM {text}"
-    return idle_ticks(program(rule if "WITH ?" in rule else f"{rule} WITH ?t := T.time"), standing)
+    return idle_ticks(program(rule if "WITH ?" in rule else f"{rule} WITH ?t := T.time"), without_graph)
 
 
-def reach(text: str, *standing: str) -> int:
+def reach(text: str, *without_graph: str) -> int:
     """How many seconds after the last graph its ticks may match; -1: without end."""
-    found = ticking(text, *standing).ticking
+    found = ticking(text, *without_graph).ticking
     if not found:
         return 0
     return -1 if found[0].reach == ENDLESS else found[0].reach // SECOND
@@ -166,9 +166,9 @@ def silent_worlds(draw: st.DrawFn) -> tuple[World, list[Fact]]:
         streams = {name: list(found) for name, found in instant.facts.items() if name != "P"}
         moved = {n: [(instant.time + added, *f[1:]) for f in found] for n, found in streams.items()}
         instants.append(replace(instant, time=instant.time + added, facts=moved))
-    standing = next((list(i.facts["P"]) for i in world.instants if "P" in i.facts), [])
+    without_graph = next((list(i.facts["P"]) for i in world.instants if "P" in i.facts), [])
     ticking = replace(world.program, rules=tuple(rules), dependencies=())
-    return replace(world, program=ticking, instants=instants), standing if r.random() < 0.4 else []
+    return replace(world, program=ticking, instants=instants), without_graph if r.random() < 0.4 else []
 
 
 def _may_tick(rule: Rule) -> bool:
@@ -177,7 +177,7 @@ def _may_tick(rule: Rule) -> bool:
 
 
 def driven(
-    detector: LiteralTesla | TeslaDetector, world: World, standing: list[Fact], skip: IdleTicks | None
+    detector: LiteralTesla | TeslaDetector, world: World, without_graph: list[Fact], skip: IdleTicks | None
 ) -> list[Match]:
     """Every match; ticks are stepped through one by one, or as `skip` says."""
     found: list[Match] = []
@@ -188,23 +188,23 @@ def driven(
             at = detector.next_tick(at) if skip is None else skip.next(at, graph, instant.time)
             if at is None or at >= instant.time:
                 break
-            found += detector.at(at, background(standing, at), False)
-        found += detector.at(instant.time, {**instant.facts, **background(standing, instant.time)}, True)
+            found += detector.at(at, background(without_graph, at), False)
+        found += detector.at(instant.time, {**instant.facts, **background(without_graph, instant.time)}, True)
         last = instant.time
     return found
 
 
-def background(standing: list[Fact], time: int) -> dict[str, list[Fact]]:
-    return {"P": [(time, *fact[1:]) for fact in standing]} if standing else {}
+def background(without_graph: list[Fact], time: int) -> dict[str, list[Fact]]:
+    return {"P": [(time, *fact[1:]) for fact in without_graph]} if without_graph else {}
 
 
 @settings(max_examples=10_000 if DEEP else 60)
 @given(silent_worlds())
 def test_skipping_ticks_loses_no_match(case: tuple[World, list[Fact]]) -> None:
-    world, standing = case
-    expected = driven(LiteralTesla(world.program, CLOCK), world, standing, None)
-    skip = idle_ticks(world.program, ("P",) if standing else ())
-    assert driven(TeslaDetector(world.program, CLOCK), world, standing, skip) == expected
+    world, without_graph = case
+    expected = driven(LiteralTesla(world.program, CLOCK), world, without_graph, None)
+    skip = idle_ticks(world.program, ("P",) if without_graph else ())
+    assert driven(TeslaDetector(world.program, CLOCK), world, without_graph, skip) == expected
     event(f"{len(expected) > 0}: {any(ticking.reach < ENDLESS for ticking in skip.ticking)}")
 
 
