@@ -18,7 +18,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 from msgspec import Struct
 from starlette.applications import Starlette
@@ -57,7 +57,7 @@ from dotr.serve.answers import (
     request_of,
     snapshot_lines,
 )
-from dotr.serve.configuration import Configuration
+from dotr.serve.configuration import Configuration, Source
 from dotr.serve.deliveries import Deliveries
 from dotr.serve.engine import Engine
 from dotr.serve.metrics import MEDIA as METRICS_MEDIA
@@ -227,14 +227,19 @@ def json_answer(value: Any, status: int = 200, headers: Mapping[str, str] | None
 # ---------------------------------------------------------------------- documents in
 
 
+def _streams(parts: Parts) -> dict[str, Source]:
+    """The sources that take what is posted."""
+    return {name: source for name, source in parts.configuration.sources.items() if source.http is not None}
+
+
 async def post_stream(request: Request, parts: Parts) -> Response:
     name = request.path_params["name"]
-    source = parts.configuration.sources.get(name)
-    if source is None or source.http is None:
-        known = [one for one, of in parts.configuration.sources.items() if of.http is not None]
+    known = _streams(parts)
+    source = known.get(name)
+    if source is None:
         raise wrong(
             f"there is no stream `{name[:64]}`",
-            nearest(name, known) or f"streams: {', '.join(known)}",
+            nearest(name, list(known)) or f"streams: {', '.join(known)}",
             "D4209",
             404,
         )
@@ -472,11 +477,14 @@ async def get_events(request: Request, parts: Parts) -> Response | None:
     rows, upto = await in_thread(_page, parts, max(after, 0), limit, wanted)
     events = ",".join(f'{{"number":{row.number},{row.line[1:]}' for row in rows)
     more = upto < parts.broadcast.last
-    after_ = "".join(
-        f"&{part}" for part in str(request.query_params).split("&") if part and not part.startswith("after=")
-    )
-    next_ = json.dumps(f"/v1/events?after={upto}{after_}") if more else "null"
+    next_ = json.dumps(_next(request, upto)) if more else "null"
     return Response(f'{{"events":[{events}],"next":{next_}}}', media_type="application/json")
+
+
+def _next(request: Request, after: int) -> str:
+    """Where the page begins that follows, of what was asked for."""
+    others = [(name, value) for name, value in request.query_params.multi_items() if name != "after"]
+    return f"{request.url.path}?{urlencode([('after', after), *others])}"
 
 
 def _page(parts: Parts, after: int, limit: int, wanted: Wanted) -> tuple[list[OutboxRow], int]:
@@ -676,7 +684,7 @@ async def get_letters(request: Request, parts: Parts) -> Response:
     after, limit = number(request, "after", 0), min(number(request, "limit", 100), PAGE)
     found = await in_thread(parts.broadcast.reader.letters, after, limit, query(request, "kind"))
     letters = [_letter(one) for one in found]
-    next_ = f"/v1/dead-letters?after={found[-1].number}" if len(found) == limit and found else None
+    next_ = _next(request, found[-1].number) if found and len(found) == limit else None
     return json_answer({"letters": letters, "next": next_})
 
 
@@ -708,15 +716,22 @@ async def _one_letter(request: Request, parts: Parts) -> Any:
 
 async def retry_letter(request: Request, parts: Parts) -> Response:
     letter = await _one_letter(request, parts)
-    source = letter.source or query(request, "stream") or next(iter(parts.configuration.sources))
-    if source not in parts.configuration.sources:
-        raise wrong(
-            f"the stream `{source}` is not there any more", "name another one: ?stream=", "D4209", 404
-        )
-    key = f"dead letter {letter.number}"
-    received = await asyncio.wrap_future(
-        parts.inbox.append(source, letter.content, format=letter.format, key=key)
+    name = query(request, "stream") or letter.source
+    streams = _streams(parts)
+    if name not in streams:
+        hint = f"name one with ?stream=; streams: {', '.join(streams)}"
+        raise wrong(f"there is no stream `{name[:64]}`", hint, "D4209", 404)
+    about = json.loads(letter.line)
+    future = parts.inbox.append(
+        name,
+        letter.content,
+        format=letter.format,
+        time=about.get("at", ""),
+        key=f"dead letter {letter.number}",
+        mapping=about.get("map", ""),
     )
+    received = await asyncio.wrap_future(future)
+    parts.metrics.count(name, "duplicate" if received.duplicate else "accepted")
     await commanded(parts.engine.drop_letters([letter.number]))
     return json_answer({"seq": received.number, "token": str(received.number)}, 202)
 

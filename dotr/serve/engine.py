@@ -408,8 +408,8 @@ class Engine:
             feed.sinks = [outbox, *self._outputs(program)]
             streams = {name: one.time for name, one in configuration.sources.items() if one.http is not None}
             rows = InboxTransport(self._inbox, streams)
-            feed.dead_letters = DeadLetterRows("refused", rows.origin_and_format)
-            feed.delayed = DeadLetterRows("late", rows.origin_and_format)
+            feed.dead_letters = DeadLetterRows("refused", rows.whole_origin)
+            feed.delayed = DeadLetterRows("late", rows.whole_origin)
             feed.outcomes = Outcomes(rows.origin)
             feed.keeping = keeping_of(journal, feed.pipeline)
             feed.commands, feed.stopping = self._commands, self._stopping.is_set

@@ -675,14 +675,16 @@ class InboxTransport:
             return None
         return Origin(source, int(number))
 
-    def origin_and_format(self, place: str) -> Origin | None:
-        """As `origin`; the format is known while the row is there."""
+    def whole_origin(self, place: str) -> Origin | None:
+        """As `origin`, with all that is known while the row is there."""
         found = self.origin(place)
         if found is None:
             return None
         rows = self._inbox.read(found.source, found.number - 1, 1)
         there = rows and rows[0].number == found.number
-        return found._replace(format=rows[0].format) if there else found
+        if not there:
+            return found
+        return found._replace(format=rows[0].format, time=rows[0].time, mapping=rows[0].mapping)
 
     def committed(self, positions: Mapping[str, Position | None]) -> None:
         """See `Transport`."""

@@ -109,13 +109,15 @@ class Outbox(Struct):
 
 
 class Origin(NamedTuple):
-    """Where a document came from: its source, its number in the inbox and, if that was asked for,
-    its format (a content type or a name).
+    """Where a document came from: its source, its number in the inbox and, if that was asked for, its format
+    (a content type or a name), and the time and the name of the mapping that its sender gave beside it.
     """
 
     source: str
     number: int
     format: str = ""
+    time: str = ""
+    mapping: str = ""
 
 
 class DeadLetterRows(Struct):
@@ -136,6 +138,7 @@ class DeadLetterRows(Struct):
         place = place or said.get("place", "")
         origin = self.origin(place) or Origin("", 0)
         format_ = origin.format
+        beside = {"at": origin.time, "map": origin.mapping}
         if "document" in said:
             content = said.pop("document").encode()
         elif "base64" in said:
@@ -143,8 +146,8 @@ class DeadLetterRows(Struct):
         else:  # a graph with its time is a line of a source
             graph = {name: value for name, value in said.items() if name not in _ABOUT}
             content = json.dumps(graph, ensure_ascii=False, separators=(",", ":")).encode()
-            format_ = "application/x-ndjson"
-        about = {"place": place, **said}
+            format_, beside = "application/x-ndjson", {}
+        about = {"place": place, **said, **{name: value for name, value in beside.items() if value}}
         self._rows.append(
             Letter(
                 0,

@@ -77,6 +77,9 @@ def test_events_are_chosen_by_rule_binding_and_time(own: Server) -> None:
     assert [event["time"] for event in own.events(where="room=<urn:x:b>")] == [3]
     assert [event["time"] for event in own.events(where="room=:a")] == [2, 4]
     assert [event["time"] for event in own.events(rule="Fire")] == [2, 3, 4]
+    page = own.client.get("/v1/events?where=room=<urn:x:a>&limit=1&after=0").json()
+    assert page["next"] == "/v1/events?after=1&where=room%3D%3Curn%3Ax%3Aa%3E&limit=1"
+    assert [event["time"] for event in own.client.get(page["next"]).json()["events"]] == [4]
     page = own.client.get("/v1/events?since=3").json()
     assert [event["time"] for event in page["events"]] == [3, 4]
     answer = own.client.get("/v1/events?rule=Fier")
@@ -105,6 +108,24 @@ def test_what_cannot_be_read_is_a_dead_letter_and_can_be_tried_again(own: Server
     assert own.client.delete(f"/v1/dead-letters/{letters[0]['number']}").status_code == 204
     assert own.client.get("/v1/dead-letters").json()["letters"] == []
     assert own.client.delete("/v1/dead-letters/99").status_code == 404
+
+
+def test_what_is_tried_again_keeps_what_was_said_beside_it(tmp_path: Path) -> None:
+    sources = "sources.kitchen={http: {}, time: header}"
+    with serving(tmp_path, RULES, "--set", sources, "--set", "sources.hall={http: {}}") as own:
+        turtle = {"content-type": "text/turtle"}
+        for _ in range(3):
+            own.client.post("/v1/streams/kitchen?at=7&wait=committed", content="<urn:x:a> a", headers=turtle)
+        page = own.client.get("/v1/dead-letters?kind=refused&limit=2").json()
+        assert [(letter["code"], letter["at"]) for letter in page["letters"]] == [("D2001", "7")] * 2
+        assert page["next"] == "/v1/dead-letters?after=2&kind=refused&limit=2"
+        assert len(own.client.get(page["next"]).json()["letters"]) == 1
+        assert own.client.post("/v1/dead-letters/1/retry").json()["seq"] == 4
+        assert own.client.post("/v1/dead-letters/2/retry?stream=hall").json()["seq"] == 5
+        assert own.client.post("/v1/dead-letters/3/retry?stream=cellar").status_code == 404
+        own.post([hot(8)], "hall", wait="committed")
+        found = own.client.get("/v1/dead-letters?after=3").json()["letters"]
+        assert {(letter["source"], letter["at"]) for letter in found} == {("kitchen", "7"), ("hall", "7")}
 
 
 def test_late_graphs_are_said_of_a_document(own: Server) -> None:

@@ -517,8 +517,8 @@ def test_bad_documents_and_late_graphs_of_an_inbox_are_rows_with_their_bytes(
             every=7,
             source=DocumentSource(transport, Format.JSONLINES, fail=False),
             others=[Outbox()],
-            dead_letters=DeadLetterRows("refused", transport.origin_and_format),
-            delayed=DeadLetterRows("late", transport.origin_and_format),
+            dead_letters=DeadLetterRows("refused", transport.whole_origin),
+            delayed=DeadLetterRows("late", transport.whole_origin),
             outcomes=Outcomes(transport.origin),
         )
     assert lines_of(state) == expected
