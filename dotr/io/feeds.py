@@ -107,7 +107,8 @@ class GraphSource(Protocol):
     """Graphs with times, in the order in which a feed takes them.
 
     `extractors` find times; their `clock` is set where a run has one. `live`: graphs cannot wait for others.
-    `over`: nothing more can come. `done` of `total` bytes are read, None: not known.
+    `over`: nothing more can come. `waiting`: something was read that waits for what others bring. `done` of
+    `total` bytes are read, None: not known.
     """
 
     name: str
@@ -118,6 +119,9 @@ class GraphSource(Protocol):
 
     @property
     def over(self) -> bool: ...
+
+    @property
+    def waiting(self) -> bool: ...
 
     @property
     def done(self) -> int: ...
@@ -192,6 +196,10 @@ class DocumentSource:
         self._open: dict[str, Iterator[Item | None]] = {}
         self._heads: dict[str, Item] = {}
         self._changed: set[str] = set()
+
+    @property
+    def waiting(self) -> bool:
+        return bool(self._heads)
 
     def items(self, position_of: PositionOf) -> Iterator[Item | None]:
         """See `GraphSource`."""
@@ -565,7 +573,7 @@ class FileSource:
         self.extractors: Sequence[TimestampExtractor] = (self.extractor,)
         self._begun: dict[str, Bookmark] = {}
         self._given = PartitionStates()
-        self.live, self.done = False, 0
+        self.live, self.waiting, self.done = False, False, 0
         self.total: int | None = None
         self._paths, self._options, self._fail = paths, options, fail
         self._watch = ReadyFiles(paths, options.mappings) if follow else None

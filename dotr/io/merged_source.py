@@ -183,6 +183,10 @@ class MergedSource:
         return not self._heads and len(self._over) == len(self._sources)
 
     @property
+    def waiting(self) -> bool:
+        return bool(self._heads) or any(source.waiting for source in self._sources.values())
+
+    @property
     def done(self) -> int:
         return sum(source.done for source in self._sources.values())
 

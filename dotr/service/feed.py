@@ -449,10 +449,14 @@ class Feed:
         self.totals.events += len(events)
 
     def _silence(self) -> None:
-        """Let time go on without input, if asked and patience is over."""
+        """Let time go on without input, if asked and patience is over; what waits for another source is no
+        silence.
+        """
         latest = self.pipeline.latest
         if self.idle is None or latest is None:
             return
+        if any(source.waiting for source in self._sources):
+            self.idle.seen()
         reached = self.idle.reached(latest)
         if reached is not None and reached > (self.pipeline.watermark or -(2**63)):
             self.pipeline.close_up_to(reached)

@@ -106,7 +106,7 @@ def test_a_mark_waits_for_nobody() -> None:
 class Given:
     """A source of ready graphs, in pieces: each call of `items` gives the next one."""
 
-    live, done, total = True, 0, 0
+    live, waiting, done, total = True, False, 0, 0
 
     def __init__(self, name: str, pieces: Sequence[Sequence[int]], ends: bool = True) -> None:
         self.name, self.extractors = name, [SourceOptions().extractor()]

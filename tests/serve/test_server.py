@@ -252,6 +252,21 @@ def test_time_goes_on_when_it_is_told_to(own: Server) -> None:
     assert len(own.events()) == 1
 
 
+def test_a_tick_does_not_pass_what_waits_for_another_source(tmp_path: Path) -> None:
+    sources = [f"sources.{name}={{http: {{}}, idle: 2s}}" for name in "ab"]
+    with serving(tmp_path, RULES, "--set", sources[0], "--set", sources[1], "--tick", "300ms") as own:
+        assert own.post([hot(1), hot(9)], "b", wait="committed", timeout="100ms").json()["state"] == "pending"
+        answer = own.post([hot(2), smoke(3), hot(4)], "a", wait="committed", timeout="100ms")
+        time.sleep(1)
+        assert own.post([smoke(8), hot(9)], "a", wait="committed").json()["state"] == "committed"
+        assert "late" not in own.client.get(f"/v1/tokens/{answer.json()['token']}").json()
+        assert [event["time"] for event in own.events()] == [3, 8]
+        deadline = time.monotonic() + 10
+        while own.client.get("/v1/status").json()["watermark"] < 10 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert own.client.get("/v1/status").json()["watermark"] >= 10
+
+
 def test_metrics_are_prometheus_text(own: Server) -> None:
     own.post([hot(1), smoke(2), hot(3)], wait="committed")
     text = own.client.get("/metrics").text
