@@ -3,8 +3,8 @@
 Place:   read by the oracle, the engine, the pipeline, the batch and `dotr plan`; values in, values out.
 Method:  references: a rule's windows form a tree rooted at the trigger (language.md, section 3); depths add
          up along it, chained rules included.
-         Roots: inside a rule, equations of `ON` carry a trigger attribute to the candidates, directly or
-         through earlier conjuncts (a condition is applied before selection, so whatever fails it is not a
+         Trigger keys: inside a rule, equations of `ON` carry a trigger attribute to the candidates, directly
+         or through earlier conjuncts (a condition is applied before selection, so whatever fails it is not a
          candidate, whichever the operator). What `=` equates is in one class (expressions/equal_terms.py);
          classes are transitive, `=` is not. A batch partitions detection by them (partitioning.py), and
          network.py decides by them whether a trigger fact had anything to choose from.
@@ -596,11 +596,11 @@ def _required(rule: Rule, totals: Mapping[str, Summarise]) -> list[list[str]]:
     return required
 
 
-Roots = Mapping[tuple[str, str], frozenset[int]]
+TriggerKeys = Mapping[tuple[str, str], frozenset[int]]
 """(position, attribute) → the trigger attributes whose value it equals in every candidate."""
 
 
-def roots(rule: Rule, computed: Collection[tuple[str, str]] = ()) -> Roots:
+def trigger_keys(rule: Rule, computed: Collection[tuple[str, str]] = ()) -> TriggerKeys:
     """What the equations of a rule carry from its trigger to its other positions.
 
     `computed`: attributes, as (stream, variable), that can be an xsd:float and so carry nothing.
@@ -629,7 +629,7 @@ def roots(rule: Rule, computed: Collection[tuple[str, str]] = ()) -> Roots:
     return found
 
 
-def classes(carried: Roots, position: Position, trigger: Fact) -> list[tuple[int, object]]:
+def classes(carried: TriggerKeys, position: Position, trigger: Fact) -> list[tuple[int, object]]:
     """(place, equality class) of the attributes that a candidate of a position shares with a trigger fact."""
     found: list[tuple[int, object]] = []
     for place, variable in enumerate(position.variables):

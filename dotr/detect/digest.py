@@ -174,7 +174,7 @@ BY_LEVEL = 3
 """Parts of an entry of a total by level."""
 
 
-class Past(Struct, frozen=True):
+class FormerColumn(Struct, frozen=True):
     """The past of a rule's position: the number of its column, and which facts were its own (None: all).
 
     `wanted`: what the position now takes of facts that carry their size, or of a total by level. `by_level`:
@@ -246,10 +246,10 @@ class Past(Struct, frozen=True):
         return measured(self.own.measure)(fact)  # version 1
 
 
-def without_repeats(pasts: Iterable[Past], spec: ColumnSpec) -> list[Past]:
+def without_repeats(pasts: Iterable[FormerColumn], spec: ColumnSpec) -> list[FormerColumn]:
     """The pasts of a column's rules, without those that another one includes, level by level."""
-    found: list[Past] = []
-    lowest: dict[int, Past] = {}
+    found: list[FormerColumn] = []
+    lowest: dict[int, FormerColumn] = {}
     for past in pasts:
         if not past.keeps_levels(spec):
             found.append(past)

@@ -25,10 +25,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dotr.budget import Exhausted
-from dotr.detect.analysis import Occasion, classes, evaluation_order, occasions_seen, roots
+from dotr.detect.analysis import Occasion, classes, evaluation_order, occasions_seen, trigger_keys
 from dotr.detect.code import Exceeded, Run, SharedRules, compile_rules, ranged
 from dotr.detect.columns import Column, open_column
-from dotr.detect.digest import Past
+from dotr.detect.digest import FormerColumn
 from dotr.detect.plan import RulePlan, beginning, groups, plan_rule, without_needless_sharing
 from dotr.detect.plan_step import ColumnSpec, MonotonicStack, PlanStep, Ranked, RankedTotal
 from dotr.detect.scope import StageCounts
@@ -70,7 +70,7 @@ def _column(
     own = None if by is None else by.threshold
     if isinstance(column.spec.content, RankedTotal):
         own = shared.threshold
-    past = Past(0, own, None)
+    past = FormerColumn(0, own, None)
     made = open_column(step.column, clock, lambda _: None)
     made.retention = column.retention
     made.load([past.facts(column.dump(), step.column)])
@@ -335,7 +335,7 @@ class Network:
         It does nothing if a position had no fact to choose: then the rule might as well have been asleep.
         """
         options = self.options
-        carried = roots(plan.rule)
+        carried = trigger_keys(plan.rule)
 
         def could_choose(fact: Fact) -> bool:
             return all(

@@ -34,7 +34,7 @@ from zlib import crc32
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dotr.detect.analysis import ENDLESS, RuleReach, idle_ticks, references, roots, rule_reaches
+from dotr.detect.analysis import ENDLESS, RuleReach, idle_ticks, references, rule_reaches, trigger_keys
 from dotr.events import Time, Values
 from dotr.expressions.equal_terms import equality_class
 from dotr.program import (
@@ -267,7 +267,7 @@ def unlinked(rule: Rule) -> list[str]:
     """
     if isinstance(rule.trigger, Every):
         return [rule.trigger.name]
-    known = roots(rule)
+    known = trigger_keys(rule)
     return [
         c.position.name
         for c in rule.conjuncts
@@ -341,7 +341,7 @@ class _Search:
     ) -> None:
         self._rules = rules
         self._copyable = copyable
-        self._roots = {rule.name: roots(rule, computed) for rule in rules}
+        self._trigger_keys = {rule.name: trigger_keys(rule, computed) for rule in rules}
         self._demands: list[_Demand] = []
         for rule in _connected(rules, holds):
             if isinstance(rule, LarsRule):
@@ -381,7 +381,7 @@ class _Search:
             return True
         variable = next(p for p in rule.positions if p.name == position).variables[place]
         trigger = chosen[parted_name(rule.trigger)]
-        return trigger in self._roots[rule.name].get((position, variable), ())
+        return trigger in self._trigger_keys[rule.name].get((position, variable), ())
 
     def _carries(self, rule: Rule, chosen: Choice) -> bool:
         """Whether the composites of a rule carry its trigger's key in the attribute chosen for them."""
@@ -394,7 +394,7 @@ class _Search:
             isinstance(given, Attribute)
             and given.position in in_match
             and chosen[parted_name(rule.trigger)]
-            in self._roots[rule.name].get((given.position, given.variable), ())
+            in self._trigger_keys[rule.name].get((given.position, given.variable), ())
         )
 
 

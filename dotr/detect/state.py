@@ -17,7 +17,7 @@ from typing import Any
 from msgspec import Struct
 
 from dotr.detect.columns import Column
-from dotr.detect.digest import Past, without_repeats
+from dotr.detect.digest import FormerColumn, without_repeats
 from dotr.detect.network import Network
 from dotr.detect.plan_step import PlanStep, RankedTotal
 from dotr.detect.thresholds import CARRIED, Filtered, Measure, Threshold, threshold
@@ -121,7 +121,7 @@ def load(
         )
     parts = state["rules"]
     network = build([parts[d]["epoch"] if d in parts else state["epochs"] for d in digests], state["now"])
-    wanted: dict[Column[Any], dict[Past, None]] = {}
+    wanted: dict[Column[Any], dict[FormerColumn, None]] = {}
     for index, digest in enumerate(digests):
         if digest in parts:
             part = parts[digest]
@@ -132,7 +132,7 @@ def load(
                 network.columns_of[index], part["columns"], part["filters"], levels, steps, strict=True
             )
             for column, old, test, level, step in of_rule:
-                past = Past(
+                past = FormerColumn(
                     old, _of_level(level) or _threshold(test), _wanted(network, step), level is not None
                 )
                 wanted.setdefault(column, {})[past] = None

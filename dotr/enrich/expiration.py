@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from dotr.enrich.analysis import components
 from dotr.enrich.insertion import Bounds, Ends, Log, Popped
-from dotr.enrich.retraction import Retraction, Suspect, relations_read
+from dotr.enrich.retraction import DeletionCheck, Retraction, relations_read
 from dotr.enrich.rules import Clauses, place_of
 from dotr.events import FOREVER, Time
 from dotr.joins.plan import ALL, AbsentPattern, Relation, is_aggregate, is_clash, is_path
@@ -107,17 +107,17 @@ class Expiration:
 
     def fall(self, time: Time, doubts: list[tuple[Relation, Row]], retraction: Retraction) -> None:
         """Remove what is due and what depends on rows in doubt; restore what is still derived."""
-        suspects, bounds = retraction.suspects, self.bounds
+        checks, bounds = retraction.checks, self.bounds
         self._popped = popped = bounds.pop_due(time)
-        rows: dict[tuple[Suspect, Row], Time] = {}
+        rows: dict[tuple[DeletionCheck, Row], Time] = {}
         look = bool(doubts)
         for relation, due, keys in popped:
-            suspect = suspects.of(relation)
+            check = checks.of(relation)
             found = bounds.drop_due(relation, due, keys)
-            retraction.take_out(suspect, found)
+            retraction.take_out(check, found)
             if look or due < bounds.looked_at:
                 look = True
-                rows |= {(suspect, key): due for key in found}
+                rows |= {(check, key): due for key in found}
         if doubts:
             rows |= self._standing_on(doubts, retraction)
         if look:
@@ -125,48 +125,48 @@ class Expiration:
 
     def _standing_on(
         self, doubts: list[tuple[Relation, Row]], retraction: Retraction
-    ) -> dict[tuple[Suspect, Row], Time]:
+    ) -> dict[tuple[DeletionCheck, Row], Time]:
         """Rows whose bounds may stem from rows in doubt (no later than those), with their former bounds."""
         of = self.bounds.of
         latest = max(of(relation).get(key, FOREVER) for relation, key in doubts)
-        suspects = retraction.suspects
-        found: dict[tuple[Suspect, Row], Time] = {}
+        checks = retraction.checks
+        found: dict[tuple[DeletionCheck, Row], Time] = {}
         for relation, key in doubts:
-            suspects.enqueuer(relation)(*(key if isinstance(key, tuple) else (key,)))
-        queues = list(suspects.queues.values())
+            checks.enqueuer(relation)(*(key if isinstance(key, tuple) else (key,)))
+        queues = list(checks.queues.values())
         waiting = True
         while waiting:
             waiting = False
             for queue in queues:
                 waiting = waiting or bool(queue)
-                for suspect, key in queue:  # grows during the loop
-                    if key in suspect.changes.removed:
+                for check, key in queue:  # grows during the loop
+                    if key in check.changes.removed:
                         continue  # it was due: rows with the same bound are due, too
-                    if of(suspect.relation).get(key, FOREVER) <= latest:
-                        retraction.take_out(suspect, (key,))
-                        found[suspect, key] = self.bounds.drop(suspect.relation, key)
-                        suspect.propagate(key)
+                    if of(check.relation).get(key, FOREVER) <= latest:
+                        retraction.take_out(check, (key,))
+                        found[check, key] = self.bounds.drop(check.relation, key)
+                        check.propagate(key)
                 queue.clear()
-            queues = list(suspects.queues.values())
+            queues = list(checks.queues.values())
         return found
 
-    def _rederive(self, rows: Mapping[tuple[Suspect, Row], Time], retraction: Retraction) -> None:
+    def _rederive(self, rows: Mapping[tuple[DeletionCheck, Row], Time], retraction: Retraction) -> None:
         """Restore those removed rows (with their former bounds) that are stated or derived."""
-        suspects, bounds, back = retraction.suspects, self.bounds, retraction.suspects.back
-        found: list[tuple[Suspect, Row, Time]] = []
-        for (suspect, key), before in rows.items():
-            relation = suspect.relation
-            own = self.bounds.own(relation).get(key, before) if suspect.stated(key) else -FOREVER
-            until = max(own, suspects.latest(suspect, key))
+        checks, bounds, back = retraction.checks, self.bounds, retraction.checks.back
+        found: list[tuple[DeletionCheck, Row, Time]] = []
+        for (check, key), before in rows.items():
+            relation = check.relation
+            own = self.bounds.own(relation).get(key, before) if check.stated(key) else -FOREVER
+            until = max(own, checks.latest(check, key))
             if until > -FOREVER:
                 self.bounds.set_own(relation, key, own if -FOREVER < own < until else None)
-                found.append((suspect, key, until))
-        for suspect, key, until in found:
-            bounds.set(suspect.relation, key, until)
-            retraction.put_back(suspect, key)
-        back += [(suspect, key) for suspect, key, _ in found]
-        for suspect, key in back:  # grows during the loop
-            suspect.again(key)
+                found.append((check, key, until))
+        for check, key, until in found:
+            bounds.set(check.relation, key, until)
+            retraction.put_back(check, key)
+        back += [(check, key) for check, key, _ in found]
+        for check, key in back:  # grows during the loop
+            check.again(key)
         back.clear()
 
     def commit(self, touched: Iterable[Changes]) -> UndoBounds:

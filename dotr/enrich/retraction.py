@@ -158,7 +158,7 @@ HeadClauses: TypeAlias = Mapping[Relation, Sequence[tuple[Clause, int]]]
 _INLINE = 6  # plans written into one function
 
 
-class Suspect(Struct, eq=False):
+class DeletionCheck(Struct, eq=False):
     """Owns the tests of one relation. Rows are passed by key."""
 
     relation: Relation
@@ -189,10 +189,10 @@ class _Latest(Struct, frozen=True):
         return []
 
 
-class Suspects:
-    """Owns the suspects of one program over one store.
+class DeletionChecks:
+    """Owns the checks of one program over one store.
 
-    `wake` is called with a suspect when its component gets its first row in doubt; `queues` has the rows.
+    `wake` is called with a check when its component gets its first row in doubt; `queues` has the rows.
     """
 
     def __init__(
@@ -203,11 +203,11 @@ class Suspects:
         level: Callable[[Relation], int],
         inserters: Inserters,
         stated: Stated,
-        wake: Callable[[Suspect], None],
+        wake: Callable[[DeletionCheck], None],
     ) -> None:
         self.components = Components(triggers, level, bool({ALL, RDF_TYPE} & heads.keys()))
-        self.queues: dict[Component, list[tuple[Suspect, Row]]] = {}
-        self.back: list[tuple[Suspect, Row]] = []
+        self.queues: dict[Component, list[tuple[DeletionCheck, Row]]] = {}
+        self.back: list[tuple[DeletionCheck, Row]] = []
         """Rows restored while a component is decided."""
         self._store = store
         self._triggers = triggers
@@ -216,18 +216,18 @@ class Suspects:
         self._inserters = inserters
         self._stated = stated
         self._wake = wake
-        self._known: dict[Relation, Suspect] = {}
+        self._known: dict[Relation, DeletionCheck] = {}
         self._enqueuers: dict[Relation, Callable[..., None]] = {}
         self._returners: dict[Relation, Callable[..., None]] = {}
         self._best: list[Any] = [-FOREVER]
 
-    def of(self, relation: Relation) -> Suspect:
-        """The suspect of a relation that is not a union."""
+    def of(self, relation: Relation) -> DeletionCheck:
+        """The check of a relation that is not a union."""
         found = self._known.get(relation)
         if found is None:
             component = self.components.of(relation)
             self.queues.setdefault(component, [])
-            found = self._known[relation] = Suspect(
+            found = self._known[relation] = DeletionCheck(
                 relation,
                 self._level(relation),
                 component,
@@ -246,8 +246,8 @@ class Suspects:
         return any((over, level) in positive for over in unions_of(relation))
 
     def forget(self) -> None:
-        for suspect in self._known.values():
-            suspect.doubted.clear()
+        for check in self._known.values():
+            check.doubted.clear()
         for queue in self.queues.values():
             queue.clear()
         self.back.clear()
@@ -267,10 +267,10 @@ class Suspects:
             self._enqueuers[relation] = found
         return found
 
-    def _make_enqueuer(self, suspect: Suspect) -> Callable[..., None]:
+    def _make_enqueuer(self, check: DeletionCheck) -> Callable[..., None]:
         """Rows that the background does not have cannot fall."""
         names = Names()
-        relation, arity = suspect.relation, suspect.changes.arity
+        relation, arity = check.relation, check.changes.arity
         present = self._inserters.rows.present(relation, names) if relation in self._store.volatile else []
         if not present:
             return _nothing
@@ -279,9 +279,9 @@ class Suspects:
         if arity > 1:
             lines.append("    k = (s, o)")
         key = "s" if arity == 1 else "k"
-        doubted = names.bind(suspect.doubted, "D")
-        queue = names.bind(self.queues[suspect.component], "Q")
-        whole = names.bind(suspect, "X")
+        doubted = names.bind(check.doubted, "D")
+        queue = names.bind(self.queues[check.component], "Q")
+        whole = names.bind(check, "X")
         lines += [f"    if {key} in {doubted}: return", *present[:-1]]
         lines += [f"    if not ({present[-1]}): return"]
         lines += [f"    {doubted}[{key}] = None"]
@@ -291,9 +291,9 @@ class Suspects:
 
     def _make_spread(self, relation: Relation) -> Callable[[Row], None]:
         """Doubt what a row supported in its own stratum."""
-        suspect = self.of(relation)
-        suspect.propagate = self._follower(suspect, View.OLD, self.enqueuer)
-        return suspect.propagate
+        check = self.of(relation)
+        check.propagate = self._follower(check, View.OLD, self.enqueuer)
+        return check.propagate
 
     def lost(self, trigger: DeltaAtom) -> Callable[..., None]:
         """Doubt what a clause derived over the background with a row from below, passed by columns."""
@@ -319,9 +319,9 @@ class Suspects:
             self._returners[relation] = found
         return found
 
-    def _make_returner(self, suspect: Suspect) -> Callable[..., None]:
-        removed, back, one = suspect.changes.removed, self.back, suspect.changes.arity == 1
-        bounds, relation = self._inserters.bounds, suspect.relation
+    def _make_returner(self, check: DeletionCheck) -> Callable[..., None]:
+        removed, back, one = check.changes.removed, self.back, check.changes.arity == 1
+        bounds, relation = self._inserters.bounds, check.relation
         if bounds is not None:
             ends, kept = bounds.of(relation), bounds
 
@@ -331,7 +331,7 @@ class Suspects:
                 if key in removed:
                     kept.set(relation, key, until)
                     self._inserters.put_back(relation, tuple(columns))
-                    back.append((suspect, key))
+                    back.append((check, key))
                 elif ends.get(key, FOREVER) < until:
                     kept.derive(relation, key, until)
 
@@ -340,24 +340,24 @@ class Suspects:
         def put_back(*row: Term) -> None:
             key = row[0] if one else row
             if key in removed:
-                self._inserters.put_back(suspect.relation, row)
-                back.append((suspect, key))
+                self._inserters.put_back(check.relation, row)
+                back.append((check, key))
 
         return put_back
 
     def _make_again(self, relation: Relation) -> Callable[[Row], None]:
         """Restore what a row supports in its own stratum."""
-        suspect = self.of(relation)
-        suspect.again = self._follower(suspect, View.NEW, self.returner)
-        return suspect.again
+        check = self.of(relation)
+        check.again = self._follower(check, View.NEW, self.returner)
+        return check.again
 
     # -- following clauses
 
     def _follower(
-        self, suspect: Suspect, view: View, function: Callable[[Relation], Callable[..., None]]
+        self, check: DeletionCheck, view: View, function: Callable[[Relation], Callable[..., None]]
     ) -> Callable[[Row], None]:
         """All clauses of the stratum that read the relation, from a row's key; heads go to `function`."""
-        relation, arity = suspect.relation, suspect.changes.arity
+        relation, arity = check.relation, check.changes.arity
         names = Names()
         columns = [f"r{i}" for i in range(arity)]
         lines = ["def follow(k):", f"    {', '.join(columns)} = k"]
@@ -370,7 +370,7 @@ class Suspects:
         triggers = [
             (trigger, over)
             for over in unions_of(relation)
-            for trigger in self._triggers.positive.get((over, suspect.level), ())
+            for trigger in self._triggers.positive.get((over, check.level), ())
         ]
         for trigger, over in triggers:
             row = self._seen_as(relation, over, columns, names)
@@ -438,34 +438,34 @@ class Suspects:
 
     # -- derivations
 
-    def derives(self, suspect: Suspect, key: Row, inside: bool) -> bool:
+    def derives(self, check: DeletionCheck, key: Row, inside: bool) -> bool:
         """Whether a clause derives the row from what holds now; `inside`: one that reads its component."""
-        if suspect.tests is None:
-            suspect.tests = self._tests(suspect)
-        for test in suspect.tests[inside]:  # noqa: SIM110  # `any` of a generator takes twice as long
+        if check.tests is None:
+            check.tests = self._tests(check)
+        for test in check.tests[inside]:  # noqa: SIM110  # `any` of a generator takes twice as long
             if test(key):
                 return True
         return False
 
-    def latest(self, suspect: Suspect, key: Row) -> Any:
+    def latest(self, check: DeletionCheck, key: Row) -> Any:
         """Until when what holds now derives the row; -FOREVER if it does not."""
-        if suspect.tests is None:
-            suspect.tests = self._tests(suspect)
+        if check.tests is None:
+            check.tests = self._tests(check)
         self._best[0] = -FOREVER
-        for tests in suspect.tests:
+        for tests in check.tests:
             for test in tests:
                 test(key)
         return self._best[0]
 
-    def _tests(self, suspect: Suspect) -> list[list[Test]]:
+    def _tests(self, check: DeletionCheck) -> list[list[Test]]:
         """Tests of a row, one per clause: those that read other components only, and the rest."""
         found: list[list[Test]] = [[], []]
         annotation = self._inserters.annotation
         sink: RowSink = AnySolution() if annotation is None else _Latest(self._best)
-        relation, arity = suspect.relation, suspect.changes.arity
+        relation, arity = check.relation, check.changes.arity
         for over in unions_of(relation):
             for clause, place in self._heads.get(over, ()):
-                inside = any(self._within(item, suspect) for item in clause.items)
+                inside = any(self._within(item, check) for item in clause.items)
                 head = clause.heads[place].pattern
                 made = plan(clause.items, (), self._store, trigger=head, as_set=True)
                 self._store.prepare(made)
@@ -480,14 +480,14 @@ class Suspects:
                 found[inside].append(make("derived", "\n".join(lines) + "\n", names))
         return found
 
-    def _within(self, item: Item, suspect: Suspect) -> bool:
+    def _within(self, item: Item, check: DeletionCheck) -> bool:
         """Whether a pattern may range over rows of the component."""
         if not isinstance(item, BodyPattern):
             return False
         if item.relation in (ALL, RDF_TYPE):
-            return suspect.component.cyclic
-        same = self._level(item.relation) == suspect.level
-        return same and self.components.of(item.relation) is suspect.component
+            return check.component.cyclic
+        same = self._level(item.relation) == check.level
+        return same and self.components.of(item.relation) is check.component
 
 
 def _nothing(*_: Term) -> None:
@@ -509,7 +509,7 @@ class Retraction:
         inserters: Inserters,
         stated: Stated,
     ) -> None:
-        self.suspects = Suspects(store, triggers, heads, level, inserters, stated, self._wake)
+        self.checks = DeletionChecks(store, triggers, heads, level, inserters, stated, self._wake)
         self._touch = store.overlay.touched.append
         self._unions = bool(inserters.unions)
         self._inserters = inserters
@@ -519,35 +519,35 @@ class Retraction:
 
     def enqueuer(self, relation: Relation) -> Callable[..., None]:
         """Record that a row, passed by columns, may have lost its last derivation, or its statement."""
-        return self.suspects.enqueuer(relation)
+        return self.checks.enqueuer(relation)
 
     def doubt_derived(self, clause: Clause, store: TripleIndex) -> None:
         """Doubt all that a clause of another program derives in its `store`, over the same index."""
-        self.suspects.all_of(clause, store)()
+        self.checks.all_of(clause, store)()
 
     def lost(self, trigger: DeltaAtom, rows: Iterable[tuple[Term, ...]]) -> None:
         """Rows that the clause used changed: doubt what it derived over the background."""
         lost = self._lost.get(id(trigger))
         if lost is None:
-            lost = self._lost[id(trigger)] = self.suspects.lost(trigger)
+            lost = self._lost[id(trigger)] = self.checks.lost(trigger)
         for row in rows:
             lost(*row)
 
     def derivable(self, relation: Relation) -> bool:
         """Whether a rule may derive rows of the relation."""
-        return self.suspects.of(relation).derivable
+        return self.checks.of(relation).derivable
 
     def fall(self, relation: Relation, keys: Collection[Row]) -> None:
         """Statements end that no rule derives: remove their rows, doubt what they supported."""
-        suspect = self.suspects.of(relation)
-        self.take_out(suspect, keys)
-        if suspect.supports:
+        check = self.checks.of(relation)
+        self.take_out(check, keys)
+        if check.supports:
             for key in keys:
-                suspect.propagate(key)
+                check.propagate(key)
 
     def fell(self, relation: Relation, key: Row) -> None:
         """A row fell without doubt (of an aggregate): doubt what it supported."""
-        self.suspects.of(relation).propagate(key)
+        self.checks.of(relation).propagate(key)
 
     def waits(self, stratum: int) -> bool:
         """Whether rows of the stratum are in doubt."""
@@ -556,62 +556,62 @@ class Retraction:
     def forget(self) -> None:
         """The instant is over."""
         if self._woken:
-            self.suspects.forget()
+            self.checks.forget()
             self._waiting.clear()
             self._woken = 0
 
-    def _wake(self, suspect: Suspect) -> None:
+    def _wake(self, check: DeletionCheck) -> None:
         self._woken += 1
-        heap = self._waiting.setdefault(suspect.level, [])
-        heappush(heap, (-suspect.component.height, self._woken, suspect.component))
+        heap = self._waiting.setdefault(check.level, [])
+        heappush(heap, (-check.component.height, self._woken, check.component))
 
     def run(self, stratum: int) -> None:
         """Decide about every row of a stratum that is in doubt. Lower strata are complete."""
         heap = self._waiting.get(stratum)
         while heap:
             component = heappop(heap)[2]
-            queue = self.suspects.queues[component]
+            queue = self.checks.queues[component]
             if component.cyclic:
                 self._decide_together(queue)
             else:
                 self._decide(queue)
             queue.clear()
 
-    def _decide(self, queue: list[tuple[Suspect, Row]]) -> None:
+    def _decide(self, queue: list[tuple[DeletionCheck, Row]]) -> None:
         """For rows that do not derive each other: one falls if nothing states or derives it."""
-        derives, take_out = self.suspects.derives, self.take_out
-        for suspect, key in queue:
-            if not (suspect.stated(key) or derives(suspect, key, False)):
-                take_out(suspect, (key,))
-                suspect.propagate(key)
+        derives, take_out = self.checks.derives, self.take_out
+        for check, key in queue:
+            if not (check.stated(key) or derives(check, key, False)):
+                take_out(check, (key,))
+                check.propagate(key)
 
-    def _decide_together(self, queue: list[tuple[Suspect, Row]]) -> None:
+    def _decide_together(self, queue: list[tuple[DeletionCheck, Row]]) -> None:
         """For rows that derive each other: overdelete, rederive."""
-        derives, back, take_out = self.suspects.derives, self.suspects.back, self.take_out
-        fallen: list[tuple[Suspect, Row]] = []
-        for suspect, key in queue:  # grows during the loop
-            if not (suspect.stated(key) or derives(suspect, key, False)):
-                take_out(suspect, (key,))
-                fallen.append((suspect, key))
-                suspect.propagate(key)
+        derives, back, take_out = self.checks.derives, self.checks.back, self.take_out
+        fallen: list[tuple[DeletionCheck, Row]] = []
+        for check, key in queue:  # grows during the loop
+            if not (check.stated(key) or derives(check, key, False)):
+                take_out(check, (key,))
+                fallen.append((check, key))
+                check.propagate(key)
         back += [one for one in fallen if derives(*one, True)]
-        for suspect, key in back:
-            self.put_back(suspect, key)
-        for suspect, key in back:  # grows during the loop
-            suspect.again(key)
+        for check, key in back:
+            self.put_back(check, key)
+        for check, key in back:  # grows during the loop
+            check.again(key)
         back.clear()
 
-    def put_back(self, suspect: Suspect, key: Row) -> None:
+    def put_back(self, check: DeletionCheck, key: Row) -> None:
         """Restore a row that was taken out."""
-        self._inserters.put_back(suspect.relation, key if isinstance(key, tuple) else (key,))
+        self._inserters.put_back(check.relation, key if isinstance(key, tuple) else (key,))
 
-    def take_out(self, suspect: Suspect, keys: Collection[Row]) -> None:
+    def take_out(self, check: DeletionCheck, keys: Collection[Row]) -> None:
         """Remove rows of the background from the open change."""
         if self._unions:
             for key in keys:
-                self._inserters.remove(suspect.relation, key if isinstance(key, tuple) else (key,))
+                self._inserters.remove(check.relation, key if isinstance(key, tuple) else (key,))
             return
-        changes = suspect.changes
+        changes = check.changes
         if changes.idle:
             changes.idle = False
             self._touch(changes)

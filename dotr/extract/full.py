@@ -10,7 +10,7 @@ Method:  language.md, sec. 1: pyoxigraph finds the solutions; numbers, aggregate
          blank nodes become variables; operators on numbers become calls of literal ones
          (called_operators.py); an alias used in HAVING or in a later SELECT expression of a grouped query is
          substituted.
-         Bounded time: the full engine cannot be interrupted, so `foreseen` bounds the rows that it may visit
+         Bounded time: the full engine cannot be interrupted, so `most_rows` bounds the rows that it may visit
          before it starts: a joined pattern visits at most as many rows as one value has, a repeated path
          visits every node from every node. Past the budget the metered interpreter answers, which shares its
          look-ups with the checked engine, and can be stopped. Tests call the full engine itself.
@@ -459,13 +459,13 @@ class BoundedFullQuery:
 
     def solutions(self, store: ox.Store, now: Term) -> list[Row]:
         """Every answer, in ORDER BY order and cut if the query has that, else canonical."""
-        if foreseen(self._select, store) <= self._budget:
+        if most_rows(self._select, store) <= self._budget:
             return self._full.solutions(store, now)
         return self._interpreted(store, now)
 
     def ask(self, store: ox.Store, now: Term) -> bool:
         """The answer of an ASK query."""
-        if foreseen(self._select, store) <= self._budget:
+        if most_rows(self._select, store) <= self._budget:
             return self._full.ask(store, now)
         return bool(self._interpreted(store, now))
 
@@ -493,7 +493,7 @@ def _terms(quad: ox.Quad) -> tuple[Term, Term, Term]:
     return str(quad.subject), str(quad.predicate), str(quad.object)
 
 
-def foreseen(select: Select, store: ox.Store) -> float:
+def most_rows(select: Select, store: ox.Store) -> float:
     """The most rows that a query may visit when patterns are joined in order. O(state)."""
     return _Estimate(store).of(select, set())
 

@@ -447,7 +447,7 @@ class FileReader:
         start = stream.count - len(head)
         patches = Patches(self.name, self.options.base).resumed(self.bookmark.carried)
         self._prefixes = patches.bookmark
-        end = heard = start
+        end = last_message = start
         rows = 0
         limit = self.options.max_document
         most = quiet_limit(limit)
@@ -458,18 +458,18 @@ class FileReader:
                         done = patches.take(line)
                     except DataError as error:
                         yield self._refused(error, line.content, "byte", line.end, patches.bookmark)
-                        heard, rows = line.end, 0
+                        last_message, rows = line.end, 0
                         continue
                     if done is not None:
                         yield self._patch(done, patches)
-                        heard, rows = line.end, 0
+                        last_message, rows = line.end, 0
                     elif patches.open:
-                        if line.end - heard > limit:
+                        if line.end - last_message > limit:
                             raise too_large(f"{self.name}:{line.number}", limit)
                         rows = 0
                     else:
                         rows += 1
-                        if line.end - heard + rows * _QUIET_ROW > most:
+                        if line.end - last_message + rows * _QUIET_ROW > most:
                             raise says_nothing(f"{self.name}:{line.number}", most)
                     end = line.end if not patches.open else end
         except DataError as error:

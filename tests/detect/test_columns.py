@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dotr.detect.columns import Column, open_column
-from dotr.detect.digest import Past
+from dotr.detect.digest import FormerColumn
 from dotr.detect.plan_step import (
     ColumnSpec,
     Content,
@@ -157,11 +157,11 @@ def test_the_past_of_a_position_is_what_passed_its_own_threshold() -> None:
     carried = Measure(CARRIED, 1, inclusive=True)
     five, four = Threshold(carried, 5), Threshold(carried, 4)
     plain = spec(FactLog())
-    assert Past(0, None, None).facts(dump, plain) == {"facts": [[1, [A], 0, ""], [2, [A], 0, ""]]}
-    assert Past(0, five, None).facts(dump, plain) == {"facts": [[1, [A], 0, ""]]}
+    assert FormerColumn(0, None, None).facts(dump, plain) == {"facts": [[1, [A], 0, ""], [2, [A], 0, ""]]}
+    assert FormerColumn(0, five, None).facts(dump, plain) == {"facts": [[1, [A], 0, ""]]}
     based = spec(FactLog(), size=four)
-    of_on = Past(0, None, four).facts(dump, based)
+    of_on = FormerColumn(0, None, four).facts(dump, based)
     assert of_on == {"facts": [[1, [A], 0, "", 4], [2, [A], 0, "", 4]]}, "measured by ON, not by the query"
-    assert Past(0, four, four).facts(dump, based) == {"facts": [[1, [A], 0, "", 5]]}
+    assert FormerColumn(0, four, four).facts(dump, based) == {"facts": [[1, [A], 0, "", 5]]}
     totals = {"totals": [["k", [[1, integer(1)]]]]}
-    assert Past(0, five, four).facts(totals, based) == totals
+    assert FormerColumn(0, five, four).facts(totals, based) == totals

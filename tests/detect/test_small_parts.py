@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dotr.detect.analysis import roots
+from dotr.detect.analysis import trigger_keys
 from dotr.detect.scope import faults
 from dotr.lang import parse_program
 from dotr.program import Rule
@@ -19,7 +19,7 @@ def rule(text: str) -> Rule:
 
 
 def test_equations_carry_the_trigger_directly_and_through_earlier_conjuncts() -> None:
-    found = roots(
+    found = trigger_keys(
         rule(
             "RULE R DEFINE { dotr_x a :R } FROM A AND EACH B WITHIN 1 s FROM A ON B.?x = A.?x && B.?y > A.?y "
             "AND NOT C WITHIN 1 s FROM A ON C.?x = B.?x"
@@ -29,9 +29,12 @@ def test_equations_carry_the_trigger_directly_and_through_earlier_conjuncts() ->
 
 
 def test_a_tick_and_a_computed_attribute_carry_nothing() -> None:
-    assert roots(rule("RULE R DEFINE { dotr_x a :R } FROM EVERY 1 s AS T AND EACH A WITHIN 1 s FROM T")) == {}
+    assert (
+        trigger_keys(rule("RULE R DEFINE { dotr_x a :R } FROM EVERY 1 s AS T AND EACH A WITHIN 1 s FROM T"))
+        == {}
+    )
     text = "RULE R DEFINE { dotr_x a :R } FROM A AND LAST B WITHIN 1 s FROM A ON B.?x = A.?x"
-    assert roots(rule(text), computed=[("A", "x")]) == {("A", "y"): {1}, ("B", "x"): set()}
+    assert trigger_keys(rule(text), computed=[("A", "x")]) == {("A", "y"): {1}, ("B", "x"): set()}
 
 
 def test_subjects_must_not_be_literals_and_predicates_must_be_iris() -> None:
