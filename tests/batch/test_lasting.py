@@ -29,9 +29,9 @@ from dotr.lang import parse_program
 from dotr.program import Program
 from dotr.rdf.terms import Triple
 from tests.batch.test_local import Serial, in_one_process, output, quiet
-from tests.core.histories import UNIT, histories
-from tests.core.test_engines import _background, _with_schema
-from tests.core.test_lasting import History, Schema, _parts, _schema, whole_programs
+from tests.lasting.histories import UNIT, histories
+from tests.lasting.test_engines import _background, _with_schema
+from tests.lasting.test_instants import History, Schema, _parts, _schema, whole_programs
 
 RULES = """PREFIX : <urn:>
 HOLD :in LATEST FOR 20 s

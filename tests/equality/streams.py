@@ -23,9 +23,9 @@ from dotr.lasting.instants import LastingRun
 from dotr.program import Program
 from dotr.rdf.terms import Triple
 from dotr.reference.lasting import LiteralLasting, LiteralStatements, ProgramChange
-from tests.core.recomputation import RecomputedJumps
 from tests.equality.knowledge_bases import RULES
 from tests.equality.worlds import Ontology, as_owlrl_has, between_individuals, comparable, fact
+from tests.lasting.recomputation import RecomputedJumps
 
 SECOND = 1_000_000
 HOLDS = [

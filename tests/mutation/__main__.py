@@ -65,14 +65,14 @@ ROOMS = {
     "joins": Room(
         ("dotr/joins/*.py",),
         ("tests/joins", "tests/budget/test_meter.py"),
-        ("tests/extract/test_compiled.py", "tests/extract/test_standing.py", "tests/enrich"),
+        ("tests/extract/test_compiled.py", "tests/extract/test_maintained_queries.py", "tests/enrich"),
     ),
     "order": Room(("dotr/rdf/values.py",), ("tests/rdf/test_order.py", "tests/rdf", "tests/expressions")),
     "unary": Room(
         ("dotr/extract/operators.py",),
         (
             "tests/extract/test_unary_operators.py",
-            "tests/extract/test_standing.py",
+            "tests/extract/test_maintained_queries.py",
             "tests/extract/test_compiled.py",
         ),
     ),

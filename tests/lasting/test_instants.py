@@ -36,8 +36,8 @@ from dotr.program import (
     Within,
 )
 from dotr.rdf.terms import RDF_TYPE, Triple
-from tests.core.histories import UNIT, histories
-from tests.core.test_engines import SCHEMA, _background, _with_schema, programs
+from tests.lasting.histories import UNIT, histories
+from tests.lasting.test_engines import SCHEMA, _background, _with_schema, programs
 
 History = list[tuple[Time, list[Message]]]
 Change = tuple[int, Program, list[Triple]] | None

@@ -12,7 +12,7 @@ from dotr.lasting.periods import FOREVER, Periods, StatedChange
 from dotr.program import Hold
 from dotr.rdf.terms import Triple
 from dotr.reference.lasting import LiteralStatements
-from tests.core.histories import UNIT, histories, holds, triples
+from tests.lasting.histories import UNIT, histories, holds, triples
 
 A: Triple = ("<ex:a>", "<ex:p>", "<ex:b>")
 B: Triple = ("<ex:a>", "<ex:p>", "<ex:c>")

@@ -22,8 +22,8 @@ from dotr.lasting.instants import LastingRun, Maintenance
 from dotr.program import DatalogRule, Entailment, Program, RelationToStream, Select, StandingQuery
 from dotr.rdf.terms import OWL, RDFS, Triple
 from dotr.reference.enrich import closure, contradictions
-from tests.core.histories import UNIT, histories, holds, triples
-from tests.core.recomputation import RecomputedJumps
+from tests.lasting.histories import UNIT, histories, holds, triples
+from tests.lasting.recomputation import RecomputedJumps
 
 History = list[tuple[Time, list[Message]]]
 Change = tuple[int, Program, list[Triple]] | None

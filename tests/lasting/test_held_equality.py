@@ -16,9 +16,9 @@ from dotr.joins.plan import ALL
 from dotr.lasting.instants import LastingInstant, LastingRun
 from dotr.rdf.terms import Triple
 from dotr.reference.lasting import LiteralLasting, LiteralStatements
-from tests.core.recomputation import RecomputedJumps
 from tests.enrich.test_entailment import turtle
 from tests.equality.streams import SECOND, program
+from tests.lasting.recomputation import RecomputedJumps
 
 SCHEMA = (
     ":p a owl:InverseFunctionalProperty ; owl:inverseOf :p ."
