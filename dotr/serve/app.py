@@ -63,7 +63,7 @@ from dotr.serve.engine import Engine
 from dotr.serve.metrics import MEDIA as METRICS_MEDIA
 from dotr.serve.metrics import Metrics
 from dotr.serve.security import Problem, Receive, Scope, Send, answer_problem
-from dotr.serve.streaming import PAGE, PULSE, Broadcast, Wanted, stream
+from dotr.serve.streaming import PAGE, PULSE, Broadcast, Wanted, missed, stream
 from dotr.service.deployment import Proposal, propose_texts, undeployed
 from dotr.service.inbox import Inbox, format_called
 from dotr.service.journal import Journal
@@ -474,11 +474,12 @@ async def get_events(request: Request, parts: Parts) -> Response | None:
         await stream(parts.broadcast, request.scope, request.receive, _send_of(request), pieces, media)
         return None
     limit = min(max(1, number(request, "limit", 100)), PAGE)
-    rows, upto = await in_thread(_page, parts, max(after, 0), limit, wanted)
+    rows, upto, gap = await in_thread(_page, parts, max(after, 0), limit, wanted)
     events = ",".join(f'{{"number":{row.number},{row.line[1:]}' for row in rows)
     more = upto < parts.broadcast.last
     next_ = json.dumps(_next(request, upto)) if more else "null"
-    return Response(f'{{"events":[{events}],"next":{next_}}}', media_type="application/json")
+    more_ = "" if gap is None else f',"missed":{json.dumps(gap)}'
+    return Response(f'{{"events":[{events}],"next":{next_}{more_}}}', media_type="application/json")
 
 
 def _next(request: Request, after: int) -> str:
@@ -487,20 +488,22 @@ def _next(request: Request, after: int) -> str:
     return f"{request.url.path}?{urlencode([('after', after), *others])}"
 
 
-def _page(parts: Parts, after: int, limit: int, wanted: Wanted) -> tuple[list[OutboxRow], int]:
-    """Up to so many events that are wanted, and up to where the outbox was read for them."""
+def _page(
+    parts: Parts, after: int, limit: int, wanted: Wanted
+) -> tuple[list[OutboxRow], int, dict[str, int] | None]:
+    """Up to so many events that are wanted, up to where the outbox was read for them, and what is missed."""
     reader = parts.broadcast.reader
     found: list[OutboxRow] = []
-    while len(found) < limit:
-        page = reader.page(after, PAGE, wanted.rules)
+    page = reader.page(after, PAGE, wanted.rules)
+    gap = missed(after, page)
+    while page.upto > after:
         for row in wanted.of(page.rows):
             found.append(row)
             if len(found) == limit:
-                return found, row.number
-        if page.upto <= after:
-            return found, after
+                return found, row.number, gap
         after = page.upto
-    return found, after
+        page = reader.page(after, PAGE, wanted.rules)
+    return found, after, gap
 
 
 def _send_of(request: Request) -> Send:
@@ -906,19 +909,17 @@ async def get_watch(request: Request, parts: Parts) -> Response | None:
     def written(lines: str, event: str) -> bytes:
         if not sse:
             return lines.encode()
-        return "".join(f"event: {event}\ndata: {line}\n\n" for line in lines.splitlines()).encode()
+        return "".join(f"event: {event}\ndata: {line}\n\n" for line in lines.split("\n") if line).encode()
 
     async def pieces() -> AsyncIterator[bytes]:
-        yield written(await in_thread(snapshot_lines, watch), "snapshot") or b": \n\n"
+        yield written(await in_thread(snapshot_lines, watch), "snapshot")
         while not parts.broadcast.closing:
             commits = parts.broadcast.commits
             found = await in_thread(watch.changes)
             if lines := await in_thread(difference_lines, watch, found):
                 yield written(lines, "change")
-            silent = True
-            while parts.broadcast.commits == commits and silent and not parts.broadcast.closing:
-                silent = await parts.broadcast.changes(PULSE)
-                if not silent:
+            while parts.broadcast.commits == commits and not parts.broadcast.closing:
+                if not await parts.broadcast.changes(PULSE):
                     yield b""
 
     try:

@@ -244,7 +244,7 @@ class _Server:
             await asyncio.to_thread(engine.start)
             self._engine = engine
             with OutboxReader(configuration.dir, look=None) as reader:
-                broadcast = Broadcast(reader)
+                broadcast = Broadcast(reader, log.found)
                 deliveries = Deliveries(reader, engine.cursors, log.found)
                 metrics = Metrics(engine, inbox, broadcast, deliveries)
 

@@ -6,6 +6,9 @@ Method:  after a commit its rows are read once and written once as the bytes tha
          the ring gets its bytes; one that comes later, or has fallen behind, reads pages of the outbox until
          it is. So a reader costs no memory but what the transport holds, and a slow one holds up nobody.
          A reader of some rules, or of some bindings, reads pages as well: a page is filtered for it.
+         A reader whose number is older than what is kept is told from where on there are events
+         (`dotr-missed`), one whose stream cannot go on why not (`dotr-problem`); names of rules have no
+         hyphens.
          Slow: a reader that takes nothing while 1 MiB comes, or for half a minute, is disconnected; it comes
          back with its number (`Last-Event-ID`) and misses nothing.
 Why not: sse-starlette: it makes the bytes of each event for each reader, which costs most. A queue a reader:
@@ -15,6 +18,7 @@ Why not: sse-starlette: it makes the bytes of each event for each reader, which 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
@@ -22,9 +26,10 @@ from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
-from dotr.serve.security import Receive, Scope, Send
+from dotr.errors import Diagnostic, DotrError
+from dotr.serve.security import Problem, Receive, Scope, Send
 from dotr.service.logs import OutboxRow
-from dotr.service.outbox import OutboxReader
+from dotr.service.outbox import OutboxPage, OutboxReader
 
 RING: Final = 4 << 20
 """Bytes of events that are kept ready."""
@@ -39,6 +44,9 @@ PATIENCE: Final = 30.0
 PULSE: Final = 15.0
 """Seconds of silence after which a comment is sent, so that nobody on the way ends the connection."""
 
+_RETRY: Final = 1.0
+"""Seconds after which an outbox that could not be read is read again."""
+
 Write: TypeAlias = Callable[[Sequence[OutboxRow]], bytes]
 
 
@@ -50,6 +58,16 @@ def as_events(rows: Sequence[OutboxRow]) -> bytes:
 def as_lines(rows: Sequence[OutboxRow]) -> bytes:
     """JSON lines."""
     return "".join(f"{row.line}\n" for row in rows).encode()
+
+
+def missed(after: int, page: OutboxPage) -> dict[str, int] | None:
+    """What a reader that knew an event is told whose next ones are not kept any more."""
+    return {"after": after, "first": page.first} if 0 < after < page.first - 1 else None
+
+
+def told(name: str, value: str, lines: bool) -> bytes:
+    """What is no event of a rule, in one line of JSON."""
+    return f'{{"{name}":{value}}}\n'.encode() if lines else f"event: {name}\ndata: {value}\n\n".encode()
 
 
 class _Piece(NamedTuple):
@@ -86,11 +104,12 @@ ALL: Final = Wanted()
 class Broadcast:
     """Owns the ring, and wakes the readers. All of it runs in the event loop; `changed` is for other threads.
 
-    `bytes` counts what came since the server began.
+    `bytes` counts what came since the server began; `say` gets to know that the outbox cannot be read.
     """
 
-    def __init__(self, reader: OutboxReader) -> None:
-        self.reader = reader
+    def __init__(self, reader: OutboxReader, say: Callable[[Diagnostic], None] = lambda _found: None) -> None:
+        """Raises EngineError."""
+        self.reader, self._say = reader, say
         self.readers = 0
         self.bytes = 0
         self.commits = 0
@@ -99,7 +118,7 @@ class Broadcast:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._commit: asyncio.Event = asyncio.Event()
         self._more: asyncio.Event = asyncio.Event()
-        self._last = 0
+        self._last = reader.last()
         self.closing = False
 
     @property
@@ -108,11 +127,19 @@ class Broadcast:
         return self._last
 
     async def run(self) -> None:
-        """Read what commits bring, until the server stops."""
+        """Read what commits bring, until the server stops. What cannot be read is tried again."""
         self._loop = asyncio.get_running_loop()
-        self._last = await asyncio.to_thread(self.reader.last)
+        failed = False
         while not self.closing:
-            rows = await asyncio.to_thread(self.reader.after, self._last, PAGE)
+            try:
+                rows = await asyncio.to_thread(self.reader.after, self._last, PAGE)
+            except DotrError as error:
+                if not failed:
+                    self._say(error.diagnostics[0])
+                failed = True
+                await asyncio.sleep(_RETRY)
+                continue
+            failed = False
             if rows:
                 self._take(rows)
             if len(rows) < PAGE:
@@ -185,12 +212,18 @@ class Broadcast:
                     after = ready[-1].last
                     yield b"".join(piece.lines if lines else piece.events for piece in ready)
                     continue
-            page = await asyncio.to_thread(self.reader.page, after, PAGE, wanted.rules)
+            page, content = await asyncio.to_thread(self._page, after, wanted, write)
             if page.upto <= after:
                 return  # the outbox has gone back: there is nothing right to say
+            if (gap := missed(after, page)) is not None:
+                yield told("dotr-missed", json.dumps(gap), lines)
             after = page.upto
-            if rows := wanted.of(page.rows):
-                yield write(rows)
+            if content:
+                yield content
+
+    def _page(self, after: int, wanted: Wanted, write: Write) -> tuple[OutboxPage, bytes]:
+        page = self.reader.page(after, PAGE, wanted.rules)
+        return page, write(wanted.of(page.rows))
 
 
 async def stream(
@@ -214,6 +247,10 @@ async def stream(
             if gone.done() or not await _sent(broadcast, scope, send, content, gone):
                 return
         await send({"type": "http.response.body", "body": b"", "more_body": False})
+    except DotrError as error:
+        content = told("dotr-problem", Problem(503, error).body().decode(), not sse)
+        if await _sent(broadcast, scope, send, content, gone):
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
     finally:
         broadcast.readers -= 1
         gone.cancel()

@@ -352,10 +352,11 @@ class _Connections:
 
 
 class OutboxPage(NamedTuple):
-    """Rows, and the number up to which the outbox was looked at for them."""
+    """Rows, the number up to which the outbox was looked at for them, and that of the first event kept."""
 
     rows: list[OutboxRow]
     upto: int
+    first: int
 
 
 class OutboxReader:
@@ -417,7 +418,7 @@ class OutboxReader:
                     raise self._connections.damaged(f"events from {begin} on are missing")
             if len(rows) == limit:
                 upto = rows[-1].number if rows else number
-            return OutboxPage(rows, max(upto, number))
+            return OutboxPage(rows, max(upto, number), first)
 
     def _row(self, values: Sequence[Any]) -> OutboxRow:
         row = OutboxRow(*values[:5])

@@ -89,6 +89,18 @@ def test_events_are_chosen_by_rule_binding_and_time(own: Server) -> None:
     assert [e["time"] for e in own.client.get(pages["next"]).json()["events"]] == [4]
 
 
+def test_a_page_says_what_is_not_kept_any_more(tmp_path: Path) -> None:
+    with serving(tmp_path, RULES, "--keep-events", "2kB") as own:
+        for time_ in range(10, 90, 10):
+            own.post([hot(time_), smoke(time_ + 1), hot(time_ + 2)], wait="committed")
+        page = own.client.get("/v1/events?after=1").json()
+        first = page["events"][0]["number"]
+        assert first > 2
+        assert (page["missed"], page["events"][-1]["number"]) == ({"after": 1, "first": first}, 8)
+        assert "missed" not in own.client.get("/v1/events?after=0").json()
+        assert "missed" not in own.client.get(f"/v1/events?after={first - 1}").json()
+
+
 def test_what_cannot_be_read_is_a_dead_letter_and_can_be_tried_again(own: Server) -> None:
     body, turtle = "<urn:x:a> a", {"content-type": "text/turtle"}
     answer = own.client.post("/v1/streams/input?wait=committed", content=body, headers=turtle).json()
