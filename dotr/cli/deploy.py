@@ -280,7 +280,9 @@ def shown(report: dict[str, Any]) -> str:
         if report["left_out"]:
             lines.append(f"            {left_out(report['left_out'])}")
     for state in report["partitions"] if len(report["partitions"]) > 1 else ():
-        name = "/".join(part for part in (state["source"], state["partition"]) if part)
+        source, partition = state["source"], state["partition"]
+        own = partition and source.rpartition("/")[2] != partition  # `dotr serve`: a stream is its partition
+        name = f"{source}/{partition}" if own else source
         reached = "no graph yet" if state["latest"] is None else f"up to {state['latest']}"
         silent = "; idle: others do not wait for it" if state["idle"] else ""
         lines.append(f"partition   {name}   {reached}, {state['graphs']:,} graphs in the last feed{silent}")

@@ -131,7 +131,7 @@ def offers_of(result: Result) -> Iterable[str]:
 def _rows_json(found: Rows) -> str:
     head = json.dumps({"vars": list(found.variables)})
     rows = ",".join(bindings(found.variables, row) for row in found.rows)
-    return f'{{"head":{head},"results":{{"bindings":[{rows}]}}}}'
+    return f'{{"head":{head},"results":{{"bindings":[{rows}]}}}}\n'
 
 
 def bindings(variables: Sequence[str], row: Row) -> str:
@@ -195,7 +195,7 @@ _ROWS: Final[Mapping[str, Callable[[Rows], str]]] = {
     _TSV: _rows_tsv,
 }
 _BOOLEAN: Final[Mapping[str, Callable[[bool], str]]] = {
-    "json": lambda yes: f'{{"head":{{}},"boolean":{str(yes).lower()}}}',
+    "json": lambda yes: f'{{"head":{{}},"boolean":{str(yes).lower()}}}\n',
     "xml": lambda yes: f"{_SPARQL_XML}<head/>\n<boolean>{str(yes).lower()}</boolean>\n</sparql>\n",
 }
 

@@ -23,7 +23,7 @@ from urllib.parse import parse_qsl, urlencode
 from msgspec import Struct
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route as StarletteRoute
 
 from dotr.errors import (
@@ -61,7 +61,7 @@ from dotr.serve.configuration import Configuration, Source
 from dotr.serve.deliveries import Deliveries
 from dotr.serve.engine import Engine
 from dotr.serve.metrics import MEDIA as METRICS_MEDIA
-from dotr.serve.metrics import Metrics
+from dotr.serve.metrics import Metrics, source_name
 from dotr.serve.security import Problem, Receive, Scope, Send, answer_problem
 from dotr.serve.streaming import PAGE, PULSE, Broadcast, Wanted, missed, stream
 from dotr.service.deployment import Proposal, propose_texts, undeployed
@@ -220,8 +220,9 @@ async def commanded(future: Any) -> Any:
 
 
 def json_answer(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """A JSON answer."""
-    return JSONResponse(value, status, dict(headers or {}))
+    """A JSON answer, which ends its line, so that a terminal shows it well."""
+    content = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return Response(f"{content}\n", status, dict(headers or {}), media_type="application/json")
 
 
 # ---------------------------------------------------------------------- documents in
@@ -298,6 +299,13 @@ def _format_of(media: str, map_: str, name: str, parts: Parts) -> tuple[str, str
             )
         return kind or "text/csv", mapping
     if not kind or kind in ("application/octet-stream", "application/x-www-form-urlencoded"):
+        if source.format is None:
+            raise wrong(
+                "the document does not say what it is",
+                "add -H 'Content-Type: text/turtle' (or application/x-ndjson …), or give it a `format:`",
+                "D4210",
+                415,
+            )
         return "", ""
     if format_called(kind) is None:
         raise wrong(
@@ -479,7 +487,7 @@ async def get_events(request: Request, parts: Parts) -> Response | None:
     more = upto < parts.broadcast.last
     next_ = json.dumps(_next(request, upto)) if more else "null"
     more_ = "" if gap is None else f',"missed":{json.dumps(gap)}'
-    return Response(f'{{"events":[{events}],"next":{next_}{more_}}}', media_type="application/json")
+    return Response(f'{{"events":[{events}],"next":{next_}{more_}}}\n', media_type="application/json")
 
 
 def _next(request: Request, after: int) -> str:
@@ -513,7 +521,7 @@ def _send_of(request: Request) -> Send:
 
 async def get_event(request: Request, parts: Parts) -> Response:
     row = await _event(request, parts)
-    return Response(f'{{"number":{row.number},{row.line[1:]}', media_type="application/json")
+    return Response(f'{{"number":{row.number},{row.line[1:]}\n', media_type="application/json")
 
 
 async def _event(request: Request, parts: Parts) -> OutboxRow:
@@ -776,7 +784,7 @@ async def get_status(request: Request, parts: Parts) -> Response:
             ],
             "partitions": [
                 {
-                    "source": source,
+                    "source": source_name(source),
                     "partition": partition,
                     "latest": as_time(latest, clock),
                     "graphs": graphs,

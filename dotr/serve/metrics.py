@@ -100,7 +100,7 @@ class Metrics:
         clock = status.get("clock")
         unit = 1e6 if clock is None or not clock[0] else clock[1]
         marks = {
-            (state[0], state[1]): state[2] / unit
+            (source_name(state[0]), state[1]): state[2] / unit
             for state in status.get("partitions", ())
             if state[2] is not None
         }
@@ -115,7 +115,11 @@ class Metrics:
             "dotr_source_lag_rows",
             "Documents of a source that wait in the inbox.",
             ["source"],
-            {(name,): count.rows for name, count in counts.items()},
+            {
+                (name,): counts[name].rows if name in counts else 0
+                for name in (*self._engine.configuration.sources, *counts)
+                if name in counts or self._engine.configuration.sources[name].http is not None
+            },
         )
         yield _gauge(
             "dotr_inbox_rows", "Documents in the inbox.", [], {(): sum(c.rows for c in counts.values())}
@@ -169,6 +173,11 @@ class Metrics:
     def _kept(self) -> int:
         bounds = self._broadcast.reader.bounds()
         return bounds.last - bounds.first + 1
+
+
+def source_name(name: str) -> str:
+    """The name of a source in the configuration, of that in the journal, which has its kind before it."""
+    return name.partition("/")[2] or name
 
 
 def _stages(funnel: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], float]]:

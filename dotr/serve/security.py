@@ -241,7 +241,7 @@ class Problem(Exception):  # noqa: N818  # RFC 9457 calls it that
         }
         if len(self.diagnostics) > 1:
             value["diagnostics"] = [{"message": d.message, **_told(d)} for d in self.diagnostics]
-        return json.dumps(value, ensure_ascii=False).encode()
+        return f"{json.dumps(value, ensure_ascii=False, separators=(',', ':'))}\n".encode()
 
 
 def _told(one: Diagnostic) -> dict[str, Any]:

@@ -3,16 +3,24 @@
 A fence with `title="NAME"` is a file. A `console` fence holds commands behind `$` and what they print on
 standard output, where `...` stands for anything: alone on a line for any lines, inside one for any
 characters. A `python` fence is run, unless it says `no-run`.
+
+A page may leave servers running behind `&`, with their output in files; they end with the page. Where it says
+127.0.0.1:8080 to a command, the command gets a port that is free.
 """
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 _FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _TITLE = re.compile(r'title="([^"]+)"')
@@ -50,25 +58,83 @@ def pattern(output: str) -> re.Pattern[str]:
     return re.compile("".join(lines))
 
 
+_ADDRESS = "127.0.0.1:8080"
+
+
 def run(page: str, folder: Path) -> int:
     """Run everything on a page in an empty folder; how many commands and programs that were."""
     count = 0
-    for block in blocks(page):
-        title = _TITLE.search(block.note)
-        if title:
-            (folder / title[1]).write_text(block.text, encoding="utf-8")
-        elif block.language == "console":
-            for command, output in commands(block.text):
-                _command(command, output, folder)
+    with _terminal(folder) as terminal:
+        for block in blocks(page):
+            title = _TITLE.search(block.note)
+            if title:
+                (folder / title[1]).write_text(terminal.here(block.text), encoding="utf-8")
+            elif block.language == "console":
+                for command, output in commands(block.text):
+                    terminal.type(command, output)
+                    count += 1
+            elif block.language == "python" and block.note != "no-run":
+                subprocess.run([sys.executable, "-c", terminal.here(block.text)], cwd=folder, check=True)
                 count += 1
-        elif block.language == "python" and block.note != "no-run":
-            subprocess.run([sys.executable, "-c", block.text], cwd=folder, check=True)
-            count += 1
     return count
 
 
-def _command(command: str, output: str, folder: Path) -> None:
-    line = f'python() {{ "{sys.executable}" "$@"; }}; dotr() {{ python -m dotr "$@"; }}; {command}'
-    ran = subprocess.run(["bash", "-c", line], cwd=folder, capture_output=True, text=True, check=False)
-    assert ran.returncode in (0, 1), f"$ {command}\n{ran.stderr}"
-    assert pattern(output).fullmatch(ran.stdout), f"$ {command}\n{ran.stdout}\n--- the page says\n{output}"
+@dataclass(slots=True)
+class _Terminal:
+    """Owns the processes that commands started. `path`: where `dotr` and `python` are."""
+
+    folder: Path
+    path: str
+    address: str
+    groups: list[int] = field(default_factory=list)
+
+    def here(self, text: str) -> str:
+        """A text of the page with the address that is free."""
+        return text.replace(_ADDRESS, self.address)
+
+    def type(self, command: str, output: str) -> None:
+        """Run a command and compare what it prints."""
+        environment = {**os.environ, "PATH": f"{self.path}{os.pathsep}{os.environ['PATH']}"}
+        ran = subprocess.Popen(
+            ["bash", "-c", self.here(command)],
+            cwd=self.folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self.groups.append(ran.pid)
+        try:
+            stdout, stderr = ran.communicate(timeout=300)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"$ {command}\nit does not end") from None
+        found = stdout.replace(self.address, _ADDRESS)
+        assert ran.returncode in (0, 1), f"$ {command}\n{stderr}"
+        message = f"$ {command}\n{found}\n--- the page says\n{output}\n--- standard error\n{stderr}"
+        assert pattern(output).fullmatch(found), message
+
+
+@contextmanager
+def _terminal(folder: Path) -> Iterator[_Terminal]:
+    with TemporaryDirectory() as path:
+        for name, call in (("python", ""), ("dotr", " -m dotr")):
+            program = Path(path, name)
+            program.write_text(f'#!/bin/sh\nexec "{sys.executable}"{call} "$@"\n', encoding="utf-8")
+            program.chmod(0o755)
+        terminal = _Terminal(folder, path, _free())
+        try:
+            yield terminal
+        finally:
+            for group in terminal.groups:
+                with suppress(ProcessLookupError):
+                    os.killpg(group, signal.SIGKILL)
+
+
+def _free() -> str:
+    """An address of this machine with a port of as many digits that nobody listens on."""
+    for port in range(7000 + os.getpid() % 1000, 9999):
+        with socket.socket() as tried, suppress(OSError):
+            tried.bind(("127.0.0.1", port))
+            return f"127.0.0.1:{port}"
+    raise AssertionError("no port is free")

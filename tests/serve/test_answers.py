@@ -255,7 +255,7 @@ def test_only_what_is_kept_can_be_asked(dotr: Dotr, town: Path) -> None:
     late = [{**line, "time": line["time"] + 100} for line in stream(1, 400)]
     fed(dotr, late, "late.jsonl")
     assert refused(lambda: answers.sparql("ASK {}", "110")) == "D4198"
-    assert answers.sparql("ASK { ?x <urn:in> ?y }", str(late[-2]["time"])).content.endswith(b"true}")
+    assert answers.sparql("ASK { ?x <urn:in> ?y }", str(late[-2]["time"])).content.endswith(b"true}\n")
 
 
 def refused(call: Any) -> str:
@@ -480,7 +480,7 @@ def test_commits_that_are_told_are_not_read_again(
     (town / "near.dlog").write_text(NEAR + ":again(?x) :- :in(?x, ?r) .\n")
     assert dotr("deploy", "town.dotr").code == 0  # which is read
     assert answered(answers, "ASK { ?x <urn:again> ?y }") is False
-    assert answers.sparql("ASK { ?x a <urn:again> }").content.endswith(b"true}")
+    assert answers.sparql("ASK { ?x a <urn:again> }").content.endswith(b"true}\n")
     (town / "near.dlog").write_text(NEAR + ":later(?x, ?r) :- :in(?x, ?r) .\n")
     assert dotr("deploy", "town.dotr", "--from", "400").code == 0
     later = "ASK { ?x <urn:later> ?y }"
