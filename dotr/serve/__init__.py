@@ -8,6 +8,7 @@ server.py         START HERE: what runs, and how it ends
 engine.py         the thread that feeds, and what others ask of it
 app.py            the routes, as a table
 deliveries.py     outputs that are kept, and their connectors
+subscriptions.py  sources that are brokers
 streaming.py      events to any number of readers
 answers.py        SPARQL, what holds, why and why not, watched queries, the plan, as bytes in a format
 metrics.py        counts for Prometheus

@@ -64,6 +64,7 @@ from dotr.serve.metrics import MEDIA as METRICS_MEDIA
 from dotr.serve.metrics import Metrics, source_name
 from dotr.serve.security import Problem, Receive, Scope, Send, answer_problem
 from dotr.serve.streaming import PAGE, PULSE, Broadcast, Wanted, missed, stream
+from dotr.serve.subscriptions import Subscriptions
 from dotr.service.deployment import Proposal, propose_texts, undeployed
 from dotr.service.inbox import Inbox, format_called
 from dotr.service.journal import Journal
@@ -90,6 +91,7 @@ class Parts(Struct):
     broadcast: Broadcast
     metrics: Metrics
     deliveries: Deliveries
+    listening: Subscriptions
     mappings: Mapping[str, TableMapping]
     answers: Answers
 
@@ -794,6 +796,7 @@ async def get_status(request: Request, parts: Parts) -> Response:
             ],
             "inbox": {name: count.rows for name, count in parts.inbox.counts().items()},
             "outbox": parts.broadcast.last,
+            "subscriptions": [one._asdict() for one in parts.listening.states()],
             "outputs": [
                 {
                     "output": one.name,

@@ -53,17 +53,19 @@ SCHEMA: Final = Path(__file__).with_name("schema.json")
 SOURCES: Final[Mapping[str, str]] = {
     "http": "what is posted to /v1/streams/NAME",
     "files": "files and folders, followed as they grow",
+    "mqtt": "topics of an MQTT broker",
 }
 """Kind of a source → what it reads."""
 
 OUTPUTS: Final[Mapping[str, str]] = {
     "file": "a file, exactly once",
     "webhook": "signed posts to a URL, at least once",
+    "mqtt": "a topic of an MQTT broker, at least once",
 }
 """Kind of an output → what it writes."""
 
-LATER_SOURCES: Final = ("mqtt", "kafka", "ldes")
-LATER_OUTPUTS: Final = ("mqtt", "kafka")
+LATER_SOURCES: Final = ("kafka", "ldes")
+LATER_OUTPUTS: Final = ("kafka",)
 """Kinds that are known by name only."""
 
 _LARGEST = 1 << 20
@@ -145,6 +147,25 @@ def _url(text: str) -> str:
     return text
 
 
+def _broker(text: str) -> str:
+    parts = urlsplit(text)
+    if (
+        parts.scheme not in ("mqtt", "mqtts")
+        or not parts.hostname
+        or parts.path
+        or parts.username is not None
+    ):
+        raise ValueError(text)
+    _ = parts.port
+    return text
+
+
+def _qos(text: str) -> str:
+    if text != "1":
+        raise ValueError(text)
+    return text
+
+
 def _zone(text: str) -> str:
     try:
         zone_of(text)
@@ -178,6 +199,14 @@ SCALARS: Final[Mapping[str, ScalarKind]] = {
     "zone": ScalarKind(_zone, "a time zone", "write Europe/Rome, UTC or +02:00"),
     "format": ScalarKind(_input_format, "a format of documents", f"one of {' '.join(INPUT_FORMATS)}"),
     "url": ScalarKind(_url, "a URL of HTTP", "write https://hooks.example.org/dotr"),
+    "broker": ScalarKind(_broker, "a broker", "write mqtt://broker:1883 or mqtts://broker:8883"),
+    "qos": ScalarKind(
+        _qos,
+        "a quality of service that loses nothing",
+        "write 1: with 0 and 2 a message is acknowledged before it is on disk",
+        str,
+        _NUMBERS,
+    ),
     "path": ScalarKind(str, "a path", ""),
     "secret": ScalarKind(str, "where a secret is", "write env:NAME or file:PATH"),
 }
@@ -218,6 +247,17 @@ class Source(Keys):
 
     http: Annotated[Http | None, _about("What is posted to /v1/streams/NAME.")] = None
     files: Annotated[list[FilePath] | None, _about("Files and folders, followed as they grow.")] = None
+    mqtt: Annotated[Annotated[str, _of("broker")] | None, _about("An MQTT broker: mqtt://HOST:1883.")] = None
+    topics: Annotated[list[str], _about("What is subscribed to, with + and #.")] = []
+    qos: Annotated[
+        Annotated[str, _of("qos")], _about("Of a subscription: 1; nothing else loses nothing.")
+    ] = "1"
+    client: Annotated[
+        str | None, _about("The name of the session at the broker (default: dotr- and the source's name).")
+    ] = None
+    user: Annotated[str | None, _about("Who dotr is for the broker.")] = None
+    password: Annotated[Secret | None, _about("Of that user: env:NAME or file:PATH.")] = None
+    protocol: Annotated[Literal["5", "3.1.1"], _about("The version of MQTT.")] = "5"
     time: Annotated[
         Literal["event", "arrival", "header", "event-or-arrival"],
         _about("What the time of a document is: its own, when it came, or what its sender says beside it."),
@@ -238,6 +278,11 @@ class Source(Keys):
     )
 
     @property
+    def is_received(self) -> bool:
+        """Whether its documents come through the inbox: their senders cannot be asked again."""
+        return self.files is None
+
+    @property
     def kind(self) -> str:
         """Which of SOURCES it is."""
         return next(kind for kind in SOURCES if getattr(self, kind) is not None)
@@ -250,6 +295,15 @@ class Output(Keys):
     webhook: Annotated[
         Annotated[str, _of("url")] | None, _about("A URL, to which events are posted (Standard Webhooks).")
     ] = None
+    mqtt: Annotated[Annotated[str, _of("broker")] | None, _about("An MQTT broker: mqtt://HOST:1883.")] = None
+    topic: Annotated[
+        str, _about("Where events are published; {rule} and variables of the rule are put in.")
+    ] = "dotr/{rule}"
+    retain: Annotated[list[str], _about("Rules whose last event the broker keeps.")] = []
+    client: Annotated[str | None, _about("The name of the session at the broker.")] = None
+    user: Annotated[str | None, _about("Who dotr is for the broker.")] = None
+    password: Annotated[Secret | None, _about("Of that user: env:NAME or file:PATH.")] = None
+    protocol: Annotated[Literal["5", "3.1.1"], _about("The version of MQTT.")] = "5"
     secret: Annotated[Secret | None, _about("What posts are signed with: env:NAME or file:PATH.")] = None
     order: Annotated[
         Literal["strict", "any"],

@@ -12,25 +12,29 @@ from typing import Final, TypeAlias
 
 from dotr.connectors import webhook
 from dotr.errors import Diagnostic
+from dotr.serve import subscriptions
 from dotr.serve.configuration import Configuration, Output, read_secret
 from dotr.service.cursors import Delivery, DeliveryState, Receiver
 from dotr.service.outbox import Cursors, OutboxReader
 
-Make: TypeAlias = Callable[[Output, str], Receiver]
+Make: TypeAlias = Callable[[str, Output], Receiver]
 
-CONNECTORS: Final[Mapping[str, Make]] = {"webhook": webhook.make}
-"""Kind of an output → what makes its receiver, given its secret. Kinds that commit with the feed are not
-here.
-"""
+
+def _webhook(_name: str, output: Output) -> Receiver:
+    secret = "" if output.secret is None else read_secret(output.secret)
+    return webhook.make(output, secret)
+
+
+CONNECTORS: Final[Mapping[str, Make]] = {"webhook": _webhook, "mqtt": subscriptions.publisher}
+"""Kind of an output → what makes its receiver. Kinds that commit with the feed are not here."""
 
 
 def receivers(configuration: Configuration) -> dict[str, Receiver]:
     """The receivers of the kept outputs, by name. Raises DataError D4192."""
-    made = {}
+    made: dict[str, Receiver] = {}
     for name, output in configuration.outputs.items():
         if output.kind in CONNECTORS:
-            secret = "" if output.secret is None else read_secret(output.secret)
-            made[name] = CONNECTORS[output.kind](output, secret)
+            made[name] = CONNECTORS[output.kind](name, output)
     return made
 
 

@@ -406,7 +406,7 @@ class Engine:
             keep, most = age_and_bytes(configuration.keep.events)
             outbox = Outbox(keep, most)
             feed.sinks = [outbox, *self._outputs(program)]
-            streams = {name: one.time for name, one in configuration.sources.items() if one.http is not None}
+            streams = {name: one.time for name, one in configuration.sources.items() if one.is_received}
             rows = InboxTransport(self._inbox, streams)
             feed.dead_letters = DeadLetterRows("refused", rows.whole_origin)
             feed.delayed = DeadLetterRows("late", rows.whole_origin)
@@ -448,7 +448,7 @@ class Engine:
             mapping = self._mappings.get(name)
             options = _options(source, self.configuration.base, unit, mapping)
             seconds = source.idle / 1_000_000
-            if source.http is not None:
+            if source.is_received:
                 transport = InboxTransport(self._inbox, {name: source.time}, self._mappings)
                 self._transports.append(transport)
                 stored = self._journal.positions(f"inbox/{name}").get(name)

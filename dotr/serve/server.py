@@ -51,6 +51,7 @@ from dotr.serve.security import (
     refuse_unsafe,
 )
 from dotr.serve.streaming import Broadcast
+from dotr.serve.subscriptions import Subscriptions, subscriptions
 from dotr.service.inbox import Inbox
 from dotr.service.journal import DATABASE, Journal
 from dotr.service.outbox import OutboxReader
@@ -246,6 +247,7 @@ class _Server:
             with OutboxReader(configuration.dir, look=None) as reader:
                 broadcast = Broadcast(reader, log.found)
                 deliveries = Deliveries(reader, engine.cursors, log.found)
+                listening = Subscriptions()
                 metrics = Metrics(engine, inbox, broadcast, deliveries)
 
                 def committed(fed: Mapping[str, int]) -> None:
@@ -257,15 +259,27 @@ class _Server:
                 answers = Answers(configuration.dir)
                 engine.tell(answers.knowledge)
                 self._parts = Parts(
-                    configuration, engine, inbox, broadcast, metrics, deliveries, mappings, answers
+                    configuration,
+                    engine,
+                    inbox,
+                    broadcast,
+                    metrics,
+                    deliveries,
+                    listening,
+                    mappings,
+                    answers,
                 )
                 self._security = Security(_logged(application(self._parts), log), configuration, tokens)
                 running = asyncio.ensure_future(broadcast.run())
                 try:
                     await asyncio.to_thread(deliveries.begin, configuration, made)
+                    await asyncio.to_thread(
+                        listening.begin, subscriptions(configuration, mappings, inbox, log.found)
+                    )
                     await self._serve(broadcast)
                 finally:
                     broadcast.close()
+                    await asyncio.to_thread(listening.close)
                     await asyncio.to_thread(deliveries.close)
                     ended = await asyncio.to_thread(engine.stop, GRACE)
                     running.cancel()
@@ -342,11 +356,13 @@ class _Server:
             tokens = Tokens.read(new.tokens) if new.tokens is not None else None
             mappings = await asyncio.to_thread(_mappings, new)
             made = receivers(new)
+            listened = subscriptions(new, mappings, self._parts.inbox, self.log.found)
             await asyncio.wrap_future(self._engine.configure(new, mappings))
             self._security.settings, self._security.tokens = new, tokens
             self.configuration = self._parts.configuration = new
             self._parts.mappings = mappings
             await asyncio.to_thread(self._parts.deliveries.begin, new, made)
+            await asyncio.to_thread(self._parts.listening.begin, listened)
             self.log.say("the configuration was read again")
         except DotrError as error:
             for one in error.diagnostics:

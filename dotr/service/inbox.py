@@ -28,13 +28,14 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dotr.errors import DotrError, EngineError, RefusedError
 from dotr.events import Clock
@@ -108,6 +109,7 @@ class _Append(Struct):
 
     row: Row
     future: Future[Received]
+    renew: bool = False
 
 
 class _Head(Struct):
@@ -146,6 +148,7 @@ class Inbox:
         self._reading = threading.Lock()
         self._waiting: deque[_Append] = deque()
         self._forgotten: dict[str, int] = {}
+        self._released: list[tuple[str, str]] = []
         self._counts: dict[str, SourceCount] = {}
         self._rows = self._bytes = 0  # what waits counts, too
         self._closing = False
@@ -245,16 +248,18 @@ class Inbox:
         key: str = "",
         mapping: str = "",
         arrival: int | None = None,
+        renew: bool = False,
     ) -> Future[Received]:
         """Give a document to the next commit, and return at once; the future is done after the commit. It
-        raises RefusedError D5231, EngineError D4201 or D5202. `arrival`: µs, instead of the clock's.
+        raises RefusedError D5231, EngineError D4201 or D5202. `arrival`: µs, instead of the clock's; `renew`:
+        the key is this document's from now on, whatever it was used for.
 
         Raises RefusedError D5230 where the inbox is full, UnicodeEncodeError for a lone surrogate.
         """
         if arrival is None:
             arrival = int(self._clock() * 1_000_000)
         "".join((source, format, time, key, mapping)).encode()  # else nobody's document could be written
-        one = _Append(Row(0, source, content, format, time, arrival, key, mapping), Future())
+        one = _Append(Row(0, source, content, format, time, arrival, key, mapping), Future(), renew)
         with self._mutex:
             if self._closing:
                 raise self._unwritable("it is closed")
@@ -265,6 +270,18 @@ class Inbox:
             self._waiting.append(one)
             self._work.notify()
         return one.future
+
+    def keys_of(self, source: str) -> list[str]:
+        """The keys of a source that mean something, oldest first."""
+        with self._reading, self._guarded():
+            rows = self._reader.execute("SELECT key FROM keys WHERE source = ? ORDER BY number", (source,))
+            return [key for (key,) in rows]
+
+    def release(self, source: str, keys: Iterable[str]) -> None:
+        """Keys of a source mean nothing any more, soon: their senders will not repeat them."""
+        with self._mutex:
+            self._released += [(source, key) for key in keys]
+            self._work.notify()
 
     @property
     def full(self) -> bool:
@@ -329,18 +346,23 @@ class Inbox:
         stale, failed = time.monotonic() + 60, False
         while True:
             with self._mutex:
-                while not (self._waiting or (self._forgotten and not failed) or self._closing):
+                while not (self._waiting or (self._goes and not failed) or self._closing):
                     self._work.wait(1.0 if failed else None)
                     failed = False
                 if self._closing and not self._waiting:
                     return
                 group = self._group()
-                forgotten = dict(self._forgotten)
+                forgotten, released = dict(self._forgotten), self._released[:_STEP]
             if group:
                 self._commit(group)
-            if forgotten or time.monotonic() > stale:
-                failed = not self._remove(forgotten)
+            if forgotten or released or time.monotonic() > stale:
+                failed = not self._remove(forgotten, released)
                 stale = time.monotonic() + 60
+
+    @property
+    def _goes(self) -> bool:
+        """Whether something is to go."""
+        return bool(self._forgotten or self._released)
 
     def _group(self) -> list[_Append]:
         """What goes into the next commit: of what waits, as much as is allowed and not cancelled."""
@@ -362,7 +384,7 @@ class Inbox:
         answers: list[Received | DotrError]
         try:
             with self._transaction("FULL"):
-                answers = [self._put(one.row, head) for one in group]
+                answers = [self._put(one.row, head, one.renew) for one in group]
                 self._save(head)
         except Exception as error:  # whoever waits must not wait for ever
             failure = error if isinstance(error, DotrError) else self._unwritable(str(error))
@@ -383,12 +405,12 @@ class Inbox:
             else:
                 one.future.set_exception(answer)
 
-    def _put(self, row: Row, head: _Head) -> Received | DotrError:
+    def _put(self, row: Row, head: _Head, renew: bool) -> Received | DotrError:
         """Insert a row, unless its key is known."""
         body = b""
         if row.key:
             body = digest(row.content)
-            known = self._known(row, body, max(head.arrival, row.arrival))
+            known = None if renew else self._known(row, body, max(head.arrival, row.arrival))
             if known is not None:
                 return known
         head.number += 1
@@ -432,9 +454,9 @@ class Inbox:
             hint="send the same bytes with it, or other bytes with a new key",
         )
 
-    def _remove(self, forgotten: Mapping[str, int]) -> bool:
-        """A bounded part of the rows that are forgotten, and of keys that are too old, goes. Whether that
-        could be written; if not, it goes later.
+    def _remove(self, forgotten: Mapping[str, int], released: Sequence[tuple[str, str]]) -> bool:
+        """A bounded part of the rows that are forgotten, and of keys that are released or too old, goes.
+        Whether that could be written; if not, it goes later.
         """
         head = _Head(self._head.number, self._head.arrival, self._head.total)
         gone: list[tuple[str, int, int]] = []
@@ -457,6 +479,10 @@ class Inbox:
                         )
                         gone.append((source, len(rows), sum(size for _, size, _ in rows)))
                         head.total -= sum(int.from_bytes(hashed, "little") for *_, hashed in rows)
+                for pair in released:
+                    self._disk.execute(
+                        self._connection, "DELETE FROM keys WHERE source = ? AND key = ?", pair
+                    )
                 self._disk.execute(
                     self._connection,
                     """DELETE FROM keys WHERE (source, key) IN
@@ -468,6 +494,7 @@ class Inbox:
             return False
         with self._mutex:
             self._head = head
+            del self._released[: len(released)]
             for source, rows_gone, size in gone:
                 self._count(source, -rows_gone, -size)
                 self._rows -= rows_gone
@@ -606,6 +633,18 @@ MEDIA_TYPES: Final[Mapping[str, Format]] = {
 """Content types of documents."""
 
 
+TABLE_TYPES: Final[Mapping[str, str]] = {
+    "text/csv": "csv",
+    "text/tab-separated-values": "tsv",
+    "application/json": "json",
+    "application/x-ndjson": "jsonl",
+    "csv": "csv",
+    "tsv": "tsv",
+    "jsonl": "jsonl",
+}
+"""Content types and names of tables → how they are written; others are JSON."""
+
+
 def format_called(name: str) -> Format | None:
     """The format with a content type (parameters do not count) or a name of ours; None for all others."""
     known = MEDIA_TYPES.get(name.partition(";")[0].strip().lower())
@@ -660,8 +699,15 @@ class InboxTransport:
             format_called(row.format),
             stamp,
             row.arrival if mode == "event-or-arrival" else None,
-            self.mappings.get(row.mapping),
+            self._mapping(row),
         )
+
+    def _mapping(self, row: Row) -> TableMapping | None:
+        """What makes graphs of a row; how its table is written is known from the row, if it does not say."""
+        mapping = self.mappings.get(row.mapping)
+        if mapping is None or mapping.format:
+            return mapping
+        return replace(mapping, format=TABLE_TYPES.get(row.format.partition(";")[0].strip().lower(), "json"))
 
     def position(self, partition: str, mark: Position) -> Position:
         """See `Transport`."""
