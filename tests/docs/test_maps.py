@@ -41,6 +41,23 @@ def test_every_room_is_on_the_map() -> None:
     assert [room for room in sorted(rooms) if f"`{room}/`" not in text] == []
 
 
+def test_every_file_is_on_the_map_or_in_the_head_of_its_room() -> None:
+    """Except where a file is a verb, a format or a step, which its name says."""
+    text = (CODE / "README.md").read_text(encoding="utf-8")
+    by_name = {"cli", "decode", "reference"}
+    missing = []
+    for path in sorted(CODE.rglob("*.py")):
+        room = path.parent / "__init__.py"
+        head = ast.get_docstring(ast.parse(room.read_text("utf-8"))) or "" if room.exists() else ""
+        if (
+            path.parent.name not in by_name
+            and not path.name.startswith("__")
+            and path.name not in text + head
+        ):
+            missing.append(str(path.relative_to(CODE)))
+    assert missing == []
+
+
 def test_docstrings_name_files_that_are_there() -> None:
     files = {str(path.relative_to(ROOT)) for path in ROOT.rglob("*.py") if ".venv" not in path.parts}
     there = {name[i:] for name in files for i in (0, *(m.end() for m in re.finditer("/", name)))}
