@@ -15,8 +15,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import Future
 from functools import partial
+from queue import SimpleQueue
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import parse_qsl, urlencode
 
@@ -94,6 +97,7 @@ class Parts(Struct):
     listening: Subscriptions
     mappings: Mapping[str, TableMapping]
     answers: Answers
+    workers: Workers
 
 
 Handler: TypeAlias = Callable[[Request, Parts], Awaitable[Response | None]]
@@ -127,8 +131,37 @@ class Route(NamedTuple):
 
 
 async def in_thread(function: Callable[..., T], *given: Any) -> T:
-    """Compute beside the event loop."""
+    """Compute beside the event loop what takes no long time."""
     return await asyncio.to_thread(function, *given)
+
+
+class Workers:
+    """Owns the threads for what may take long (queries, proofs, rules), so that events and the states of
+    documents do not wait for it; nor does the end of the server, which ends these threads.
+    """
+
+    def __init__(self, threads: int = 4) -> None:
+        self._tasks: SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = SimpleQueue()
+        for number_ in range(threads):
+            threading.Thread(target=self._run, name=f"dotr-worker-{number_}", daemon=True).start()
+
+    async def run(self, function: Callable[..., T], *given: Any) -> T:
+        """Compute in one of them."""
+        asked: Future[T] = Future()
+        self._tasks.put((asked, partial(function, *given)))
+        return await asyncio.wrap_future(asked)
+
+    def _run(self) -> None:
+        while True:
+            asked, task = self._tasks.get()
+            if not asked.set_running_or_notify_cancel():
+                continue  # nobody waits for it any more
+            try:
+                result = task()
+            except BaseException as error:  # to whoever asked
+                asked.set_exception(error)
+            else:
+                asked.set_result(result)
 
 
 def status_of(error: DotrError) -> tuple[int, dict[str, str]]:
@@ -255,7 +288,7 @@ async def post_stream(request: Request, parts: Parts) -> Response:
     elif source.time == "header":
         raise wrong("this stream needs the time of a document beside it", "?at=TIME, or the header Dotr-Time")
     if "dry-run" in request.query_params:
-        return json_answer(await in_thread(partial(_dry_run, content, media, mapping, stamp, name, parts)))
+        return json_answer(await parts.workers.run(_dry_run, content, media, mapping, stamp, name, parts))
     key = request.headers.get("idempotency-key", "").strip('"')
     if len(key) > 255:
         raise wrong("the Idempotency-Key has more than 255 characters")
@@ -590,6 +623,7 @@ async def _bundle(request: Request) -> tuple[dict[str, str], list[str]]:
         roots = [name for name in files if name.endswith(".dotr")] if roots is None else roots
         if not (isinstance(roots, list) and all(isinstance(one, str) for one in roots)):
             raise TypeError
+        "".join((*files, *files.values(), *roots)).encode()  # a lone surrogate is no character
     except (ValueError, TypeError, KeyError, RecursionError):
         raise wrong(
             "the rules are not a bundle", '{"files": {"rules.dotr": "…"}, "roots": ["rules.dotr"]}'
@@ -622,7 +656,7 @@ async def put_rules(request: Request, parts: Parts) -> Response:
             raise UsageError.of("D4207", f"`from={since[:50]}`: the times of this deployment are {kind}")
         return time, clock or Clock(integer, unit)
 
-    proposal = await in_thread(make)
+    proposal = await parts.workers.run(make)
     planned = await commanded(parts.engine.put_rules(proposal, digest, begin if since else None))
     changes = [
         {"rule": one.rule, "change": str(one.change), **({"why": one.why} if one.why else {})}
@@ -645,7 +679,7 @@ async def check_rules(request: Request, parts: Parts) -> Response:
             except (ProgramError, DataError) as error:
                 return list(error.diagnostics)
 
-    found = await in_thread(check)
+    found = await parts.workers.run(check)
     return json_answer({"diagnostics": [as_json(one) for one in found]})
 
 
@@ -720,10 +754,11 @@ def _letter(one: Any) -> dict[str, Any]:
 
 
 async def _one_letter(request: Request, parts: Parts) -> Any:
-    number_ = request.path_params["n"]
-    found = await in_thread(parts.broadcast.reader.letter, number_)
+    text = request.path_params["n"]
+    known = text.isascii() and text.isdigit() and len(text) < 19
+    found = await in_thread(parts.broadcast.reader.letter, int(text)) if known else None
     if found is None:
-        raise wrong(f"there is no dead letter {number_}", "", "D5233", 404)
+        raise wrong(f"there is no dead letter `{text[:50]}`", "", "D5233", 404)
     return found
 
 
@@ -820,6 +855,8 @@ def _not_ready(parts: Parts) -> list[str]:
         reasons.append("the deployment is being loaded")
     if engine.failure is not None:
         reasons.append(engine.failure.diagnostics[0].message)
+    if parts.inbox.failure is not None:
+        reasons.append(parts.inbox.failure.diagnostics[0].message)
     if engine.paused:
         reasons.append("the engine is paused")
     if engine.held_by:
@@ -880,14 +917,14 @@ async def sparql(request: Request, parts: Parts) -> Response:
             )
     elif not parameters:
         answer = parts.answers.service_description
-        return _answered(await in_thread(answer, str(request.url_for("/v1/sparql")), accept))
+        return _answered(await parts.workers.run(answer, str(request.url_for("/v1/sparql")), accept))
     asked = request_of(parameters, body)
-    return _answered(await in_thread(parts.answers.sparql, asked.query, asked.at, accept))
+    return _answered(await parts.workers.run(parts.answers.sparql, asked.query, asked.at, accept))
 
 
 async def get_state(request: Request, parts: Parts) -> Response:
     at, accept = query(request, "at") or None, request.headers.get("accept")
-    return _answered(await in_thread(parts.answers.state, at, accept))
+    return _answered(await parts.workers.run(parts.answers.state, at, accept))
 
 
 def _depth(request: Request) -> int | None:
@@ -897,7 +934,7 @@ def _depth(request: Request) -> int | None:
 async def get_why(request: Request, parts: Parts) -> Response:
     row = await _event(request, parts)
     accept = request.headers.get("accept")
-    return _answered(await in_thread(parts.answers.why, row.id, _depth(request), accept))
+    return _answered(await parts.workers.run(parts.answers.why, row.id, _depth(request), accept))
 
 
 async def get_why_not(request: Request, parts: Parts) -> Response:
@@ -905,16 +942,17 @@ async def get_why_not(request: Request, parts: Parts) -> Response:
     if not rule or not at:
         raise wrong("which rule, and when?", "GET /v1/why-not?rule=Fire&at=TIME")
     where, accept = request.query_params.getlist("where"), request.headers.get("accept")
-    return _answered(await in_thread(parts.answers.why_not, rule, at, where, _depth(request), accept))
+    why_not, depth = parts.answers.why_not, _depth(request)
+    return _answered(await parts.workers.run(why_not, rule, at, where, depth, accept))
 
 
 async def get_plan(request: Request, parts: Parts) -> Response:
-    return json_answer(await in_thread(parts.answers.plan))
+    return json_answer(await parts.workers.run(parts.answers.plan))
 
 
 async def get_watch(request: Request, parts: Parts) -> Response | None:
     media = negotiated(request.headers.get("accept"), ("text/event-stream", "application/x-ndjson"))
-    watch = await in_thread(parts.answers.watch, request.path_params["query"])
+    watch = await parts.workers.run(parts.answers.watch, request.path_params["query"])
     sse = media == "text/event-stream"
 
     def written(lines: str, event: str) -> bytes:
@@ -926,7 +964,7 @@ async def get_watch(request: Request, parts: Parts) -> Response | None:
         yield written(await in_thread(snapshot_lines, watch), "snapshot")
         while not parts.broadcast.closing:
             commits = parts.broadcast.commits
-            found = await in_thread(watch.changes)
+            found = await parts.workers.run(watch.changes)
             if lines := await in_thread(difference_lines, watch, found):
                 yield written(lines, "change")
             while parts.broadcast.commits == commits and not parts.broadcast.closing:
@@ -1096,13 +1134,13 @@ ROUTES: Final[Sequence[Route]] = (
     ),
     Route(
         "POST",
-        "/v1/dead-letters/{n:int}/retry",
+        "/v1/dead-letters/{n}/retry",
         retry_letter,
         "Give it to its stream again.",
         (Parameter("stream", "query", "Another stream.", "input"),),
         answers={202: "It is in the inbox."},
     ),
-    Route("DELETE", "/v1/dead-letters/{n:int}", delete_letter, "Forget it.", answers={204: "It is gone."}),
+    Route("DELETE", "/v1/dead-letters/{n}", delete_letter, "Forget it.", answers={204: "It is gone."}),
     Route("GET", "/v1/status", get_status, "How far it is, and whether it is ready."),
     Route("GET", "/metrics", get_metrics, "Counts, for Prometheus.", media=("text/plain",)),
     Route("GET", "/livez", get_livez, "Whether the server answers.", media=("text/plain",)),
@@ -1122,7 +1160,7 @@ def openapi() -> dict[str, Any]:
     """The routes as an OpenAPI 3.1 document."""
     paths: dict[str, dict[str, Any]] = {}
     for route in ROUTES:
-        path = route.path.replace(":int", "")
+        path = route.path
         named = [part[1:-1] for part in path.split("/") if part.startswith("{")]
         parameters = [
             {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in named

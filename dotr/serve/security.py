@@ -399,11 +399,12 @@ class Security:
                 await _answer(guarded, 204, _PREFLIGHT, b"")
                 return
             scope["dotr.token"] = self._token(scope)
-            receive = await self._body(scope, receive)
+            body = await self._body(scope, receive)
         except Problem as problem:
             await answer_problem(guarded, problem)
             return
-        await self.app(scope, receive, guarded)
+        if body is not None:
+            await self.app(scope, body, guarded)
 
     def _origin(self, scope: Scope) -> bytes | None:
         """Check Host and Origin; an origin of another page that is listed. Raises Problem 403."""
@@ -456,8 +457,14 @@ class Security:
             raise Problem(403, Diagnostic("D4142", message, hint=hint), headers)
         return token
 
-    async def _body(self, scope: Scope, receive: Receive) -> Receive:
-        """Read a body, counted and unpacked; what gives it to the application. Raises Problem."""
+    async def _body(self, scope: Scope, receive: Receive) -> Receive | None:
+        """Read a body, counted and unpacked; what gives it to the application, None where its sender went
+        away. Raises Problem.
+        """
+        if _all(scope, b"transfer-encoding") and _all(scope, b"content-length"):
+            message = "a request has a Content-Length or a Transfer-Encoding, not both"
+            hint = "a proxy could read two requests where this server reads one (RFC 9112, 6.1)"
+            raise Problem(400, Diagnostic("D4146", message, hint=hint), _CLOSE)
         encodings = [e.strip().lower() for v in _all(scope, b"content-encoding") for e in v.split(b",")]
         encodings = [e for e in encodings if e and e != b"identity"]
         encoding = encodings[0].decode("latin-1").removeprefix("x-") if encodings else ""
@@ -475,7 +482,7 @@ class Security:
         while True:
             came = await receive()
             if came["type"] != "http.request":
-                return _given([came], receive)  # the sender went away
+                return None
             parts.append(came.get("body", b""))
             size += len(parts[-1])
             if size > most:

@@ -6,8 +6,9 @@ Method:  uvicorn answers in the main thread, the engine feeds in its own. The po
          requests, readers are let go, the inbox is written, the engine commits: within ten seconds, else the
          last commit stands. SIGHUP: the configuration is read again; what is wrong with it is said, and the
          server goes on as it was.
-         A connection that sends no whole request in ten seconds, or no body in a minute, is closed, and so
-         is one more than the system has room for.
+         A connection that sends no whole request in ten seconds, or no body in a minute, is closed. Where
+         there are as many as the system has room for, a new one takes the place of the one that has asked
+         for nothing for the longest time.
 Why not: a process for each half: HTTP is not what costs (tests/bench/serve.py).
 """
 
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import resource
 import signal
@@ -24,7 +26,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import Any, Final, TextIO
+from typing import Any, ClassVar, Final, TextIO
 
 import h11
 import uvicorn
@@ -34,7 +36,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from dotr.errors import Diagnostic, DotrError, EngineError, RefusedError, Severity
 from dotr.io.tables.mapping import TableMapping, read_mapping
 from dotr.serve.answers import Answers
-from dotr.serve.app import Parts, application
+from dotr.serve.app import Parts, Workers, application
 from dotr.serve.configuration import Configuration, read_secret, rows_and_bytes
 from dotr.serve.deliveries import Deliveries, receivers
 from dotr.serve.engine import Engine
@@ -67,6 +69,9 @@ BODY_SECONDS: Final = 60.0
 
 _SPARE_FILES: Final = 100
 """Files that are kept for the deployment and its outputs."""
+
+_BURST: Final = 1_000
+"""Connections that are accepted at once, before any is counted."""
 
 _MOST_CONNECTIONS: Final = 4_000
 
@@ -108,16 +113,39 @@ class Log:
                 self._out.flush()
 
 
+class _Errors(logging.Handler):
+    """Errors that libraries find, as lines of the log; what a client does wrong is none."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(logging.ERROR)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        found = record.exc_info[1] if record.exc_info else None
+        told = record.getMessage().partition("\n")[0] + ("" if found is None else f": {found!r}")
+        self._log.say(told[:500], "error")
+
+    @classmethod
+    def listen(cls, log: Log) -> None:
+        """To the libraries that serve."""
+        for name in ("uvicorn.error", "asyncio"):
+            logger = logging.getLogger(name)
+            logger.handlers, logger.propagate = [cls(log)], False
+
+
 class _Protocol(H11Protocol):
     """A connection that has to send what it has to say, and may be ended at once."""
 
     most = _MOST_CONNECTIONS
+    _oldest: ClassVar[dict[_Protocol, None]] = {}
+    """Connections by the time since when they have not asked for anything else."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if len(self.connections) > self.most:
+        if len(self.connections) > self.most and not self._make_room():
             transport.abort()
             return
+        self._oldest[self] = None
         app = self.app
 
         async def with_abort(scope: Any, receive: Any, send: Any) -> None:
@@ -128,7 +156,17 @@ class _Protocol(H11Protocol):
         self._since: float | None = self.loop.time()
         self._timer = self.loop.call_later(HEAD_SECONDS, self._look)
 
+    def _make_room(self) -> bool:
+        """End the connection that has waited longest without a whole request."""
+        for one in self._oldest:
+            if one.cycle is None or one.cycle.response_complete or one.conn.their_state is h11.SEND_BODY:
+                del self._oldest[one]
+                one.transport.abort()
+                return True
+        return False
+
     def connection_lost(self, exc: Exception | None) -> None:
+        self._oldest.pop(self, None)
         if (timer := getattr(self, "_timer", None)) is not None:
             timer.cancel()
         super().connection_lost(exc)
@@ -137,6 +175,8 @@ class _Protocol(H11Protocol):
         before = self.conn.their_state
         if before is h11.IDLE and self._since is None:
             self._since = self.loop.time()
+            self._oldest.pop(self, None)
+            self._oldest[self] = None
         super().data_received(data)
         after = self.conn.their_state
         if after is h11.SEND_BODY:
@@ -169,6 +209,7 @@ class _WebServer(uvicorn.Server):
 def run(configuration: Configuration, *, log_format: str = "text") -> int:
     """Serve until a signal; the exit code. Raises DotrError for what keeps it from beginning."""
     log = Log(log_format, sys.stderr)
+    _Errors.listen(log)
     refuse_unsafe(configuration)
     sock = _bound(configuration)
     try:
@@ -213,16 +254,19 @@ def _fed(folder: str) -> int:
         return journal.greatest_position("inbox/")
 
 
-def _connections() -> int:
-    """How many connections there may be: as many files as the system lets us have, but for some."""
+def _connections() -> tuple[int, int]:
+    """How many connections there may be, and how many more are accepted before they are counted: as many
+    files as the system lets us have, but for some.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _MOST_CONNECTIONS + _SPARE_FILES
+    wanted = _MOST_CONNECTIONS + _BURST + _SPARE_FILES
     if soft < wanted:
         most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
         with suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (max(most, soft), hard))
         soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    return max(16, min(_MOST_CONNECTIONS, soft - _SPARE_FILES))
+    burst = max(1, min(_BURST, soft // 4))
+    return max(16, min(_MOST_CONNECTIONS, soft - burst - _SPARE_FILES)), burst
 
 
 class _Server:
@@ -268,6 +312,7 @@ class _Server:
                     listening,
                     mappings,
                     answers,
+                    Workers(),
                 )
                 self._security = Security(_logged(application(self._parts), log), configuration, tokens)
                 running = asyncio.ensure_future(broadcast.run())
@@ -298,7 +343,7 @@ class _Server:
                 "ssl_keyfile": configuration.tls.key,
                 "ssl_keyfile_password": None if password is None else read_secret(password),
             }
-        _Protocol.most = _connections()
+        _Protocol.most, burst = _connections()
         server = _WebServer(
             uvicorn.Config(
                 self._security,
@@ -309,6 +354,7 @@ class _Server:
                 access_log=False,
                 server_header=False,
                 proxy_headers=configuration.behind_proxy,
+                backlog=burst,
                 timeout_keep_alive=75,
                 timeout_graceful_shutdown=2,
                 h11_max_incomplete_event_size=64 << 10,
@@ -385,8 +431,12 @@ def _logged(app: App, log: Log) -> App:
 
         try:
             await app(scope, receive, noted)
-        except (asyncio.CancelledError, ConnectionError):
-            raise
+        except ConnectionError:
+            return  # there is nobody to answer
+        except asyncio.CancelledError:  # by the end of the server, which waits for nothing else
+            if not begun:
+                found = EngineError.of("D4206", "the server stops", hint="ask again in a while")
+                await answer_problem(send, Problem(503, found, {"retry-after": "5"}))
         except Exception as error:
             log.say(f"an error of dotr itself: {type(error).__name__}: {error}"[:500], "error", code="D4299")
             if not begun:

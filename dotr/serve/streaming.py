@@ -279,4 +279,5 @@ async def _sent(
             sending.cancel()
             if not gone.done() and (abort := scope.get("dotr.abort")) is not None:
                 abort()
+                await asyncio.sleep(0)  # it is lost before this answer ends in the middle
             return False

@@ -24,6 +24,7 @@ Bad state: D5230 full · D5231 a key of other bytes · D5105, D5202 damaged · D
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
@@ -69,6 +70,9 @@ _ALL: Final = 1 << 8 * _SIZE
 
 GROUP_ROWS, GROUP_BYTES = 1_000, 16 << 20
 """At most so much goes into one commit."""
+
+_ROOM: Final = 1 << 18
+"""Bytes that a commit may need beside its documents."""
 
 _STEP: Final = 1_000
 """So many rows, and keys, go in one transaction."""
@@ -167,6 +171,9 @@ class Inbox:
         except BaseException:
             self._release()
             raise
+        self.failure: DotrError | None = None
+        """Why documents cannot be written now."""
+        self._failed_size = 0
         self.last = self._head.number
         """The number of the last row that is committed."""
         self._writer = threading.Thread(target=self._write_all, name="dotr-inbox", daemon=True)
@@ -347,14 +354,18 @@ class Inbox:
         while True:
             with self._mutex:
                 while not (self._waiting or (self._goes and not failed) or self._closing):
-                    self._work.wait(1.0 if failed else None)
+                    self._work.wait(1.0 if failed or self.failure is not None else None)
                     failed = False
+                    if self.failure is not None and not self._waiting:
+                        break
                 if self._closing and not self._waiting:
                     return
                 group = self._group()
                 forgotten, released = dict(self._forgotten), self._released[:_STEP]
             if group:
                 self._commit(group)
+            elif self.failure is not None:
+                self._try_again()
             if forgotten or released or time.monotonic() > stale:
                 failed = not self._remove(forgotten, released)
                 stale = time.monotonic() + 60
@@ -363,6 +374,21 @@ class Inbox:
     def _goes(self) -> bool:
         """Whether something is to go."""
         return bool(self._forgotten or self._released)
+
+    def _try_again(self) -> None:
+        """Whether there is room again for what could not be written."""
+        path = self.folder / "inbox.probe"
+        try:
+            with open(path, "wb", buffering=0) as file:
+                written = file.write(bytes(self._failed_size))
+                os.fsync(file.fileno())
+            if written == self._failed_size:
+                self.failure = None
+        except OSError:
+            pass
+        finally:
+            with suppress(OSError):
+                path.unlink()
 
     def _group(self) -> list[_Append]:
         """What goes into the next commit: of what waits, as much as is allowed and not cancelled."""
@@ -389,6 +415,10 @@ class Inbox:
         except Exception as error:  # whoever waits must not wait for ever
             failure = error if isinstance(error, DotrError) else self._unwritable(str(error))
             head, answers = self._head, [failure] * len(group)
+            self._failed_size = sum(len(one.row.content) for one in group) + _ROOM
+            self.failure = failure
+        else:
+            self.failure = None
         with self._mutex:
             for one, answer in zip(group, answers, strict=True):
                 size = len(one.row.content)
