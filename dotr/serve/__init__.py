@@ -12,4 +12,5 @@ subscriptions.py  sources that are brokers
 streaming.py      events to any number of readers
 answers.py        SPARQL, what holds, why and why not, watched queries, the plan, as bytes in a format
 metrics.py        counts for Prometheus
+telemetry.py      the same counts, pushed by OTLP
 """

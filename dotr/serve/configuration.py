@@ -387,6 +387,9 @@ class Settings(Keys):
     tls: Annotated[Tls | None, _about("Without it HTTP is not encrypted.")] = None
     behind_proxy: Annotated[bool, _about("A proxy in front of the server encrypts.")] = False
     cors: Annotated[list[Origin], _about("Other origins whose pages may call the server.")] = []
+    otlp: Annotated[
+        Annotated[str, _of("url")] | None, _about("A collector of OpenTelemetry that metrics are pushed to.")
+    ] = None
     max_ahead: Annotated[
         PositiveDuration | None, _about("Refuse a document stamped further ahead of the others than this.")
     ] = None

@@ -105,6 +105,10 @@ class Engine:
         self.status: Mapping[str, Any] = {}
         self.program = Program()
         self.loading = True
+        self.letters: dict[str, int] = {}
+        """Dead letters since the server began, by code."""
+        self.steps: dict[str, float] = {}
+        """Seconds that instants took since then, by step."""
         self.commit_seconds = 0.0
         """How long the last commit took."""
         self._inbox, self._mappings, self._committed, self._say = inbox, mappings, committed, say
@@ -408,8 +412,8 @@ class Engine:
             feed.sinks = [outbox, *self._outputs(program)]
             streams = {name: one.time for name, one in configuration.sources.items() if one.is_received}
             rows = InboxTransport(self._inbox, streams)
-            feed.dead_letters = DeadLetterRows("refused", rows.whole_origin)
-            feed.delayed = DeadLetterRows("late", rows.whole_origin)
+            feed.dead_letters = DeadLetterRows("refused", rows.whole_origin, codes=self.letters)
+            feed.delayed = DeadLetterRows("late", rows.whole_origin, codes=self.letters)
             feed.outcomes = Outcomes(rows.origin)
             feed.keeping = keeping_of(journal, feed.pipeline)
             feed.commands, feed.stopping = self._commands, self._stopping.is_set
@@ -432,10 +436,18 @@ class Engine:
         self._last_event = self._journal.last_event()
         self.commit_seconds = feed.totals.saving - self._saving
         self._saving = feed.totals.saving
+        self._note_steps(feed)
         self.fed = {**self.fed, **{name: n for one in self._transports for name, n in one.fed.items()}}
         self._committed(self.fed)
         if not self._holding:
             self._commands.put(self._hold)  # the feed obeys before it goes on
+
+    def _note_steps(self, feed: Feed) -> None:
+        """Add how long instants took since the last commit, by step."""
+        totals = feed.totals
+        for step, seconds in (("run", totals.running), ("write", totals.writing)):
+            self.steps[step] = self.steps.get(step, 0.0) + seconds
+        totals.running = totals.writing = 0.0
 
     def _source(self, feed: Feed) -> GraphSource:
         """The sources of the configuration, merged by time."""

@@ -13,7 +13,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    SummaryMetricFamily,
+)
 from prometheus_client.metrics_core import Metric
 
 from dotr.serve.deliveries import Deliveries
@@ -125,6 +130,14 @@ class Metrics:
             "dotr_inbox_rows", "Documents in the inbox.", [], {(): sum(c.rows for c in counts.values())}
         )
         yield _counter("dotr_instants", "Instants that were run.", [], {(): status.get("instants", 0)})
+        steps = SummaryMetricFamily(
+            "dotr_instant_seconds",
+            "How long instants took, by step.",
+            labels=["step"],
+        )
+        for step, seconds in sorted(self._engine.steps.items()):
+            steps.add_metric([step], status.get("instants", 0), seconds)
+        yield steps
         yield _counter("dotr_graphs", "Graphs that were taken.", [], {(): status.get("graphs", 0)})
         yield _counter(
             "dotr_events",
@@ -164,6 +177,12 @@ class Metrics:
             {(one.name,): one.errors for one in states},
         )
         yield _gauge("dotr_subscribers", "Readers of events.", [], {(): broadcast.readers})
+        yield _counter(
+            "dotr_dead_letters",
+            "Dead letters since the server began.",
+            ["code"],
+            {(code,): count for code, count in self._engine.letters.items()},
+        )
         yield _counter("dotr_late", "Graphs that came late.", [], {(): status.get("late", 0)})
         yield _counter(
             "dotr_refused", "Documents and graphs that were refused.", [], {(): status.get("refused", 0)}

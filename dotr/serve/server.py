@@ -54,6 +54,7 @@ from dotr.serve.security import (
 )
 from dotr.serve.streaming import Broadcast
 from dotr.serve.subscriptions import Subscriptions, subscriptions
+from dotr.serve.telemetry import Telemetry
 from dotr.service.inbox import Inbox
 from dotr.service.journal import DATABASE, Journal
 from dotr.service.outbox import OutboxReader
@@ -75,7 +76,7 @@ _BURST: Final = 1_000
 
 _MOST_CONNECTIONS: Final = 4_000
 
-_AT_START: Final = ("listen", "dir", "tls", "inbox")
+_AT_START: Final = ("listen", "dir", "tls", "inbox", "otlp")
 """Keys of the configuration that a running server keeps."""
 
 
@@ -316,6 +317,8 @@ class _Server:
                 )
                 self._security = Security(_logged(application(self._parts), log), configuration, tokens)
                 running = asyncio.ensure_future(broadcast.run())
+                collector = configuration.otlp
+                telemetry = None if collector is None else Telemetry(collector, metrics, log.found)
                 try:
                     await asyncio.to_thread(deliveries.begin, configuration, made)
                     await asyncio.to_thread(
@@ -324,6 +327,8 @@ class _Server:
                     await self._serve(broadcast)
                 finally:
                     broadcast.close()
+                    if telemetry is not None:
+                        await asyncio.to_thread(telemetry.close)
                     await asyncio.to_thread(listening.close)
                     await asyncio.to_thread(deliveries.close)
                     ended = await asyncio.to_thread(engine.stop, GRACE)

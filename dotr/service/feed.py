@@ -246,6 +246,9 @@ class FeedTotals(Struct):
     commits: int = 0
     saving: float = 0.0
     """Seconds that the commits took."""
+    running: float = 0.0
+    writing: float = 0.0
+    """Seconds that instants took to run, and their events to be written."""
 
 
 @dataclass(slots=True)
@@ -433,10 +436,16 @@ class Feed:
             self.progress(self.totals, pipeline.clock.text(graph.time))
 
     def _drain(self) -> None:
-        clock = self.pipeline.clock
+        clock, totals = self.pipeline.clock, self.totals
+        begun = time.perf_counter()
         for events in self.pipeline.drain():
             assert clock is not None
+            ran = time.perf_counter()
+            totals.running += ran - begun
             self._emit(events, clock)
+            begun = time.perf_counter()
+            totals.writing += begun - ran
+        totals.running += time.perf_counter() - begun
 
     def _emit(self, events: InstantEvents, clock: Clock) -> None:
         if not events:

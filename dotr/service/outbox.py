@@ -130,6 +130,8 @@ class DeadLetterRows(Struct):
     max_rows: int = 100_000
     max_bytes: int = 1 << 28
     exactly_once: bool = True
+    codes: dict[str, int] = field(default_factory=dict)
+    """How many there were of each code."""
     _rows: list[Letter] = field(default_factory=list)
 
     def letter(self, line: str, place: str = "", time: Time | None = None) -> None:
@@ -147,6 +149,8 @@ class DeadLetterRows(Struct):
             graph = {name: value for name, value in said.items() if name not in _ABOUT}
             content = json.dumps(graph, ensure_ascii=False, separators=(",", ":")).encode()
             format_, beside = "application/x-ndjson", {}
+        code = said.get("code", "D2301")
+        self.codes[code] = self.codes.get(code, 0) + 1
         about = {"place": place, **said, **{name: value for name, value in beside.items() if value}}
         self._rows.append(
             Letter(
@@ -154,7 +158,7 @@ class DeadLetterRows(Struct):
                 self.kind,
                 origin.source,
                 time,
-                said.get("code", "D2301"),
+                code,
                 format_,
                 json.dumps(about, ensure_ascii=False, separators=(",", ":")),
                 content,
