@@ -80,8 +80,12 @@ _RANGE: Final = re.compile(r"\s*([^\s;,/]+)/([^\s;,]+)\s*(;[^,]*)?")
 _QUALITY: Final = re.compile(r";\s*q\s*=\s*([01](?:\.\d{0,3})?)\s*(?:;|$)", re.IGNORECASE)
 
 
+class NotAcceptableError(UsageError):
+    """There is no format that a client takes."""
+
+
 def negotiated(accept: str | None, offers: Iterable[str]) -> str:
-    """The offer that an Accept header prefers. Raises UsageError D4199 where it has none of them."""
+    """The offer that an Accept header prefers. Raises NotAcceptableError D4199 where it has none of them."""
     offers = list(offers)
     wanted: list[tuple[str, str, float]] = []
     for part in (accept or "").split(","):
@@ -97,7 +101,7 @@ def negotiated(accept: str | None, offers: Iterable[str]) -> str:
         if like > most:
             best, most = offer, like
     if not best:
-        raise UsageError.of(
+        raise NotAcceptableError.of(
             "D4199", f"there is no format `{accept}` here", notes=(f"there are {', '.join(offers)}",)
         )
     return best

@@ -54,6 +54,7 @@ from dotr.serve.answers import (
     SOLUTIONS,
     Answer,
     Answers,
+    NotAcceptableError,
     difference_lines,
     negotiated,
     pair,
@@ -170,6 +171,8 @@ def status_of(error: DotrError) -> tuple[int, dict[str, str]]:
     special = _STATUS.get(code)
     if special is not None:
         return special, {"retry-after": "1"} if special in (429, 503) else {}
+    if isinstance(error, NotAcceptableError):
+        return 406, {}
     if isinstance(error, UsageError | UnsupportedError):
         return 400, {}
     if isinstance(error, ProgramError | DataError):
@@ -919,7 +922,10 @@ async def sparql(request: Request, parts: Parts) -> Response:
         answer = parts.answers.service_description
         return _answered(await parts.workers.run(answer, str(request.url_for("/v1/sparql")), accept))
     asked = request_of(parameters, body)
-    return _answered(await parts.workers.run(parts.answers.sparql, asked.query, asked.at, accept))
+    try:
+        return _answered(await parts.workers.run(parts.answers.sparql, asked.query, asked.at, accept))
+    except ProgramError as error:  # 400 by the protocol, not 422
+        raise Problem(400, error) from None
 
 
 async def get_state(request: Request, parts: Parts) -> Response:
