@@ -376,8 +376,9 @@ class Feed:
 
     def _consume(self, source: GraphSource) -> None:
         """Everything that a source has now."""
-        for extractor in source.extractors:
-            extractor.clock = self.pipeline.clock
+        if self.pipeline.clock is not None:  # else the first graph fixes it, which may wait for another source
+            for extractor in source.extractors:
+                extractor.clock = self.pipeline.clock
         for item in source.items(self.journal.position):
             self.lineage.begin(source.begun())
             self.totals.read, self.totals.size = source.done, source.total
