@@ -20,6 +20,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from concurrent.futures import Future
 from functools import partial
 from queue import SimpleQueue
+from time import time_ns
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import parse_qsl, urlencode
 
@@ -40,10 +41,9 @@ from dotr.errors import (
     as_json,
 )
 from dotr.events import Clock, Time
-from dotr.io.decode.documents import Format
 from dotr.io.events import json_terms
 from dotr.io.feeds import Document, DocumentSource
-from dotr.io.graphs import SourceOptions, TimedGraph
+from dotr.io.graphs import TimedGraph
 from dotr.io.tables.mapping import TableMapping
 from dotr.io.time import UNITS, TimeError, parse_text
 from dotr.lang.grammar.cursor import nearest
@@ -63,7 +63,7 @@ from dotr.serve.answers import (
 )
 from dotr.serve.configuration import Configuration, Source
 from dotr.serve.deliveries import Deliveries
-from dotr.serve.engine import Engine
+from dotr.serve.engine import Engine, default_format, reading_of
 from dotr.serve.metrics import MEDIA as METRICS_MEDIA
 from dotr.serve.metrics import Metrics, source_name
 from dotr.serve.security import Problem, Receive, Scope, Send, answer_problem
@@ -234,8 +234,7 @@ def instant(request: Request, clock: Clock | None, name: str = "at") -> Time | N
     except TimeError as error:
         raise wrong(f"`{name}={text[:50]}`: {error.message}", error.hint) from None
     if clock is not None and clock.integer is not integer:
-        kind = "integers" if clock.integer else "dateTimes"
-        raise wrong(f"`{name}={text[:50]}`: the times of this deployment are {kind}")
+        raise wrong(f"`{name}={text[:50]}`: the times of this deployment are {_kind(clock)}")
     return time
 
 
@@ -286,8 +285,15 @@ async def post_stream(request: Request, parts: Parts) -> Response:
     media = request.headers.get("content-type", "")
     format_, mapping = _format_of(media, query(request, "map"), name, parts)
     stamp = query(request, "at") or request.headers.get("dotr-time", "")
+    clock = clock_of(parts)
     if stamp:
-        _check_time(stamp, parts)
+        _check_time(stamp, clock, parts)
+    elif source.time == "arrival" and clock is not None and clock.integer:
+        raise wrong(
+            "this stream takes the time of arrival, and the times of this deployment are integers",
+            "?at=TIME, or the header Dotr-Time",
+            status=409,
+        )
     elif source.time == "header":
         raise wrong("this stream needs the time of a document beside it", "?at=TIME, or the header Dotr-Time")
     if "dry-run" in request.query_params:
@@ -358,13 +364,18 @@ def _format_of(media: str, map_: str, name: str, parts: Parts) -> tuple[str, str
 TABLES: Final = ("text/csv", "text/tab-separated-values", "application/json")
 
 
-def _check_time(stamp: str, parts: Parts) -> None:
-    clock = clock_of(parts)
+def _check_time(stamp: str, clock: Clock | None, parts: Parts) -> None:
     unit = clock.unit if clock is not None and clock.integer else UNITS[parts.configuration.time_unit]
     try:
-        parse_text(stamp, unit)
+        _, integer = parse_text(stamp, unit)
     except TimeError as error:
         raise wrong(f"the time `{stamp[:50]}`: {error.message}", error.hint) from None
+    if clock is not None and clock.integer is not integer:
+        raise wrong(f"the time `{stamp[:50]}`: the times of this deployment are {_kind(clock)}")
+
+
+def _kind(clock: Clock) -> str:
+    return "integers" if clock.integer else "dateTimes"
 
 
 class _One:
@@ -393,27 +404,26 @@ def _dry_run(content: bytes, media: str, mapping: str, stamp: str, name: str, pa
     clock = clock_of(parts)
     unit = clock.unit if clock is not None and clock.integer else UNITS[parts.configuration.time_unit]
     source = parts.configuration.sources[name]
-    options = SourceOptions(
-        parts.configuration.base,
-        None if source.time_path is None else f"<{source.time_path}>",
-        unit,
-        zone=source.time_zone or "",
-    )
-    arrival = 0 if source.time in ("arrival", "event-or-arrival") else None
+    options = reading_of(source, parts.configuration.base, unit, None)
+    now = time_ns() // 1_000
+    if source.time == "arrival" and not stamp:
+        stamp = Clock(integer=False).text(now)
     document = Document(
         content,
         1,
         name,
         format_called(media),
         stamp,
-        arrival,
+        now if source.time == "event-or-arrival" else None,
         parts.mappings.get(mapping),
     )
-    read = DocumentSource(_One(document), Format.TURTLE, options)
+    read = DocumentSource(_One(document), default_format(source), options)
+    read.extractor.clock = clock
     graphs = [item for item in read.items(lambda _s, _p: None) if isinstance(item, TimedGraph)]
     own = read.extractor.clock
-    times = [as_time(graph.time, own) for graph in graphs]
-    return {"graphs": len(graphs), "first": min(times, default=None), "last": max(times, default=None)}  # type: ignore[type-var]  # of one kind
+    times = [graph.time for graph in graphs]
+    first, last = min(times, default=None), max(times, default=None)
+    return {"graphs": len(graphs), "first": as_time(first, own), "last": as_time(last, own)}
 
 
 async def get_token(request: Request, parts: Parts) -> Response:
@@ -460,7 +470,7 @@ def _state_of(row: int, parts: Parts) -> dict[str, Any]:
     numbers: list[int] = []
     open_ = False
     settled = parts.engine.status.get("watermark")
-    for first, last in found.spans[:_SPANS]:
+    for first, last in found.spans:
         start = reader.since(first)
         while len(numbers) < PAGE:
             rows = reader.page(start, PAGE).rows
@@ -469,11 +479,7 @@ def _state_of(row: int, parts: Parts) -> dict[str, Any]:
                 break
             start = rows[-1].number
         open_ |= settled is None or last > settled
-    return {**answer, "events": numbers[:PAGE], "open": open_}
-
-
-_SPANS: Final = 100
-"""Spans of times of one document whose events are listed."""
+    return {**answer, "events": sorted(set(numbers))[:PAGE], "open": open_}
 
 
 # ---------------------------------------------------------------------- events out
@@ -655,8 +661,8 @@ async def put_rules(request: Request, parts: Parts) -> Response:
         except TimeError as error:
             raise UsageError.of("D4207", f"`from={since[:50]}`: {error.message}", hint=error.hint) from None
         if clock is not None and clock.integer is not integer:
-            kind = "integers" if clock.integer else "dateTimes"
-            raise UsageError.of("D4207", f"`from={since[:50]}`: the times of this deployment are {kind}")
+            message = f"`from={since[:50]}`: the times of this deployment are {_kind(clock)}"
+            raise UsageError.of("D4207", message)
         return time, clock or Clock(integer, unit)
 
     proposal = await parts.workers.run(make)

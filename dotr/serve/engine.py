@@ -458,18 +458,17 @@ class Engine:
         idle: dict[str, float | None] = {}
         for name, source in self.configuration.sources.items():
             mapping = self._mappings.get(name)
-            options = _options(source, self.configuration.base, unit, mapping)
+            options = reading_of(source, self.configuration.base, unit, mapping)
             seconds = source.idle / 1_000_000
             if source.is_received:
                 transport = InboxTransport(self._inbox, {name: source.time}, self._mappings)
                 self._transports.append(transport)
                 stored = self._journal.positions(f"inbox/{name}").get(name)
                 self.fed = {**self.fed, name: 0 if stored is None else stored[0] or 0}
-                format_ = (source.format and format_of(f"x.{source.format}")) or Format.TURTLE
                 made.append(
                     DocumentSource(
                         transport,
-                        format_,
+                        default_format(source),
                         options,
                         fail=False,
                         ends=False,
@@ -511,7 +510,12 @@ class Engine:
         return FileSink(write, file)
 
 
-def _options(source: Source, base: str, unit: int, mapping: TableMapping | None) -> SourceOptions:
+def default_format(source: Source) -> Format:
+    """That of documents which do not say theirs."""
+    return (source.format and format_of(f"x.{source.format}")) or Format.TURTLE
+
+
+def reading_of(source: Source, base: str, unit: int, mapping: TableMapping | None) -> SourceOptions:
     """How the documents of a source are read."""
     return SourceOptions(
         base,

@@ -697,6 +697,7 @@ class InboxTransport:
     ) -> None:
         self._inbox, self.sources, self.mappings = inbox, dict(sources), dict(mappings or {})
         self._seen = inbox.last
+        self._whole: tuple[Origin, Origin] | None = None
         self.fed: dict[str, int] = {}
         """Source → the number of the last row that a commit has."""
 
@@ -756,6 +757,11 @@ class InboxTransport:
         found = self.origin(place)
         if found is None:
             return None
+        if self._whole is None or self._whole[0] != found:  # a document may have many bad lines
+            self._whole = found, self._of_row(found)
+        return self._whole[1]
+
+    def _of_row(self, found: Origin) -> Origin:
         rows = self._inbox.read(found.source, found.number - 1, 1)
         there = rows and rows[0].number == found.number
         if not there:

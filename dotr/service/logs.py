@@ -54,6 +54,9 @@ _SPARE: Final = 1_000
 
 MAX_OUTCOMES: Final = 100_000
 
+MAX_REFUSED: Final = 100
+"""Diagnostics of one document: it is written again with each of its commits."""
+
 Insert: TypeAlias = Callable[[str, Sequence[Sequence[Any]]], object]
 """Runs a statement with each of several rows."""
 
@@ -87,7 +90,8 @@ class Letter(NamedTuple):
 
 class Outcome(NamedTuple):
     """What became of a document of the inbox: how many graphs were taken and the spans of their times, both
-    ends included; times of graphs that came late; diagnostics of what was refused.
+    ends included; times of graphs that came late; diagnostics of what was refused, the first ones where there
+    are many.
     """
 
     graphs: int = 0
@@ -99,7 +103,10 @@ class Outcome(NamedTuple):
         """This, and what came of later parts of the same document."""
         spans = joined_spans([*self.spans, *more.spans])
         return Outcome(
-            self.graphs + more.graphs, spans, [*self.late, *more.late], [*self.refused, *more.refused]
+            self.graphs + more.graphs,
+            spans,
+            [*self.late, *more.late],
+            [*self.refused, *more.refused][:MAX_REFUSED],
         )
 
 

@@ -39,6 +39,7 @@ from dotr.service.database import is_damage, row_digest
 from dotr.service.journal import DATABASE, Prepared
 from dotr.service.logs import (
     ID_SHIFT,
+    MAX_REFUSED,
     Cursor,
     Letter,
     LogBounds,
@@ -238,7 +239,7 @@ class Outcomes(Struct):
     def refused(self, place: str, error: DotrError) -> None:
         """Something there was refused, at once or with its instant."""
         found = self._of(place)
-        if found is not None:
+        if found is not None and len(found.refused) < MAX_REFUSED:
             found.refused.append(str(error))
 
     def resume(self, commit: int) -> None:

@@ -99,6 +99,7 @@ class Server:
 @contextmanager
 def serving(folder: Path, rules: str = RULES, *more: str) -> Iterator[Server]:
     """A server of some rules."""
+    folder.mkdir(exist_ok=True)
     (folder / "rules.dotr").write_text(rules)
     server = Server(folder, ("rules.dotr",), *more)
     try:

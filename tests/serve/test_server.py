@@ -14,7 +14,7 @@ from openapi_spec_validator import validate
 
 from dotr.serve.app import ROUTES, openapi
 
-from .servers import RULES, Server, hot, serving, smoke
+from .servers import LINES, RULES, Server, hot, serving, smoke
 
 
 @pytest.fixture(scope="module")
@@ -156,6 +156,33 @@ def test_a_dry_run_reads_and_does_nothing(own: Server) -> None:
     assert own.client.get("/v1/status").json()["graphs"] == 0
 
 
+def test_a_dry_run_reads_as_the_stream_does(tmp_path: Path) -> None:
+    lines = "sources.lines={http: {}, format: jsonl, idle: 100ms}"
+    now = "sources.now={http: {}, time: arrival, idle: 100ms}"
+    with serving(tmp_path, RULES, "--set", lines, "--set", now) as own:
+        for query, state in (("dry-run", "graphs"), ("wait=committed", "state")):
+            answer = own.client.post(f"/v1/streams/lines?{query}", content=hot(1) + "\n")
+            assert (answer.status_code, answer.json()[state]) == (
+                200,
+                1 if state == "graphs" else "committed",
+            )
+        for stream, query in (("lines", "at=2026-01-01T00:00:00Z"), ("now", "")):
+            answer = own.client.post(f"/v1/streams/{stream}?{query}", content=hot(2) + "\n", headers=LINES)
+            assert answer.json()["code"] == "D4207", "integers are refused at once"
+    with serving(tmp_path / "other", RULES, "--set", "sources.now={http: {}, time: arrival}") as own:
+        answer = own.post([hot(1)], "now", **{"dry-run": ""})
+        assert answer.json()["first"].startswith("20"), "when it came, not what it says"
+
+
+def test_a_document_of_many_mistakes_costs_no_more_than_they_do(own: Server) -> None:
+    body = "x\n" * 3_000
+    answer = own.client.post(
+        "/v1/streams/input?wait=committed&timeout=60s", content=body, headers=LINES, timeout=60
+    ).json()
+    assert (answer["state"], len(answer["refused"])) == ("refused", 100)
+    assert own.client.get("/v1/status").json()["refused"] == 3_000
+
+
 def test_the_time_beside_a_document_is_that_of_its_graphs(own: Server) -> None:
     turtle = {"content-type": "text/turtle"}
     own.client.post(
@@ -277,6 +304,14 @@ def test_a_tick_does_not_pass_what_waits_for_another_source(tmp_path: Path) -> N
         while own.client.get("/v1/status").json()["watermark"] < 10 and time.monotonic() < deadline:
             time.sleep(0.05)
         assert own.client.get("/v1/status").json()["watermark"] >= 10
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_the_first_graph_may_wait_for_a_silent_source(tmp_path: Path, name: str) -> None:
+    sources = [f"sources.{source}={{http: {{}}, idle: 400ms}}" for source in "ab"]
+    with serving(tmp_path, RULES, "--set", sources[0], "--set", sources[1]) as own:
+        assert own.post([hot(1)], name, wait="committed", timeout="10s").json()["state"] == "committed"
+        assert own.client.get("/readyz").status_code == 200
 
 
 def test_metrics_are_prometheus_text(own: Server) -> None:
