@@ -376,7 +376,7 @@ class Feed:
 
     def _consume(self, source: GraphSource) -> None:
         """Everything that a source has now."""
-        if self.pipeline.clock is not None:  # else the first graph fixes it, which may wait for another source
+        if self.pipeline.clock is not None:  # else the first graph fixes it, and may wait for another source
             for extractor in source.extractors:
                 extractor.clock = self.pipeline.clock
         for item in source.items(self.journal.position):
