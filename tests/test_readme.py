@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dotr.cli.main import VERBS
+from tests.docs.pages import run
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -90,6 +91,11 @@ def test_the_batch_it_shows_finds_the_same_events(tmp_path: Path) -> None:
     line = f'dotr() {{ "{sys.executable}" -m dotr "$@"; }}\n{block("command: spark")}'
     ran = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True, cwd=tmp_path)
     assert ran.stdout == block("output: spark")
+
+
+def test_the_server_it_shows_answers_so(tmp_path: Path) -> None:
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    assert run(f"```console\n{block('session: serve')}```", tmp_path) == 6
 
 
 def test_the_knowledge_base_it_shows_runs(tmp_path: Path) -> None:
