@@ -123,7 +123,7 @@ def test_what_cannot_be_read_is_a_dead_letter_and_can_be_tried_again(own: Server
 
 
 def test_what_is_tried_again_keeps_what_was_said_beside_it(tmp_path: Path) -> None:
-    sources = "sources.kitchen={http: {}, time: header}"
+    sources = "sources.kitchen={http: {}, time: header, idle: 200ms}"
     with serving(tmp_path, RULES, "--set", sources, "--set", "sources.hall={http: {}}") as own:
         turtle = {"content-type": "text/turtle"}
         for _ in range(3):
