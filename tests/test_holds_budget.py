@@ -125,7 +125,7 @@ def test_a_join_that_explodes_ends_with_the_rule_and_its_loops(
     assert run(arguments) == 3
     reported = capsys.readouterr().err
     assert process_time() - start < 20
-    assert "error[D4011]: a rule for `near` takes what holds at 3 past 10000000 units" in reported
+    assert "error[D4011]: a rule for `near` brings what holds at 3 to more than 10000000 units" in reported
     assert "h.lars:3:" in reported
     assert "in a loop over p(" in reported or "in a loop over near(" in reported
 

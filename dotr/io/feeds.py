@@ -239,12 +239,16 @@ class DocumentSource:
         done = before.items
         name = document.place or f"{self.name}/{partition}"
         self.done += len(document.content)
-        items = list(self._decoded(name, document))
-        for number, item in enumerate(items[done:], done + 1):
-            whole = number == len(items)
-            reached = Reached(None, document.mark) if whole else before._replace(items=number)
-            yield item._replace(how="document", end=number), reached
-        if done >= len(items):  # a document of no graph
+        items, number = self._decoded(name, document), 0
+        item = next(items, None)
+        while item is not None:
+            following, number = next(items, None), number + 1
+            if number > done:
+                whole = following is None
+                reached = Reached(None, document.mark) if whole else before._replace(items=number)
+                yield item._replace(how="document", end=number), reached
+            item = following
+        if number <= done:  # a document of no graph
             yield ReadEvent(None, name, "document", 0), Reached(None, document.mark)
 
     def _decoded(self, name: str, document: Document) -> Iterator[Item]:
@@ -252,7 +256,6 @@ class DocumentSource:
         options, extractor = self.options, self.extractor
         if document.mapping is not None:
             options = replace(options, mappings=(replace(document.mapping, files=("*",)),))
-        extractor.given, extractor.arrival = document.time, document.arrival
         reader = FileReader(
             name,
             options,
@@ -261,10 +264,15 @@ class DocumentSource:
             content=document.content,
             format=document.format or self._format,
         )
-        try:
-            yield from (item for item in reader.items() if not _is_end(item))
-        finally:
+        items = reader.items()
+        while True:  # documents of several partitions are read by turns
+            extractor.given, extractor.arrival = document.time, document.arrival
+            item = next(items, None)
             extractor.given, extractor.arrival = "", None
+            if item is None:
+                return
+            if not _is_end(item):
+                yield item
 
     def begun(self) -> Mapping[str, Bookmark]:
         """See `GraphSource`."""

@@ -7,6 +7,7 @@ Method:  `CONNECTORS` says what makes the receiver of a kind. A new output begin
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
@@ -36,6 +37,10 @@ def receivers(configuration: Configuration) -> dict[str, Receiver]:
         if output.kind in CONNECTORS:
             made[name] = CONNECTORS[output.kind](name, output)
     return made
+
+
+PATIENCE: Final = 3.0
+"""Seconds for what is on its way when they end, all together."""
 
 
 class Deliveries:
@@ -71,5 +76,8 @@ class Deliveries:
     def close(self) -> None:
         """End them."""
         for delivery in self._running:
-            delivery.stop()
+            delivery.end()
+        until = time.monotonic() + PATIENCE
+        for delivery in self._running:
+            delivery.stop(max(0.1, until - time.monotonic()))
         self._running = []

@@ -370,7 +370,8 @@ class Engine:
     def _slow_output(self) -> str:
         """The output that has more than `outbox.max` to deliver."""
         rows, _ = rows_and_bytes(self.configuration.outbox.max, 1_000_000, 1 << 30)
-        slowest = min(self.cursors.all().values(), key=lambda cursor: cursor.number, default=None)
+        kept = [cursor for cursor in self.cursors.all().values() if not cursor.gone]
+        slowest = min(kept, key=lambda cursor: cursor.number, default=None)
         return "" if slowest is None or self._last_event - slowest.number <= rows else slowest.name
 
     # ------------------------------------------------------------------ opening

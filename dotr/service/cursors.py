@@ -22,7 +22,7 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 from dotr.errors import Diagnostic, DotrError, Severity
-from dotr.service.logs import OutboxRow
+from dotr.service.logs import GONE, OutboxRow
 from dotr.service.outbox import Cursors, OutboxReader
 
 FIRST_WAIT: Final = 1.0
@@ -31,9 +31,6 @@ LONGEST_WAIT: Final = 3600.0
 
 _PAGE: Final = 100
 _LOOK: Final = 0.5
-
-GONE: Final = "gone"
-"""The state of a cursor whose output wants no more."""
 
 
 class NotDeliveredError(Exception):
@@ -101,6 +98,10 @@ class Delivery:
     def start(self) -> None:
         """Begin."""
         self._thread.start()
+
+    def end(self) -> None:
+        """Begin nothing more."""
+        self._stopping.set()
 
     def stop(self, seconds: float = 5.0) -> None:
         """End after what is on its way."""

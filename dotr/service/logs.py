@@ -172,7 +172,7 @@ def write_events(execute: Execute, insert: Insert, query: Query, change: NewEven
     )
     first, last, size = bounds.first, bounds.last + len(rows), bounds.bytes
     size += sum([len(row.line.encode()) for row in rows])
-    held = min((cursor.number for cursor in read_cursors(query)), default=last)
+    held = min((cursor.number for cursor in read_cursors(query) if not cursor.gone), default=last)
     low = change.low
     some = f"""SELECT number, time, length(CAST(line AS BLOB)) FROM outbox
         WHERE number BETWEEN {first} AND {held} ORDER BY number LIMIT {2 * len(rows) + _SPARE}"""  # noqa: S608  # numbers
@@ -261,12 +261,23 @@ def outcome_of(values: Sequence[Any]) -> Outcome:
     return Outcome(*json.loads(content))
 
 
+GONE: Final = "gone"
+"""What the state of a cursor begins with whose output wants no more."""
+
+
 class Cursor(NamedTuple):
-    """How far a kept output has delivered the outbox; `state`: what it keeps beside that."""
+    """How far a kept output has delivered the outbox; `state`: what it keeps beside that, or that it wants no
+    more.
+    """
 
     name: str
     number: int
     state: str = ""
+
+    @property
+    def gone(self) -> bool:
+        """Whether it wants no more: nothing is kept for it."""
+        return self.state.startswith(GONE)
 
 
 def read_cursors(query: Query) -> list[Cursor]:

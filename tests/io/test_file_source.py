@@ -24,7 +24,7 @@ def trig(*times: int) -> str:
 def given(source: FileSource, stored: dict[str, Position], most: int = 99) -> list[int]:
     """The times of the graphs that are consumed, committed once at the end."""
     times: list[int] = []
-    for item in source.items(stored.get):
+    for item in source.items(lambda _source, file: stored.get(file)):
         assert item is not None
         source.consumed(item)
         if isinstance(item, TimedGraph):
@@ -53,7 +53,7 @@ def test_files_say_how_much_of_them_is_behind(tmp_path: Path) -> None:
     file = tmp_path / "in.jsonl"
     file.write_text('{"time": 1, "graph": ""}\n{"time": 2, "graph": ""}\n')
     source, seen = FileSource([str(file)], SourceOptions()), []
-    for item in source.items({}.get):
+    for item in source.items(lambda _source, _file: None):
         assert item is not None
         seen.append(source.done)
     assert seen == [25, 50, 50]

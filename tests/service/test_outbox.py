@@ -266,8 +266,8 @@ def test_pages_of_all_rules_and_of_some(state: str) -> None:
         assert [row.number for row in reader.after(7, 3, ["b"])] == [9, 11, 13]
         assert [row.number for row in reader.after(29_998, 5)] == [29_999, 30_000]
         assert reader.after(40_000) == []
-        assert reader.page(0, 10, ["none"]) == ([], 20_000)
-        assert reader.page(20_000, 10, ["none"]) == ([], 30_000)
+        assert reader.page(0, 10, ["none"])[:2] == ([], 20_000)
+        assert reader.page(20_000, 10, ["none"])[:2] == ([], 30_000)
         assert reader.page(0, 2, ["a"]).upto == 4
         assert reader.after(0, 10, ["none"]) == []
         assert len(reader.after(0, 20_000, ["a", "b"])) == 20_000
