@@ -31,7 +31,7 @@ def given(source: FileSource, stored: dict[str, Position], most: int = 99) -> li
             times.append(item.time // 1_000_000)
         if len(times) == most:
             break
-    stored.update(source.changes())
+    stored.update({file: position for (_, file), position in source.changes().items()})
     source.committed()
     return times
 
