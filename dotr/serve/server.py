@@ -74,6 +74,9 @@ _SPARE_FILES: Final = 100
 _BURST: Final = 1_000
 """Connections that are accepted at once, before any is counted."""
 
+_QUEUE: Final = 4_096
+"""Connections that wait until they are accepted; the system may allow fewer."""
+
 _MOST_CONNECTIONS: Final = 4_000
 
 _AT_START: Final = ("listen", "dir", "tls", "inbox", "otlp")
@@ -380,6 +383,9 @@ class _Server:
         )
 
         async def let_go() -> None:
+            while not server.started and not server.should_exit:
+                await asyncio.sleep(0.01)
+            self._socket.listen(_QUEUE)
             while not server.should_exit:
                 await asyncio.sleep(0.1)
             broadcast.close()
