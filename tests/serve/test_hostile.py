@@ -196,7 +196,7 @@ def test_documents_that_cannot_be_read_are_refused(server: Server, media: str, b
 def test_queries_reach_nothing_else(server: Server, query: str) -> None:
     headers = {"content-type": "application/sparql-query"}
     content = query.encode("latin-1")
-    assert server.client.post("/v1/sparql", content=content, headers=headers).status_code == 422
+    assert server.client.post("/v1/sparql", content=content, headers=headers).status_code in (400, 422)
 
 
 def test_endless_queries_hold_up_nobody(server: Server) -> None:
