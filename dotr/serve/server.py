@@ -225,7 +225,7 @@ def run(configuration: Configuration, *, log_format: str = "text") -> int:
 def _bound(configuration: Configuration) -> socket.socket:
     """The port. Raises RefusedError D4212."""
     family = socket.AF_INET6 if ":" in configuration.host else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # else asyncio waits to fill packets
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind((configuration.host, configuration.port))
