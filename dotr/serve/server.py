@@ -381,6 +381,8 @@ class _Server:
             f"dotr serves {configuration.dir} on {scheme}://{host}:{address[1]}",
             address=f"{scheme}://{host}:{address[1]}",
         )
+        if not self._engine.program.rules:
+            self.log.say("no rules are deployed: PUT /v1/rules brings them", "warning")
 
         async def let_go() -> None:
             while not server.started and not server.should_exit:
