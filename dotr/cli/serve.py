@@ -140,7 +140,7 @@ def command(
     schema: bool,
     log_format: str,
 ) -> int:
-    """Serve a deployment over HTTP: documents in, events out, rules, answers and a console.
+    """Serve a deployment over HTTP: documents in, events out, rules, answers.
 
     Without a configuration it listens on http://127.0.0.1:8080, for this machine alone, with the deployment
     .dotr and one stream, `input`; RULES are deployed first. Options override the configuration.

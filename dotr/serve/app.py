@@ -630,8 +630,8 @@ async def _bundle(request: Request) -> tuple[dict[str, str], list[str]]:
         if not (isinstance(files, dict) and all(isinstance(one, str) for one in files.values())):
             raise TypeError
         roots = [name for name in files if name.endswith(".dotr")] if roots is None else roots
-        if not (isinstance(roots, list) and all(isinstance(one, str) for one in roots)):
-            raise TypeError
+        if not (roots and isinstance(roots, list) and all(isinstance(one, str) for one in roots)):
+            raise TypeError  # no rules at all is nobody's wish: each can be taken out by its name
         "".join((*files, *files.values(), *roots)).encode()  # a lone surrogate is no character
     except (ValueError, TypeError, KeyError, RecursionError):
         raise wrong(

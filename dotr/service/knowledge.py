@@ -127,6 +127,11 @@ _NOTED = 256
 """So many commits are remembered while nobody asks; past that the journal is read."""
 
 
+def _lean(commit: Commit) -> Commit:
+    """A commit without what it keeps for others: only what is stated, and its status."""
+    return replace(commit, snapshot={}, positions={}, outputs=(), given=(), kept=None)
+
+
 class Knowledge:
     """Owns what holds in a deployment now. Threads may share it: they read together, one follows."""
 
@@ -144,8 +149,9 @@ class Knowledge:
         """Be told of every commit from now on by the journal that makes it, in this process: then what is
         stated is not read again. Called by whoever feeds, before the first commit.
         """
-        self._noted = deque([None], _NOTED)
-        journal.follower = self._noted.append
+        noted: deque[Commit | None] = deque([None], _NOTED)
+        self._noted = noted
+        journal.follower = lambda commit: noted.append(None if commit is None else _lean(commit))
 
     @contextmanager
     def holding(self, at: Time | None = None) -> Iterator[Holding]:

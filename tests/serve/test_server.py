@@ -239,6 +239,12 @@ def test_rules_name_no_paths(server: Server, name: str) -> None:
     assert (answer.status_code, answer.json()["code"]) == (422, "D5216")
 
 
+def test_a_bundle_without_rules_is_refused(server: Server) -> None:
+    for bundle in ({"files": {}}, {"files": {"a.dotr": RULES}, "roots": []}, {"files": []}, []):
+        answer = server.client.put("/v1/rules", json=bundle)
+        assert (answer.status_code, answer.json()["code"]) == (400, "D4207")
+
+
 @pytest.mark.parametrize("path", ["/etc/passwd", "../secret.dotr", "https://x.example/a.dotr", "other.dotr"])
 def test_rules_import_only_what_is_sent_or_deployed(server: Server, path: str) -> None:
     (server.folder / "other.dotr").write_text(RULES.replace("RULE Fire", "RULE Other"))
