@@ -67,6 +67,6 @@ def test_ground_and_star_patterns_cache_no_more_than_the_papers_bounds() -> None
         held.difference_update(old)
         held.update(new)
         for one in model, star:
-            one.move(dict.fromkeys(new, lasting.FOREVER), old, 0)
+            one.change(dict.fromkeys(new, lasting.FOREVER), old, 0)
         assert len(model.kept) <= 2
         assert len(star.kept) == sum(o in ("<urn:p1>", "<urn:p2>") for _, _, o in held)
