@@ -35,7 +35,9 @@ from dotr.serve.configuration import (
     description,
     read_configuration,
 )
+from dotr.serve.deliveries import receivers
 from dotr.serve.security import Tokens, check_certificate, new_token, refuse_unsafe
+from dotr.serve.subscriptions import check_source
 from dotr.service.deployment import propose
 from dotr.service.journal import DATABASE, LOCK, Journal
 
@@ -187,9 +189,12 @@ def refuse(configuration: Configuration) -> Tokens | None:
     if outputs:
         inputs = [*own, *files, *(path for path in read if path is not None)]
         options.outputs_apart(outputs, [], inputs, appearing=True)
-    for source in configuration.sources.values():
+    for name, source in configuration.sources.items():
+        check_source(name, source)
         if source.map is not None:
             read_mapping(source.map)
+    for receiver in receivers(configuration).values():  # which reads secrets, and connects nowhere yet
+        receiver.close()
     return tokens
 
 

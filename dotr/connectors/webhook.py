@@ -29,7 +29,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from email.utils import parsedate_to_datetime
 from hashlib import sha256
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from dotr.errors import DataError
@@ -227,8 +227,3 @@ def _retry_after(headers: Mapping[str, str], clock: Callable[[], float]) -> floa
         return max(0.0, parsedate_to_datetime(text).timestamp() - clock())
     except (ValueError, TypeError, OverflowError):
         return None
-
-
-def make(output: Any, secret: str) -> Webhook:
-    """The webhook of a configuration. Raises DataError D4192."""
-    return Webhook(output.webhook, secret_of(secret) if secret else b"", output.order, output.body)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from dotr.connectors import webhook
+from dotr.connectors.webhook import Webhook, secret_of
 from dotr.errors import Diagnostic
 from dotr.serve import subscriptions
 from dotr.serve.configuration import Configuration, Output, read_secret
@@ -22,8 +22,9 @@ Make: TypeAlias = Callable[[str, Output], Receiver]
 
 
 def _webhook(_name: str, output: Output) -> Receiver:
-    secret = "" if output.secret is None else read_secret(output.secret)
-    return webhook.make(output, secret)
+    assert output.webhook is not None, "it is of that kind"
+    secret = b"" if output.secret is None else secret_of(read_secret(output.secret))
+    return Webhook(output.webhook, secret, output.order, output.body)
 
 
 CONNECTORS: Final[Mapping[str, Make]] = {"webhook": _webhook, "mqtt": subscriptions.publisher}

@@ -4,8 +4,8 @@ Place:   what `dotr serve` runs; owns the inbox, the engine, the routes and the 
 Method:  uvicorn answers in the main thread, the engine feeds in its own. The port is bound before the
          deployment is touched, so two servers of one address do not both begin. SIGTERM and SIGINT: no more
          requests, readers are let go, the inbox is written, the engine commits: within ten seconds, else the
-         last commit stands. SIGHUP: the configuration is read again; what is wrong with it is said, and the
-         server goes on as it was.
+         last commit stands. SIGHUP: the configuration is read again; what is wrong with it is reported,
+         and the server goes on as it was.
          A connection that sends no whole request in ten seconds, or no body in a minute, is closed. Where
          there are as many as the system has room for, a new one takes the place of the one that has asked
          for nothing for the longest time.

@@ -61,11 +61,11 @@ def as_lines(rows: Sequence[OutboxRow]) -> bytes:
 
 
 def missed(after: int, page: OutboxPage) -> dict[str, int] | None:
-    """What a reader that knew an event is told whose next ones are not kept any more."""
+    """What a reader that knew an event gets whose next ones are not kept any more."""
     return {"after": after, "first": page.first} if 0 < after < page.first - 1 else None
 
 
-def told(name: str, value: str, lines: bool) -> bytes:
+def notice(name: str, value: str, lines: bool) -> bytes:
     """What is no event of a rule, in one line of JSON."""
     return f'{{"{name}":{value}}}\n'.encode() if lines else f"event: {name}\ndata: {value}\n\n".encode()
 
@@ -216,7 +216,7 @@ class Broadcast:
             if page.upto <= after:
                 return  # the outbox has gone back: there is nothing right to say
             if (gap := missed(after, page)) is not None:
-                yield told("dotr-missed", json.dumps(gap), lines)
+                yield notice("dotr-missed", json.dumps(gap), lines)
             after = page.upto
             if content:
                 yield content
@@ -248,7 +248,7 @@ async def stream(
                 return
         await send({"type": "http.response.body", "body": b"", "more_body": False})
     except DotrError as error:
-        content = told("dotr-problem", Problem(503, error).body().decode(), not sse)
+        content = notice("dotr-problem", Problem(503, error).body().decode(), not sse)
         if await _sent(broadcast, scope, send, content, gone):
             await send({"type": "http.response.body", "body": b"", "more_body": False})
     finally:

@@ -46,15 +46,22 @@ def publisher(name: str, output: Output) -> Receiver:
     return Publisher(broker, output.topic, output.retain)
 
 
+def check_source(name: str, source: Source) -> None:
+    """Raise DataError D4215 for a source without topics, EngineError D4205 where its package is missing."""
+    if source.mqtt is None:
+        return
+    _required()
+    if not source.topics:
+        raise DataError.of("D4215", f"the source `{name}` has no topics", hint="topics: [home/+/temp]")
+
+
 def _subscription(
     name: str, source: Source, mapped: bool, inbox: Inbox, say: Callable[[Diagnostic], None]
 ) -> Subscription:
-    _required()
+    check_source(name, source)
     from dotr.connectors.mqtt import Subscription, broker_of  # noqa: PLC0415  # an extra
 
     assert source.mqtt is not None, "it is of that kind"
-    if not source.topics:
-        raise DataError.of("D4215", f"the source `{name}` has no topics", hint="topics: [home/+/temp]")
     password = "" if source.password is None else read_secret(source.password)
     version: Version = source.protocol
     client = source.client or f"dotr-{name}"

@@ -146,7 +146,7 @@ class Knowledge:
         self._noted: deque[Commit | None] | None = None
 
     def attach(self, journal: Journal) -> None:
-        """Be told of every commit from now on by the journal that makes it, in this process: then what is
+        """Get every commit from now on from the journal that makes it, in this process: then what is
         stated is not read again. Called by whoever feeds, before the first commit.
         """
         noted: deque[Commit | None] = deque([None], _NOTED)

@@ -27,7 +27,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -37,9 +37,6 @@ from dotr.io.decode.documents import HEAD, DamagedError, unpacked
 from dotr.io.events import BINARY, ENDINGS, EVENT_FORMATS, EventFile, EventSink, Formatter
 from dotr.io.outputs import packer_for, packing_of, unwritable
 from dotr.service.journal import Journal, OutputLength, Prepared
-
-if TYPE_CHECKING:
-    pass
 
 _BUFFER = 1 << 16
 _TAIL = 1 << 16

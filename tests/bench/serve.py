@@ -2,7 +2,7 @@
 
 Method:  `dotr serve` in a process of its own, a client beside it in this one, over plain sockets (httpx takes
          longer for a request than the server). CPU time of the server is that of its process.
-           throughput  posts of 500 lines by four connections, until all is processed and committed
+           throughput  posts of 500 lines by one connection, until all is processed and committed
            latency     200 graphs a second, one a post, keyed; from the call to the event at a reader (the
                        next post closes its instant)
            readers     200 and 1,000 readers of the same events; CPU beyond that with one, a delivery

@@ -12,6 +12,7 @@ from types import ModuleType
 import pytest
 
 from dotr.cli import serve
+from dotr.cli.main import run
 from dotr.serve.configuration import Configuration, schema
 from dotr.serve.security import Tokens
 from tests.cli.conftest import Dotr
@@ -160,3 +161,20 @@ def test_check_loads_no_server() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.endswith("set()\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("sources: {s: {mqtt: 'mqtt://127.0.0.1:1'}}", "D4215"),
+        ("outputs: {o: {webhook: 'http://127.0.0.1:1', secret: 'file:none'}}", "D4192"),
+        ("outputs: {o: {webhook: 'http://127.0.0.1:1', secret: 'env:DOTR_NO_SUCH'}}", "D4192"),
+    ],
+)
+def test_a_check_refuses_what_a_start_would(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], text: str, code: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "dotr.yaml").write_text(f"{text}\n")
+    assert run(["serve", "--check"]) != 0
+    assert code in capsys.readouterr().err
