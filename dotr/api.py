@@ -26,7 +26,16 @@ from dotr.errors import NOT_WRITTEN, DataError, DotrError, EngineError, UsageErr
 from dotr.events import Clock, Composite, Time, message_of
 from dotr.io.decode.documents import Format
 from dotr.io.decode.rdf import parse_triples
-from dotr.io.python_events import NO_EVENTS, Event, Events, Plan, engine_table, frame_of, keeps
+from dotr.io.python_events import (
+    NO_EVENTS,
+    Event,
+    Events,
+    Funnels,
+    Plan,
+    engine_picture,
+    frame_of,
+    keeps,
+)
 from dotr.io.python_values import (
     EngineErrors,
     GraphLike,
@@ -52,6 +61,7 @@ from dotr.io.time import UNITS
 from dotr.io.time_reading import Notes, time_reading
 from dotr.lang import load_program
 from dotr.program import Program
+from dotr.program.own_functions import register
 from dotr.rdf.terms import Triple
 
 if TYPE_CHECKING:
@@ -77,13 +87,15 @@ class Engine:
     the last graph the next one may be stamped (else DataError D2106). `on_error`: what happens to documents
     of `feed` that cannot be read and to instants in error: "fail" (raised), "skip" (counted in `refused`), or
     a function called with the error; unless it raises, the run continues. `base` resolves relative IRIs in
-    documents. `materialize`: "needed" or "all". `budget`: units of work for an instant's Datalog, for a query
-    at it, and for a rule at one trigger fact. More is ProgramError D4003, D4132, D4010; D4010 is raised after
-    its instant, whose other events the next call returns. `verify` runs the literal reading of the language
-    beside the engine and stops at the first difference. `keep`: how much of the run is kept for
-    `Event.explain()` and `why_not`, "horizon" or a time that may be longer. `snapshot` is what an earlier
-    engine's `snapshot()` returned. `diagnostics` holds the warnings about the rules and about instants that
-    were not in error. Raises ProgramError for the rules, DataError for the background.
+    documents. `materialize`: "needed" or "all". `functions`: IRI → function of Python, which rules and
+    queries of this process can call from then on (D4155). `budget`: units of work for an instant's Datalog,
+    for a query at it, and for a rule at one trigger fact. More is ProgramError D4003, D4132, D4010; D4010
+    is raised after its instant, whose other events the next call returns. `verify` runs the literal
+    reading of the language beside the engine and stops at the first difference. `keep`: how much of the
+    run is kept for `Event.explain()` and `why_not`, "horizon" or a time that may be longer. `snapshot` is
+    what an earlier engine's `snapshot()` returned. `diagnostics` holds the warnings about the rules and
+    about instants that were not in error. Raises ProgramError for the rules, DataError for the
+    background.
     """
 
     def __repr__(self) -> str:
@@ -94,8 +106,8 @@ class Engine:
         return f"<dotr.Engine: {rules:,} rules, {counters.graphs:,} graphs, {events:,} events{at}>"
 
     def _repr_html_(self) -> str:
-        """A table of the rules and how far each got, for notebooks."""
-        return engine_table(repr(self)[1:-1], self.program, self.counters)
+        """The rules and how far each got, for notebooks."""
+        return engine_picture(repr(self)[1:-1], self.program, self.counters)
 
     def __init__(
         self,
@@ -114,11 +126,13 @@ class Engine:
         on_error: str | Callable[[DotrError], None] = "fail",
         base: str | None = None,
         materialize: str = "needed",
+        functions: Mapping[str, Callable[..., Any]] = MappingProxyType({}),
         budget: int = BUDGET,
         verify: bool = False,
         keep: timedelta | str | None = None,
         snapshot: bytes | None = None,
     ) -> None:
+        register(functions)
         program = rules if isinstance(rules, Program) else _loaded(rules)
         if time_unit not in UNITS:
             raise UsageError.of("D4102", f"`{time_unit}` is not a time unit", hint="use s, ms or us")
@@ -183,6 +197,7 @@ class Engine:
         on_error: str | Callable[[DotrError], None] = "fail",
         base: str | None = None,
         materialize: str = "needed",
+        functions: Mapping[str, Callable[..., Any]] = MappingProxyType({}),
         budget: int = BUDGET,
         verify: bool = False,
         keep: timedelta | str | None = None,
@@ -192,6 +207,7 @@ class Engine:
 
         Everything else is as for rules in files.
         """
+        register(functions)
         given = {name: text}
         if datalog:
             given[f"{name}.dlog"] = datalog
@@ -343,6 +359,10 @@ class Engine:
         """What went through so far: `graphs`, `instants`, `facts`, `late`; `events`, `funnel` by rule."""
         return self.pipeline.counters
 
+    def funnel(self) -> Funnels:
+        """How far the facts of each rule came until now; notebooks draw it, and so does its `plot()`."""
+        return Funnels(self.program, self.counters)
+
     def push(
         self,
         graph: GraphLike | None,
@@ -366,7 +386,7 @@ class Engine:
         if not events:
             return NO_EVENTS
         assert self.pipeline.clock is not None
-        return Events(events, self.pipeline.clock, self.explaining, self.program.prefixes)
+        return Events(events, self.pipeline.clock, self.explaining, self.program.prefixes, self.program)
 
     def _push_message(
         self,
@@ -391,7 +411,7 @@ class Engine:
         taking = self._taking_many(graphs) if isinstance(graphs, list | tuple) else self._taking(graphs)
         for emission in drive(self.pipeline, taking):
             assert self.pipeline.clock is not None
-            yield Events(emission, self.pipeline.clock, self.explaining, self.program.prefixes)
+            yield Events(emission, self.pipeline.clock, self.explaining, self.program.prefixes, self.program)
 
     def _taking(self, graphs: Iterable[tuple[int | datetime | str, GraphLike]]) -> Iterator[int]:
         unit, base, accept, integers = self._unit, self._base, self.pipeline.accept, False
@@ -540,7 +560,7 @@ class Engine:
         clock = self.pipeline.clock
         if clock is None:
             return NO_EVENTS
-        return Events(composites, clock, self.explaining, self.program.prefixes)
+        return Events(composites, clock, self.explaining, self.program.prefixes, self.program)
 
 
 def _sum(content: bytes) -> bytes:

@@ -34,6 +34,15 @@ Fact: TypeAlias = tuple[Time, Values, int, str]
 A fact's identity is its stream's name (a query, or a rule under chaining) with the first three."""
 
 
+NEVER: Final[Time] = -(2**62)
+"""The time of no fact: earlier than every time, and a window measured from it still fits 64 bits."""
+
+
+def no_fact(width: int) -> Fact:
+    """What a match has in the place of an OPTIONAL without a candidate, of a stream of `width` attributes."""
+    return NEVER, (None,) * width, 0, ""
+
+
 class Message(NamedTuple):
     """What arrives with one timestamp and may change what lasts: up to three parts, each a set of triples
     with its own blank nodes, or None. `graph` None: no graph came.
@@ -76,10 +85,10 @@ def all_triples(part: GraphOrMessage) -> list[Triple]:
 
 
 def plain(part: GraphOrMessage) -> Any:
-    """A part as a JSON value: a graph as its triples, a message as its parts."""
+    """A part as what JSON is made of: a graph as its triples, a message as its parts."""
     if isinstance(part, Message):
         return {name: triples for name, triples in part._asdict().items() if triples is not None}
-    return [list(triple) for triple in part]
+    return part
 
 
 def part_of(value: Any) -> GraphOrMessage:
@@ -143,8 +152,8 @@ class Clock:
 
 class Match(NamedTuple):
     """One match of a rule. `facts`: the trigger's first (a tick is a fact without values), then those of the
-    EACH, LAST and FIRST conjuncts as written. `bindings`: the values of WITH in order. `rule`: the rule's
-    place in the program.
+    EACH, LAST and FIRST conjuncts as written (`no_fact` of an OPTIONAL that has none). `bindings`: the values
+    of WITH in order. `rule`: the rule's place in the program.
     """
 
     rule: int
@@ -184,6 +193,10 @@ class Template(Protocol):
     def positions(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """Names of the positions a match has facts for, each with its attributes, trigger first."""
 
+    @property
+    def optional(self) -> frozenset[str]:
+        """Those of them that may have none."""
+
     def graph(self, id_: str, bindings: tuple[Term, ...]) -> tuple[Triple, ...]:
         """The triples of DEFINE in template order, without repeats."""
 
@@ -215,10 +228,11 @@ class Composite:
 
     @property
     def match(self) -> tuple[tuple[str, tuple[str, ...], Fact], ...]:
-        """(position, its attributes, its fact), the trigger first."""
+        """(position, its attributes, its fact), the trigger first; without what an OPTIONAL did not find."""
         return tuple(
             (name, variables, fact)
             for (name, variables), fact in zip(self.template.positions, self.facts, strict=True)
+            if fact[0] != NEVER
         )
 
     @property

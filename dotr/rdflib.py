@@ -27,8 +27,9 @@ from rdflib.store import Store as RdflibStore
 from rdflib.term import Literal, Node, URIRef, Variable
 
 from dotr.errors import DataError, EngineError, ProgramError, UsageError
-from dotr.io.python_values import own_term, own_triple, rdflib_term
+from dotr.io.python_values import own_term, own_triple
 from dotr.knowledge_base import KnowledgeBase
+from dotr.rdf.rdflib_terms import rdflib_term
 from dotr.rdf.terms import Term, Triple
 
 __all__ = ["Store"]

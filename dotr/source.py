@@ -62,6 +62,8 @@ PLACES: Final = frozenset({"span", "clauses", "named", "places", "prologue", "wa
 """The fields of syntax nodes that say where, not what."""
 
 _UNSHOWN: Final = PLACES | {"held", "private"}
+_SHOWN_IF_SET: Final = frozenset({"optional", "selection", "k", "per", "version"})
+"""Fields that came later: where they are not set a node's text, and so a rule's digest, is what it was."""
 
 
 class Syntax(Struct, frozen=True, eq=False):
@@ -70,7 +72,8 @@ class Syntax(Struct, frozen=True, eq=False):
     _said: ClassVar[Any]
 
     def __init_subclass__(cls) -> None:
-        names = [name for name in cls.__annotations__ if name not in PLACES]
+        nodes = [base for base in reversed(cls.__mro__) if issubclass(base, Syntax) and base is not Syntax]
+        names = [name for node in nodes for name in node.__annotations__ if name not in PLACES]
         cls._said = attrgetter(*names) if names else type
 
     def __eq__(self, other: object) -> bool:
@@ -82,5 +85,6 @@ class Syntax(Struct, frozen=True, eq=False):
         return hash(self._said(self))
 
     def __repr__(self) -> str:
-        shown = (name for name in self.__struct_fields__ if name not in _UNSHOWN)
+        fields = (name for name in self.__struct_fields__ if name not in _UNSHOWN)
+        shown = (name for name in fields if name not in _SHOWN_IF_SET or getattr(self, name))
         return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"

@@ -6,12 +6,16 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from dotr.program.own_functions import import_functions
+
 _QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
 settings.register_profile("dev", max_examples=100, deadline=None, suppress_health_check=_QUIET)
 settings.register_profile(
     "ci", max_examples=100, deadline=None, derandomize=True, suppress_health_check=_QUIET, print_blob=True
 )
 settings.register_profile("deep", max_examples=5_000, deadline=None, suppress_health_check=_QUIET)
+import_functions("tests.own_functions")  # golden cases call them
+
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 

@@ -139,7 +139,9 @@ def ended(case: Case, engine: dotr.Engine, events: list[Any]) -> Outcome:
 
 def counts(engine: dotr.Engine) -> dict[str, int]:
     counters = engine.counters
-    return {name: getattr(counters, name) for name in ("graphs", "late", "dropped", "useless_deletes")}
+    return {
+        name: getattr(counters, name) for name in ("graphs", "late", "dropped", "useless_deletes", "not_held")
+    }
 
 
 def pushed(case: Case, engine: dotr.Engine) -> Outcome:
@@ -333,7 +335,9 @@ class Writer:
         values = " ".join(f"{variable}={self.term(term)}" for variable, term in fact["values"].items())
         return f"{name}@{fact['time']}({values})"
 
-    def term(self, term: Mapping[str, str]) -> str:
+    def term(self, term: Mapping[str, str] | list[Mapping[str, str]]) -> str:
+        if isinstance(term, list):
+            return f"[{' '.join(map(self.term, term))}]"
         value = term["value"]
         if term["type"] == "uri":
             return self.iri(value)

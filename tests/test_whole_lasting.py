@@ -22,11 +22,14 @@ SECOND = 1_000_000
 
 
 class Outcome(NamedTuple):
-    """Events as JSON lines in order, codes of refused instants sorted, deletions without effect."""
+    """Events as JSON lines in order, codes of refused instants sorted, deletions without effect, triples
+    that do not last.
+    """
 
     events: list[str]
     refused: list[str]
     useless: int
+    not_held: int
 
 
 def loaded(rules: tuple[str, str]) -> Program:
@@ -80,7 +83,8 @@ class Run:
         events += self.engine.advance(60)
         events += self.engine.finish()
         lines = [event.to_json() for event in events]
-        return Outcome(lines, sorted(self._refused), self.engine.counters.useless_deletes)
+        counters = self.engine.counters
+        return Outcome(lines, sorted(self._refused), counters.useless_deletes, counters.not_held)
 
 
 def compare(whole: Lasting, seed: int) -> int | None:
@@ -106,4 +110,4 @@ def test_engines_are_the_literal_reading_on_whole_programs_where_something_lasts
             eventful += bool(compare(lastings(Random(seed)), seed))
         except (AssertionError, dotr.DotrError) as error:
             pytest.fail(f"seed {seed}: {error}\n{lastings(Random(seed))}")
-    assert eventful > len(seeds) // 5
+    assert eventful >= len(seeds) // 5

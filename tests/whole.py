@@ -10,12 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from random import Random
+from typing import Any
+from zlib import crc32
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 HEADER = "PREFIX : <ex:>\nPREFIX xsd: <http://www.w3.org/2001/XMLSchema#>\n"
 TURTLE = "@prefix : <ex:> . @prefix xsd: <http://www.w3.org/2001/XMLSchema#> . "
+MATH = "http://www.w3.org/2005/xpath-functions/math#"
 RDFS = "PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>\n"
 
 ENTITIES = (":a", ":a", ":b", ":c")
@@ -62,7 +65,8 @@ LIMITS = (*NUMBERS, "0.7", "0.1", "0.7", "16777217")
 
 
 class Graph(Struct, frozen=True):
-    time: int
+    time: Any
+    """Seconds; a dateTime as a string in `whole_days.py`."""
     text: str
     cut: bool
     """Whether a snapshot is taken, and another engine goes on from it, before this graph."""
@@ -183,6 +187,9 @@ def datalog_rules(r: Random, layer: int) -> str:
             "AVG(?y)",
             "COUNT(DISTINCT ?y)",
             "COUNT(*)",
+            "VARIANCE(?y)",
+            "MEDIAN(DISTINCT ?y)",
+            "PERCENTILE(?y, 0.3)",
         )
         function = one(r, *functions)
         first = atoms(r, layer, ("?x", "?y"))
@@ -252,6 +259,8 @@ def values(r: Random, leaves: Sequence[str]) -> str:
             return f"IF({conditions(r, leaves, 0)}, {left}, {one(r, *leaves, '1')})"
         case 4:
             calls = ("STR(@)", "ABS(@)", "xsd:double(@)", "xsd:integer(@)", "LANG(@)", "CONCAT(STR(@), 'x')")
+            calls += (f"<{MATH}sqrt>(@)", f"<{MATH}pow>(@, 2)", f"<{MATH}log>(@)", "DAYOFWEEK(@)", "DATE(@)")
+            calls += ('LOCAL(@, "Europe/Brussels")', 'LOCAL(NOW(), "+03:00")')
             calls += ("DAYS(@)", "SECONDS(@)", "xsd:decimal(@)", "xsd:string(@)")
             return one(r, *calls, "ROUND(@)", "-@", "NOW()").replace("@", left)
         case _:
@@ -314,6 +323,16 @@ def groups(r: Random, full: bool, depth: int = 2) -> str:
     return " ".join(found)
 
 
+AGGREGATES = (
+    *("COUNT", "SUM", "AVG", "MIN", "MAX", "STDDEV", "VARIANCE", "STDDEV_POP", "VAR_POP", "MEDIAN"),
+    "PERCENTILE",
+)
+
+
+def share(function: str) -> str:
+    return ", 0.3" if function == "PERCENTILE" else ""
+
+
 def queries(r: Random) -> str:
     full = often(r, 2)
     if often(r, 2):
@@ -322,9 +341,10 @@ def queries(r: Random) -> str:
     free = group.replace("?v", "?u")
     match r.randint(0, 9):
         case 0:
-            function = one(r, "COUNT", "SUM", "AVG", "MIN", "MAX")
+            function = one(r, *AGGREGATES)
             inner = one(r, "?x", "DISTINCT ?x", "?x")
             having = one(r, "", "", "HAVING(COUNT(*) > 1)", "HAVING(?v > 0)", "HAVING(MAX(?x) > 1)")
+            inner += share(function)
             return f"{{ SELECT ?k ({function}({inner}) AS ?v) WHERE {{ {free} }} GROUP BY ?k {having} }}"
         case 1:
             free = free.replace("?k", "?g")
@@ -347,7 +367,7 @@ def retracting_queries(r: Random) -> str:
     change = one(r, "MINUS {{ {} }}", "OPTIONAL {{ {} }}", "FILTER NOT EXISTS {{ {} }}").format(other)
     joined = one(r, "?x :q ?k .", "?k :v ?x .", "?x :p ?k .", "?k :d1 ?x .")
     group = f"{{ {first} {change} }} {joined}" if "EXISTS" in change else f"{first} {change} {joined}"
-    total = one(r, "COUNT(*)", "COUNT(DISTINCT ?x)", "SUM(?x)", "AVG(?x)", "MIN(?x)", "MAX(?x)")
+    total = one(r, "COUNT(*)", "COUNT(DISTINCT ?x)", "SUM(?x)", "AVG(?x)", "MIN(?x)", "MAX(?x)", "STDDEV(?x)")
     if often(r, 2):
         return f"{{ SELECT (COUNT(*) AS ?k) ({total} AS ?v) WHERE {{ {group.replace('?k', '?g')} }} }}"
     return f"{{ SELECT ?k ({total} AS ?v) WHERE {{ {group} }} GROUP BY ?k }}"
@@ -468,7 +488,12 @@ def rules(r: Random, number: int, count: int, shared: Sequence[str]) -> str:
             window = f"BETWEEN {known[-1]} AND {one(r, *known[:-1])}"
         if kind <= 4:
             selection = one(r, "EACH", "LAST", "FIRST", "LAST 2", "FIRST 3", "LAST")
-            lines.append(f"AND {selection} {event} {window} {on}")
+            line = f"{selection} {event} {window} {on}"
+            if crc32(line.encode()) % 3 == 0 and (grouped := per(line, mine[0])) is not None:
+                lines.append(f"AND {grouped}")
+                leaves = [*leaves, mine[0]]
+                continue
+            lines.append(f"AND {may_lack(line)}{line}")
             known.append(name)
             chosen.append(name)
             leaves = [*leaves, *mine]
@@ -476,10 +501,12 @@ def rules(r: Random, number: int, count: int, shared: Sequence[str]) -> str:
             lines.append(f"AND NOT {event} {window} {on}")
         else:
             what = one(r, f"{name}.?v", f"{name}.?v", f"DISTINCT {name}.?v", values(r, [*mine, *leaves]))
-            function = f"{one(r, 'COUNT', 'SUM', 'AVG', 'MIN', 'MAX')}({what})"
+            function = one(r, *AGGREGATES, "FIRST", "LAST")
+            function = f"{function}({what}{share(function)})"
             if often(r, 2):
                 function = "COUNT(*)"
-            lines.append(f"AND {function} AS ?t{i} OVER {event} {window} {on}")
+            rest = f"{event} {window} {on}"
+            lines.append(f"AND {function} AS ?t{i} OVER {few(rest)}{rest}")
             totals = [*totals, f"?t{i}"]
     all_leaves = [*leaves, *totals, *(f"{n}.time" for n in known)]
     if often(r, 2):
@@ -490,7 +517,59 @@ def rules(r: Random, number: int, count: int, shared: Sequence[str]) -> str:
         lines.append(f"CONSUMING {', '.join(r.sample(chosen, r.randint(1, len(chosen))))}")
     whole = "dotr_e a :E ; :k ?k ; :v ?v"
     template = one(r, whole, whole, whole, "dotr_e :x 1", "?k :is dotr_e . dotr_f :v ?v", "dotr_e ?k ?v")
+    end = "" if tick else after("\n".join(lines))
+    if end:
+        trigger, lines = f"{trigger} {end}", [_from_due(line) for line in lines]
+    template, lines = (template, lines) if tick else collecting(template, lines)
     return f"RULE R{number} DEFINE {{ {template} }}\nFROM {trigger}\n" + "\n".join(lines)
+
+
+def collecting(template: str, lines: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """A list of what came before its trigger for one rule of six, by its text, in one place of a triple."""
+    dice = crc32(f"list {lines}".encode())
+    if dice % 6:
+        return template, lines
+    what = ("C.?v", "DISTINCT C.?v", "C.?k", "C.?v + 1", "DISTINCT C.?k")[dice // 6 % 5]
+    window = ("WITHIN 3 s FROM S", "WITHIN 5 s BEFORE S", "WITHIN 0 s BEFORE S")[dice // 30 % 3]
+    on = ("", "ON C.?k = S.?k", "ON C.?v != S.?v")[dice // 90 % 3]
+    triple = ("dotr_e :l ?l", "dotr_e :l ?l", "?l :in dotr_e", "?k ?l ?v")[dice // 270 % 4]
+    at = next(number for number, line in enumerate(lines) if line.startswith(("WHERE", "WITH")))
+    lines = [*lines[:at], f"AND COLLECT({what}) AS ?c OVER C := S {window} {on}", *lines[at:]]
+    lines = [f"{line}, ?l := ?c" if line.startswith("WITH ") else line for line in lines]
+    return f"{template} . {triple}", lines
+
+
+def after(text: str) -> str:
+    """`AFTER n s AS Due` for one rule of five, by its text: the others stay what they were for each seed."""
+    chosen, seconds = crc32(text.encode()) % 5, crc32(text.encode()) // 5 % 4 + 1
+    return f"AFTER {seconds} s AS Due" if chosen == 0 else ""
+
+
+def may_lack(line: str) -> str:
+    """OPTIONAL for one LAST or FIRST of four, by its text, as `after`."""
+    one_or_none = re.match(r"(LAST|FIRST) [^0-9]", line) is not None
+    return "OPTIONAL " if one_or_none and crc32(line.encode()) % 4 == 0 else ""
+
+
+def per(line: str, key: str) -> str | None:
+    """An EACH with groups by its first attribute; None for another conjunct, or one that reads more of it."""
+    name = key.partition(".")[0]
+    others = re.findall(rf"{name}\.\S+", line)
+    if not line.startswith("EACH ") or any(not re.match(re.escape(key) + r"\W*$", other) for other in others):
+        return None
+    return line.replace(" WITHIN ", " PER (?k) WITHIN ", 1)
+
+
+def few(line: str) -> str:
+    """LAST n or FIRST n behind one OVER of three, by its text, as `after`."""
+    return ("LAST 2 ", "FIRST 2 ", "LAST 3 ", *[""] * 6)[crc32(line.encode()) % 9]
+
+
+def _from_due(line: str) -> str:
+    """A conjunct whose window is, for every second one, measured from the time after the trigger."""
+    if crc32(line.encode()) % 2:
+        return re.sub(r"\b(FROM|BEFORE|AND) S\b", r"\1 Due", line)
+    return line
 
 
 def joins(

@@ -33,6 +33,7 @@ twice(?k, ?v) :- Come(?k, ?v) AT LEAST 2 WITHIN 6 s .
 total(?k, ?v) :- COUNT(*) AS ?v OVER Come(?k, ?x) WITHIN 5 s PER ?k .
 later(?k, ?v) AT ?t + 2 s :- Lost(?k, ?v) AT ?t WITHIN 1 s .
 latest(?k, ?v) :- Now(?k, ?v) WITHIN 2 FACTS .
+newest(?k, ?v) :- Come(?k, ?v) WITHIN 1 FACTS PER (?k) .
 """
 """The file h.lars, which some programs name."""
 
@@ -92,9 +93,9 @@ def program(r: Random, text: str, entailment: str) -> str:
     for held in (*LINKS, ":v", ":d0", "a :A", "a :B"):
         if often(r, 5):
             latest = " LATEST" if not held.startswith("a ") and often(r, 4) else ""
-            lines.append(f"HOLD {held}{latest}{durations(r)}")
+            lines.append(f"HOLD {held}{latest}{times_named(r)}{durations(r)}")
     if often(r, 4):
-        lines.append(f"HOLD *{durations(r)}")
+        lines.append(f"HOLD *{times_named(r)}{durations(r)}")
     if entailment != "none":
         lines.append(f"ENTAILMENT {entailment}")
     more = "".join(holds(r)) if often(r, 2) else ""
@@ -115,12 +116,18 @@ def holds(r: Random) -> Iterator[str]:
     """What holds over windows of what lasts, and rules that look at it."""
     yield STREAMS
     for number in range(r.randint(1, 4)):
-        head = one(r, "held", "kept", "twice", "total", "later", "latest")
+        head = one(r, "held", "kept", "twice", "total", "later", "latest", "newest")
         changes = one(r, "ISTREAM ", "DSTREAM ", "")
         trigger = f"FROM X := {changes}{head}"
+        if changes and number % 2:
+            trigger = f"{trigger} AFTER {number} s AS Due"
         if often(r, 3):
             trigger = f"FROM EVERY {r.randint(1, 3)} s AS T AND EACH X := {changes}{head} WITHIN 2 s FROM T"
         yield f"RULE H{number} DEFINE {{ dotr_e a :H ; :k ?k }} {trigger} WITH ?k := X.?k, ?v := X.?v\n"
+
+
+def times_named(r: Random) -> str:
+    return one(r, "", "", " UNTIL :until", " FROM :from UNTIL :until", " FROM :from")
 
 
 def durations(r: Random) -> str:
@@ -139,6 +146,8 @@ def messages(r: Random, times_: Iterable[int], schema: bool) -> Iterator[Sent]:
     for time in times_:
         for _ in range(r.choice((1, 1, 2))):
             graph = texts(r, blank=True, most=4) if often(r, 7) else None
+            if graph and often(r, 6):
+                graph += [period(r, time) for _ in range(r.randint(1, 3))]
             insert = texts(r, blank=often(r, 3), most=3) if often(r, 4) else None
             delete = None
             if often(r, 4):
@@ -151,6 +160,13 @@ def messages(r: Random, times_: Iterable[int], schema: bool) -> Iterator[Sent]:
             if graph is insert is delete is None:
                 graph = []
             yield Sent(time, *map(document, (graph, insert, delete)), often(r, 2))
+
+
+def period(r: Random, time: int) -> str:
+    """A time that something has, ahead as a rule."""
+    at = time + r.choice((-1, 0, 1, 2, 3, 5, 8))
+    value = r.choice((*([str(at)] * 8), f'"{at}"', "'soon'"))
+    return f":{r.choice('abc')} {one(r, ':from', ':until', ':until')} {value} ."
 
 
 def document(lines: list[str] | None) -> str | None:

@@ -202,12 +202,14 @@ def sliced(request: Request, known: KnownTimes, hands: int) -> tuple[Layout, lis
         keys=None,
         horizon=horizon,
         ticks=frozenset().union(*(group.ticks for group in groups)),
+        late=any(group.late for group in groups),
+        sees_all=any(group.sees_all for group in groups),
     )
     pieces = [piece for split in request.log.splits for piece in split.pieces if piece.graphs]
     if _side_by_side(pieces) > _SIDE_BY_SIDE:
         return None
     for slices in _choices(request.slice_length, known, hands, horizon):
-        found = [one for one in _of_each(slices, known, horizon, pieces) if one.pieces or group.ticks]
+        found = [one for one in _of_each(slices, known, horizon, pieces) if one.pieces or group.ticking]
         if sum(piece.graphs for one in found for piece in one.pieces) <= _TOUCHED * known.graphs:
             plan = Partitioning(request.plan().components, (group,))
             return Layout(plan, (Cut(1, slices),), known.last), found

@@ -44,7 +44,8 @@ from msgspec import Struct
 from dotr.batch.time_cuts import Slices
 from dotr.detect.partitioning import Partitioning, RuleComponentGroup, StreamKeys, bucket
 from dotr.events import Fact, Time
-from dotr.program import Between, Every, Program, Window, Within
+from dotr.expressions.rhythms import is_tick
+from dotr.program import Between, Position, Program, Rhythm, Tick, Window, Within
 
 VERSION = 2
 """The version of the text's form; part of a job's key, so that workers of different releases never mix."""
@@ -148,7 +149,7 @@ class Router:
 
         An instant without facts for a group matters to it only on a tick, or at the beginning of a timeline:
         then the row records that a graph came, so that the tick does not take the background's own facts for
-        the instant's.
+        the instant's. (When AFTER ticks is not known here: every instant may be one.)
         """
         rows: list[FactRow] = []
         layout = self._layout
@@ -159,7 +160,8 @@ class Router:
                 for name, found in facts.items()
                 if found and (need := needs.get(name)) is not None and (need.always or need.at(time, facts))
             ]
-            if not mine and not group.holds and not any(time % duration == 0 for duration in group.ticks):
+            ticked = group.holds or group.sees_all or any(is_tick(every, time) for every in group.ticks)
+            if not mine and not ticked:
                 continue
             buckets = layout.cuts[group.number].buckets
             if group.keys is None or buckets == 1:
@@ -199,18 +201,18 @@ class Router:
 
 
 class _Need(Struct, frozen=True):
-    """When a group needs the facts of a stream: always, at multiples of `ticks`, or beside facts of
+    """When a group needs the facts of a stream: always, at `ticks` of EVERY, or beside facts of
     `streams`.
     """
 
     always: bool
-    ticks: frozenset[Time]
+    ticks: frozenset[Rhythm]
     streams: frozenset[str]
 
     def at(self, time: Time, facts: Mapping[str, Sequence[Fact]]) -> bool:
         return (
             self.always
-            or any(time % duration == 0 for duration in self.ticks)
+            or any(is_tick(rhythm, time) for rhythm in self.ticks)
             or not self.streams.isdisjoint(facts)
         )
 
@@ -231,9 +233,9 @@ def _needs(program: Program, group: RuleComponentGroup) -> dict[str, _Need]:
                 continue
             need = _Need(True, frozenset(), frozenset())
             if position.name in momentary:
-                if isinstance(trigger, Every):
-                    need = _Need(False, frozenset((trigger.duration,)), frozenset())
-                elif not trigger.within_instant:
+                if isinstance(trigger, Tick):
+                    need = _Need(False, frozenset((trigger.rhythm,)), frozenset())
+                elif isinstance(trigger, Position) and not trigger.within_instant:
                     need = _Need(False, frozenset(), frozenset((trigger.stream,)))
             known = found.get(position.stream, _Need(False, frozenset(), frozenset()))
             found[position.stream] = _Need(
@@ -296,13 +298,13 @@ class FactReader:
 
 
 def marks(layout: Layout, first: Time) -> list[FactRow]:
-    """One row for every part of a group with EVERY or LARS rules, without which ticks in empty parts would be
-    lost.
+    """One row for every part of a group with ticks or LARS rules, without which ticks in empty parts, or
+    after the last facts of one, would be lost.
     """
     rows: list[FactRow] = []
     text = f"{first} {layout.last}"
     for group in layout.plan.groups:
-        if not group.ticks and not group.holds:
+        if not group.ticking and not group.holds:
             continue
         cut = layout.cuts[group.number]
         slices = range(1)

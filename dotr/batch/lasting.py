@@ -100,6 +100,7 @@ class SliceDone(Struct):
     dropped: int = 0
     instants: int = 0
     useless: int = 0
+    not_held: int = 0
     refused: set[Time] = field(default_factory=set)
     letters: list[str] = field(default_factory=list)
     findings: list[tuple[Time, str]] = field(default_factory=list)
@@ -159,7 +160,7 @@ def states(
 
     Cost: the statements that begin and end; nothing is derived.
     """
-    periods = Periods(content.background, content.program.holds)
+    periods = Periods(content.background, content.program.holds, content.clock)
     found: dict[Time, State] = {}
     wanted = sorted({one.begin for one in cut if one.begin is not None})
     for time, came in groupby(rows, key=itemgetter(0)):
@@ -185,7 +186,7 @@ def _state(periods: Periods, begin: Time) -> State:
 
 
 def _pass_ends(periods: Periods, before: Time) -> None:
-    while (end := periods.next_end()) is not None and end < before:
+    while (end := periods.next_change()) is not None and end < before:
         periods.change(end)
 
 
@@ -266,6 +267,7 @@ class SliceRun:
         done.passed = subtracted(pipeline.passed(), before_own)
         done.spent = pipeline.spent_at_most
         done.useless = total.useless_deletes - counted.useless_deletes
+        done.not_held = total.not_held - counted.not_held
 
     def _begin(self, pipeline: Pipeline) -> None:
         """Let a pipeline continue from the state before the slice."""
@@ -284,7 +286,7 @@ class SliceRun:
         content = self._content
         if self._state is None or deployment.program.entailment is Entailment.NONE:
             return False
-        periods = Periods(content.background, deployment.program.holds)
+        periods = Periods(content.background, deployment.program.holds, content.clock)
         periods.load(self._state)
         try:
             lasting_model(deployment.program, list(periods), content.clock, materialize_all=False).check()
@@ -449,6 +451,7 @@ def _sum_up(report: Report, parts: Sequence[_SlicePart]) -> None:
     # every slice of the rules that are cut counts its instants; rules that are not cut see all of them again
     first = [part for part in parts if part.slice.rules == parts[-1].slice.rules]
     report.instants = sum(part.done.instants for part in first if part.done is not None)
+    report.not_held = sum(part.done.not_held for part in first if part.done is not None)
     report.findings = first_of_each(findings)
     _count(report, parts)
 

@@ -95,6 +95,7 @@ class Report(Struct):
     last: Time | None = None
     events: dict[str, int] = field(default_factory=dict)
     dropped: int = 0
+    not_held: int = 0
     left_out: dict[str, int] = field(default_factory=dict)
     letters: list[str] = field(default_factory=list)
     findings: list[Diagnostic] = field(default_factory=list)

@@ -48,7 +48,7 @@ from dotr.events import Clock, Composite, Fact, GraphOrMessage, RawMatch, Time
 from dotr.io.errors import dead_letter
 from dotr.io.events import ENDINGS, formatter, late_line
 from dotr.io.outputs import unwritable, write_whole
-from dotr.program import Every, Program
+from dotr.program import Program, Tick
 from dotr.rdf.terms import Triple
 
 VERSION = 1
@@ -504,7 +504,7 @@ def obstacles(program: Program, options: StreamOptions) -> list[str]:
         found.append(f"late graphs are only counted there, and `--late {options.late}` needs them")
     if options.on_error == "keep":
         found.append("dead letters are kept in order, by one engine")
-    if options.on_error == "skip" and any(isinstance(rule.trigger, Every) for rule in program.rules):
+    if options.on_error == "skip" and any(isinstance(rule.trigger, Tick) for rule in program.rules):
         found.append("EVERY begins with the first instant that is not in error, which one engine knows")
     if options.max_jump is not None:
         found.append("--max-jump compares graphs in order of arrival")
@@ -605,7 +605,7 @@ class LivePart:
             else:
                 plain.append((time, text))
         plain.sort(key=itemgetter(0))
-        read, ticks = self._detecting.reader.read, bool(self._group.ticks)
+        read, ticks = self._detecting.reader.read, self._group.ticking
         for time, text in plain:
             if ticks:
                 self._tick(time, events)
@@ -646,9 +646,9 @@ class LivePart:
 
     def due(self) -> Time | None:
         """The next tick that matters although no graph comes, or None."""
-        if self._done is None or not self._group.ticks:
+        if self._done is None or not self._group.ticking:
             return None
-        found = self._idle_ticks.next(self._done, self._last_graph_time, _NEVER)
+        found = self._detector.next_idle(self._idle_ticks, self._done, self._last_graph_time, _NEVER)
         return None if found is None or found >= _NEVER // 2 else found
 
     def sizes(self) -> dict[str, int]:

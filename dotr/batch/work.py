@@ -438,7 +438,7 @@ class Detecting:
         self.done.parts += 1
         group = self._layout.plan.groups[0]
         counts = self.deployments[0].fact_counts()
-        ticking = span if group.ticks else None
+        ticking = span if group.ticking else None
         yield from self._composites(0, self._matches(number, ticking, known, counts))
         found, streams = counts.streams(self._program.queries), self.done.streams
         for name in self._program.queries:

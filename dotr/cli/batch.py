@@ -305,6 +305,7 @@ def _summary_as_json(request: Request, report: Report, seconds: float) -> str:
         "last": time_as_json(report.last, clock),
         "refused": len(report.letters),
         "dropped": report.dropped,
+        "not_held": report.not_held,
         "times": dict(sorted(report.time_sources.items())),
         **show.beside_as_json(report.beside),
         "queries": report.facts(program),
@@ -339,6 +340,11 @@ def _about(request: Request, runner: Runner, begun: datetime, seconds: float) ->
 def _summary(report: Report, seconds: float) -> str:
     found = show.came(report.graphs, report.instants, report.events)
     found += show.beside(report.beside, report.changed, times=sorted(report.time_sources))
-    found += show.losses(refused=len(report.letters), too_much=report.left_out, dropped=report.dropped)
+    found += show.losses(
+        refused=len(report.letters),
+        not_held=report.not_held,
+        too_much=report.left_out,
+        dropped=report.dropped,
+    )
     rate = report.graphs / max(seconds, 1e-6)
     return "; ".join([*found, f"{seconds:.1f} s, {rate:,.0f} graphs/s"])

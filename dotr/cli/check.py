@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     metavar="CODE",
     help="What a code means, with a wrong and a right example; --explain --list: all codes.",
 )
+@options.functions
 @options.source()
 def command(
     rules: tuple[str, ...],

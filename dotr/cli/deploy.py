@@ -40,6 +40,7 @@ from dotr.service.deployment import (
 )
 from dotr.service.deployment import undeploy as take_out
 from dotr.service.journal import Deployed, Journal
+from dotr.service.logs import ENDED, GONE
 
 _SIGNS = {RuleChange.ADDED: "+", RuleChange.SAME: "=", RuleChange.CHANGED: "~", RuleChange.REMOVED: "-"}
 
@@ -49,6 +50,7 @@ _SIGNS = {RuleChange.ADDED: "+", RuleChange.SAME: "=", RuleChange.CHANGED: "~", 
 @options.deployment
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
 @options.background
+@options.functions
 @options.base
 @click.option(
     "--max-document",
@@ -172,6 +174,7 @@ def _line(difference: DeploymentChange, width: int, dry_run: bool) -> str:
 @click.argument("name", metavar="[NAME]", required=False)
 @click.option("--planned", is_flag=True, help="Withdraw the planned change, instead of a rule.")
 @options.deployment
+@options.functions
 def undeploy(name: str | None, planned: bool, folder: str) -> None:
     """Remove the rule NAME, with what it remembers. Refused while another rule reads its events.
 
@@ -194,6 +197,7 @@ def undeploy(name: str | None, planned: bool, folder: str) -> None:
 
 @click.command()
 @options.deployment
+@options.functions
 @options.report
 @click.option("-v", "--verbose", is_flag=True, help="Show how far every rule came, not only silent ones.")
 def status(folder: str, format_: str, verbose: bool) -> None:
@@ -202,10 +206,21 @@ def status(folder: str, format_: str, verbose: bool) -> None:
         deployed = journal.deployed()
         found = journal.status()
         outputs = {path: row._asdict() for path, row in journal.outputs().items()}
+        cursors, last = journal.cursors(), journal.last_event()
         length, kept = journal.keeps(), journal.kept_summary()
     with journal.reading():
         report = reported(deployed, deployed_program(deployed), found)
     report["outputs"] = outputs
+    report["deliveries"] = [
+        {
+            "output": cursor.name,
+            "delivered": cursor.number,
+            "waiting": max(0, last - cursor.number),
+            "state": cursor.word,
+            "error": cursor.error,
+        }
+        for cursor in cursors
+    ]
     if length:
         report["kept"] = {"for": length, "graphs": 0, "bytes": 0, **({} if kept is None else kept._asdict())}
         clock = None if found.get("clock") is None else Clock(*found["clock"])
@@ -291,6 +306,7 @@ def shown(report: dict[str, Any]) -> str:
         + ("files" if row["format"] in BINARY else "bytes")
         for path, row in report["outputs"].items()
     ]
+    lines += [f"output      {one['output']}   {_delivered(one)}" for one in report["deliveries"]]
     if kept := report.get("kept"):
         since = "from the first on" if kept["since"] is None else f"after {kept['since']}"
         amount = f"{kept['graphs']:,} messages {since}, {kept['bytes']:,} bytes"
@@ -308,6 +324,18 @@ def shown(report: dict[str, Any]) -> str:
     ]
     table = aligned((head, *rows), show.width(sys.stdout))
     return "".join(f"{line}\n" for line in (*lines, "")) + table
+
+
+def _delivered(one: dict[str, Any]) -> str:
+    """How far a kept output is."""
+    error = show.visible(" ".join(one["error"].split()))  # the other side's words may be in it
+    if one["state"] == GONE:
+        return f"wants no more: {error or 'it answered 410'}"
+    count = one["waiting"]
+    waits = f"{count:,} event{'s' * (count != 1)} to deliver" if count else "has every event"
+    if not error:
+        return waits
+    return f"{waits}; {'has ended' if one['state'] == ENDED else 'fails'}: {error}"
 
 
 def duration(micros: int) -> str:

@@ -30,13 +30,13 @@ from dotr.core.deployment import Deployment
 from dotr.core.pipeline import Pipeline, PipelineObserver
 from dotr.errors import DataError, UsageError
 from dotr.events import Clock, Composite, Time
-from dotr.explain.explanation import Explaining
+from dotr.explain.explanation import Explaining, Explanation
 from dotr.explain.record import History, KeptInstants, Record, RecordedPipeline
 from dotr.explain.verify import EVERYTHING
 from dotr.io.errors import places_of
 from dotr.io.events import TermFormatter, format_jsonl
 from dotr.io.feeds import FILES, FilePosition, is_as_fed
-from dotr.io.rules_and_background import RuleTexts
+from dotr.io.rules_and_background import RuleTexts, with_declared
 from dotr.io.show import read_term, read_triple
 from dotr.io.sources import Sources, resolve
 from dotr.program import Program
@@ -76,6 +76,10 @@ class NamedSources(Struct):
     @property
     def programs(self) -> Sequence[Program]:
         return [self.program, *(one.program for one in self.then)]
+
+    def when(self, _event_id: str) -> Time | None:
+        """Only a run knows."""
+        return None
 
     def run(self, asked: Asked) -> History:
         with self.source.letters() as dead:
@@ -260,7 +264,7 @@ class Recording:
     """
 
     def __init__(self, documents: Sequence[str], verify: bool = False) -> None:
-        self._files = resolve(documents)
+        self.files: Sequence[str] = resolve(documents)
         self._verify = verify
         self._explaining: Explaining | None = None
 
@@ -269,12 +273,19 @@ class Recording:
         record = Record(deployment.program, deployment.background)
         if self._verify:
             record.reach = EVERYTHING
-        self._explaining = Explaining(record, places_of(record, self._files), verify=self._verify)
+        prefixes = with_declared(deployment.program.prefixes, self.files)
+        places = places_of(record, self.files)
+        self._explaining = Explaining(record, places, self._verify, prefixes)
         return RecordedPipeline(deployment, record, observer, **more)
 
     def write(self, events: Sequence[Composite], clock: Clock) -> str:
         """Events as JSON lines, each with its proof."""
         return "".join(f"{self._line(event, clock)}\n" for event in events)
+
+    def explanation(self, name: str) -> Explanation:
+        """Why an event happened that is being written."""
+        assert self._explaining is not None, "events come from the pipeline"
+        return self._explaining.event(name)
 
     def _line(self, event: Composite, clock: Clock) -> str:
         assert self._explaining is not None, "events come from the pipeline"

@@ -15,19 +15,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import click
 from msgspec.structs import replace
 
 from dotr.cli import options, show
+from dotr.cli.live import LastEvents, LiveView, Look, SourceLine, watched
 from dotr.cli.options import OutputOptions, RuleOptions, SourceOptions
 from dotr.cli.process import POLITE
 from dotr.cli.show import Progress, funnels, summary_line, time_as_json
 from dotr.errors import DataError, Diagnostic, UsageError
-from dotr.events import GraphOrMessage, message_of
+from dotr.events import GraphOrMessage, Time, message_of
 from dotr.io.decode.documents import Format, decode, format_of, read_bytes, unknown_format
 from dotr.io.decode.rdf import parse_triples, split_triples
 from dotr.io.events import BINARY, EVENT_FORMATS, open_sink
+from dotr.io.feeds import GraphSource
 from dotr.io.graphs import SourceOptions as ReadingOptions
 from dotr.io.outputs import is_device, open_output
 from dotr.io.rules_and_background import read_rules_text
@@ -35,12 +38,26 @@ from dotr.lang import load_program
 from dotr.program import Program
 from dotr.rdf.terms import Triple
 from dotr.service.deployment import Added, deployed_program
-from dotr.service.feed import CheckpointPolicy, Feed, FeedOptions, Idle, keeping_of, open_feed
+from dotr.service.feed import CheckpointPolicy, Feed, FeedOptions, FeedTotals, Idle, keeping_of, open_feed
 from dotr.service.journal import DATABASE, LOCK, Journal, planned
 from dotr.service.outputs import AppendingFile, Sink, StreamSink
-from dotr.service.schemes import FILE, OutputRequest, output_of, scheme_of, source_of
+from dotr.service.schemes import (
+    FILE,
+    NO_CONNECTORS,
+    Connectors,
+    OutputRequest,
+    output_of,
+    scheme_of,
+    source_of,
+)
 from dotr.survey.queries import FIRST_GRAPHS, Sample
 from dotr.survey.report import why_silent
+
+if TYPE_CHECKING:
+    from dotr.serve.feeding import FeedConnectors
+
+_GRACE = 1.0
+"""Seconds that outputs have after Ctrl-C for what was committed."""
 
 _LOOK = 0.25
 """Seconds between two looks at what is followed."""
@@ -98,12 +115,14 @@ _PATIENCE = 2.0
     help="Write to a file (`-`: standard output); may be repeated; text to .gz and .zst compressed.",
 )
 @click.option("--overwrite", is_flag=True, help="Overwrite output files.")
+@options.plain
 @options.quiet
 @options.events
 @options.summary
 def command(
     sources: tuple[str, ...],
     folder: str,
+    plain: bool,
     insert: str | None,
     delete: str | None,
     at: str | None,
@@ -120,6 +139,11 @@ def command(
     """Push SOURCEs into the deployment. What was fed before, unchanged, is not fed again.
 
     Events go to standard output, or exactly once to each file of -o. Ctrl-C or SIGTERM end it after a commit.
+    What follows its SOURCEs shows on a terminal how it is doing, the last events among it, in place of their
+    lines; --plain, NO_COLOR, --format or -o - keep these.
+    A SOURCE may be a broker, mqtt://HOST/TOPIC, which is read until then; -o a topic there, or
+    webhook:https://HOST/PATH, which gets events at least once. Keys of the configuration of `dotr serve` are
+    put behind, as ?KEY=VALUE&KEY=VALUE; at the end the feed waits until every event is delivered.
     The end of the SOURCEs closes their last instant, so that its events are reported: a graph of the same
     time in the next feed is late, unless this one has --keep-open. With --insert and --delete, which name RDF
     files, one message is fed: its triples hold, or no longer hold, from --at on.
@@ -136,6 +160,21 @@ def command(
         raise UsageError.of("D4131", "--idle-advance needs a source that may be silent", hint="add --follow")
     for path in outputs or ["-"]:
         EVENT_FORMATS[_format(path, output)].require()  # before all else
+    apart = "-" not in outputs if outputs else not sys.stdout.isatty()
+    lasts = follow or any(scheme_of(path) != FILE for path in sources)
+    in_view = lasts and not outputs and output.format_ is None  # where events are not read as lines
+    view = LiveView(lasts and not output.quiet and (apart or in_view) and watched(plain), fresh=True)
+    progress = Progress(not output.quiet and sys.stderr.isatty() and apart and not view.shown)
+
+    def found(finding: Diagnostic) -> None:
+        progress.clear()
+        with view.aside():
+            show.say(finding)
+
+    connected = None
+    _refuse_paths(sources, outputs)
+    if any(scheme_of(uri) != FILE for uri in (*sources, *outputs)):
+        connected = _connectors(sources, outputs, found)
     own = [os.path.join(folder, name) for name in (DATABASE, LOCK)]
     paths = [uri.removeprefix("file://") for uri in sources if scheme_of(uri) == FILE]
     inputs = [*own, *paths, *files, *rules.background, *rules.more_rules]
@@ -143,19 +182,14 @@ def command(
     options.outputs_apart(written, source.policies, inputs, appearing=True)
     with ExitStack() as stack:
         journal = stack.enter_context(Journal(folder))
+        if connected is None and journal.cursors():  # of outputs that this feed does not name
+            connected = _connectors((), (), found)
         program = deployed_program(journal.deployed())
         if rules.more_rules:
             program = _with_rules(journal, rules.more_rules)
         show.say_all(program.warnings)
         program = rules.wanted(program, whole=True)  # every rule goes on, whoever asks for its events
         unit = None if options.defaulted("time_unit") else source.options.unit
-        apart = bool(outputs) or not sys.stdout.isatty()
-        progress = Progress(not output.quiet and sys.stderr.isatty() and apart)
-
-        def found(finding: Diagnostic) -> None:
-            progress.clear()
-            show.say(finding)
-
         read = source.options
         feed = open_feed(
             journal,
@@ -163,7 +197,7 @@ def command(
             FeedOptions(
                 Added(rules.background, read.base, read.max_document, read.choices),
                 unit,
-                source.lateness,
+                max(source.lateness, 0 if connected is None else connected.lateness),
                 source.max_jump,
                 rules.budget,
                 rules.materialize == "all",
@@ -187,13 +221,26 @@ def command(
             return AppendingFile(journal, policy.removeprefix("file="), "jsonl", output.overwrite)
 
         stack.callback(feed.close)
-        feed.sinks = _sinks(journal, program, outputs, output)
+        connectors = NO_CONNECTORS
+        if connected is not None:
+            stack.callback(connected.close)
+            connectors = connected.open(journal)
+            feed.committed = connected.committed
+        last = LastEvents(program.prefixes)
+        feed.sinks = [] if view.shown and not apart else _sinks(journal, program, outputs, output, connectors)
+        feed.sinks = [*feed.sinks, last] if view.shown else feed.sinks
         feed.dead_letters, feed.delayed = opened(source.on_error), opened(source.late)
         if idle_advance is not None:
             feed.idle = Idle(idle_advance)
-        feed.progress = lambda totals, mark: progress.update(
-            totals.graphs, totals.events, mark, totals.read, totals.size
-        )
+
+        def seen() -> Look:
+            return look_of(feed, folder, fed, last, {"late": source.late, "refused": source.on_error})
+
+        def progressed(totals: FeedTotals, mark: str) -> None:
+            progress.update(totals.graphs, totals.events, mark, totals.read, totals.size)
+            view.look(seen)
+
+        feed.progress = progressed
         if not rules.more_rules and not rules.background:
             feed.keeping = keeping_of(journal, pipeline)
         elif journal.kept_summary() is not None:
@@ -207,31 +254,89 @@ def command(
             later = rules.wanted(deployed_program(planned(plan)), whole=True)
             feed.plan(plan, later, split_triples(plan.background))
         feed.resume()
-        fed = source_of(sources, read, fail=source.fails, follow=follow)
+        fed = source_of(sources, read, fail=source.fails, follow=follow, connectors=connectors)
         stack.callback(progress.clear)
+        stack.callback(view.close)
         if follow and not output.quiet and not all(sink.exactly_once for sink in feed.sinks):
             show.note(
                 "an output that is not a file is at-least-once: after a crash, what followed the last commit "
                 "is repeated"
             )
+        if view.shown and not apart:
+            show.note("events are in the view alone: -o FILE writes them, --plain prints them")
         with _stoppable(feed):
             try:
+                if connected is not None:
+                    connected.begin(folder, feed.stopping)
                 if at is not None:
                     when, clock = options.given_time(at, unit, stored)
                     part = given_message(insert, delete, read)
                     feed.give(when, part, clock, " ".join(files), keep_open)
+                elif connected is not None and (follow or connected.reads):
+                    feed.follow(fed, partial(_wait, view, seen, partial(connected.wait, _LOOK)))
                 elif follow:
-                    feed.follow(fed, lambda: time.sleep(_LOOK))
+                    feed.follow(fed, partial(_wait, view, seen, partial(time.sleep, _LOOK)))
                 else:
                     feed.run(fed, keep_open)
+                view.close()
+                if connected is not None:
+                    connected.finish(progress.waiting)
+                    feed.pause()
+            except KeyboardInterrupt:
+                if connected is not None:
+                    connected.finish(progress.waiting, seconds=_GRACE)
+                raise
             finally:
                 progress.clear()
+                view.close()
                 show.say_all([*feed.columns_missing.values(), *feed.late_by_an_end()])
                 if output.summary_ == "json":
                     show.json_line(summary_as_json(feed, progress.seconds))
                 elif not output.quiet:
                     report_funnels(feed, folder, every=output.verbose)
                     show.note(summary(feed, progress.seconds, fed.changed()))
+
+
+def _wait(view: LiveView, look: Callable[[], Look], wait: Callable[[], object]) -> None:
+    """Nothing is there now."""
+    view.look(look)
+    wait()
+
+
+def look_of(
+    feed: Feed, folder: str, source: GraphSource, last: LastEvents, policies: Mapping[str, str]
+) -> Look:
+    """What there is to see of a feed. `policies`: what becomes of late graphs and refused documents."""
+    totals, clock, program = feed.totals, feed.pipeline.clock, feed.pipeline.program
+
+    def text(moment: Time | None) -> str:
+        return "" if moment is None or clock is None else clock.text(moment)
+
+    def letters(kind: str) -> str:
+        path = policies[kind].removeprefix("file=")
+        return kind if path == policies[kind] else f"{kind} (`{path}`)"
+
+    return Look(
+        title=f"dotr feed {folder}",
+        watermark=text(feed.pipeline.watermark),
+        graphs=totals.graphs,
+        events=totals.events,
+        sources=[
+            SourceLine(
+                one.source if one.partition in ("", one.source) else f"{one.source}/{one.partition}",
+                text(one.latest),
+                one.graphs,
+                "idle" if one.idle else "",
+            )
+            for one in source.partitions()
+        ],
+        last=last.lines(),
+        rules=[rule.name for rule in program.rules],
+        letters={
+            letters(name): many for name, many in (("refused", totals.refused), ("late", totals.late)) if many
+        },
+        more=[show.counted(totals.commits, "commit")],
+    )
 
 
 _STREAMS = frozenset({Format.JSONLINES, Format.PATCH, Format.PARQUET, Format.JELLY})
@@ -274,8 +379,34 @@ def _format(path: str, output: OutputOptions) -> str:
     return options.chosen_format(output.format_, name, tuple(EVENT_FORMATS), "dotr feed")
 
 
-def _sinks(journal: Journal, program: Program, outputs: Sequence[str], output: OutputOptions) -> list[Sink]:
-    """Every output, opened; standard output where none is named, and for `-`."""
+def _refuse_paths(sources: Sequence[str], outputs: Sequence[str]) -> None:
+    """Refuse URIs without an address, which would be names of files."""
+    if any(":" in uri and scheme_of(uri) == FILE for uri in (*sources, *outputs)):
+        from dotr.serve.uris import OUTPUT_SCHEMES, SOURCE_SCHEMES, refuse_path  # noqa: PLC0415  # start-up
+
+        for uri in sources:
+            refuse_path(uri, SOURCE_SCHEMES)
+        for uri in outputs:
+            refuse_path(uri, OUTPUT_SCHEMES)
+
+
+def _connectors(
+    sources: Sequence[str], outputs: Sequence[str], say: Callable[[Diagnostic], None]
+) -> FeedConnectors:
+    """What a feed connects to beside files. Raises DotrError."""
+    from dotr.serve.feeding import FeedConnectors  # noqa: PLC0415  # start-up: most feeds have files alone
+
+    return FeedConnectors(sources, outputs, say)
+
+
+def _sinks(
+    journal: Journal,
+    program: Program,
+    outputs: Sequence[str],
+    output: OutputOptions,
+    connectors: Connectors,
+) -> list[Sink]:
+    """Every output, opened, each once; standard output where none is named, and for `-`."""
     sinks: list[Sink] = []
     for path in outputs or ["-"]:
         name = _format(path, output)
@@ -283,8 +414,9 @@ def _sinks(journal: Journal, program: Program, outputs: Sequence[str], output: O
             opened = partial(open_output, path, packed=name not in BINARY)
             sinks.append(StreamSink(open_sink(name, opened, program, live=True)))
         else:
-            sinks.append(output_of(OutputRequest(path, journal, program, name, output.overwrite)))
-    return sinks
+            request = OutputRequest(path, journal, program, name, output.overwrite)
+            sinks.append(output_of(request, connectors))
+    return list({id(sink): sink for sink in sinks}.values())  # kept outputs have one
 
 
 @contextmanager

@@ -1,7 +1,7 @@
-"""What travels with dotr: the manual (`help`, `docs`), beginnings (`demo`, `init`, `patterns`), `doctor`.
+"""What travels with dotr: the manual (`help`, `docs`), beginnings (`demo`, `init`, `patterns`).
 
 Place:   reads the package's own files and asks the system; `languages` of the manual is the reference beside
-         the parsers. `dotr doctor` exits with 4 when something that `dotr run` or `feed` needs is missing.
+         the parsers.
 Method:  for the site, which mkdocs builds, the pages of dotr/docs are copied beside generated ones
          (diagnostics, commands, Python, languages, libraries) into a folder of their own; nothing is fetched
          from anywhere, and the site needs no server.
@@ -11,30 +11,24 @@ from __future__ import annotations
 
 import inspect
 import io
-import json
 import os
-import platform
 import shutil
-import sqlite3
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from difflib import get_close_matches
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Final
 
 import click
-from msgspec import Struct, to_builtins
 
-from dotr import __version__
-from dotr.batch.spark.session import find_java
-from dotr.cli import options
 from dotr.cli.options import file_name, written_folder
 from dotr.errors import EngineError, RefusedError, UsageError
-from dotr.io.rules_and_background import KINDS, read_rules_text, shipped
+from dotr.io.rules_and_background import read_rules_text, shipped
 from dotr.lang.explain import PAGES
 from dotr.lang.grammar.cursor import nearest
+from dotr.regex import regex
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _LANGUAGES = _PACKAGE / "lang" / "language.md"
@@ -97,8 +91,12 @@ def docs(output: str, overwrite: bool) -> None:
     click.echo(f"open {output}/index.html", err=True)
 
 
+_SHIM: Final = regex(r'https://[^"\s>]+/iframe-worker/shim')
+"""What the theme fetches for the search of pages that are opened as files."""
+
+
 def build(site: Path) -> None:
-    """Build the site into a folder. Raises ImportError without mkdocs."""
+    """Build the site into a folder; it needs no network. Raises ImportError without mkdocs."""
     from mkdocs.commands.build import build as mkdocs_build  # noqa: PLC0415  # an extra
     from mkdocs.config import load_config  # noqa: PLC0415  # an extra
 
@@ -108,13 +106,16 @@ def build(site: Path) -> None:
         settings.name = "mkdocs.yml"
         config = load_config(settings, docs_dir=folder, site_dir=str(site))
         mkdocs_build(config)
+    for page in site.glob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        page.write_text(_SHIM.sub("iframe-worker.js", text), encoding="utf-8")
 
 
 def write_pages(folder: Path) -> None:
     """The pages of the site: those of the manual, and the reference."""
     for name, page in pages().items():
         shutil.copy(page, folder / f"{name}.md")
-    for path in sorted(_HOME.glob("*.svg")):
+    for path in sorted(one for kind in ("svg", "png", "css", "js") for one in _HOME.glob(f"*.{kind}")):
         shutil.copy(path, folder / path.name)
     generated = {
         "diagnostics": diagnostics_page(),
@@ -186,132 +187,6 @@ def _documented(thing: object, name: str) -> Iterator[str]:
         signature = ""
     yield from ("```python", f"{name}{signature}", "```", "")
     yield from (inspect.getdoc(thing) or "", "")
-
-
-_LIBRARIES = ("pyoxigraph", "rdflib", "click", "pyarrow", "pandas", "pyspark", "rich", "pyyaml")
-_OLDEST = (3, 11)
-
-
-class Finding(Struct, frozen=True):
-    """One thing that was examined. `needed`: without it `run` and `feed` do not work."""
-
-    what: str
-    works: bool
-    found: str
-    fix: str = ""
-    needed: bool = False
-
-
-@click.command()
-@options.report
-def doctor(format_: str) -> int:
-    """Check Python, libraries, Java, Spark, memory and disk."""
-    found = list(findings())
-    if format_ == "json":
-        click.echo(json.dumps({"findings": [to_builtins(finding) for finding in found]}, ensure_ascii=False))
-    else:
-        width = max(len(finding.what) for finding in found)
-        for finding in found:
-            click.echo(f"{'ok ' if finding.works else 'no '} {finding.what.ljust(width)}  {finding.found}")
-            if finding.fix and not finding.works:
-                click.echo(f"    {' ' * width}  to fix: {finding.fix}")
-    return 4 if any(finding.needed and not finding.works for finding in found) else 0
-
-
-def findings() -> Iterator[Finding]:
-    """Everything that is examined, in order."""
-    yield Finding("dotr", True, __version__)
-    yield Finding(
-        "Python",
-        sys.version_info[:2] >= _OLDEST,
-        f"{platform.python_version()} on {platform.system()} {platform.machine()}",
-        "install Python 3.11 or newer",
-        needed=True,
-    )
-    for name in _LIBRARIES:
-        yield _library(name)
-    yield _files()
-    yield _state()
-    yield _java()
-    yield _memory()
-    yield _space()
-
-
-def _library(name: str) -> Finding:
-    needed = name in ("pyoxigraph", "rdflib", "click")
-    try:
-        return Finding(name, True, version(name), needed=needed)
-    except PackageNotFoundError:
-        return Finding(name, False, "not installed", f"pip install {name}", needed)
-
-
-def _files() -> Finding:
-    try:
-        for kind in KINDS:
-            shipped(kind)
-    except FileNotFoundError as error:
-        return Finding("dotr's files", False, f"{error.filename} is missing", "install dotr again")
-    return Finding("dotr's files", True, ", ".join(KINDS))
-
-
-def _state() -> Finding:
-    """Whether a deployment's database works here: SQLite with a write-ahead log."""
-    try:
-        with tempfile.TemporaryDirectory() as folder:
-            connection = sqlite3.connect(Path(folder) / "x.db")
-            (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
-            connection.close()
-    except (OSError, sqlite3.Error) as error:
-        return Finding(
-            "SQLite", False, str(error), "make the folder for temporary files writable", needed=True
-        )
-    return Finding(
-        "SQLite",
-        mode == "wal",
-        f"{sqlite3.sqlite_version}, journal {mode}",
-        "use a local file system",
-        needed=True,
-    )
-
-
-def _java() -> Finding:
-    fix = "install Java 17 or newer, or pip install 'dotr[java]'; batch --engine local needs none"
-    try:
-        java = find_java()
-    except EngineError as error:
-        return Finding("Java for Spark", False, "; ".join(error.diagnostics[0].notes) or "none", fix)
-    return Finding("Java for Spark", True, f"{java.release}, from {java.found}")
-
-
-def _memory() -> Finding:
-    total = _asked(lambda: os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    if total is None:
-        return Finding("memory", True, "unknown")
-    cores = os.cpu_count() or 1
-    return Finding(
-        "memory",
-        total >= 1 << 30,
-        f"{total / (1 << 30):.1f} GiB, {cores} cores",
-        "large backgrounds want more",
-    )
-
-
-def _space() -> Finding:
-    free = _asked(lambda: shutil.disk_usage(".").free)
-    if free is None:
-        return Finding("disk here", False, "cannot be asked", "change to a folder that exists")
-    writable = os.access(".", os.W_OK)
-    found = f"{free / (1 << 30):.1f} GiB free" + ("" if writable else ", not writable")
-    return Finding(
-        "disk here", free >= 1 << 28 and writable, found, "free space, or change to another folder"
-    )
-
-
-def _asked(question: Callable[[], int]) -> int | None:
-    try:
-        return question()
-    except (OSError, ValueError, AttributeError):
-        return None
 
 
 TEMPLATES = Path(__file__).parent.parent / "templates"

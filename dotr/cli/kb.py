@@ -117,6 +117,7 @@ def command() -> None:
 @command.command(short_help="Insert, delete, query, why, rules, watch.")
 @click.argument("files", metavar="[FILE...]", nargs=-1)
 @knowledge_options
+@options.functions
 def shell(files: tuple[str, ...], making: KnowledgeOptions) -> int:
     """Query and change what FILEs state: RDF, rules (.dlog, .dotr for its prologue), or one saved file (.kb).
 
@@ -127,13 +128,17 @@ def shell(files: tuple[str, ...], making: KnowledgeOptions) -> int:
         kb = KnowledgeBase.open(files[0], terms="canonical")
     else:
         kb = made_of(files, making)
-    opened = Shell(kb, sys.stdout.write)
+    opened = Shell(kb, _written_to_terminal if sys.stdout.isatty() else sys.stdout.write)
     if sys.stdin.isatty():
         opened.say_size()
         opened.run(lines_of_terminal(opened), forgiving=True)
     else:
         opened.run(iter(read_standard_input().splitlines()), forgiving=False)
     return 0
+
+
+def _written_to_terminal(text: str) -> int:
+    return sys.stdout.write(show.visible(text))
 
 
 _WRITTEN: Mapping[str, Format] = {
@@ -163,6 +168,7 @@ _CHUNK = 10_000
 @click.option("--overwrite", is_flag=True, help="Let -o replace a file that exists.")
 @click.option("-q", "--quiet", is_flag=True, help="No summary.")
 @knowledge_options
+@options.functions
 def close(
     files: tuple[str, ...], only_derived: bool, output: OutputOptions, making: KnowledgeOptions
 ) -> None:

@@ -14,11 +14,13 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import sys
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from urllib.parse import unquote
 
@@ -322,7 +324,12 @@ def _attributes(analysis: Analysis, offset: int, name: str) -> Iterator[Completi
 def _terms(analysis: Analysis, prefix: str) -> Iterator[Completion]:
     """Names with a prefix that the file has already."""
     begin = f"{prefix}:"
-    seen = {token.text for token in analysis.tokens if token.kind == "pname" and token.text.startswith(begin)}
+    seen = {
+        token.text
+        for before, token in pairwise([Token("end", "end", "", -1, -1), *analysis.tokens])
+        if token.kind == "pname" and token.text.startswith(begin)
+        if before.kind != "integer" or before.end != token.start  # a time of day: `08:00`
+    }
     yield from (Completion(one, "term") for one in seen if one != begin)
 
 
@@ -367,12 +374,30 @@ def command() -> None:
         raise EngineError.of(
             "D4205", "the language server needs pygls", hint="pip install 'dotr[lsp]'"
         ) from None
+    with _ended_by_signals():
+        server.start_io(cast("BinaryIO", _Messages(sys.stdin.buffer)))
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Within it a signal ends the process from a thread that waits for it: the main thread may begin to wait
+    for the editor between a signal's arrival and its handler, and then the handler waits, too.
+    """
+    reads, writes = socket.socketpair()
+    writes.setblocking(False)
     for number in (signal.SIGINT, *POLITE):
-        signal.signal(number, _stopped)
-    server.start_io(cast("BinaryIO", _Messages(sys.stdin.buffer)))
+        signal.signal(number, lambda _number, _frame: None)
+    before = signal.set_wakeup_fd(writes.fileno())
+    threading.Thread(target=_stop_after, args=(reads,), daemon=True).start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
 
 
-def _stopped(_number: int, _frame: FrameType | None) -> None:
+def _stop_after(reads: socket.socket) -> None:
+    while reads.recv(1)[0] not in (signal.SIGINT, *POLITE):
+        pass
     with suppress(OSError):
         note("stopped")
         sys.stderr.flush()

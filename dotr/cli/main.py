@@ -38,6 +38,7 @@ VERBS = {
     "fmt": "Canonical text of rule files.",
     "plan": "What will run: queries, joins, horizons, state bounds.",
     "run": "Replay sources through rules and print composite events.",
+    "show": "A run as one page: events along time, each with its proof.",
     "watch": "How the answers of a query change, as they begin and end.",
     "explain": "Why an event happened, or a rule did not fire.",
     "state": "What holds at one time, as RDF.",
@@ -69,11 +70,11 @@ _HOMES = {
     "compare": "test:compare",
     "demo": "help:demo",
     "docs": "help:docs",
-    "doctor": "help:doctor",
     "fmt": "check:fmt",
     "init": "help:init",
     "map": "convert:mappings",
     "patterns": "help:patterns",
+    "show": "picture",
     "spark": "stream:spark",
     "state": "explain:state",
     "status": "deploy:status",
@@ -110,8 +111,8 @@ class Verbs(click.Group):
             return None
         gc.disable()  # nothing that a module makes while it loads goes away again
         try:
-            home, _, name = _HOMES.get(cmd_name, f"{cmd_name}:command").partition(":")
-            command: click.Command = getattr(import_module(f"dotr.cli.{home}"), name)
+            home, _, name = _HOMES.get(cmd_name, cmd_name).partition(":")
+            command: click.Command = getattr(import_module(f"dotr.cli.{home}"), name or "command")
         finally:
             gc.freeze()  # nor later: no collection need look at it
             gc.enable()

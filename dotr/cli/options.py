@@ -531,6 +531,24 @@ class RuleOptions(Struct, frozen=True):
         return Deployment(program, background, Settings(materialize_all=everything, budget=self.budget))
 
 
+def _import(_context: click.Context, _option: click.Parameter, modules: tuple[str, ...]) -> None:
+    from dotr.program.own_functions import import_functions  # noqa: PLC0415  # start-up
+
+    for module in modules:
+        import_functions(module)
+
+
+functions = click.option(
+    "--functions",
+    multiple=True,
+    metavar="MODULE",
+    is_eager=True,
+    expose_value=False,
+    callback=_import,
+    help="Import functions that rules and queries call: the FUNCTIONS of this Python module; repeatable.",
+)
+"""Imports them before anything is read."""
+
 background = click.option(
     "--background", multiple=True, metavar="FILE", help="More RDF that holds at every instant."
 )
@@ -545,11 +563,12 @@ rules = passing(
     RuleOptions,
     background,
     more_rules,
+    functions,
     click.option(
         "--verify", is_flag=True, help="Run the literal reading beside the engine; stop at a difference."
     ),
 )
-"""`--background --rules --verify`, and what of a RuleOptions stands below."""
+"""`--background --rules --functions --verify`, and what of a RuleOptions stands below."""
 
 materialize = choice(
     "--materialize", ("needed", "all"), "Derive what queries can reach, or everything", "needed"
@@ -649,6 +668,9 @@ class OutputOptions(Struct, frozen=True):
         outputs_apart([self.output or "-", *([self.states] if self.states else [])], policies, inputs)
 
 
+plain = click.option(
+    "--plain", is_flag=True, help="Lines alone on a terminal, too: no view that is drawn again and again."
+)
 quiet = click.option("-q", "--quiet", is_flag=True, help="No progress line, no summary.")
 report = click.option(
     "--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How to write."

@@ -1,6 +1,7 @@
 """`dotr plan RULES…`: what will run, for people and programs to read.
 
-Place:   service/overview.py has it as plain values; they are written here as text, JSON, Graphviz or Mermaid.
+Place:   service/overview.py has it as plain values; they are written here as text, JSON, Graphviz, Mermaid
+         or HTML.
 Method:  the deployment is compiled as `dotr run` compiles it, over the real background: the plans shown are
          those that would run.
 """
@@ -8,6 +9,8 @@ Method:  the deployment is compiled as `dotr run` compiles it, over the real bac
 from __future__ import annotations
 
 import json
+import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 
@@ -18,6 +21,8 @@ from dotr.cli.show import visible
 from dotr.core.deployment import Deployment, Settings
 from dotr.io.rules_and_background import read_background, read_rules_text
 from dotr.lang import load_program
+from dotr.pictures.graph import Arrow, Box, graph
+from dotr.pictures.markup import Html, page
 from dotr.service.overview import DENSE, Shown, overview
 
 
@@ -51,12 +56,13 @@ _SHOWN = 12
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(["text", "json", "dot", "mermaid"]),
+    type=click.Choice(["text", "json", "dot", "mermaid", "html"]),
     default="text",
     help="Default: text.",
 )
 @click.option("--code", is_flag=True, help="Show the code that is generated for the queries, too.")
 @click.option("--background", multiple=True, metavar="FILE", help="Background beside that of the program.")
+@options.functions
 @options.budget
 def command(
     rules: tuple[str, ...], format_: str, code: bool, background: tuple[str, ...], budget: int
@@ -77,6 +83,9 @@ def command(
             text = "\n".join(dot(shown))
         case "mermaid":
             text = "\n".join(mermaid(shown))
+        case "html":
+            sys.stdout.write(page(" ".join(map(os.path.basename, rules)), plan_picture(shown)))
+            return 0
         case _:
             text = "\n".join(as_text(shown))
     sys.stdout.write(visible(text) + "\n")
@@ -97,6 +106,10 @@ def as_text(shown: Shown) -> Iterator[str]:
         yield ""
     yield from _knowledge(shown)
     yield ""
+    if shown["functions"]:
+        yield "FUNCTIONS OF YOUR OWN"
+        yield from (f"  {_function(entry)}" for entry in shown["functions"])
+        yield ""
     if shown["lasting"]:
         yield "WHAT LASTS"
         yield from (f"  {entry['what']}: {entry['bound']}" for entry in shown["lasting"])
@@ -106,6 +119,11 @@ def as_text(shown: Shown) -> Iterator[str]:
         yield ""
     yield "CUT INTO PARTS by dotr batch and Spark"
     yield from (f"  {line}" for line in shown["spark"])
+
+
+def _function(entry: Shown) -> str:
+    version = f" {entry['version']}" if entry["version"] else ""
+    return f"{entry['name']}: {entry['from'] or 'of this process alone'}{version}"
 
 
 def rule_lines(rule: Shown) -> Iterator[str]:
@@ -121,6 +139,9 @@ def rule_lines(rule: Shown) -> Iterator[str]:
         attributes = "".join(f" ?{name}" for name in trigger["attributes"])
         yield f"  {trigger['name']}  each fact of {_stream(trigger)}{attributes}"
     yield from _branches(trigger["name"], children, "  ")
+    if "after" in trigger:
+        yield f"  {trigger['due']}  {trigger['after']} after {trigger['name']}"
+        yield from _branches(trigger["due"], children, "  ")
     if rule["where"] is not None:
         yield f"  where {rule['where']}"
     yield f"  horizon: {rule['horizon']}"
@@ -248,6 +269,26 @@ def mermaid(shown: Shown) -> Iterator[str]:
         yield f"  {node(start)} {arrow}|{_entities(label)}| {node(end)}"
 
 
+def plan_picture(shown: Shown) -> Html:
+    """The plan as a drawing: queries, clocks and what holds on the left, rules behind what they read."""
+    boxes = [Box(f"query {query['name']}", [query["name"], "query"]) for query in shown["queries"]]
+    boxes += [Box(f"head {name}", [name, "holds"]) for name in _heads(shown)]
+    for rule in shown["rules"]:
+        if "every" in rule["trigger"]:
+            boxes.append(Box(f"clock {rule['name']}", ["EVERY", rule["trigger"]["every"]]))
+        boxes.append(Box(f"rule {rule['name']}", [rule["name"], f"horizon {rule['horizon']}"], strong=True))
+    arrows = [
+        Arrow(start, end, "" if label == "trigger" else _short(label), dashed)
+        for start, end, label, dashed in _edges(shown)
+    ]
+    return graph(boxes, arrows)
+
+
+def _short(label: str) -> str:
+    """The word of a conjunct; of AFTER with its duration."""
+    return label if label.startswith("AFTER ") else re.split(r"[ (]", label, maxsplit=1)[0]
+
+
 def _heads(shown: Shown) -> list[str]:
     layers = shown["holding"]["layers"] if shown["holding"] else []
     return [head["name"] for layer in layers for head in layer["heads"]]
@@ -261,7 +302,9 @@ def _edges(shown: Shown) -> Iterator[tuple[str, str, str, bool]]:
         if "every" in trigger:
             yield f"clock {rule['name']}", target, "trigger", False
         else:
-            yield _source(trigger), target, "trigger", False
+            after = f"AFTER {trigger['after']}" if "after" in trigger else "trigger"
+            changes = "" if trigger["held"] else trigger["stream"].rpartition(" ")[0]  # ISTREAM, DSTREAM
+            yield _source(trigger), target, f"{changes} {after}".lstrip(), False
         for conjunct in rule["conjuncts"]:
             label = f"{conjunct['choice']} {conjunct['interval']}"
             yield _source(conjunct), target, label, conjunct["choice"] == "NOT"
@@ -269,7 +312,7 @@ def _edges(shown: Shown) -> Iterator[tuple[str, str, str, bool]]:
 
 def _source(position: Shown) -> str:
     kind = "rule" if position["chained"] else "head" if position["held"] else "query"
-    return f"{kind} {position['stream'].rpartition(' ')[2] if position['held'] else position['stream']}"
+    return f"{kind} {position['stream'].rpartition(' ')[2]}"
 
 
 def _quoted(text: str) -> str:

@@ -379,6 +379,7 @@ _HOLDS = "--hold.dotr"
     metavar="'P FOR 10 min'",
     help="A HOLD line (default: held until deleted).",
 )
+@options.functions
 @click.option("--initial", is_flag=True, help="Begin with the answers that the background has.")
 @click.option("--verify", is_flag=True, help="Run the literal reading as well; stop at a difference.")
 @options.source(late="fail", jumps=True)

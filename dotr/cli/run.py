@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import click
 from msgspec.structs import replace
@@ -24,7 +25,7 @@ from dotr.events import Clock, GraphOrMessage, Time
 from dotr.io.errors import Lineage, with_places
 from dotr.io.events import BINARY, EVENT_FORMATS, EventSink, Formatter, late_line, open_sink
 from dotr.io.graphs import GraphRun, ReadSoFar
-from dotr.io.outputs import FileOutput
+from dotr.io.outputs import FileOutput, open_output
 from dotr.io.rules_and_background import RuleTexts
 from dotr.io.sinks import StateFile, refuse_name
 from dotr.io.sources import ReadEvent, Sources, TimedGraph, live, resolve
@@ -32,6 +33,9 @@ from dotr.io.time_reading import late_by_choice
 from dotr.program import Program
 from dotr.rdf.terms import Triple
 from dotr.survey.queries import FIRST_GRAPHS, Sample
+
+if TYPE_CHECKING:
+    from dotr.cli.picture import RunPage
 
 
 @click.command()
@@ -47,6 +51,9 @@ from dotr.survey.queries import FIRST_GRAPHS, Sample
 @options.then
 @options.state
 @options.jobs
+@click.option(
+    "--show", "picture", type=options.file_name, metavar="PAGE", help="Also write a page: see dotr show."
+)
 @click.option("--explain", is_flag=True, help='Put the proof of each event into its JSON line: "because".')
 def command(
     path: str,
@@ -56,6 +63,7 @@ def command(
     output: OutputOptions,
     then: tuple[tuple[str, str], ...],
     jobs: int,
+    picture: str | None,
     explain: bool,
 ) -> None:
     """Replay SOURCEs in time order through RULES and print composite events.
@@ -69,7 +77,10 @@ def command(
     documents = rules.documents(program)
     if states is not None and states != "-":
         refuse_name(states, "dotr run")
-    output.apart(source.policies, [*texts.read_files, *documents, *sources])
+    inputs = [*texts.read_files, *documents, *sources]
+    output.apart(source.policies, inputs)
+    if picture is not None:
+        options.outputs_apart([picture, output.output or "-"], source.policies, inputs)
     program = rules.wanted(program)
     show.say_all(program.warnings)
     triples = source.background_files(program, documents)
@@ -77,12 +88,20 @@ def command(
     enriched = None if states is None else StateFile(states, output.overwrite, lambda: replay.pipeline.clock)
     make: Callable[..., Pipeline] = Pipeline
     write: Formatter | None = None
-    if explain:
+    drawn: RunPage | None = None
+    if explain or picture is not None:
         from dotr.cli.explain import Recording, refuse_format  # noqa: PLC0415  # start-up: most runs explain nothing
 
-        refuse_format(format_)
         record = Recording(documents, rules.verify)
-        make, write = record.pipeline, record.write
+        make = record.pipeline
+        if explain:
+            refuse_format(format_)
+            write = record.write
+        if picture is not None:
+            from dotr.cli.picture import RunPage  # noqa: PLC0415  # likewise
+
+            page = open_output(picture, output.overwrite)
+            drawn = RunPage(os.path.basename(path), program, record)
     with (
         source.letters(output.overwrite) as dead,
         source.delayed(output.overwrite) as delayed,
@@ -97,7 +116,11 @@ def command(
             when, clock = given_time(at, source.options.unit, None, "--then")
             again = rules.wanted(rules.load(later, texts), whole=True)
             replay.replace(when, clock, again, source.background(again, rules.documents(again)))
-        replay.run(open_sink(format_, lambda: output.open(format_ not in BINARY), program, write))
+        sink = open_sink(format_, lambda: output.open(format_ not in BINARY), program, write)
+        if drawn is None:
+            replay.run(sink)
+        else:
+            drawn.run(replay, sink, page, texts, sources)
 
 
 AHEAD, ALONE = 256, 4
@@ -325,6 +348,7 @@ class Replay:
             counters.late,
             self.sources.refusals.count,
             counters.useless_deletes,
+            counters.not_held,
             counters.overlooked,
             counters.left_out,
             counters.dropped,

@@ -14,11 +14,13 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import click
 
 from dotr.cli import options, show
 from dotr.cli.deploy import summary_lines
+from dotr.cli.live import watched
 from dotr.cli.show import counted
 from dotr.errors import Diagnostic, EngineError, Severity
 from dotr.io.show import aligned
@@ -30,12 +32,14 @@ from dotr.serve.configuration import (
     FILE,
     SCHEMA,
     Configuration,
+    Output,
     Override,
     Source,
     description,
     read_configuration,
 )
 from dotr.serve.deliveries import receivers
+from dotr.serve.replayed import check_replayed
 from dotr.serve.security import Tokens, check_certificate, new_token, refuse_unsafe
 from dotr.serve.subscriptions import check_source
 from dotr.service.deployment import propose
@@ -134,6 +138,8 @@ def _set(text: str) -> Override:
     default="text",
     help="How logs are written (default: text; json: one object a line).",
 )
+@options.plain
+@options.functions
 @_keys
 def command(
     overrides: Sequence[Override],
@@ -141,13 +147,15 @@ def command(
     check: bool,
     schema: bool,
     log_format: str,
+    plain: bool,
 ) -> int:
     """Serve a deployment over HTTP: documents in, events out, rules, answers.
 
     Without a configuration it listens on http://127.0.0.1:8080, for this machine alone, with the deployment
     .dotr and one stream, `input`; RULES are deployed first. Options override the configuration.
     `dotr serve token new NAME --scopes read,write` makes a token, without which nothing listens on other
-    addresses. SIGHUP reads the configuration again; Ctrl-C or SIGTERM end it after a commit.
+    addresses. SIGHUP reads the configuration again; Ctrl-C or SIGTERM end it after a commit. On a terminal it
+    shows how it is doing, below its log; --plain or NO_COLOR keep the log alone.
 
     Needs the extra `serve`: pip install 'dotr[serve]'.
     """
@@ -164,7 +172,10 @@ def command(
         for line in _report(configuration, tokens):
             click.echo(line)
         return 0
-    code: int = import_module("dotr.serve.server").run(configuration, log_format=log_format)
+    watcher = None
+    if log_format == "text" and watched(plain):
+        watcher = import_module("dotr.cli.live_server").ServerView(configuration.dir)
+    code: int = import_module("dotr.serve.server").run(configuration, log_format=log_format, watcher=watcher)
     return code
 
 
@@ -191,6 +202,7 @@ def refuse(configuration: Configuration) -> Tokens | None:
         options.outputs_apart(outputs, [], inputs, appearing=True)
     for name, source in configuration.sources.items():
         check_source(name, source)
+        check_replayed(name, source)
         if source.map is not None:
             read_mapping(source.map)
     for receiver in receivers(configuration).values():  # which reads secrets, and connects nowhere yet
@@ -221,7 +233,7 @@ def _report(configuration: Configuration, tokens: Tokens | None) -> Iterator[str
         rows.append((f"source {name}", source.kind, _source(name, source)))
     for name, output in configuration.outputs.items():
         rules = ", ".join(output.rules) or "all rules"
-        rows.append((f"output {name}", f"{output.kind} {output.file}", f"events of {rules}"))
+        rows.append((f"output {name}", f"{output.kind} {_target(output)}", f"events of {rules}"))
     for one in tokens.rows if tokens is not None else ():
         rows.append((f"token {one.name}", ", ".join(sorted(one.scopes)), ""))
     if tokens is None:
@@ -233,8 +245,17 @@ def _report(configuration: Configuration, tokens: Tokens | None) -> Iterator[str
 
 
 def _source(name: str, source: Source) -> str:
-    where = f"POST /v1/streams/{name}" if source.files is None else ", ".join(source.files)
+    if source.http is not None:
+        where = f"POST /v1/streams/{name}"
+    else:
+        where = ", ".join(source.files or [getattr(source, source.kind), *source.topics])
     return f"{where}; time: {source.time}"
+
+
+def _target(output: Output) -> str:
+    """Where an output goes; of a URL the host alone, since the rest is often a secret."""
+    where = str(getattr(output, output.kind))
+    return where if output.file is not None else urlsplit(where).netloc
 
 
 def _unknown_rules(configuration: Configuration, program: Program) -> Iterator[Diagnostic]:

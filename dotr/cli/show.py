@@ -180,6 +180,7 @@ def losses(
     late: int = 0,
     refused: int = 0,
     useless: int = 0,
+    not_held: int = 0,
     overlooked: int = 0,
     too_much: Mapping[str, int] = MappingProxyType({}),
     dropped: int = 0,
@@ -189,6 +190,7 @@ def losses(
         (late, f"{late:,} late"),
         (refused, f"{counted(refused, 'document')} refused"),
         (useless, f"{counted(useless, 'deletion')} of what was not stated"),
+        (not_held, f"{counted(not_held, 'triple')} not held"),
         (overlooked, f"{counted(overlooked, 'instant')} in error without a message"),
         (too_much, left_out(too_much)),
         (dropped, f"{counted(dropped, 'match', 'matches')} without a valid graph"),
@@ -246,6 +248,11 @@ class Progress:
         if not self.ticking:
             parts.append(f"{seconds:.0f} s")
         self._draw(" · ".join(parts), name, done, of or None)
+
+    def waiting(self, events: int) -> None:
+        """Show that so many events have still to be delivered; at most five times a second."""
+        if self._due():
+            self._draw(f"to be delivered: {counted(events, 'event')}", "delivering", 0, None)
 
     def clear(self) -> None:
         """Take the bar away: something else is shown. It comes again with the next update."""
@@ -367,8 +374,8 @@ def _lacking(rule: Rule, streams: Mapping[str, int], why: Sequence[Diagnostic]) 
     """What there is to say of a rule without an event, and of the queries that it needs facts of."""
     from dotr.program import Position  # noqa: PLC0415  # likewise
 
-    needed = [rule.trigger] if isinstance(rule.trigger, Position) else []
-    needed += [choice.position for choice in rule.chosen]
+    needed = [t] if isinstance(t := rule.triggering, Position) else []
+    needed += [choice.position for choice in rule.required]
     found = []
     for stream in dict.fromkeys(p.stream for p in needed if not p.chained):
         reasons = [_short(one) for one in why if f"query `{stream}`" in one.message]

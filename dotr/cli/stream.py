@@ -115,6 +115,7 @@ _PLACES = {"files": ("DIR",), "kafka": ("SERVERS", "TOPIC"), "rate": ()}
 )
 @options.background
 @options.more_rules
+@options.functions
 @click.option(
     "--time-path",
     type=options.property_iri,

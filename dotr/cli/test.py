@@ -26,23 +26,21 @@ from dotr.errors import DataError, DotrError, UsageError
 from dotr.events import Clock
 from dotr.io.outputs import open_output
 from dotr.io.rules_and_background import read_rules_text
-from dotr.io.sources import Sources
+from dotr.io.sources import Sources, resolve
 from dotr.io.time import UNITS
 from dotr.io.yaml_nodes import Scalar
 from dotr.lang import load_program
+from dotr.service.comparison import Comparing, Difference, RunComparison, Version
 from dotr.source import Source, Span
 from dotr.testing.cases import Bench, CaseOutcome, recorded
 from dotr.testing.compare import (
-    Comparing,
-    Difference,
-    RunComparison,
-    Version,
     as_json,
     compared_batches,
     html,
     reasons,
     text,
 )
+from dotr.testing.coverage_page import coverage_page
 from dotr.testing.reports import SuiteReport, coverage_text, failure_text, junit, run_suite
 from dotr.testing.suite import Suite, read_suite
 
@@ -55,8 +53,15 @@ Stamp: TypeAlias = tuple[int, int] | None
 @click.command()
 @click.argument("files", metavar="FILE...", nargs=-1)
 @click.option("--coverage", is_flag=True, help="List the parts of rules that no test made true, or false.")
+@click.option(
+    "--coverage-html",
+    "page",
+    type=file_name,
+    metavar="FILE",
+    help="Write the rules as a page that marks what no test made true, or false.",
+)
 @click.option("--junit", "junit_", type=file_name, metavar="FILE", help="Write the results as JUnit XML.")
-@click.option("--overwrite", is_flag=True, help="Replace the --junit FILE if it exists.")
+@click.option("--overwrite", is_flag=True, help="Replace the files that exist.")
 @click.option("--watch", is_flag=True, help="Run again whenever a file changes, until Ctrl-C.")
 @click.option(
     "--record",
@@ -69,9 +74,11 @@ Stamp: TypeAlias = tuple[int, int] | None
     "--map", "mapping", type=file_name, metavar="FILE", help="With --record of tables: their mapping."
 )
 @click.option("--time-unit", type=click.Choice(list(UNITS)), default="s", help="With --record.")
+@options.functions
 def command(
     files: tuple[str, ...],
     coverage: bool,
+    page: str | None,
     junit_: str | None,
     overwrite: bool,
     watch: bool,
@@ -90,17 +97,21 @@ def command(
     if record:
         sys.stdout.write(_recorded(files, record, mapping, time_unit))
         return 0
-    if junit_ is not None and not overwrite and os.path.exists(junit_):
-        open_output(junit_, overwrite=False)  # refuses it, before anything runs
+    written = [path for path in (junit_, page) if path is not None]
+    if len(set(written)) < len(written):
+        raise click.UsageError("--junit and --coverage-html name one file")
+    for path in written:
+        if not overwrite and os.path.exists(path):
+            open_output(path, overwrite=False)  # refuses it, before anything runs
     seen: list[str] = []
     while True:
         begun, before = time.time_ns(), {path: _stamp(path) for path in seen}
         seen = []
         reports, refused = _run(files, coverage, seen)
         if junit_ is not None:
-            out = open_output(junit_, overwrite=True)
-            out.write(junit(reports, refused))
-            out.finish()
+            _write(junit_, junit(reports, refused))
+        if page is not None:
+            _write(page, coverage_page(reports))
         if not watch:
             if refused:
                 raise _all_refused(refused)
@@ -109,6 +120,12 @@ def command(
             show.errors(error)  # in the middle of an edit
         show.note("waiting for a change; Ctrl-C ends")
         await_change(seen, before, begun)
+
+
+def _write(path: str, content: str) -> None:
+    out = open_output(path, overwrite=True)
+    out.write(content)
+    out.finish()
 
 
 def _all_refused(refused: Mapping[str, DotrError]) -> DotrError:
@@ -247,6 +264,7 @@ def _stamp(path: str) -> Stamp:
 )
 @options.here
 @options.replacing
+@options.functions
 @options.source(late="drop")
 def compare(
     arguments: tuple[str, ...],
@@ -278,7 +296,12 @@ def compare(
     here = not any(_once(path) for path in sources)
     if explained and here and len(versions) == 2:
         why = reasons(
-            found, found.differences[: min(explained, most)], sources, source.options, source.lateness
+            found,
+            found.differences[: min(explained, most)],
+            sources,
+            source.options,
+            source.lateness,
+            page=output.format_ == "html",
         )
     out = output.open()
     match output.format_:
@@ -338,7 +361,7 @@ def _version(path: str, given: dict[str, str], source: SourceOptions) -> Version
     program = load_program([path], read_rules_text, parameters=given)
     background = source.background(program, program.background)
     name = ", ".join(f"{key}={value}" for key, value in given.items()) or path
-    return Version(name, program, background)
+    return Version(name, program, background, resolve(program.background))
 
 
 def _here(versions: Sequence[Version], sources: Sequence[str], source: SourceOptions) -> RunComparison:

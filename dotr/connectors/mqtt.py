@@ -4,10 +4,14 @@ Place:   a source and an output of `dotr serve` (the extra `mqtt`). In: `Subscri
          from which the feed reads. Out: `Publisher` is a `Receiver` (service/cursors.py).
 Method:  In: QoS 1, acknowledged by hand after the inbox's commit, in a session that outlives connections
          (clean start off). The broker sends again what was not acknowledged: with the flag DUP and the same
-         packet id. Such a message is dropped where a row that may not be acknowledged yet has the same id and
-         bytes: that is the row's key. Nobody knows when an acknowledgement has arrived, but a broker has at
-         most 1,000 messages on their way (`Receive Maximum`), so a key goes when there are as many newer
-         ones. With a full inbox nothing is acknowledged, and the broker stops.
+         packet id. Such a message is dropped where the last row with that packet id has the same bytes and
+         topic: that is the row's key. Nobody knows when an acknowledgement has arrived, but a packet id that
+         comes with another message is free, so the one before was acknowledged: then its key goes. At most
+         65,535 are kept. (To count newer messages instead is not enough: mosquitto was seen to have 2,000 on
+         their way, with a `Receive Maximum` of 1,000.) With a full inbox nothing is acknowledged, and the
+         broker stops.
+         While more than one message comes at a time, those of 10 ms go into one commit, and their
+         acknowledgements after it: what a commit and a change of threads cost is shared.
          Levels of the topic are columns of a mapping, `{topic.1}` the first; a JSON payload that is no object
          is `{value}`.
          Out: QoS 1, in order; what the broker has acknowledged moves the cursor.
@@ -20,11 +24,11 @@ from __future__ import annotations
 
 import json
 import queue
+import ssl
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from contextlib import suppress
 from hashlib import blake2b
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
@@ -35,9 +39,10 @@ from paho.mqtt.enums import CallbackAPIVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
-from dotr.errors import DataError, Diagnostic, DotrError, RefusedError, Severity
+from dotr.connectors.bound_values import last_part, values_of
+from dotr.errors import DataError, Diagnostic, DotrError, EngineError, RefusedError, Severity
 from dotr.service.cursors import NotDeliveredError
-from dotr.service.inbox import Inbox, Received
+from dotr.service.inbox import Inbox, Incoming
 from dotr.service.logs import OutboxRow
 
 Version: TypeAlias = Literal["5", "3.1.1"]
@@ -45,7 +50,10 @@ Version: TypeAlias = Literal["5", "3.1.1"]
 PORTS: Final = {"mqtt": 1883, "mqtts": 8883}
 
 IN_FLIGHT: Final = 1_000
-"""Messages that a broker may send before the first of them is acknowledged."""
+"""Messages that a broker may send before the first of them is acknowledged; it may not keep to that."""
+
+TOGETHER: Final = 0.01
+"""Seconds in which messages come together to one commit, while more than one comes."""
 
 SESSION: Final = 7 * 24 * 3600
 """Seconds for which a broker keeps what comes while nobody is connected."""
@@ -64,19 +72,21 @@ class Broker(Struct, frozen=True):
     version: Version = "5"
     user: str | None = None
     password: str = ""
+    ca: str | None = None
+    """A file of certificates of those who certify the broker, None: the system's."""
 
 
 def client_of(broker: Broker) -> paho.Client:
-    """A client that is not connected yet."""
+    """A client that is not connected yet; one without a name has no session."""
     protocol = paho.MQTTv5 if broker.version == "5" else paho.MQTTv311
-    more: dict[str, Any] = {} if broker.version == "5" else {"clean_session": False}
+    more: dict[str, Any] = {} if broker.version == "5" else {"clean_session": not broker.client}
     client = paho.Client(
         CallbackAPIVersion.VERSION2, broker.client, protocol=protocol, manual_ack=True, **more
     )
     if broker.user is not None:
         client.username_pw_set(broker.user, broker.password)
     if urlsplit(broker.url).scheme == "mqtts":
-        client.tls_set()
+        client.tls_set(broker.ca)
     client.reconnect_delay_set(1, 60)
     client.max_queued_messages_set(0)
     return client
@@ -96,6 +106,29 @@ def connect(client: paho.Client, broker: Broker) -> None:
     client.loop_start()
 
 
+def try_broker(broker: Broker) -> None:
+    """Connect, without a session, and let go. Raises EngineError D4215."""
+    client, codes = client_of(broker), queue.SimpleQueue[Any]()
+    client.on_connect = lambda _client, _data, _flags, code, _properties: codes.put(code)
+    parts = urlsplit(broker.url)
+    try:
+        client.connect(parts.hostname or "", parts.port or PORTS[parts.scheme], 30)
+        client.loop_start()
+        code = codes.get(timeout=TIMEOUT)
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise EngineError.of("D4215", f"{broker.url}: {why}", hint="see that the broker runs") from None
+    except queue.Empty:
+        raise EngineError.of("D4215", f"{broker.url} does not answer as a broker does") from None
+    finally:
+        client.disconnect()
+        client.loop_stop()
+    if code.is_failure:
+        raise EngineError.of(
+            "D4215", f"{broker.url} refuses: {str(code).lower()}", hint="check `user` and `password`"
+        )
+
+
 def payload_of(content: bytes, topic: str) -> bytes:
     """A JSON payload with the levels of its topic, for a mapping; what is not JSON as it came."""
     try:
@@ -105,18 +138,15 @@ def payload_of(content: bytes, topic: str) -> bytes:
     rows = value if isinstance(value, list) else [value]
     levels = {str(number): level for number, level in enumerate(topic.split("/"), 1)}
     made = [{**(row if isinstance(row, dict) else {"value": row}), "topic": levels} for row in rows]
-    return json.dumps(made if isinstance(value, list) else made[0], ensure_ascii=False).encode()
+    return json.dumps(made if isinstance(value, list) else made[0]).encode()
 
 
 class _Message(Struct):
     """A message that is not acknowledged. `connection`: the number of the one that it came by."""
 
     id: int
-    topic: str
-    content: bytes
-    format: str
-    repeated: bool
     connection: int
+    row: Incoming
 
 
 class Subscription:
@@ -138,8 +168,14 @@ class Subscription:
         self._broker, self._topics, self._inbox = broker, list(topics), inbox
         self._format, self._mapping, self._say = format_, mapping, say
         self._connection = 0
-        self._keys = deque(inbox.keys_of(name))
-        self._came: queue.SimpleQueue[_Message | None] = queue.SimpleQueue()
+        self._keys: dict[str, str] = {}
+        """Packet id → the key of the last row with it."""
+        self._free: dict[str, None] = {}
+        """Keys whose packet ids have come with other messages since."""
+        for key in inbox.keys_of(name):
+            self._keep(key)
+        self._many = False
+        self._came: queue.SimpleQueue[tuple[paho.MQTTMessage, int] | None] = queue.SimpleQueue()
         self._stopping = threading.Event()
         self._client = client_of(broker)
         self._client.on_connect = self._on_connect
@@ -182,8 +218,12 @@ class Subscription:
 
     def _on_disconnect(self, _client: Any, _data: Any, _flags: Any, code: Any, _properties: Any) -> None:
         was, self.connected = self.connected, False
-        if was and not self._stopping.is_set():  # else it is known why
+        if self._stopping.is_set():
+            return
+        if was:
             self._fails(f"the connection ended: {str(code).lower()}")
+        elif self.why == "not connected yet":  # else it is known why
+            self._fails(f"what answers there does not let us in as a broker does: {str(code).lower()}")
 
     def _on_connect_fail(self, _client: Any, _data: Any) -> None:
         self._fails("there is no connection")
@@ -195,54 +235,72 @@ class Subscription:
         self.why = why
 
     def _on_message(self, _client: Any, _data: Any, message: paho.MQTTMessage) -> None:
-        properties = message.properties
-        said = getattr(properties, "ContentType", "") if properties is not None else ""
-        pairs = getattr(properties, "UserProperty", ()) if properties is not None else ()
-        format_ = said or dict(pairs).get("content-type", "") or self._format
-        content = bytes(message.payload)
-        if self._mapping and (not said or "json" in said):
-            content = payload_of(content, message.topic)
         self.received += 1
-        self._came.put(_Message(message.mid, message.topic, content, format_, message.dup, self._connection))
+        self._came.put((message, self._connection))
 
     # ------------------------------------------------------------------ in the thread of its own
 
     def _append_all(self) -> None:
-        while (message := self._came.get()) is not None:
-            while not self._stopping.is_set():
+        while batch := self._batch():
+            while batch and not self._stopping.is_set():
                 try:
-                    self._append(message)
-                    break
+                    batch = self._append(batch)
                 except RefusedError:  # full: what is not acknowledged stays at the broker
                     self._stopping.wait(0.2)
                 except DotrError as error:
                     self._say(error.diagnostics[0])
                     self._stopping.wait(1.0)
 
-    def _append(self, message: _Message) -> None:
-        hashed = blake2b(message.content + message.topic.encode(), digest_size=16).hexdigest()
-        key = f"{message.id} {hashed}"
-        future = self._inbox.append(
-            self.name,
-            message.content,
-            format=message.format,
-            key=key,
-            mapping=self._mapping,
-            renew=not message.repeated,
-        )
-        future.add_done_callback(lambda done: self._appended(done, message, key))
+    def _batch(self) -> list[_Message]:
+        """What came, one at least; nothing at the end. After more than one, it waits for more to come."""
+        came, found = self._came, [self._came.get()]
+        if self._many:
+            self._stopping.wait(TOGETHER)
+        with suppress(queue.Empty):
+            while len(found) < IN_FLIGHT:
+                found.append(came.get_nowait())
+        self._many = len(found) > 1
+        return [] if None in found else [self._message(*one) for one in found if one is not None]
 
-    def _appended(self, done: Future[Received], message: _Message, key: str) -> None:
-        """The row is on disk: acknowledge, unless the connection is another one now."""
-        if done.cancelled() or done.exception() is not None:
-            self._came.put(message)  # the disk is full, perhaps: once more
-            return
-        if message.connection == self._connection:
-            self._client.ack(message.id, 1)
-        if not done.result().duplicate:
-            self._keys.append(key)
-        if len(self._keys) > 2 * IN_FLIGHT:
-            self._inbox.release(self.name, [self._keys.popleft() for _ in range(IN_FLIGHT)])
+    def _message(self, message: paho.MQTTMessage, connection: int) -> _Message:
+        beside = {} if message.properties is None else vars(message.properties)  # what is not there is slow
+        said = beside.get("ContentType", "")
+        format_ = said or dict(beside.get("UserProperty", ())).get("content-type", "") or self._format
+        content, topic = bytes(message.payload), message.topic
+        if self._mapping and (not said or "json" in said):
+            content = payload_of(content, topic)
+        hashed = blake2b(content + topic.encode(), digest_size=16).hexdigest()
+        key = f"{message.mid} {hashed}"
+        row = Incoming(content, format_, "", key, self._mapping, renew=not message.dup)
+        return _Message(message.mid, connection, row)
+
+    def _append(self, batch: Sequence[_Message]) -> list[_Message]:
+        """Acknowledge messages that are on disk, unless the connection is another one now. Returns those for
+        which there was no room. Raises DotrError.
+        """
+        answers = self._inbox.append_all(self.name, [one.row for one in batch]).result()
+        left = list(batch[len(answers) :])
+        for message, answer in zip(batch, answers, strict=False):
+            if isinstance(answer, DotrError):
+                left.append(message)
+                self._say(answer.diagnostics[0])
+                continue
+            if message.connection == self._connection:
+                self._client.ack(message.id, 1)
+            if not answer.duplicate:
+                self._keep(message.row.key)
+        if len(self._free) >= IN_FLIGHT:
+            self._inbox.release(self.name, self._free)
+            self._free = {}
+        return left
+
+    def _keep(self, key: str) -> None:
+        """A packet id has come with a message, whose key it is from now on."""
+        id_ = key.partition(" ")[0]
+        before, self._keys[id_] = self._keys.get(id_, key), key
+        if before != key:
+            self._free[before] = None
+            self._free.pop(key, None)
 
 
 def _finding(message: str) -> Diagnostic:
@@ -314,20 +372,51 @@ class Publisher:
         return client.publish(topic, row.line, 1, row.rule in self._retain, **more)
 
 
+_LONGEST_TOPIC: Final = 65_535
+
+
+def refuse_filter(filter_: str) -> None:
+    """Raise DataError D4215 for what nobody can subscribe to (MQTT 5, 4.7)."""
+    levels = filter_.split("/")
+    wild = [level for level in levels if "#" in level or "+" in level]
+    if _is_text(filter_) and not set(wild) - {"+", "#"} and "#" not in levels[:-1]:
+        return
+    raise DataError.of(
+        "D4215",
+        f"{filter_[:80]!r} is no topic to subscribe to",
+        hint="`+` stands for a whole level, and `#` for all that follow: home/+/temp, home/#",
+    )
+
+
+def refuse_topic(template: str) -> None:
+    """Raise DataError D4215 for what nobody can publish to."""
+    if not _is_text(template) or "#" in template or "+" in template:
+        raise DataError.of(
+            "D4215",
+            f"{template[:80]!r} is no topic to publish to",
+            hint="a topic has no wildcards: events/{rule}",
+        )
+
+
+def _is_text(topic: str) -> bool:
+    return "\0" not in topic and 0 < len(topic.encode("utf-8", "replace")) <= _LONGEST_TOPIC
+
+
 def topic_of(template: str, rule: str, bindings: Mapping[str, Any]) -> str:
     """A topic with the rule and its variables put in. An IRI gives its last part; what would be another level
     or a wildcard is left out of a value.
     """
     topic = template.replace("{rule}", rule)
     for name, term in bindings.items():
-        value = str(term["value"]) if term else ""
-        last = value.replace("#", "/").rstrip("/").rpartition("/")[2].rpartition(":")[2]
-        plain = "".join(c for c in (last if term and term["type"] == "uri" else value) if c not in "/#+\0")
+        value = ",".join(map(last_part, values_of(term)))
+        plain = "".join(c for c in value if c not in "/#+\0")
         topic = topic.replace(f"{{{name}}}", plain or "_")
     return topic
 
 
-def broker_of(url: str, client: str, version: Version, user: str | None, password: str) -> Broker:
+def broker_of(
+    url: str, client: str, version: Version, user: str | None, password: str, ca: str | None = None
+) -> Broker:
     """A broker by its URL. Raises DataError D4215."""
     parts = urlsplit(url)
     try:
@@ -336,4 +425,18 @@ def broker_of(url: str, client: str, version: Version, user: str | None, passwor
         known = False
     if not known:
         raise DataError.of("D4215", f"`{url}` is not a broker", hint="mqtt://HOST:1883 or mqtts://HOST:8883")
-    return Broker(url, client, version, user, password)
+    if ca is not None:
+        if parts.scheme != "mqtts":
+            raise DataError.of("D4215", f"`{url}` is not encrypted: it needs no `ca`", hint="write mqtts://")
+        try:
+            ssl.create_default_context(cafile=ca)
+        except OSError as error:
+            why = (error.strerror or "no certificate in it").lower()
+            raise DataError.of(
+                "D4215", f"`{ca}` cannot be read: {why}", hint="`ca` is a file of certificates, PEM"
+            ) from None
+    if "\0" in client:
+        raise DataError.of(
+            "D4215", "the name of a session (`client`) has no null character", hint="client: board"
+        )
+    return Broker(url, client, version, user, password, ca)

@@ -9,9 +9,8 @@ Method:  a post has the headers `webhook-id` (the event's id, the same each time
          remembered and not sent again by this process.
          A body of one's own is a string in which `{name}` is a variable of the rule, or `rule`, `time`, `id`,
          `number`; what is put there is escaped for a JSON string, and nothing is evaluated.
-         Addresses: a name that resolves to a link-local address (where clouds keep their secrets) is not
-         connected to, and the address that was looked at is the one that is connected to.
-Why not: requests, httpx: http.client posts, and follows nothing by itself.
+         Requests are those of outgoing.py. A connection is kept for a minute, one a thread, since a handshake
+         for each event would take longer than the event.
 """
 
 from __future__ import annotations
@@ -19,19 +18,31 @@ from __future__ import annotations
 import base64
 import hmac
 import http.client
-import ipaddress
 import json
 import re
-import socket
-import ssl
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from email.utils import parsedate_to_datetime
+from contextlib import suppress
 from hashlib import sha256
+from http.client import HTTPConnection
 from typing import Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
+from dotr.connectors.bound_values import bound_text
+from dotr.connectors.outgoing import (
+    TIMEOUT,
+    Resolve,
+    addresses,
+    connection_to,
+    end_by,
+    headers_of,
+    retry_after,
+    target_of,
+    try_connection,
+    wake,
+)
 from dotr.errors import DataError
 from dotr.service.cursors import NotDeliveredError
 from dotr.service.logs import OutboxRow
@@ -39,8 +50,8 @@ from dotr.version import __version__
 
 Order: TypeAlias = Literal["strict", "any"]
 
-TIMEOUT: Final = 15.0
-"""Seconds for a connection, and for an answer."""
+_CONNECTED: Final = 60.0
+"""Seconds for which a connection is used; then the name of the host is looked up again."""
 
 _TOGETHER: Final = 8
 _PLACE: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -73,7 +84,7 @@ def body_of(row: OutboxRow, template: str | None) -> bytes:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
     event = json.loads(row.line)
     values: dict[str, str] = {
-        name: str(term["value"]) for name, term in event["bindings"].items() if term is not None
+        name: bound_text(term) for name, term in event["bindings"].items() if term is not None
     }
     values |= {"rule": row.rule, "time": str(event["time"]), "id": row.id, "number": str(row.number)}
 
@@ -95,18 +106,28 @@ class Webhook:
         body: str | None = None,
         *,
         clock: Callable[[], float] = time.time,
-        resolve: Callable[[str, int], Sequence[str]] | None = None,
+        resolve: Resolve | None = None,
     ) -> None:
         self.identity = url
         self._url, self._secret, self._body = urlsplit(url), secret, body
-        self._clock, self._resolve = clock, resolve or _addresses
+        self._clock, self._resolve = clock, resolve or addresses
         self._taken: set[int] = set()
+        self._of_thread = threading.local()
+        self._mutex = threading.Lock()
+        self._connections: set[HTTPConnection] = set()
+        self._closed = False
         self._pool = ThreadPoolExecutor(_TOGETHER, "dotr-webhook") if order == "any" else None
 
     def close(self) -> None:
-        """Let go of the threads."""
+        """Let go of the threads and connections."""
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
+        with self._mutex:
+            self._closed = True
+            connections, self._connections = self._connections, set()
+        for connection in connections:
+            wake(connection)  # else closing waits for the thread that reads
+            connection.close()
 
     def give(self, rows: Sequence[OutboxRow]) -> int:
         """See `Receiver`."""
@@ -145,6 +166,10 @@ class Webhook:
             headers["webhook-signature"] = signature(self._secret, row.id, stamp, body)
         try:
             status, answer = self._request(body, headers)
+        except (AttributeError, ValueError) as error:  # what was read from is closed meanwhile
+            if not self._closed:
+                raise
+            raise NotDeliveredError("the output has ended") from error
         except (OSError, http.client.HTTPException) as error:
             why = str(error) or type(error).__name__
             raise NotDeliveredError(f"cannot post to {self._url.netloc}: {why}"[:300]) from None
@@ -152,78 +177,57 @@ class Webhook:
             return
         gone = status == 410
         raise NotDeliveredError(
-            f"{self._url.netloc} answers {status}", _retry_after(answer, self._clock), gone
+            f"{self._url.netloc} answers {status}", retry_after(answer, self._clock), gone
         )
 
+    def try_connection(self) -> str:
+        """Connect and let go, and say to what; nothing is posted. Raises OSError."""
+        return try_connection(self._url, self._resolve)
+
     def _request(self, body: bytes, headers: Mapping[str, str]) -> tuple[int, Mapping[str, str]]:
-        host, port = self._url.hostname or "", self._url.port
-        secure = self._url.scheme == "https"
-        address = self._allowed(host, port or (443 if secure else 80))
-        connection = _Secure(host, port, address) if secure else _Plain(host, port, address)
-        path = self._url.path or "/"
-        path += f"?{self._url.query}" if self._url.query else ""
+        """The status and the headers of an answer, by the connection of this thread. Raises OSError,
+        HTTPException.
+        """
+        kept: HTTPConnection | None = getattr(self._of_thread, "connection", None)
+        if kept is not None and time.monotonic() < self._of_thread.until:
+            try:
+                return self._exchange(kept, body, headers)
+            except (ConnectionError, http.client.BadStatusLine):  # it was closed meanwhile: once more
+                pass
+        elif kept is not None:
+            self._let_go(kept)
+        made = connection_to(self._url, self._resolve)
+        self._of_thread.until = time.monotonic() + _CONNECTED
+        with self._mutex:
+            if self._closed:
+                raise OSError("the output has ended")
+            self._connections.add(made)
+        return self._exchange(made, body, headers)
+
+    def _exchange(
+        self, connection: HTTPConnection, body: bytes, headers: Mapping[str, str]
+    ) -> tuple[int, Mapping[str, str]]:
+        self._of_thread.connection = None
+        whole = False
         try:
-            connection.request("POST", path, body, dict(headers))
+            connection.request("POST", target_of(self._url), body, dict(headers))
             response = connection.getresponse()
-            response.read(1 << 16)
-            return response.status, {name.lower(): value for name, value in response.getheaders()}
+            size = 0
+            end_by(response, TIMEOUT)
+            with suppress(TimeoutError):  # the status is known
+                while size < 1 << 16 and (part := response.read1(1 << 12)):
+                    size += len(part)
+            done = response.isclosed() or response.length == 0
+            response.close()  # else the connection takes no other request
+            whole = done and connection.sock is not None
+            return response.status, headers_of(response)
         finally:
-            connection.close()
+            if whole:
+                self._of_thread.connection = connection
+            else:
+                self._let_go(connection)
 
-    def _allowed(self, host: str, port: int) -> str:
-        """An address of a host. Raises OSError for one that is link-local."""
-        found = list(self._resolve(host, port))
-        for address in found:
-            if is_forbidden(address):
-                raise OSError(f"{host} is the address {address}, which is link-local")
-        return found[0]
-
-
-def is_forbidden(address: str) -> bool:
-    """Whether an address is not connected to: link-local, or nobody's."""
-    try:
-        found = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return False
-    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
-        found = found.ipv4_mapped
-    return found.is_link_local or found.is_multicast or found.is_unspecified
-
-
-def _addresses(host: str, port: int) -> list[str]:
-    rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return [str(row[4][0]) for row in rows]
-
-
-class _Plain(http.client.HTTPConnection):
-    """A connection to an address that was looked up before."""
-
-    def __init__(self, host: str, port: int | None, address: str) -> None:
-        super().__init__(host, port, timeout=TIMEOUT)
-        self._address = address
-
-    def connect(self) -> None:
-        self.sock = socket.create_connection((self._address, self.port), TIMEOUT)
-
-
-class _Secure(http.client.HTTPSConnection):
-    """The same, encrypted; the certificate has to be that of the host."""
-
-    def __init__(self, host: str, port: int | None, address: str) -> None:
-        self._context_of = ssl.create_default_context()
-        super().__init__(host, port, timeout=TIMEOUT, context=self._context_of)
-        self._address = address
-
-    def connect(self) -> None:
-        plain = socket.create_connection((self._address, self.port), TIMEOUT)
-        self.sock = self._context_of.wrap_socket(plain, server_hostname=self.host)
-
-
-def _retry_after(headers: Mapping[str, str], clock: Callable[[], float]) -> float | None:
-    text = headers.get("retry-after", "")
-    if text.isascii() and text.isdigit():
-        return float(text[:6])
-    try:
-        return max(0.0, parsedate_to_datetime(text).timestamp() - clock())
-    except (ValueError, TypeError, OverflowError):
-        return None
+    def _let_go(self, connection: HTTPConnection) -> None:
+        with self._mutex:
+            self._connections.discard(connection)
+        connection.close()

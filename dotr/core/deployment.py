@@ -35,7 +35,7 @@ from dotr.emit.events import Emitter
 from dotr.enrich.closing import Closed
 from dotr.enrich.materialiser import Materialiser
 from dotr.events import Clock, Time
-from dotr.program import Every, Program
+from dotr.program import Position, Program
 from dotr.program.names import RefusedTrigger, fail
 from dotr.rdf.mapped import Content
 from dotr.rdf.terms import Term, Triple
@@ -160,7 +160,7 @@ class Deployment:
         """Queries that may have facts while no graph comes, since the background alone answers them; computed
         if a rule ticks.
         """
-        ticks = any(isinstance(rule.trigger, Every) for rule in self.program.rules)
+        ticks = any(not isinstance(rule.trigger, Position) for rule in self.program.rules)
         return self.instants.extract.without_graph() if ticks else frozenset()
 
     @cached_property

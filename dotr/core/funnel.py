@@ -23,13 +23,14 @@ import pyoxigraph as ox
 from dotr.budget import BUDGET, Exhausted, Meter, at_deployment
 from dotr.errors import EngineError, ProgramError, UsageError
 from dotr.events import Clock, Time, Values
-from dotr.expressions.aggregates import AGGREGATES
+from dotr.expressions.aggregates import AGGREGATES, word_of
+from dotr.expressions.rhythms import ticks_between
 from dotr.extract.extractor import much_work_of
 from dotr.extract.full import BoundedFullQuery
 from dotr.extract.query import Query
 from dotr.joins.store import TripleIndex
 from dotr.lang.grammar.cursor import nearest
-from dotr.program import Every, Position, Program, Select
+from dotr.program import After, Program, Rhythm, Select, Tick, Trigger
 from dotr.program.names import TRIGGER, Passed, added, counts, unreached
 from dotr.rdf.index import Background
 from dotr.rdf.terms import Triple, canonical, literal
@@ -95,9 +96,11 @@ def funnels(
     rules = {rule.name: rule for rule in program.rules}
     found: dict[str, Funnel] = {}
 
-    def trigger(position: Position | Every) -> tuple[str, int]:
-        if isinstance(position, Every):
-            return "ticks", _ticks(position.duration, first, last)
+    def trigger(position: Trigger) -> tuple[str, int]:
+        if isinstance(position, Tick):
+            return "ticks", _ticks(position.rhythm, first, last)
+        if isinstance(position, After):  # detection counts those whose tick came
+            return position.position.name, 0
         if position.chained:
             return position.name, matches(position.stream) if position.stream in rules else 0
         return position.name, streams.get(position.stream, 0)
@@ -133,7 +136,7 @@ def joined(
     found: dict[str, Funnel] = {}
     for rule in program.rules:
         old, new = before.get(rule.name, ()), now[rule.name]
-        ticks = isinstance(rule.trigger, Every)
+        ticks = isinstance(rule.trigger, Tick)
         trigger = new[0] if ticks or not old else (new[0][0], new[0][1] + old[0][1])
         steps = added([(step, n) for step, n in old[1:] if step != LOST], list(new[1:]))
         if not steps and trigger[1]:
@@ -147,9 +150,9 @@ def joined(
     return found
 
 
-def _ticks(duration: Time, first: Time | None, last: Time | None) -> int:
+def _ticks(rhythm: Rhythm, first: Time | None, last: Time | None) -> int:
     """The ticks from the first to the last instant, including those that could not match."""
-    return 0 if first is None or last is None else max(0, last // duration - (first - 1) // duration)
+    return 0 if first is None or last is None else max(0, ticks_between(rhythm, first - 1, last))
 
 
 def shown(funnel: Sequence[tuple[str, int]]) -> str:
@@ -158,7 +161,7 @@ def shown(funnel: Sequence[tuple[str, int]]) -> str:
     for number, (name, count) in enumerate(funnel):
         if name == "WITH" and count == funnel[number - 1][1]:
             continue
-        if number > 1 and name in AGGREGATES and steps[-1][0][-1] in AGGREGATES:
+        if number > 1 and {word_of(name), word_of(steps[-1][0][-1])} <= AGGREGATES.keys():
             steps[-1][0].append(name)
         else:
             steps.append(([name], count))

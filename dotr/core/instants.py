@@ -25,8 +25,8 @@ from msgspec import Struct
 from dotr.detect.analysis import ENDLESS, IdleTicks
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError
 from dotr.events import Clock, GraphOrMessage, Instant, Time, part_of, plain
-from dotr.program import Every, Program
-from dotr.program.names import duration_text
+from dotr.program import After, CalendarTick, Every, Program, Rhythm, Tick
+from dotr.program.names import duration_text, rhythm_text
 from dotr.source import Span
 
 TICKS = 1_000_000
@@ -78,7 +78,7 @@ def _ticked(ticks: IdleTicks, now: Time, latest: Time, bound: Time, clock: Clock
         "D2107",
         f"more than {TICKS:,} ticks lie between {clock.text(now)} and {clock.text(bound)}",
         place=f"@ {clock.text(bound)}",
-        notes=(f"at each tick of `EVERY {duration_text(worst.every)}` something can match: {named}",),
+        notes=(f"at each tick of `EVERY {rhythm_text(worst.every)}` something can match: {named}",),
         hint="correct the clock of the source (--max-jump refuses such graphs), tick less often, or "
         "let the rule choose a fact of the stream from a window",
     )
@@ -104,9 +104,9 @@ def _jumped(now: Time, time: Time, max_jump: Time, clock: Clock) -> DataError:
     )
 
 
-def ticks_of(program: Program) -> list[Time]:
-    """The distinct lengths of EVERY."""
-    return list({rule.trigger.duration: None for rule in program.rules if isinstance(rule.trigger, Every)})
+def ticks_of(program: Program) -> list[Rhythm]:
+    """The distinct rhythms of EVERY."""
+    return list({rule.trigger.rhythm: None for rule in program.rules if isinstance(rule.trigger, Tick)})
 
 
 LateGraph: TypeAlias = Callable[[Time, GraphOrMessage], None]
@@ -155,8 +155,10 @@ class OpenInstants:
     @property
     def settled(self) -> Time | None:
         """Everything up to here has run; None before anything has."""
-        waiting = [time for time, _ in self.waiting()[:1]]
-        return waiting[0] - 1 if waiting else self.watermark
+        waits = [time for time, _ in (*self._left()[:1], *self._due[:1])] + self._times[:1]
+        if not waits and self._newest and self.latest is not None:
+            waits = [self.latest]
+        return min(waits) - 1 if waits else self.watermark
 
     def accept(self, time: Time, graph: GraphOrMessage) -> None:
         """Take one graph. Raises D2106, D2107 for one too far ahead, without `on_refused`."""
@@ -293,7 +295,8 @@ class OpenInstants:
 
 def check_units(program: Program, clock: Clock) -> None:
     """Raise ProgramError D1409 with every length of time that is not a multiple of the unit of integer time,
-    D1609 where there are dates and LARS rules without a STEP.
+    D1347 with every EVERY at local times where times are integers, D1609 where there are dates and LARS rules
+    without a STEP.
     """
     if not clock.integer:
         _check_step(program)
@@ -310,8 +313,22 @@ def check_units(program: Program, clock: Clock) -> None:
         for what, duration, span in _durations(program)
         if duration % clock.unit
     ]
+    for rule in program.rules:
+        if isinstance(rule.trigger, CalendarTick):
+            found.append(_without_days(rule.name, rule.trigger))
     if found:
         raise ProgramError(found)
+
+
+def _without_days(rule: str, tick: CalendarTick) -> Diagnostic:
+    return Diagnostic(
+        "D1347",
+        f"`EVERY {rhythm_text(tick.rhythm)}` of rule `{rule}` needs times with days",
+        tick.span,
+        "",
+        ("the times of this stream are integers",),
+        "give the stream dateTimes, or write a length of time: `EVERY 1 h`",
+    )
 
 
 def _check_step(program: Program) -> None:
@@ -329,6 +346,8 @@ def _durations(program: Program) -> Iterator[tuple[str, Time, Span | None]]:
     for rule in program.rules:
         if isinstance(rule.trigger, Every):
             yield f"`EVERY` of rule `{rule.name}`", rule.trigger.duration, rule.trigger.span
+        elif isinstance(rule.trigger, After):
+            yield f"`AFTER` of rule `{rule.name}`", rule.trigger.duration, rule.trigger.span
     for hold in program.holds:
         if hold.duration is not None:
             yield "`FOR` of this HOLD", hold.duration, hold.span

@@ -54,8 +54,9 @@ from dotr.detect.state import Restored
 from dotr.emit.events import Emitter, InstantEvents
 from dotr.errors import DataError, DotrError, EngineError, ProgramError, Severity, UsageError
 from dotr.events import Clock, Composite, Fact, GraphOrMessage, Instant, RawMatch, Time
+from dotr.expressions.rhythms import is_tick
 from dotr.lasting.periods import Entry
-from dotr.program import Program
+from dotr.program import After, Program
 from dotr.program.names import Passed
 from dotr.program.rules import Rule
 from dotr.rdf.terms import Triple
@@ -96,8 +97,8 @@ def refuse_closed(time: Time, watermark: Time | None, clock: Clock) -> None:
 class Counters(Struct):
     """What was processed. `graphs`: all messages, with a graph or without; `instants`: those with a message;
     `ticks`: those without one that a rule was evaluated at. `useless_deletes`: deletions of triples that were
-    not stated. `overlooked`: instants in error without a message. `left_out`: rule → trigger facts that took
-    too much work.
+    not stated. `not_held`: triples that a HOLD does not hold by the times of their graphs. `overlooked`:
+    instants in error without a message. `left_out`: rule → trigger facts that took too much work.
     """
 
     graphs: int = 0
@@ -107,6 +108,7 @@ class Counters(Struct):
     late: int = 0
     dropped: int = 0
     useless_deletes: int = 0
+    not_held: int = 0
     overlooked: int = 0
     events: dict[str, int] = field(default_factory=dict)
     left_out: dict[str, int] = field(default_factory=dict)
@@ -124,7 +126,7 @@ class RunCounts:
     """Owns the counts. `counts`: earlier counts, and all new ones except events and facts; `gone`: events of
     rules no longer in the program.
 
-    `every`: the distinct durations of EVERY. `fired`: rules that fired together → events not yet counted per
+    `every`: the distinct rhythms of EVERY. `fired`: rules that fired together → events not yet counted per
     rule, see `settle`.
     """
 
@@ -136,6 +138,9 @@ class RunCounts:
         self.fired: defaultdict[tuple[int, ...], int] = defaultdict(int)
         self._program, self._gone = program, dict(gone)
         self.every = ticks_of(program)
+        self.late = any(isinstance(rule.trigger, After) for rule in program.rules)
+        self.late_tick: Time | None = None
+        """The last instant at which an AFTER ticked without a graph."""
         self._events = [self.counts.events.get(rule.name, 0) for rule in program.rules]
 
     def begin(self, first: Time | None) -> None:
@@ -151,14 +156,14 @@ class RunCounts:
         `last_graph_time`. `lasting`: whether there may be instants without message and tick.
         """
         counts, every, lars = self.counts, self.every, self._program.lars.rules
-        if not (every or lars or lasting):
+        if not (every or self.late or lars or lasting):
             counts.instants += batch.instants(start, end)
             return batch.known[end - 1][0] if end > start else last_graph_time
         for time, came, _, graph in batch.known[start:end]:
             if graph or came:
                 last_graph_time = time
                 counts.instants += 1
-            elif not lars or any(time % duration == 0 for duration in every):
+            elif not lars or time == self.late_tick or any(is_tick(rhythm, time) for rhythm in every):
                 counts.ticks += 1
         return last_graph_time
 
@@ -355,6 +360,7 @@ class Pipeline:
         """How the program ticks while no graph comes, and how far ahead a graph may lie."""
         program = self.program
         self._run_counts.every = ticks_of(program)
+        self._run_counts.late = any(isinstance(rule.trigger, After) for rule in program.rules)
         lasts = program.lasting or self._lasting is not None  # what lasts may answer any of its queries
         self._idle_ticks = idle_ticks(program, program.selects) if lasts else self.deployment.idle_ticks
         later = {} if self._lasting is None else self._lasting.programs_ahead()
@@ -397,6 +403,7 @@ class Pipeline:
             late=opened.late,
             dropped=0 if detect is None else detect.dropped,
             useless_deletes=0 if lasting is None else lasting.useless,
+            not_held=0 if lasting is None else lasting.unheld,
             left_out=dict(self._left_out.counts),
             last=opened.last,
         )
@@ -485,7 +492,7 @@ class Pipeline:
         due = self._open.closed()
         if self._lasting is not None:
             yield from self._leap(due, bound)
-        elif self._run_counts.every or self.program.lars.rules:
+        elif self._run_counts.every or self._run_counts.late or self.program.lars.rules:
             for instant in due:
                 yield from self._idle_before(instant[0])
                 yield from self._run([instant])
@@ -680,7 +687,9 @@ class Pipeline:
         assert self._lasting is not None
         program = self._lasting.program_from(time) or self.program
         every = self._run_counts.every if program is self.program else ticks_of(program)
-        return bool(program.lars.rules) or any(time % duration == 0 for duration in every)
+        if self._detect is not None and self._detect.next_late(time - 1) == time:
+            return True
+        return bool(program.lars.rules) or any(is_tick(rhythm, time) for rhythm in every)
 
     def _raised(self, time: Time, parts: Sequence[GraphOrMessage], error: DotrError) -> DotrError | None:
         """Report an instant that is in error; returns what to raise after what came before, if anything."""
@@ -702,6 +711,8 @@ class Pipeline:
         last, detect = self._open.last, self._detect
         if last is not None and detect is not None:
             for time in detect.idle(self._idle_ticks, last, self._last_graph_time, bound):
+                if detect.next_late(time - 1) == time:
+                    self._run_counts.late_tick = time
                 yield from self._run([(time, None)])
 
     def _found(self, batch: FactBatch) -> Iterator[InstantEvents]:

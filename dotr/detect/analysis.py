@@ -41,9 +41,25 @@ from dotr.expressions.aggregates import summarise
 from dotr.expressions.equal_terms import equality_class, has_float
 from dotr.expressions.evaluate import compile_condition, compile_expression
 from dotr.expressions.functions import makes_text
+from dotr.expressions.rhythms import first_tick, is_tick, pace, ticks_between
 from dotr.program.program import Program
 from dotr.program.queries import Attribute, Call, Const, Expression, TimeOf, Var
-from dotr.program.rules import Between, Every, Position, Rule, Summarise, Window, Within
+from dotr.program.rules import (
+    After,
+    Between,
+    Calendar,
+    CalendarTick,
+    Delay,
+    Every,
+    Position,
+    Rhythm,
+    Rule,
+    Summarise,
+    Tick,
+    Trigger,
+    Window,
+    Within,
+)
 from dotr.rdf.terms import TRUE, XSD_FLOAT, Term
 from dotr.rdf.values import EXACT, decode
 
@@ -65,9 +81,12 @@ class RuleReach(Struct, frozen=True):
 def depths(rule: Rule) -> dict[str, Time]:
     """Per position name, the trigger first: how long before the trigger its fact can lie, in µs.
 
-    For `BETWEEN A AND B`, less than A's depth; A's depth is returned.
+    For `BETWEEN A AND B`, less than A's depth; A's depth is returned. The event of an AFTER lies its duration
+    before the trigger.
     """
     found = {rule.trigger.name: 0}
+    if isinstance(rule.trigger, After):
+        found[rule.trigger.position.name] = rule.delay
     for conjunct in rule.conjuncts:
         found[conjunct.position.name] = reach(conjunct.window, found)
     return found
@@ -87,8 +106,8 @@ def reach(window: Window, depth: Mapping[str, Time]) -> Time:
 def references(rule: Rule) -> list[tuple[str, bool]]:
     """The rules it chains on, as (name, strict), in the order written.
 
-    Strict: the window, or one on the path to the trigger, is BEFORE or BETWEEN, so that only earlier instants
-    of that rule matter.
+    Strict: the window, or one on the path to the trigger, is BEFORE or BETWEEN, or it is the event of an
+    AFTER or measured from it, so that only earlier instants of that rule matter.
     """
     return [(position.stream, strict) for position, strict in strictness(rule) if position.chained]
 
@@ -96,9 +115,10 @@ def references(rule: Rule) -> list[tuple[str, bool]]:
 def strictness(rule: Rule) -> list[tuple[Position, bool]]:
     """The rule's positions in the order written, each with whether it only reads earlier instants."""
     found: list[tuple[Position, bool]] = []
-    if not isinstance(rule.trigger, Every):
-        found.append((rule.trigger, False))
     strict = {rule.trigger.name: False}
+    if not isinstance(rule.triggering, Tick):
+        strict[rule.triggering.name] = rule.delay > 0
+        found.append((rule.triggering, rule.delay > 0))
     for conjunct in rule.conjuncts:
         match conjunct.window:
             case Within(reference=reference, before=before):
@@ -145,9 +165,9 @@ def reachable(program: Program) -> list[frozenset[int]]:
     return found
 
 
-Occasion: TypeAlias = Time | str
-"""What lets a rule see an instant without a graph: a tick of an EVERY of this duration, or a fact of the
-stream of this name (changes of what lasts or holds, or a head that triggers)."""
+Occasion: TypeAlias = Rhythm | Delay | str
+"""What lets a rule see an instant without a graph: a tick of an EVERY of this rhythm, a tick of an AFTER,
+or a fact of the stream of this name (changes of what lasts or holds, or a head that triggers)."""
 
 
 def occasions_seen(program: Program) -> list[frozenset[Occasion]]:
@@ -157,7 +177,11 @@ def occasions_seen(program: Program) -> list[frozenset[Occasion]]:
 
 
 def _own_occasions(rule: Rule, program: Program) -> frozenset[Occasion]:
-    ticks = {rule.trigger.duration} if isinstance(rule.trigger, Every) else set()
+    ticks = set[Rhythm | Delay]()
+    if isinstance(rule.trigger, Tick):
+        ticks.add(rule.trigger.rhythm)
+    elif isinstance(rule.trigger, After):
+        ticks.add(rule.trigger.delay)
     seen = {p.stream for p in rule.positions if p.stream in program.standing}
     for position in rule.positions:  # a head wakes a rule only as its trigger
         if position.held and (position == rule.trigger or " " in position.stream):
@@ -165,23 +189,45 @@ def _own_occasions(rule: Rule, program: Program) -> frozenset[Occasion]:
     return frozenset(ticks | seen)
 
 
-def ticks_seen(program: Program) -> list[frozenset[Time]]:
-    """Per rule the EVERY durations whose ticks it sees: its own and those of the rules it chains on."""
-    return [frozenset(o for o in seen if not isinstance(o, str)) for seen in occasions_seen(program)]
+def ticks_seen(program: Program) -> list[frozenset[Rhythm]]:
+    """Per rule the EVERYs whose ticks it sees: its own and those of the rules it chains on."""
+    return [frozenset(o for o in seen if isinstance(o, Rhythm)) for seen in occasions_seen(program)]
 
 
-def due(time: Time, durations: Iterable[Time], facts: Mapping[str, Sequence[Fact]]) -> frozenset[Occasion]:
-    """The occasions of an instant: due ticks, and streams with facts."""
-    ticks = (duration for duration in durations if time % duration == 0)
-    return frozenset([*ticks, *(stream for stream, found in facts.items() if found)])
+def delays_seen(program: Program) -> list[dict[Delay, Position]]:
+    """Per rule the AFTERs whose ticks it sees, its own and those of the rules it chains on, each with the
+    event that it follows.
+    """
+    own = [rule.trigger for rule in program.rules]
+    found = []
+    for rules in reachable(program):
+        afters = [t for i in sorted(rules) if isinstance(t := own[i], After)]
+        found.append({after.delay: after.position for after in afters})
+    return found
 
 
-def next_tick(durations: Sequence[Time], first: Time | None, after: Time) -> Time | None:
-    """The earliest multiple of any of `durations` that is > `after` and ≥ `first`, or None."""
-    if first is None or not durations:
+def awaits_graph(position: Position) -> bool:
+    """Whether AFTER it counts its facts at instants with a graph only: it is a query."""
+    return not (position.within_instant or " " in position.stream)
+
+
+def due(
+    time: Time,
+    rhythms: Iterable[Rhythm],
+    facts: Mapping[str, Sequence[Fact]],
+    late: Iterable[Delay] = (),
+) -> frozenset[Occasion]:
+    """The occasions of an instant: due ticks, `late` those of AFTER, and streams with facts."""
+    ticks = (rhythm for rhythm in rhythms if is_tick(rhythm, time))
+    return frozenset([*ticks, *late, *(stream for stream, found in facts.items() if found)])
+
+
+def next_tick(rhythms: Sequence[Rhythm], first: Time | None, after: Time) -> Time | None:
+    """The earliest tick of any of `rhythms` that is > `after` and ≥ `first`, or None."""
+    if first is None or not rhythms:
         return None
     at_least = max(after + 1, first)
-    return min(-(-at_least // d) * d for d in durations)
+    return min(first_tick(rhythm, at_least) for rhythm in rhythms)
 
 
 def rule_reaches(program: Program) -> list[RuleReach]:
@@ -270,36 +316,53 @@ def _summed(program: Program, endless: Collection[int]) -> list[Time | None]:
 ENDLESS: Time = 2**127
 """Longer than all of time."""
 
+SLACK = 3
+"""How many ticks at local times a distance may have beyond those of their mean pace: zones are at most 27
+hours apart, and twice that with a day that a zone leaves out."""
+
 
 class Ticking(Struct, frozen=True):
-    """One EVERY duration, and when its ticks matter in a silence.
+    """One rhythm of EVERY, and when its ticks matter in a silence.
 
     `reach`: how long after the last graph, both ends inclusive. `memory`: how long before the next one.
     `rules`: names of those that may match for longest.
     """
 
-    every: Time
+    every: Rhythm
     reach: Time
     memory: Time
     rules: tuple[str, ...]
 
     def next(self, after: Time, graph: Time | None, bound: Time) -> Time:
         """The earliest tick > `after` that matters; at least `bound` if there is none."""
-        tick = (after // self.every + 1) * self.every
+        tick = first_tick(self.every, after + 1)
         if self.reach < ENDLESS and (graph is None or tick > graph + self.reach):
-            tick = max(tick, -((self.memory - bound) // self.every) * self.every)
+            tick = max(tick, first_tick(self.every, bound - self.memory))
         return tick
 
     def count(self, after: Time, graph: Time, bound: Time) -> int:
-        """The number of ticks in (after, bound) that matter, or one more; monotone in `bound`."""
-        every = self.every
+        """The number of ticks in (after, bound) that matter, or one more; monotone in `bound`. (Of
+        local times up to `SLACK` more: days differ in length.)
+        """
         reached = max(after, min(bound - 1, graph + self.reach))
-        kept = min((bound - 1) // every - reached // every, -(-self.memory // every))
-        return reached // every - after // every + kept
+        kept = min(ticks_between(self.every, reached, bound - 1), self.kept)
+        return ticks_between(self.every, after, reached) + kept
+
+    @property
+    def kept(self) -> int:
+        """No fewer than the ticks before a graph that matter to it."""
+        most = -(-self.memory // pace(self.every))
+        return most if isinstance(self.every, int) or not most else most + SLACK
+
+    @property
+    def most(self) -> int:
+        """No fewer than the ticks in any silence, if they end."""
+        slack = 2 if isinstance(self.every, int) else 2 + SLACK
+        return (self.reach + self.memory) // pace(self.every) + slack
 
 
 class IdleTicks(Struct, frozen=True):
-    """How a program ticks while no graph comes. `ticking` has the durations that can matter."""
+    """How a program ticks while no graph comes. `ticking` has the rhythms that can matter."""
 
     ticking: tuple[Ticking, ...]
 
@@ -321,15 +384,16 @@ class IdleTicks(Struct, frozen=True):
 
     def allows(self, limit: int) -> Time:
         """A distance between two graphs that cannot have more than `limit` ticks; ENDLESS if none can."""
-        if sum((t.reach + t.memory) // t.every + 2 for t in self.ticking) <= limit:
+        if sum(ticking.most for ticking in self.ticking) <= limit:
             return ENDLESS
         from fractions import Fraction  # noqa: PLC0415  # start-up: most programs do not tick
 
-        rate = sum((Fraction(1, ticking.every) for ticking in self.ticking), Fraction())
-        return max(0, int((limit - 2 * len(self.ticking)) / rate))
+        rate = sum((Fraction(1, pace(ticking.every)) for ticking in self.ticking), Fraction())
+        slack = sum(2 if isinstance(t.every, int) else 2 + SLACK for t in self.ticking)
+        return max(0, int((limit - slack) / rate))
 
     def worst(self, after: Time, graph: Time, bound: Time) -> Ticking:
-        """The duration with the most ticks in (after, bound) that can matter."""
+        """The rhythm with the most ticks in (after, bound) that can matter."""
         return max(self.ticking, key=lambda ticking: ticking.count(after, graph, bound))
 
 
@@ -389,7 +453,7 @@ def reads_time(rule: Rule) -> bool:
     on = [conjunct.on for conjunct in rule.conjuncts]
     arguments = [c.argument for c in rule.conjuncts if isinstance(c, Summarise)]
     given = [binding.expression for binding in rule.bindings]
-    positions = [rule.trigger.name, *(c.position.name for c in rule.conjuncts)]
+    positions = [rule.trigger.name, *(position.name for position in rule.positions)]
     return any(
         NOW in names(expression) or any(looks_at_time(expression, name) for name in positions)
         for expression in (rule.where, *on, *arguments, *given)
@@ -470,9 +534,9 @@ def idle_ticks(program: Program, without_graph: Collection[str]) -> IdleTicks:
     without_graph = {*without_graph, *(p.stream for rule in program.rules for p in rule.positions if p.held)}
     reaches = _reaches(program, without_graph)
     seen = ticks_seen(program)
-    reach: dict[Time, Time] = {}
-    memory: dict[Time, Time] = {}
-    rules: dict[Time, list[str]] = {}
+    reach: dict[Rhythm, Time] = {}
+    memory: dict[Rhythm, Time] = {}
+    rules: dict[Rhythm, list[str]] = {}
     for rule, own, ticks in zip(program.rules, reaches, seen, strict=True):
         kept = _looks_back(rule, without_graph)
         for every in ticks if kept is not None else _triggering(rule, ticks, without_graph):
@@ -484,26 +548,40 @@ def idle_ticks(program: Program, without_graph: Collection[str]) -> IdleTicks:
                 rules.setdefault(every, []).append(rule.name)
     found = [
         Ticking(every, reach[every], memory[every], tuple(rules.get(every, ())))
-        for every in sorted(reach)
+        for every in rhythms_in_order(reach)
         if reach[every] or memory[every]
     ]
     return IdleTicks(tuple(one for i, one in enumerate(found) if not _covered(one, found[:i])))
 
 
 def _covered(one: Ticking, others: Sequence[Ticking]) -> bool:
-    """Whether the ticks of a shorter duration include these."""
+    """Whether the ticks of a shorter rhythm include these."""
     return any(
-        one.every % other.every == 0 and one.reach <= other.reach and one.memory <= other.memory
+        _includes(other.every, one.every) and one.reach <= other.reach and one.memory <= other.memory
         for other in others
     )
 
 
-def _triggering(rule: Rule, ticks: Collection[Time], without_graph: Collection[str]) -> Collection[Time]:
-    """The durations at whose ticks the rule's trigger has a fact itself. (A chained one gets it from another
+def _includes(other: Rhythm, one: Rhythm) -> bool:
+    """Whether each tick of `one` is one of `other`. (Of local times that is known of no two.)"""
+    return isinstance(one, int) and isinstance(other, int) and one % other == 0
+
+
+def rhythms_in_order(rhythms: Iterable[Rhythm]) -> list[Rhythm]:
+    """Durations, then local times, each by their size."""
+    found = list(rhythms)
+    durations = [rhythm for rhythm in found if isinstance(rhythm, int)]
+    return [*sorted(durations), *sorted(r for r in found if isinstance(r, Calendar))]
+
+
+def _triggering(rule: Rule, ticks: Collection[Rhythm], without_graph: Collection[str]) -> Collection[Rhythm]:
+    """The rhythms at whose ticks the rule's trigger has a fact itself. (A chained one gets it from another
     rule, which is examined too.)
     """
-    if isinstance(rule.trigger, Every):
-        return (rule.trigger.duration,)
+    if isinstance(rule.trigger, Tick):
+        return (rule.trigger.rhythm,)
+    if isinstance(rule.trigger, After):  # its own ticks are stepped through, all of them
+        return ()
     return ticks if rule.trigger.stream in without_graph and not rule.trigger.chained else ()
 
 
@@ -551,13 +629,36 @@ def _reach(rule: Rule, of: Reaches) -> Time:
     def seen(position: Position) -> Time:
         return depth[position.name] + of(position)
 
-    bounds = [ENDLESS, *(seen(conjunct.position) for conjunct in rule.chosen)]
-    if not isinstance(rule.trigger, Every):
-        bounds.append(of(rule.trigger))
+    bounds = [ENDLESS, *(seen(conjunct.position) for conjunct in rule.required)]
+    bounds.append(_triggered(rule.trigger, of))
     totals = {c.variable: c for c in rule.conjuncts if isinstance(c, Summarise)}
     for variables in _required(rule, totals):
         bounds.append(max((seen(totals[name].position) for name in variables), default=0))
     return min(bounds)
+
+
+def _triggered(trigger: Trigger, of: Reaches) -> Time:
+    """How long after the last graph a trigger may have a fact."""
+    match trigger:
+        case Every() | CalendarTick():
+            return ENDLESS
+        case After(position=position, duration=duration):
+            return duration + (0 if awaits_graph(position) else of(position))
+        case Position():
+            return of(trigger)
+        case _:
+            assert_never(trigger)
+
+
+def last_late(program: Program, without_graph: Collection[str]) -> Time:
+    """How long after the last graph an AFTER may tick; 0 without one. `without_graph`: see `idle_ticks`."""
+    reaches = dict(zip((rule.name for rule in program.rules), _reaches(program, without_graph), strict=True))
+
+    def of(position: Position) -> Time:
+        return reaches[position.stream] if position.chained else ENDLESS
+
+    afters = [rule.trigger for rule in program.rules if isinstance(rule.trigger, After)]
+    return max((_triggered(after, of) for after in afters), default=0)
 
 
 def _required(rule: Rule, totals: Mapping[str, Summarise]) -> list[list[str]]:
@@ -605,9 +706,9 @@ def trigger_keys(rule: Rule, computed: Collection[tuple[str, str]] = ()) -> Trig
 
     `computed`: attributes, as (stream, variable), that can be an xsd:float and so carry nothing.
     """
-    if isinstance(rule.trigger, Every):
+    trigger = rule.triggering
+    if isinstance(trigger, Tick):
         return {}
-    trigger = rule.trigger
     streams = {position.name: position.stream for position in rule.positions}
     found = {
         (trigger.name, variable): frozenset((i,))

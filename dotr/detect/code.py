@@ -29,14 +29,14 @@ from dotr.detect.columns import Column
 from dotr.detect.operators import DETECTED, CodeItem, StepCode
 from dotr.detect.plan import Numbered, RulePlan
 from dotr.detect.plan_step import LastValue, MonotonicStack, PlanStep, RankedTotal, RunningTotal
-from dotr.detect.scope import RuleWork, Scope, StageCounts, StageWriter, computed, faults
+from dotr.detect.scope import RuleWork, Scope, StageCounts, StageWriter, breaks, computed, faults
 from dotr.detect.thresholds import write_size
-from dotr.events import Clock, Fact, RawMatch, Time
+from dotr.events import NEVER, Clock, Fact, RawMatch, Time
 from dotr.expressions.functions import may_be_overlong
 from dotr.program.names import label
 from dotr.program.queries import Const, Expression
 from dotr.program.rules import Between, Binding, Choose, Rule, Summarise
-from dotr.rdf.terms import Term
+from dotr.rdf.terms import Term, size_of_list
 
 Exceeded: TypeAlias = Callable[[Time, Fact, Exhausted, list[RawMatch], int, int], None]
 """(instant, trigger fact, what was too much, where matches are appended, from, to): the members in this range
@@ -73,7 +73,8 @@ class RuleWriter:
         self.rule, self.source, self.work, self.drop = self.plan.rule, source, work, drop
         self.ranged = ranged(self.plans)
         variables = {position.name: position.variables for position in self.rule.positions}
-        self.scope = Scope(source, clock, self.rule.trigger.name, variables, work)
+        optional = frozenset(c.position.name for c in self.rule.chosen if c.optional)
+        self.scope = Scope(source, clock, self.rule.trigger.name, variables, optional, work)
         self.bound: dict[int, str] = {}  # number of a WITH binding → its source
         self.limits = _limits(self.plans) if self.ranged else {}
         self.triggered = "lo0", "hi0"  # locals that delimit the members it triggers
@@ -100,7 +101,7 @@ class RuleWriter:
         Bindings that only read a value are not, if a loop parts the members: what an unbound value drops has
         passed the steps that are counted in that loop. (Computed ones are counted with them.)
         """
-        known = {self.rule.trigger.name}
+        known = {self.rule.trigger.name, self.rule.triggering.name}
         found: list[CodeItem] = []
         progress, parted = True, False
         while progress:
@@ -166,8 +167,11 @@ class RuleWriter:
         source.line("f0 = f0[:4]")
 
     def begin(self) -> None:
-        """Make the trigger fact known."""
-        self.scope.locals[self.rule.trigger.name] = "f0"
+        """Make the trigger fact known, and the tick of an AFTER."""
+        self.scope.locals[self.rule.triggering.name] = "f0"
+        if self.plan.awaited is not None:
+            self.scope.locals[self.rule.trigger.name] = "due"
+            self.kept.append("due")
         if self.ranged:
             self.scope.range = self.triggered
             self.kept += self.triggered
@@ -312,6 +316,10 @@ class RuleWriter:
         rules = source.name("rules", tuple(plan.index for plan in self.plans))
         lo, hi = self.scope.range
         members = f"{rules}[{lo}:{hi}]" if self.ranged else rules
+        for number, binding in enumerate(rule.bindings):
+            if self.work is not None and binding.variable in rule.lists:  # as many triples as it has members
+                of = f"{source.name('size', size_of_list)}({self.bound[number]})"
+                self.work.listed(f"the list ?{binding.variable}", of)
         if self.faults:
             drop = "lost.append" if loops and self.work is not None else source.name("drop", self.drop)
             with source.block(f"if {self.faults}"):
@@ -362,9 +370,12 @@ class RuleWriter:
 
     def _faults(self) -> list[str]:
         """Tests for a literal as subject or anything but an IRI as predicate."""
-        subjects, predicates, never = faults(self.rule)
+        subjects, predicates, never, spread = faults(self.rule)
         tests = [f"{self.bound[i]}[0] == '\"'" for i in sorted(subjects)]
         tests += [f"{self.bound[i]}[0] != '<'" for i in sorted(predicates)]
+        for triple in spread:
+            nodes = [self.bound[n] if isinstance(n, int) else self.source.name("node", n) for n in triple]
+            tests.append(f"{self.source.name('breaks', breaks)}({', '.join(nodes)})")
         return ["True"] if never else tests
 
     def _consume(self) -> Callable[[list[RawMatch], int], None]:
@@ -378,7 +389,8 @@ class RuleWriter:
 
         def consume(out: list[RawMatch], start: int) -> None:
             for place, column in consumed:
-                column.consume({match[2][place] for match in out[start:]})
+                taken = {match[2][place] for match in out[start:]}
+                column.consume({fact for fact in taken if fact[0] != NEVER})
 
         return consume
 
@@ -411,7 +423,7 @@ def _needed(plan: RulePlan) -> list[str]:
     return [
         label(step.conjunct)
         for step in plan.steps
-        if isinstance(step.conjunct, Choose) and not step.column.chained
+        if isinstance(c := step.conjunct, Choose) and not c.optional and not step.column.chained
     ]
 
 
@@ -483,6 +495,8 @@ class _FunctionWriter:
     def function(self, writers: Sequence[RuleWriter]) -> Run:
         source = self._source
         branches = [_Branch(writer) for writer in writers]
+        if writers[0].plan.awaited is not None:
+            source.line('due = (time, (), 0, "")')
         with source.block("for f0 in facts"):
             first, *others = writers
             if first.rule.consuming and self._work is None:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, Generic, Protocol, assert_never, cast
+from typing import Any, Generic, Protocol, TypeAlias, assert_never, cast
 
 from dotr.codegen import CodeSource
 from dotr.detect.analysis import conjunction
@@ -31,6 +31,7 @@ from dotr.detect.plan_step import (
     Content,
     FactLog,
     LastValue,
+    LatestOfGroups,
     MonotonicStack,
     Ranked,
     RankedTotal,
@@ -112,6 +113,51 @@ class LastValueKind:
 
     def dump(self, bucket: Fact) -> list[Any]:
         return [list(bucket)]
+
+
+Groups: TypeAlias = dict[tuple[Term | None, ...], Fact]
+"""Group → its latest fact; in order of time."""
+
+
+class GroupsKind:
+    """The bucket has the latest fact of each group, never none."""
+
+    def __init__(self, content: LatestOfGroups) -> None:
+        self._places = content.places
+
+    def open(self, fact: Fact) -> Groups:
+        return self.add({}, fact)
+
+    def add(self, bucket: Groups, fact: Fact) -> Groups:
+        values = fact[1]
+        group = tuple([values[place] for place in self._places])
+        bucket.pop(group, None)  # it becomes the last
+        bucket[group] = fact
+        return bucket
+
+    def expired(self, buckets: Iterable[tuple[Key, Groups]], since: Time) -> list[Key]:
+        gone: list[Key] = []
+        for key, groups in buckets:
+            for group in list(groups):
+                if groups[group][0] >= since:
+                    break
+                del groups[group]
+            if not groups:
+                gone.append(key)
+        return gone
+
+    def join(self, buckets: Sequence[Groups], since: Time) -> Groups | None:
+        joined: Groups = {}
+        facts = (fact for bucket in buckets for fact in bucket.values() if fact[0] >= since)
+        for fact in sorted(facts, key=fact_key):
+            self.add(joined, fact)
+        return joined or None
+
+    def size(self, buckets: Collection[tuple[Key, Groups]]) -> int:
+        return sum([len(groups) for _, groups in buckets])
+
+    def dump(self, bucket: Groups) -> list[Any]:
+        return [list(fact) for fact in bucket.values()]
 
 
 class JoinedLog(list[Fact]):
@@ -356,6 +402,8 @@ def kind_of(content: Content, clock: Clock) -> BucketKind[Any]:
     match content:
         case LastValue():
             return LastValueKind()
+        case LatestOfGroups():
+            return GroupsKind(content)
         case FactLog(held=True):
             return HeldLogKind()
         case FactLog() | Ranked():
@@ -597,6 +645,11 @@ class Column(Generic[B]):
                 case LastValue():
                     source.line(f"if key in {table}: {table}[key] = fact")
                     source.line(f"else: {miss}(key, fact)")
+                case LatestOfGroups():
+                    add = source.name("add", self.kind.add)
+                    source.line(f"bucket = {table}.get(key)")
+                    source.line(f"if bucket is None: {miss}(key, fact)")
+                    source.line(f"else: {add}(bucket, fact)")
                 case FactLog() | Ranked():
                     source.line(f"bucket = {table}.get(key)")
                     source.line(f"if bucket is None: {miss}(key, fact)")

@@ -40,6 +40,7 @@ from dotr.detect.thresholds import Filtered
 from dotr.detect.timeline import Timeline
 from dotr.errors import DataError, Diagnostic, ProgramError
 from dotr.events import Clock, Fact, Match, RawMatch, Time, in_order
+from dotr.expressions.rhythms import is_tick
 from dotr.program.names import Counts, Passed, RefusedTrigger, counts, fail, match_hash, overlong_facts
 from dotr.program.program import Program
 from dotr.rdf.terms import Term
@@ -61,7 +62,7 @@ def waking(network: Network) -> frozenset[str] | None:
     """The streams whose facts trigger rules, if the loop takes facts of other streams with a later instant;
     None if it needs every instant by itself.
     """
-    if network.clocks or network.chains or len(_looks(network)) > LOOKS:
+    if network.clocks or network.late or network.chains or len(_looks(network)) > LOOKS:
         return None
     return frozenset(name for name, stream in network.streams.items() if stream.triggers)
 
@@ -261,8 +262,9 @@ class TeslaDetector:
         self.network = network
         self._streams = network.streams
         self._every = list(network.clocks)
-        self._due = None if network.now is None else self.next_tick(network.now)
-        self._plain = not self._every and not network.chains
+        self._late = list(network.late.values())
+        self._due = None if network.now is None else self._next_every(network.now)
+        self._plain = not self._every and not self._late and not network.chains
         self._waking = None if self.timeline is not None else waking(network)
         self._loop: BatchLoop | None = None
 
@@ -288,7 +290,7 @@ class TeslaDetector:
         now = network.now
         if now is None:
             self._first = time
-            self._due = self.next_tick(time - 1)
+            self._due = self._next_every(time - 1)
         elif time <= now:
             raise DataError(Diagnostic("D4002", f"time runs backwards: {time} after {now}"))
         network.now = time
@@ -316,6 +318,8 @@ class TeslaDetector:
         agenda = [(rank, group, new) for stream, new in known for rank, group in stream.awake]
         if self._due is not None and time >= self._due:
             agenda += self._ticked(time)
+        if self._late:
+            agenda += self._awaited(time)
         return self._run(time, agenda, deferred)
 
     def detected(
@@ -358,9 +362,14 @@ class TeslaDetector:
 
     def _without_graph(self, time: Time, facts: Mapping[str, Sequence[Fact]]) -> list[RawMatch]:
         """Rules that see neither a due tick nor a fact of an ISTREAM or DSTREAM are not touched."""
-        agenda, deferred = self._seen(facts, due(time, self._every, facts), frozenset())
+        agenda, deferred = self._seen(facts, self._occasions(time, facts), frozenset())
         agenda += self._ticked(time)
+        agenda += self._awaited(time)
         return self._run(time, agenda, deferred)
+
+    def _occasions(self, time: Time, facts: Mapping[str, Sequence[Fact]]) -> frozenset[Occasion]:
+        late = [delay for late in self._late if late.facts(time) for delay in late.delays]
+        return due(time, self._every, facts, late)
 
     def _seen(
         self, facts: Mapping[str, Sequence[Fact]], new: Set[Occasion], old: Set[Occasion]
@@ -390,7 +399,7 @@ class TeslaDetector:
         still = timeline.stillness(time, facts, graph)
         before = {id(counts): counts[:] for counts in self._looked_at(timeline)} if still else None
         refused, dropped = self._refused[0], self.dropped
-        instant = _Instant(time, facts, None if graph else due(time, self._every, facts))
+        instant = _Instant(time, facts, None if graph else self._occasions(time, facts))
         if instant.seen is None:
             known = [
                 (self._streams[name], new) for name, new in facts.items() if name in self._streams and new
@@ -406,6 +415,7 @@ class TeslaDetector:
             instant.deferred += deferred
         if self._due is not None and time >= self._due:
             instant.agenda += self._ticked(time)
+        instant.agenda += self._awaited(time)
         timeline.take(time, facts, graph)
         self._spent[0] = 0
         layers = deque(timeline.begin(time))
@@ -483,10 +493,17 @@ class TeslaDetector:
 
     def _ticked(self, time: Time) -> list[_Woken]:
         """The groups whose tick is due. (Ticks before it were skipped: they could not match.)"""
-        self._due = self.next_tick(time)
+        self._due = self._next_every(time)
         tick: list[Fact] = [(time, (), 0, "")]
         clocks = self.network.clocks.items()
-        return [(rank, g, tick) for every, stream in clocks if time % every == 0 for rank, g in stream.awake]
+        return [
+            (rank, g, tick) for every, stream in clocks if is_tick(every, time) for rank, g in stream.awake
+        ]
+
+    def _awaited(self, time: Time) -> list[_Woken]:
+        """The groups whose AFTER ticks, each with the facts that it follows."""
+        found = [(late, facts) for late in self._late if (facts := late.facts(time))]
+        return [(rank, g, facts) for late, facts in found for rank, g in late.wiring.awake]
 
     def _run(self, time: Time, agenda: list[_Woken], deferred: list[_Pending]) -> list[RawMatch]:
         """Run the woken bundles, and those that their composites wake, in dependency order."""
@@ -522,6 +539,8 @@ class TeslaDetector:
     ) -> Time | None:
         """The next tick or point in (after, bound) that can matter, after the graph at `last_graph_time`."""
         tick = ticks.next(after, last_graph_time, bound)
+        if self._late and (late := self.next_late(after)) is not None and late < bound:
+            tick = late if tick is None else min(tick, late)
         point = self.due(bound if tick is None else tick)
         return tick if point is None else point
 
@@ -541,8 +560,17 @@ class TeslaDetector:
         return time if self.timeline is None else self.timeline.point(time)
 
     def next_tick(self, after: Time) -> Time | None:
-        """The earliest due tick > `after`; None without EVERY rules or before the first instant."""
+        """The earliest due tick > `after`; None if there is none, or before the first instant."""
+        found = [self._next_every(after), self.next_late(after)]
+        return min((tick for tick in found if tick is not None), default=None)
+
+    def _next_every(self, after: Time) -> Time | None:
         return next_tick(self._every, self._first, after)
+
+    def next_late(self, after: Time) -> Time | None:
+        """The earliest tick > `after` of an AFTER whose fact has come. None of them is ever skipped."""
+        found = [tick for late in self._late if (tick := late.next(after)) is not None]
+        return min(found, default=None)
 
     @property
     def dropped(self) -> int:
@@ -552,11 +580,14 @@ class TeslaDetector:
     def sizes(self) -> dict[str, int]:
         """Rule → how many facts are stored for it; a shared column counts for each of its rules."""
         self.network.sweep_all()
-        size = {column: column.size() for column in self.network.columns.values()}
-        return {
-            rule.name: sum(size[column] for column in dict.fromkeys(columns))
-            for rule, columns in zip(self.program.rules, self.network.columns_of, strict=True)
-        }
+        network = self.network
+        size = {column: column.size() for column in network.columns.values()}
+        found: dict[str, int] = {}
+        for plan in network.plans:
+            columns, awaited = network.columns_of[plan.index], network.awaited(plan)
+            own = dict.fromkeys(columns if awaited is None else [*columns, awaited])
+            found[plan.rule.name] = sum(size[column] for column in own)
+        return found
 
     def passed(self) -> dict[str, Passed]:
         """Rule → how many partial matches each step of it left, in the order of evaluation.

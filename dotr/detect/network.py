@@ -25,7 +25,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dotr.budget import Exhausted
-from dotr.detect.analysis import Occasion, classes, evaluation_order, occasions_seen, trigger_keys
+from dotr.detect.analysis import (
+    Occasion,
+    classes,
+    evaluation_order,
+    occasions_seen,
+    rhythms_in_order,
+    trigger_keys,
+)
 from dotr.detect.code import Exceeded, Run, SharedRules, compile_rules, ranged
 from dotr.detect.columns import Column, open_column
 from dotr.detect.digest import FormerColumn
@@ -36,7 +43,7 @@ from dotr.detect.thresholds import CARRIED, Filtered
 from dotr.events import Clock, Fact, RawMatch, Time
 from dotr.program.names import Passed, RefusedTrigger, overworked
 from dotr.program.program import Program
-from dotr.program.rules import Choose, Every
+from dotr.program.rules import After, Choose, Delay, Rhythm, Tick
 
 
 def run_alone(
@@ -147,6 +154,33 @@ class StreamWiring(Struct, eq=False):
     awake: list[tuple[int, RuleBundle]] = []
 
 
+class Late(Struct, eq=False):
+    """The ticks of AFTERs of one duration over one column of awaited facts. `delays`: for occasions, of all
+    streams that the column stands for.
+    """
+
+    duration: Time
+    column: Column[Any]
+    wiring: StreamWiring
+    delays: list[Delay] = []
+
+    def facts(self, time: Time) -> Sequence[Fact]:
+        """The facts whose tick is at `time`, in canonical order. O(log(facts kept))."""
+        log, when = self._log(), time - self.duration
+        first = bisect_left(log, (when,))
+        return log[first : bisect_left(log, (when + 1,), first)] if first < len(log) else ()
+
+    def next(self, after: Time) -> Time | None:
+        """The earliest tick > `after`."""
+        log = self._log()
+        first = bisect_left(log, (after + 1 - self.duration,))
+        return log[first][0] + self.duration if first < len(log) else None
+
+    def _log(self) -> list[Fact]:
+        found: list[Fact] = next((log for _, log in self.column.index.items()), [])
+        return found
+
+
 class Options(Struct, frozen=True):
     """Settings of a detector; see TeslaDetector. `spent`: its item adds up the units of all trigger facts."""
 
@@ -183,8 +217,11 @@ class Network:
         self._sweeps: list[tuple[Time, int, Column[Any]]] = []
         self._numbers: dict[Column[Any], int] = {}
         self._users: dict[Column[Any], list[RuleBundle]] = {}
-        durations = {r.trigger.duration for r in program.rules if isinstance(r.trigger, Every)}
-        self.clocks: dict[Time, StreamWiring] = {duration: StreamWiring() for duration in sorted(durations)}
+        rhythms = {r.trigger.rhythm for r in program.rules if isinstance(r.trigger, Tick)}
+        self.clocks: dict[Rhythm, StreamWiring] = {
+            rhythm: StreamWiring() for rhythm in rhythms_in_order(rhythms)
+        }
+        self.late: dict[tuple[Time, ColumnSpec], Late] = {}
         order = evaluation_order(program)
         self.plans = self._plan(program, order)
         self.groups = groups(self.plans)
@@ -232,10 +269,30 @@ class Network:
                     column.share(step.threshold)
         group = RuleGroup(plans, columns)
         self.connected.append(group)
+        for other in plans:
+            self._await(other)
         trigger = plan.rule.trigger
-        if not isinstance(trigger, Every) and not trigger.chained and trigger.stream not in self._counted:
+        if isinstance(trigger, After) or (
+            not isinstance(trigger, Tick) and not trigger.chained and trigger.stream not in self._counted
+        ):
             group.stages.triggers = [0] * (len(plans) + 1)
         return group
+
+    def _await(self, plan: RulePlan) -> None:
+        """Keep the facts that the rule's AFTER follows."""
+        trigger = plan.rule.trigger
+        if plan.awaited is None or not isinstance(trigger, After):
+            return
+        column = self._column(plan.awaited)
+        column.retention = max(column.retention, trigger.duration)
+        key = trigger.duration, plan.awaited
+        late = self.late.setdefault(key, Late(trigger.duration, column, StreamWiring()))
+        if trigger.delay not in late.delays:
+            late.delays.append(trigger.delay)
+
+    def awaited(self, plan: RulePlan) -> Column[Any] | None:
+        """The column of the facts that the rule's AFTER follows."""
+        return None if plan.awaited is None else self.columns[plan.awaited]
 
     def _alike(self, group: RuleGroup) -> Hashable:
         """What groups of one bundle have in common; None if a group shares with no other."""
@@ -252,7 +309,11 @@ class Network:
         """
         steps = zip(group.plans[0].steps, group.columns, strict=True)
         return list(
-            dict.fromkeys(c for s, c in steps if isinstance(s.conjunct, Choose) and not c.spec.chained)
+            dict.fromkeys(
+                column
+                for step, column in steps
+                if isinstance(c := step.conjunct, Choose) and not c.optional and not column.spec.chained
+            )
         )
 
     def _connect(self, groups: list[RuleGroup], rank: int) -> None:
@@ -292,8 +353,10 @@ class Network:
 
     def _trigger(self, bundle: RuleBundle) -> StreamWiring:
         trigger = bundle.plan.rule.trigger
-        if isinstance(trigger, Every):
-            return self.clocks[trigger.duration]
+        if isinstance(trigger, Tick):
+            return self.clocks[trigger.rhythm]
+        if isinstance(trigger, After) and bundle.plan.awaited is not None:
+            return self.late[trigger.duration, bundle.plan.awaited].wiring
         return self._stream(bundle.plan.stream)
 
     def compile(self, bundle: RuleBundle) -> Run:
@@ -339,9 +402,11 @@ class Network:
 
         def could_choose(fact: Fact) -> bool:
             return all(
-                column.reaches(fact[0] - step.retention, classes(carried, step.conjunct.position, fact))
+                column.reaches(
+                    fact[0] + plan.rule.delay - step.retention, classes(carried, step.conjunct.position, fact)
+                )
                 for column, step in zip(columns, plan.steps, strict=True)
-                if isinstance(step.conjunct, Choose) and not step.conjunct.position.within_instant
+                if isinstance(c := step.conjunct, Choose) and not c.optional and not c.position.within_instant
             )
 
         def refuse(

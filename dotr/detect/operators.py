@@ -7,33 +7,37 @@ Method:  candidates: the facts of a bucket that are in a window and pass the res
          from there, only as far as needed. `(t,)` is less than every fact of time t and greater than all
          before, so bounds are found by bisection without a key function.
          EACH takes all candidates, in canonical order; FIRST k begins at the start of the window's range,
-         LAST k at its end. The three share the code that binds one fact, or loops over several.
+         LAST k at its end. The three share the code that binds one fact, or loops over several. PER makes
+         groups of the candidates: in a window that ends at the trigger, of the latest fact of each group,
+         which is all that is kept.
          NOT drops a match if there is a candidate: if the window ends at the trigger and ON is keys and
          filters, the latest fact of the key decides; otherwise a search for the greatest candidate.
          Aggregates (COUNT, SUM, AVG, MIN, MAX) over the candidates of a scope: a scope anchored at the
          trigger whose candidates depend on nothing else has a running total (totals.py). Any other is counted
          by two bisections if only a count is needed, otherwise enumerated. Rules that differ in a threshold
          have one running total by level, or enumerate the candidates once: either gives the values of ranges
-         of them.
+         of them. OVER LAST n and FIRST n read only the n candidates at an end of the window.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import takewhile
 from typing import Any, Final, NamedTuple, TypeAlias, assert_never
 
 from msgspec import Struct
 
 from dotr.codegen import CodeSource
 from dotr.detect.analysis import as_own, looks_at_time, names
-from dotr.detect.columns import Column, JoinedLog
+from dotr.detect.columns import Column, Groups, JoinedLog
 from dotr.detect.plan_step import (
     Content,
     FactLog,
     LastValue,
+    LatestOfGroups,
     MonotonicStack,
     PlanStep,
     Ranked,
@@ -43,12 +47,14 @@ from dotr.detect.plan_step import (
 from dotr.detect.scope import Scope, computed
 from dotr.detect.thresholds import CARRIED, Measure, any_of, latest_above, latest_of, none_above, table_of
 from dotr.detect.totals import JoinedTotal, counted, running, summed, value_above, values_above
-from dotr.expressions.aggregates import summarise
+from dotr.events import NEVER, Fact, Time, no_fact
+from dotr.expressions.aggregates import aggregator, summarise
 from dotr.expressions.functions import makes_text
 from dotr.program.names import label
 from dotr.program.queries import Expression
-from dotr.program.rules import Absent, Between, Choose, Operator, Summarise, Within
+from dotr.program.rules import Absent, Between, Choose, Operator, Selection, Summarise, Within
 from dotr.rdf.terms import Term, integer
+from dotr.rdf.values import values_key
 
 
 class StepCode(NamedTuple):
@@ -103,8 +109,10 @@ class DetectedOperator(NamedTuple):
     counts_reference: bool = False
 
 
-def all_facts(conjunct: Choose, _variables: Mapping[str, int]) -> Content:
-    """A log, since any fact may be chosen."""
+def all_facts(conjunct: Choose, variables: Mapping[str, int]) -> Content:
+    """A log, since any fact may be chosen; of groups the latest fact of each."""
+    if conjunct.per and not conjunct.position.of_head:
+        return LatestOfGroups(tuple(sorted(variables[name] for name in conjunct.per)))
     return FactLog(held=conjunct.position.of_head)
 
 
@@ -127,6 +135,7 @@ def one(
         target=f"{fact}, lo_{fact}, hi_{fact}" if shared else "",
         keeps=(several,) if shared else (fact,),
         stage=label(conjunct),
+        may_fail=not conjunct.optional,
     )
 
 
@@ -198,6 +207,9 @@ def oldest(source: CodeSource, scope: Scope, step: PlanStep) -> str:
                 f"time - {width}" if reference == scope.trigger else f"{scope.locals[reference]}[0] - {width}"
             )
         case Between(start=start):
+            if start in scope.optional:  # nothing lies behind no fact
+                first = scope.locals[start]
+                return f"({first}[0] + 1 if {first}[0] != {source.name('never', NEVER)} else time + 1)"
             return f"{scope.locals[start]}[0] + 1"
         case _:
             assert_never(step.conjunct.window)
@@ -321,7 +333,7 @@ def from_oldest(code: StepCode) -> Iterator[None]:
 def _every_point(scope: Scope, step: PlanStep) -> bool:
     """Whether points of a stretch must be tested one by one."""
     conjunct = step.conjunct
-    several = isinstance(conjunct, Choose) and conjunct.k > 1
+    several = isinstance(conjunct, Choose | Summarise) and conjunct.k > 1
     return several or step.every_point(scope.trigger)
 
 
@@ -389,23 +401,55 @@ def some_each(code: StepCode, k: int) -> None:
             source.line(f"if taken == {code.scope.range[1]}: break")
 
 
-def _shares(_conjunct: Choose, _content: Content, _tested: bool) -> Shares:
-    return Ranked
+def without(conjunct: Choose, code: StepCode) -> str:
+    """Source of what is done where a bucket has no candidate: an OPTIONAL goes on without a fact."""
+    if not conjunct.optional:
+        return "continue"
+    nothing = no_fact(len(conjunct.position.variables))
+    return f"f{code.number} = {code.source.name('no_fact', nothing)}"
+
+
+def _shares(conjunct: Choose, _content: Content, _tested: bool) -> Shares | None:
+    return None if conjunct.per else Ranked
 
 
 def _item(conjunct: Choose, needs: frozenset[str], code: StepCode) -> CodeItem:
     return several(conjunct, needs, code, _write)
 
 
-def _write(_conjunct: Choose, code: StepCode) -> None:
+def _write(conjunct: Choose, code: StepCode) -> None:
     source, scope, step, number = code.source, code.scope, code.step, code.number
     bucket, listed = find(source, scope, step, code.column, number), f"c{number}"
     source.line(f"if {bucket} is None: continue")
+    if isinstance(step.column.content, LatestOfGroups):
+        since = source.name("since", partial(_since, conjunct))
+        source.line(f"{listed} = {since}({bucket}, {oldest(source, scope, step)}, time)")
+        charge_listed(scope, step, f"len({listed})")
+        source.line(f"if not {listed}: continue")
+        return
     candidates(code)
+    if conjunct.per:
+        charge_listed(scope, step, f"len({listed})")
+        source.line(f"{listed} = {source.name('groups', partial(_groups, conjunct))}({listed}, time)")
     if code.limits:
         charge_listed(scope, step, f"len({listed})")
         _who_takes(code, listed)
     source.line(f"if not {listed}: continue")
+
+
+def _since(conjunct: Choose, latest: Groups, since: Time, time: Time) -> list[Fact]:
+    """The groups with a fact that is not older than `since`. O(their number), and sorted."""
+    recent = list(takewhile(lambda fact: fact[0] >= since, reversed(latest.values())))
+    return _groups(conjunct, recent, time)
+
+
+def _groups(conjunct: Choose, facts: Iterable[Fact], time: Time) -> list[Fact]:
+    """The groups of these facts, in canonical order."""
+    shown = [name in conjunct.per for name in conjunct.position.variables]
+    values = {
+        tuple([term if bound else None for term, bound in zip(fact[1], shown, strict=True)]) for fact in facts
+    }
+    return [(time, group, 0, "") for group in sorted(values, key=values_key)]
 
 
 def _who_takes(code: StepCode, several: str) -> None:
@@ -424,8 +468,8 @@ def _who_takes(code: StepCode, several: str) -> None:
 EACH = DetectedOperator(all_facts, _shares, _item)
 
 
-def _first_shares(_conjunct: Choose, _content: Content, _tested: bool) -> Shares:
-    return Ranked
+def _first_shares(conjunct: Choose, _content: Content, _tested: bool) -> Shares | None:
+    return None if conjunct.optional else Ranked
 
 
 def _first_item(conjunct: Choose, needs: frozenset[str], code: StepCode) -> CodeItem:
@@ -436,9 +480,16 @@ def _first_item(conjunct: Choose, needs: frozenset[str], code: StepCode) -> Code
     )
 
 
-def _write_first(_conjunct: Choose, code: StepCode) -> None:
+def _write_first(conjunct: Choose, code: StepCode) -> None:
     source, number = code.source, code.number
     bucket = find(source, code.scope, code.step, code.column, number)
+    if conjunct.optional:
+        source.line(f"f{number} = None")
+        with source.block(f"if {bucket} is not None"), from_oldest(code):
+            source.line(f"f{number} = {taken(code)}")
+            source.line("break")
+        source.line(f"if f{number} is None: {without(conjunct, code)}")
+        return
     source.line(f"if {bucket} is None: continue")
     if code.limits:
         source.line(f"c{number}, taken = [], {code.scope.range[0]}")
@@ -456,18 +507,24 @@ def _write_first(_conjunct: Choose, code: StepCode) -> None:
 def _write_k(conjunct: Choose, code: StepCode) -> None:
     """`c<n>`: the k least candidates, in canonical order."""
     source, number = code.source, code.number
-    bucket, found = find(source, code.scope, code.step, code.column, number), f"c{number}"
+    bucket = find(source, code.scope, code.step, code.column, number)
     source.line(f"if {bucket} is None: continue")
+    take_first(code, conjunct.k)
+    source.line(f"if not c{number}: continue")
+
+
+def take_first(code: StepCode, k: int) -> None:
+    """`c<n>`: the k least candidates of bucket `q<n>`, in canonical order."""
+    source, found = code.source, f"c{code.number}"
     source.line(f"{found} = []")
     if code.limits:
         source.line(f"ends, taken = [], {code.scope.range[0]}")
     with from_oldest(code):
         if code.limits:
-            some_each(code, conjunct.k)
+            some_each(code, k)
         else:
             source.line(f"{found}.append({taken(code)})")
-            source.line(f"if len({found}) == {source.name('k', conjunct.k)}: break")
-    source.line(f"if not {found}: continue")
+            source.line(f"if len({found}) == {source.name('k', k)}: break")
 
 
 FIRST = DetectedOperator(all_facts, _first_shares, _first_item)
@@ -477,7 +534,9 @@ def _last_content(conjunct: Choose, variables: Mapping[str, int]) -> Content:
     return LastValue() if conjunct.k == 1 else all_facts(conjunct, variables)
 
 
-def _last_shares(_conjunct: Choose, content: Content, _tested: bool) -> Shares:
+def _last_shares(conjunct: Choose, content: Content, _tested: bool) -> Shares | None:
+    if conjunct.optional:
+        return None
     return Ranked if isinstance(content, FactLog) else MonotonicStack
 
 
@@ -489,14 +548,21 @@ def _last_item(conjunct: Choose, needs: frozenset[str], code: StepCode) -> CodeI
     )
 
 
-def _write_last(_conjunct: Choose, code: StepCode) -> None:
+def _write_last(conjunct: Choose, code: StepCode) -> None:
     source, scope, step, number = code.source, code.scope, code.step, code.number
     bucket = find(source, scope, step, code.column, number)
     fact, listed = f"f{number}", f"c{number}"
     content = step.column.content
     if isinstance(content, LastValue):
         source.line(f"{fact} = {bucket}")
-        source.line(f"if {fact} is None or {fact}[0] < {oldest(source, scope, step)}: continue")
+        since = oldest(source, scope, step)
+        source.line(f"if {fact} is None or {fact}[0] < {since}: {without(conjunct, code)}")
+        return
+    if conjunct.optional:
+        source.line(f"{fact} = None")
+        with source.block(f"if {bucket} is not None"):
+            newest_one(code)
+        source.line(f"if {fact} is None: {without(conjunct, code)}")
         return
     source.line(f"if {bucket} is None: continue")
     if isinstance(content, MonotonicStack) and not code.limits:
@@ -533,11 +599,19 @@ def _write_last(_conjunct: Choose, code: StepCode) -> None:
 
 def _write_last_k(conjunct: Choose, code: StepCode) -> None:
     """`c<n>`: the k greatest candidates, in canonical order."""
-    source, scope, step, number = code.source, code.scope, code.step, code.number
-    bucket, several, left = find(source, scope, step, code.column, number), f"c{number}", f"lo{number}"
-    tests = refusals(code)
-    count = source.name("k", conjunct.k)
+    source, number = code.source, code.number
+    bucket = find(source, code.scope, code.step, code.column, number)
     source.line(f"if {bucket} is None: continue")
+    take_last(code, conjunct.k)
+    source.line(f"if not c{number}: continue")
+
+
+def take_last(code: StepCode, k: int) -> None:
+    """`c<n>`: the k greatest candidates of bucket `q<n>`, in canonical order."""
+    source, scope, step, number = code.source, code.scope, code.step, code.number
+    bucket, several, left = f"q{number}", f"c{number}", f"lo{number}"
+    tests = refusals(code)
+    count = source.name("k", k)
     source.line(f"{left} = {oldest(source, scope, step)}")
     newest_end(source, scope, step, number)
     if not (tests or code.limits):
@@ -554,12 +628,11 @@ def _write_last_k(conjunct: Choose, code: StepCode) -> None:
             source.line(f"ends, taken = [], {scope.range[0]}")
         with from_newest(code, tests):
             if code.limits:
-                some_each(code, conjunct.k)
+                some_each(code, k)
             else:
                 source.line(f"{several}.append({taken(code)})")
                 source.line(f"if len({several}) == {count}: break")
         source.line(f"{several}.reverse()")
-    source.line(f"if not {several}: continue")
 
 
 LAST = DetectedOperator(_last_content, _last_shares, _last_item)
@@ -630,6 +703,8 @@ def _aggregate_content(conjunct: Summarise, variables: Mapping[str, int]) -> Con
     """A running total, if the window is anchored at the trigger and the argument reads only the own fact."""
     of_head, own = conjunct.position.of_head, conjunct.position.name
     window, argument, function = conjunct.window, conjunct.argument, conjunct.function
+    if aggregator(function).ordered or conjunct.selection is not None:
+        return FactLog(held=of_head)
     if not isinstance(window, Within) or not (argument is None or _is_own(argument, own, of_head)):
         return FactLog(held=of_head)
     # one point of a stretch decides DISTINCT, MIN and MAX; other aggregates have no running form there
@@ -649,6 +724,8 @@ def _aggregate_shares(conjunct: Summarise, content: Content, tested: bool) -> Sh
     if isinstance(content, RunningTotal):
         function, distinct, of, width = content.function, content.distinct, content.argument, content.duration
         return lambda measure: RankedTotal(measure, function, distinct, of, width)
+    if aggregator(conjunct.function).ordered or conjunct.selection is not None:
+        return None
     # what two bisections count is not enumerated for the sake of sharing
     return Ranked if tested or conjunct.argument is not None else None
 
@@ -688,13 +765,19 @@ def _write_aggregate(conjunct: Summarise, code: StepCode) -> None:
         return
     source.line(f"{value} = {nothing}")
     with source.block(f"if {bucket} is not None"):
-        if conjunct.argument is None and step.residual is None:
+        if conjunct.argument is None and step.residual is None and conjunct.selection is None:
             end = beyond(scope, step)
             bisect, count = source.name("bisect", bisect_left), source.name("integer", integer)
             upper = f"len({bucket})" if end is None else f"{bisect}({bucket}, ({end},))"
             source.line(f"{value} = {count}(max(0, {upper} - {bisect}({bucket}, ({since},))))")
             return
-        candidates(code)
+        match conjunct.selection:
+            case Selection.LAST:
+                take_last(code, conjunct.k)
+            case Selection.FIRST:
+                take_first(code, conjunct.k)
+            case _:
+                candidates(code)
         finish = source.name("finish", _finish(conjunct))
         _charge(conjunct, code)
         values = several if conjunct.argument is None else f"[{_of(conjunct, code)} for x in {several}]"

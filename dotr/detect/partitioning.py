@@ -17,8 +17,12 @@ Method:  the unit of choice is a connected component of chaining: a rule and the
          nothing and nothing consumes from them. A component without a cut is one task, or one task between
          any two gaps of the log that are longer than its rules keep facts: after such a gap no state is left,
          whatever was consumed. With EVERY, the gap must also contain all ticks that may match after the last
-         graph; if ticks may match forever, or see facts of the background, it is no cut. Components with
-         compatible cuts share their input: every fact is sent once for all of them.
+         graph; if ticks may match forever, or see facts of the background, it is no cut. With AFTER, the
+         trigger whose key a match carries is the event that it follows. At its ticks no graph may come, and
+         then queries that the background alone answers have their facts; other parts do not know when. So
+         rules that read such a query are not cut by key, and a slice begins earlier by as much as they look
+         back to it. Components with compatible cuts share their input: every fact is sent once for all of
+         them.
 Why not: a choice per rule: a rule downstream of a consuming one would see composites that never happened.
          `WHERE` as an equation: it is tested after the choice; `LAST` over all keys differs from `LAST` of
          one.
@@ -34,17 +38,28 @@ from zlib import crc32
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dotr.detect.analysis import ENDLESS, RuleReach, idle_ticks, references, rule_reaches, trigger_keys
+from dotr.detect.analysis import (
+    ENDLESS,
+    RuleReach,
+    depths,
+    idle_ticks,
+    last_late,
+    references,
+    rule_reaches,
+    trigger_keys,
+)
 from dotr.events import Time, Values
 from dotr.expressions.equal_terms import equality_class
 from dotr.program import (
+    After,
     Attribute,
     Choose,
-    Every,
     LarsRule,
     Position,
     Program,
+    Rhythm,
     Rule,
+    Tick,
     WindowAggregate,
     WindowAtom,
 )
@@ -151,7 +166,8 @@ class RuleComponent(Struct, frozen=True):
 class RuleComponentGroup(Struct, frozen=True):
     """Components that share their input; `streams` are the queries whose facts they need.
 
-    `ticks` are the EVERY durations of its rules. `holds`: it includes the LARS rules.
+    `ticks` are the rhythms of EVERY in its rules; `late`: one of them has an AFTER; `sees_all`: and it reads
+    a query that may have facts without a graph. `holds`: it includes the LARS rules.
     """
 
     number: int
@@ -159,9 +175,16 @@ class RuleComponentGroup(Struct, frozen=True):
     streams: frozenset[str]
     keys: StreamKeys | None
     horizon: Time | None
-    ticks: frozenset[Time]
+    ticks: frozenset[Rhythm]
     holds: bool = False
     gap: Time | None = None
+    late: bool = False
+    sees_all: bool = False
+
+    @property
+    def ticking(self) -> bool:
+        """Whether instants without a graph may matter to it, beside points of LARS rules."""
+        return bool(self.ticks) or self.late
 
     @property
     def parallel(self) -> bool:
@@ -197,8 +220,8 @@ def strategy(program: Program, component: RuleComponent) -> str:
     """`by key ?room and by time (overlap 5 min)`, `one task between gaps longer than 5 min`, `one task`."""
     cuts: list[str] = []
     if component.keys is not None:
-        trigger = program.rules[component.rules[0]].trigger
-        assert not isinstance(trigger, Every)
+        trigger = program.rules[component.rules[0]].triggering
+        assert not isinstance(trigger, Tick)
         names = " ".join(f"?{trigger.variables[place]}" for place in component.keys[trigger.stream])
         copied = ", ".join(f"`{stream}`" for stream, places in component.keys.items() if not places)
         cuts.append(f"by key {names}" + (f", each part with all of {copied}" if copied else ""))
@@ -265,7 +288,7 @@ def unlinked(rule: Rule) -> list[str]:
     """Positions that no equation links with an attribute of the trigger; the trigger itself if it has no
     attribute.
     """
-    if isinstance(rule.trigger, Every):
+    if isinstance(rule.trigger, Tick):
         return [rule.trigger.name]
     known = trigger_keys(rule)
     return [
@@ -284,13 +307,13 @@ def stream_keys(program: Program, rules: Sequence[int], copying: bool = False) -
     them: every part gets all of their facts.
     """
     members = [program.rules[i] for i in rules]
-    if any(isinstance(rule.trigger, Every) for rule in members):
+    if any(isinstance(rule.trigger, Tick) for rule in members):
         return None
     holds = program.lars.rules if any(map(program.has_to_do_with_lars, rules)) else ()
     copyable = _copyable(members, holds) if copying else frozenset()
     search = _Search(members, holds, computed_attributes(program, members), copyable)
-    first = members[0].trigger
-    assert not isinstance(first, Every)
+    first = members[0].triggering
+    assert not isinstance(first, Tick)
     start = parted_name(first)
     solutions = (next(search.solve(0, {start: place}), None) for place in range(len(first.variables)))
     columns = [solution for solution in solutions if solution is not None]
@@ -320,7 +343,7 @@ def _copyable(rules: Sequence[Rule], holds: Sequence[LarsRule]) -> frozenset[str
     """
     looked_at = {p.stream for rule in rules for p in rule.positions if not p.within_instant}
     looked_at -= {name for rule in holds for name in names(rule)}
-    triggers = {rule.trigger.stream for rule in rules if not isinstance(rule.trigger, Every)}
+    triggers = {t.stream for rule in rules if not isinstance(t := rule.triggering, Tick)}
     consumed = {p.stream for rule in rules for p in rule.positions if p.name in rule.consuming}
     return frozenset(looked_at - triggers - consumed)
 
@@ -354,7 +377,7 @@ class _Search:
 
     def solve(self, at: int, chosen: Choice) -> Iterator[Choice]:
         """All solutions that extend the first `at` demands and the attributes chosen so far."""
-        known = [r for r in self._rules if r.name in chosen and parted_name(r.trigger) in chosen]  # type: ignore[arg-type]  # no EVERY here
+        known = [r for r in self._rules if r.name in chosen and parted_name(r.triggering) in chosen]  # type: ignore[arg-type]  # no EVERY here
         if not all(self._carries(rule, chosen) for rule in known):
             return
         if at == len(self._demands):
@@ -376,24 +399,25 @@ class _Search:
 
     def _fits(self, rule: Rule, position: str, place: int, chosen: Choice) -> bool:
         """Whether attribute `place` of a position equals the trigger's chosen one."""
-        assert not isinstance(rule.trigger, Every)
-        if position == rule.trigger.name:
+        assert not isinstance(rule.triggering, Tick)
+        if position == rule.triggering.name:
             return True
         variable = next(p for p in rule.positions if p.name == position).variables[place]
-        trigger = chosen[parted_name(rule.trigger)]
+        trigger = chosen[parted_name(rule.triggering)]
         return trigger in self._trigger_keys[rule.name].get((position, variable), ())
 
     def _carries(self, rule: Rule, chosen: Choice) -> bool:
         """Whether the composites of a rule carry its trigger's key in the attribute chosen for them."""
-        assert not isinstance(rule.trigger, Every)
+        trigger = rule.triggering
+        assert not isinstance(trigger, Tick)
         place = chosen[rule.name]
         assert place is not None
         given = rule.bindings[place].expression
-        in_match = {rule.trigger.name, *(c.position.name for c in rule.conjuncts if isinstance(c, Choose))}
+        in_match = {trigger.name, *(c.position.name for c in rule.conjuncts if isinstance(c, Choose))}
         return (
             isinstance(given, Attribute)
             and given.position in in_match
-            and chosen[parted_name(rule.trigger)]
+            and chosen[parted_name(trigger)]
             in self._trigger_keys[rule.name].get((given.position, given.variable), ())
         )
 
@@ -435,7 +459,7 @@ def plan_batch(
     components = tuple(
         _component(program, rules, reaches, by, together, without_graph) for rules in connected(program)
     )
-    return Partitioning(components, tuple(_groups(program, components)))
+    return Partitioning(components, tuple(_groups(program, components, without_graph)))
 
 
 def connected(program: Program) -> list[tuple[int, ...]]:
@@ -480,8 +504,13 @@ def _component(
             return RuleComponent(rules, None, None, tuple(reasons))
     else:
         horizon = _time_cut(program, rules, reaches, reasons)
-    keys = stream_keys(program, rules)
-    if keys is None:
+    seen = _seen_at_ticks(program, rules, without_graph)
+    if horizon is not None:
+        horizon += max(seen.values(), default=0)
+    keys = None if seen else stream_keys(program, rules)
+    if seen:
+        reasons.append(f"not by key: `{next(iter(seen))}` may have facts at ticks of AFTER without a graph")
+    elif keys is None:
         reason = (held_reason(program) if holds else None) or _no_key(program, rules)
         if horizon is None:
             keys = stream_keys(program, rules, copying=True)
@@ -496,20 +525,43 @@ def _component(
     return RuleComponent(rules, keys, horizon, tuple(reasons), gap)
 
 
+def _seen_at_ticks(
+    program: Program, rules: Sequence[int], without_graph: WithoutGraph | None
+) -> dict[str, Time]:
+    """Queries that rules with an AFTER among them read, and that may have facts without a graph → how far
+    back these facts may lie; empty without an AFTER. The event that an AFTER follows counts at graphs only.
+    """
+    members = [program.rules[i] for i in rules]
+    if not any(isinstance(rule.trigger, After) for rule in members):
+        return {}
+    known = None if without_graph is None else without_graph()
+    found: dict[str, Time] = {}
+    for rule in members:
+        depth = depths(rule)
+        followed = rule.triggering if isinstance(rule.trigger, After) else None
+        for position in rule.positions:
+            if position is followed:
+                continue
+            if not position.within_instant and (known is None or position.stream in known):
+                found[position.stream] = max(depth[position.name], found.get(position.stream, 0))
+    return found
+
+
 def _gap_cut(
     program: Program, rules: Sequence[int], kept: Time, without_graph: WithoutGraph | None
 ) -> Time | None:
     """How long after a graph something may be left of rules that neither key nor horizon cuts; None if there
     is no limit. `kept`: how long they keep facts.
     """
-    if not any(isinstance(program.rules[i].trigger, Every) for i in rules):
+    if not any(isinstance(program.rules[i].trigger, Tick | After) for i in rules):
         return kept
     if without_graph is None:
         return None
-    ticking = idle_ticks(program.only(rules), without_graph()).ticking
-    if any(ticks.memory or ticks.reach >= ENDLESS for ticks in ticking):
+    alone, always = program.only(rules), without_graph()
+    ticking, late = idle_ticks(alone, always).ticking, last_late(alone, always)
+    if late >= ENDLESS or any(ticks.memory or ticks.reach >= ENDLESS for ticks in ticking):
         return None
-    return kept + max((ticks.reach for ticks in ticking), default=0)
+    return kept + max([late, *(ticks.reach for ticks in ticking)])
 
 
 def _time_cut(
@@ -529,18 +581,20 @@ def _time_cut(
 def _no_key(program: Program, rules: Sequence[int]) -> str:
     for i in rules:
         rule = program.rules[i]
-        if isinstance(rule.trigger, Every):
+        if isinstance(rule.trigger, Tick):
             return f"not by key: the trigger of `{rule.name}` is EVERY, which has no attributes"
         loose = unlinked(rule)
         if loose:
             return (
                 f"not by key: no equation in ON links `{'`, `'.join(loose)}` of `{rule.name}` "
-                f"with an attribute of `{rule.trigger.name}`"
+                f"with an attribute of `{rule.triggering.name}`"
             )
     return "not by key: no single attribute of the trigger reaches every event and every chained rule's WITH"
 
 
-def _groups(program: Program, components: Iterable[RuleComponent]) -> list[RuleComponentGroup]:
+def _groups(
+    program: Program, components: Iterable[RuleComponent], without_graph: WithoutGraph | None
+) -> list[RuleComponentGroup]:
     """Components merged if that sends fewer facts; at most one group per component. Linear in components, and
     in groups with the same cut.
     """
@@ -548,7 +602,7 @@ def _groups(program: Program, components: Iterable[RuleComponent]) -> list[RuleC
     alike: dict[tuple[bool, bool, bool], list[_Growing]] = {}
     holders: dict[tuple[str, bool], _Growing] = {}  # (stream, cut at gaps) → the first group of one task
     for component in sorted(components, key=lambda c: (c.horizon or 0, c.rules)):
-        new = _group(program, component)
+        new = _group(program, component, bool(_seen_at_ticks(program, component.rules, without_graph)))
         kind = new.keys is None, new.horizon is None, new.copies
         if new.parallel:
             found = next((group for group in alike.setdefault(kind, []) if group.takes(new)), None)
@@ -578,6 +632,7 @@ class _Growing:
         self._keys = None if first.keys is None else dict(first.keys)
         self._rules, self._streams, self._ticks = list(first.rules), set(first.streams), set(first.ticks)
         self._horizon, self._holds = first.horizon, first.holds
+        self._late, self._sees_all = first.late, first.sees_all
         self.gap = first.gap
 
     def takes(self, other: RuleComponentGroup) -> bool:
@@ -597,6 +652,7 @@ class _Growing:
         self._streams |= other.streams
         self._ticks |= other.ticks
         self._holds = self._holds or other.holds
+        self._late, self._sees_all = self._late or other.late, self._sees_all or other.sees_all
         if self._keys is not None and other.keys is not None:
             self._keys.update(other.keys)
         if self._horizon is not None and other.horizon is not None:
@@ -615,15 +671,17 @@ class _Growing:
             ticks=frozenset(self._ticks),
             holds=self._holds,
             gap=self.gap,
+            late=self._late,
+            sees_all=self._sees_all,
         )
 
 
-def _group(program: Program, component: RuleComponent) -> RuleComponentGroup:
+def _group(program: Program, component: RuleComponent, sees_all: bool) -> RuleComponentGroup:
     members = [program.rules[i] for i in component.rules]
     streams = {p.stream for rule in members for p in rule.positions if not p.within_instant}
     holds = any(map(program.has_to_do_with_lars, component.rules))
     streams.update(name for name in program.lars.reads if holds and name in program.selects)
-    ticks = {rule.trigger.duration for rule in members if isinstance(rule.trigger, Every)}
+    ticks = {rule.trigger.rhythm for rule in members if isinstance(rule.trigger, Tick)}
     return RuleComponentGroup(
         0,
         component.rules,
@@ -633,4 +691,6 @@ def _group(program: Program, component: RuleComponent) -> RuleComponentGroup:
         frozenset(ticks),
         holds,
         component.gap,
+        any(isinstance(rule.trigger, After) for rule in members),
+        sees_all,
     )

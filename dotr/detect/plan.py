@@ -19,7 +19,17 @@ from typing import assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dotr.detect.analysis import Occasion, as_own, conjunction, depths, equality, looks_at_time, names, parts
+from dotr.detect.analysis import (
+    Occasion,
+    as_own,
+    awaits_graph,
+    conjunction,
+    depths,
+    equality,
+    looks_at_time,
+    names,
+    parts,
+)
 from dotr.detect.analysis import reach_of_times as reach
 from dotr.detect.operators import DETECTED
 from dotr.detect.plan_step import ColumnSpec, Content, FactLog, PlanStep, RunningTotal, for_one
@@ -27,15 +37,17 @@ from dotr.detect.scope import faults
 from dotr.detect.thresholds import Filtered, Threshold, threshold_of
 from dotr.events import Time
 from dotr.expressions.functions import makes_text
+from dotr.program.names import rhythm_text
 from dotr.program.queries import Attribute, Call, Const, Expression, TimeOf, Var
-from dotr.program.rules import Between, Conjunct, Every, Rule, Summarise, Within
+from dotr.program.rules import After, Between, Choose, Conjunct, Every, Rule, Summarise, Tick, Within
 
 
 class RulePlan(Struct, frozen=True):
     """One rule, planned.
 
-    `stream`: of the trigger's facts ("" for EVERY); those that pass `threshold` are triggers. `alone`: no
-    other rule can share its function. `referred`: other rules chain on it.
+    `stream`: of the trigger's facts ("" for ticks); those that pass `threshold` are triggers. `alone`: no
+    other rule can share its function. `referred`: other rules chain on it. `awaited`: the column of the facts
+    that an AFTER follows.
     """
 
     index: int
@@ -47,6 +59,15 @@ class RulePlan(Struct, frozen=True):
     alone: bool
     referred: bool
     threshold: Threshold | None = None
+    awaited: ColumnSpec | None = None
+
+    @property
+    def begins(self) -> Hashable:
+        """What triggers it, by which rules are grouped."""
+        trigger = self.rule.trigger
+        if isinstance(trigger, After):
+            return trigger.duration, self.awaited
+        return trigger.rhythm if isinstance(trigger, Tick) else self.stream
 
     @property
     def thresholds(self) -> dict[int, Threshold]:
@@ -62,8 +83,16 @@ class RulePlan(Struct, frozen=True):
     def describe(self) -> list[str]:
         """One line per position: what is kept, by which key, for how long."""
         trigger = self.rule.trigger
-        every = isinstance(trigger, Every)
-        lines = [f"{trigger.name}: trigger" + (f", every {trigger.duration} us" if every else "")]  # type: ignore[union-attr]  # `every` implies it
+        lines = [f"{trigger.name}: trigger"]
+        if isinstance(trigger, Every):
+            lines = [f"{trigger.name}: trigger, every {trigger.duration} us"]
+        elif isinstance(trigger, Tick):
+            lines = [f"{trigger.name}: trigger, every {rhythm_text(trigger.rhythm)}"]
+        elif self.awaited is not None:
+            lines = [
+                f"{self.rule.triggering.name}: factlog of {self.awaited.stream}, kept {self.rule.delay} us",
+                f"{trigger.name}: trigger, {self.rule.delay} us after {self.rule.triggering.name}",
+            ]
         for step in self.steps:
             column = step.column
             kept = type(column.content).__name__.lower()
@@ -102,7 +131,9 @@ def plan_rule(
     steps = tuple(
         _plan_step(rule, conjunct, source, depth[conjunct.position.name]) for conjunct in rule.conjuncts
     )
-    stream = "" if isinstance(rule.trigger, Every) else rule.trigger.stream
+    trigger = rule.trigger
+    late = _awaited(trigger, source) if isinstance(trigger, After) else None
+    stream = "" if isinstance(trigger, Tick | After) else trigger.stream
     return RulePlan(
         index,
         rule,
@@ -113,6 +144,24 @@ def plan_rule(
         alone=source.alone or referred,
         referred=referred,
         threshold=source.threshold(stream),
+        awaited=late,
+    )
+
+
+def _awaited(trigger: After, source: _Sources) -> ColumnSpec:
+    """What keeps the facts that an AFTER follows: of a query those at instants with a graph."""
+    position = trigger.position
+    seen = frozenset[Occasion](() if awaits_graph(position) or position.chained else (position.stream,))
+    return ColumnSpec(
+        stream=source.base(position.stream),
+        chained=position.within_instant,
+        occasions=seen,
+        deferred=False,
+        keys=(),
+        filters=(),
+        content=FactLog(),
+        size=source.threshold(position.stream),
+        epoch=source.epoch,
     )
 
 
@@ -135,8 +184,7 @@ def without_needless_sharing(plans: Sequence[RulePlan]) -> list[RulePlan]:
 
 def _names(rule: Rule) -> bool:
     """Whether a constant of WITH may make the template fail: then each rule has its own check."""
-    subjects, predicates, _ = faults(rule)
-    return any(isinstance(rule.bindings[i].expression, Const) for i in subjects | predicates)
+    return any(isinstance(rule.bindings[i].expression, Const) for i in faults(rule).named())
 
 
 class _Sources(Struct, frozen=True):
@@ -310,10 +358,9 @@ def _shape(plan: RulePlan) -> Hashable:
     rule, numbered = plan.rule, Numbered(plan)
     plain = numbered.expression
     steps = tuple(map(numbered.step, plan.steps))
-    trigger = rule.trigger.duration if isinstance(rule.trigger, Every) else plan.stream
     first = plan.threshold and plan.threshold.measure
     bindings = tuple(None if isinstance(b.expression, Const) else plain(b.expression) for b in rule.bindings)
-    return trigger, plan.occasions, plan.epoch, first, steps, plain(rule.where), bindings, faults(rule)
+    return plan.begins, plan.occasions, plan.epoch, first, steps, plain(rule.where), bindings, faults(rule)
 
 
 def beginning(plan: RulePlan) -> Hashable:
@@ -323,8 +370,7 @@ def beginning(plan: RulePlan) -> Hashable:
     if plan.alone or not plan.steps:
         return None
     first = plan.threshold and (plan.threshold.measure, plan.threshold.limit)
-    trigger = plan.rule.trigger.duration if isinstance(plan.rule.trigger, Every) else plan.stream
-    return trigger, plan.occasions, plan.epoch, first, Numbered(plan).step(plan.steps[0])
+    return plan.begins, plan.occasions, plan.epoch, first, Numbered(plan).step(plan.steps[0])
 
 
 class Numbered:
@@ -332,7 +378,7 @@ class Numbered:
 
     def __init__(self, plan: RulePlan) -> None:
         rule = plan.rule
-        self._names = {rule.trigger.name: "0"}
+        self._names = {rule.triggering.name: "", rule.trigger.name: "0"}
         self._variables = {position.name: position.variables for position in rule.positions}
         for number, conjunct in enumerate(rule.conjuncts, 1):
             self._names[conjunct.position.name] = str(number)
@@ -347,6 +393,9 @@ class Numbered:
         conjunct, plain = step.conjunct, self.expression
         return (
             conjunct.word,
+            tuple(sorted(map(conjunct.position.variables.index, conjunct.per)))
+            if isinstance(conjunct, Choose)
+            else (),
             isinstance(conjunct, Summarise) and conjunct.distinct,
             _window(conjunct, self._names),
             step.column,

@@ -6,6 +6,7 @@ Method:  TESLA's automaton of columns (Cugola, Margara 2010: T-Rex keeps a colum
          position), with columns split by the equations of ON. A conjunct gets the smallest memory that its
          semantics allows:
            latest   one fact per key: LAST, and NOT, in a window anchored at the trigger
+           groups   the latest fact of each group per key: EACH … PER, in a window anchored at the trigger
            total    a running aggregate per key, in a window anchored at the trigger
            stack    per key, what is the latest above some threshold: a latest whose filter compares with
                     a constant, so that rules with other constants share it (thresholds.py)
@@ -33,6 +34,12 @@ from dotr.program.rules import Conjunct
 
 class LastValue(Struct, frozen=True):
     """One fact per key: the greatest in canonical order."""
+
+
+class LatestOfGroups(Struct, frozen=True):
+    """Per key the greatest fact of each group: of each tuple of the attributes with these numbers."""
+
+    places: tuple[int, ...]
 
 
 class FactLog(Struct, frozen=True):
@@ -77,7 +84,9 @@ class RankedTotal(Struct, frozen=True):
     duration: Time
 
 
-Content: TypeAlias = LastValue | FactLog | RunningTotal | MonotonicStack | Ranked | RankedTotal
+Content: TypeAlias = (
+    LastValue | LatestOfGroups | FactLog | RunningTotal | MonotonicStack | Ranked | RankedTotal
+)
 
 
 def for_one(content: Content) -> Content:

@@ -26,23 +26,23 @@ Why not: tables of pairs of terms: readings of two sensors rarely come together 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from decimal import Decimal
 from itertools import accumulate
-from typing import Any, Final, assert_never
+from typing import Any, Final, NamedTuple, assert_never
 
 from msgspec import Struct, field
 
 from dotr.budget import EXPRESSION, KEPT, Factor, Meter
 from dotr.codegen import CodeSource, Reserved
 from dotr.detect.analysis import NOW, names
-from dotr.events import Clock
+from dotr.events import NEVER, Clock
 from dotr.expressions.evaluate import compile_condition, compile_expression
 from dotr.expressions.functions import makes_text
 from dotr.program.names import TRIGGER, Passed
 from dotr.program.queries import Attribute, Call, Const, Expression, TimeOf, Var
-from dotr.program.rules import Rule, TemplateVar
-from dotr.rdf.terms import Memo, Term, is_iri, is_literal
+from dotr.program.rules import Fresh, Rule, TemplateNode, TemplateVar
+from dotr.rdf.terms import Memo, Term, is_iri, is_literal, members
 from dotr.rdf.values import EXACT, decode
 
 
@@ -219,12 +219,18 @@ small: Final[Memo[Any, int | None]] = Memo(_small)
 
 class SumComparison:
     """Owns the source of one comparison of sums under construction. `read` gives the source of the term of an
-    attribute or variable, and of the time of a position in µs.
+    attribute or variable, and of the time of a position in µs; positions in `optional` may have none.
     """
 
-    def __init__(self, source: CodeSource, read: Callable[[Attribute | Var | TimeOf], str]) -> None:
+    def __init__(
+        self,
+        source: CodeSource,
+        read: Callable[[Attribute | Var | TimeOf], str],
+        optional: Collection[str] = (),
+    ) -> None:
         self._source = source
         self._read = read
+        self._optional = optional
         self._terms: list[str] = []
 
     def test(self, condition: Expression, general: str) -> str | None:
@@ -252,6 +258,8 @@ class SumComparison:
                 number = small[term]
                 return None if number is None else self._source.name("number", number)
             case Call("-", (TimeOf() as later, TimeOf() as earlier)):
+                if not {later.position, earlier.position}.isdisjoint(self._optional):
+                    return None
                 return f"({self._read(later)} - {self._read(earlier)})"
             case Call("+" | "-" as sign, (a, b)):
                 left, right = self._sum(a), self._sum(b)
@@ -267,6 +275,8 @@ class Scope(Struct):
     clock: Clock
     trigger: str
     variables: dict[str, tuple[str, ...]]
+    optional: frozenset[str] = frozenset()
+    """Positions that may have no fact: `no_fact`."""
     work: RuleWork | None = None
     """The charges; None if nothing is searched for."""
     locals: dict[str, str] = field(default_factory=dict)
@@ -301,7 +311,7 @@ class Scope(Struct):
             row, leaf, now = self._row(condition)
             holds = compile_condition(condition, leaf, clock=self.clock, now=now, seconds=True)
             general = f"{self.source.name('test', holds)}({row})"
-        return SumComparison(self.source, self._read).test(condition, general) or general
+        return SumComparison(self.source, self._read, self.optional).test(condition, general) or general
 
     def _read(self, leaf: Attribute | Var | TimeOf) -> str:
         return f"{self.locals[leaf.position]}[0]" if isinstance(leaf, TimeOf) else self.value(leaf)
@@ -322,6 +332,8 @@ class Scope(Struct):
                     return lambda row: row[where][1][column]
                 case TimeOf(position=position):
                     where = place[position]
+                    if position in self.optional:
+                        return lambda row: None if row[where][0] == NEVER else clock.term(row[where][0])
                     return lambda row: clock.term(row[where][0])
                 case _:
                     assert_never(node)
@@ -333,23 +345,66 @@ class Scope(Struct):
         return f"({row})", leaf, now
 
 
-def faults(rule: Rule) -> tuple[frozenset[int], frozenset[int], bool]:
-    """(bindings that must not be literals, bindings that must be IRIs, the template is never a graph)."""
+class Faults(NamedTuple):
+    """What makes a match have no graph. `subjects`: numbers of bindings that must not be literals;
+    `predicates`: that must be IRIs; `never`: there is never one. `spread`: triples with a list, of numbers of
+    bindings and constants; see `breaks`.
+    """
+
+    subjects: frozenset[int]
+    predicates: frozenset[int]
+    never: bool
+    spread: tuple[tuple[int | Term, int | Term, int | Term], ...] = ()
+
+    def named(self) -> set[int]:
+        """The bindings that it depends on."""
+        spread = {node for triple in self.spread for node in triple if isinstance(node, int)}
+        return {*self.subjects, *self.predicates, *spread}
+
+
+def faults(rule: Rule) -> Faults:
+    """What makes a rule's match have no graph."""
     numbers = {variable: i for i, variable in enumerate(rule.variables)}
+    lists = {numbers[variable] for variable in rule.lists}
     subjects: set[int] = set()
     predicates: set[int] = set()
+    spread: list[tuple[int | Term, int | Term, int | Term]] = []
     never = False
+
+    def slot(node: TemplateNode) -> int | Term:
+        if isinstance(node, TemplateVar):
+            return numbers[node.name]
+        return _FRESH if isinstance(node, Fresh) else node
+
     for triple in rule.template:
-        subject, predicate = triple.subject, triple.predicate
-        if isinstance(subject, TemplateVar):
-            subjects.add(numbers[subject.name])
-        elif isinstance(subject, str):
+        slots = slot(triple.subject), slot(triple.predicate), slot(triple.object)
+        subject, predicate, _ = slots
+        if not lists.isdisjoint(slots):
+            if isinstance(subject, int) or isinstance(predicate, int) or breaks(subject, predicate, _FRESH):
+                spread.append(slots)
+            continue
+        if isinstance(subject, int):
+            subjects.add(subject)
+        else:
             never = never or is_literal(subject)
-        if isinstance(predicate, TemplateVar):
-            predicates.add(numbers[predicate.name])
-        elif isinstance(predicate, str):
+        if isinstance(predicate, int):
+            predicates.add(predicate)
+        else:
             never = never or not is_iri(predicate)
-    return frozenset(subjects), frozenset(predicates), never
+    return Faults(frozenset(subjects), frozenset(predicates), never, tuple(spread))
+
+
+_FRESH: Final = "<urn:dotr:fresh>"
+
+
+def breaks(subject: Term, predicate: Term, object_: Term) -> bool:
+    """Whether one of the triples that a triple of values with a list stands for is none of a graph."""
+    return any(
+        is_literal(one) or not is_iri(other)
+        for one in members(subject)
+        for other in members(predicate)
+        for _ in members(object_)[:1]
+    )
 
 
 class StageCounts(Struct, eq=False):

@@ -96,11 +96,18 @@ def save(program: Program, network: Network, digests: Sequence[str], first: Time
                 "columns": [number[column] for column in network.columns_of[index]],
                 "filters": [_plain(network.options.filtered.get(p.stream)) for p in _positions(rule)],
                 "levels": [_level(step) for step in network.plans[index].steps],
+                **_awaited(network, number, index),
             }
             for index, (digest, rule) in enumerate(zip(digests, program.rules, strict=True))
         },
         "columns": [column.dump() for column in network.columns.values()],
     }
+
+
+def _awaited(network: Network, number: Mapping[Column[Any], int], index: int) -> dict[str, Any]:
+    """The facts that a rule's AFTER follows: they pass the column's threshold, if it has one."""
+    column = network.awaited(network.plans[index])
+    return {} if column is None else {"awaited": number[column]}
 
 
 def load(
@@ -136,6 +143,11 @@ def load(
                     old, _of_level(level) or _threshold(test), _wanted(network, step), level is not None
                 )
                 wanted.setdefault(column, {})[past] = None
+            awaited = network.awaited(network.plans[index])
+            if awaited is not None:
+                by = network.options.filtered.get(program.rules[index].positions[0].stream)
+                own = FormerColumn(part["awaited"], None, None if by is None else by.threshold)
+                wanted.setdefault(awaited, {})[own] = None
     for column, pasts in wanted.items():
         needed = without_repeats(pasts, column.spec)
         column.load([past.facts(state["columns"][past.column], column.spec) for past in needed])

@@ -31,7 +31,7 @@ from dotr.detect.digest import timeline_digest
 from dotr.errors import EngineError, ProgramError
 from dotr.events import Clock, Fact, Time, Values
 from dotr.expressions.accumulators import mergeable
-from dotr.program import Every, LarsProgram, Program, RelationToStream
+from dotr.program import LarsProgram, Position, Program, RelationToStream
 from dotr.rdf.terms import Term
 from dotr.rdf.values import values_key
 
@@ -434,10 +434,10 @@ class Timeline:
         self._by_time = False  # whether one of them differs by the time of a still point
         for rule in self.program.rules:
             depth = depths(rule)
-            if not isinstance(rule.trigger, Every) and rule.trigger.of_head:
+            if isinstance(rule.trigger, Position) and rule.trigger.of_head:
                 self._reach = max(self._reach, *depth.values())
                 self._by_time = self._by_time or (
-                    all(conjunct.position.of_head for conjunct in rule.chosen) and reads_time(rule)
+                    all(conjunct.position.of_head for conjunct in rule.required) and reads_time(rule)
                 )
             for position in rule.positions:
                 if not position.held:
@@ -446,7 +446,7 @@ class Timeline:
                     self._changes[position.stream.partition(" ")[2]] = None
                     continue
                 read = self._heads_read.setdefault(position.stream, _HeadRead())
-                is_trigger = not isinstance(rule.trigger, Every) and position.name == rule.trigger.name
+                is_trigger = position == rule.trigger
                 read.trigger = read.trigger or is_trigger
                 read.chosen = read.chosen or not is_trigger
                 read.memory = max(read.memory, depth[position.name])

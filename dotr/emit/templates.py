@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, product
 from typing import TypeAlias
 
 from dotr.codegen import Names, make
-from dotr.program import Every, Fresh, Rule, TemplateNode, TemplateTriple, TemplateVar
-from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple
+from dotr.program import Fresh, Rule, TemplateNode, TemplateTriple, TemplateVar, Tick
+from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple, members
 
 _LONG = 64  # triples of a template
 _MANY = 8  # rules
@@ -46,6 +46,8 @@ class RuleTemplate:
     __slots__ = (
         "build",
         "constants",
+        "lists",
+        "optional",
         "positions",
         "prefix",
         "repeats",
@@ -58,30 +60,38 @@ class RuleTemplate:
     def __init__(self, rule: Rule) -> None:
         self.write: Writer = self._write
         self.constants: Constants = ()
-        trigger = rule.trigger
-        first = (trigger.name, ()) if isinstance(trigger, Every) else (trigger.name, trigger.variables)
+        trigger = rule.triggering
+        first = (trigger.name, ()) if isinstance(trigger, Tick) else (trigger.name, trigger.variables)
         self.rule = rule.name
         self.prefix = f"urn:dotr:{rule.name}:"
         self.variables = rule.variables
         self.positions = (first, *((c.position.name, c.position.variables) for c in rule.chosen))
+        self.optional = frozenset(c.position.name for c in rule.chosen if c.optional)
         fresh = _fresh_names(rule)
         self.suffixes = tuple(suffix for suffix in fresh.values() if suffix)
-        self.repeats = _may_repeat(rule.template)
+        self.lists = frozenset(2 + n for n, name in enumerate(rule.variables) if name in rule.lists)
         slot = _slots(rule, fresh)
         self.build = tuple(
             tuple(slot(node) for node in (t.subject, t.predicate, t.object)) for t in rule.template
         )
+        spread = any(node in self.lists for triple in self.build for node in triple)
+        self.repeats = spread or _may_repeat(rule.template)
 
     def graph(self, id_: str, bindings: tuple[Term, ...]) -> tuple[Triple, ...]:
         values = (f"<{id_}>", "", *bindings, *[f"<{id_}{suffix}>" for suffix in self.suffixes])
         triples: dict[Triple, None] = {}
+        lists = self.lists
         for s, p, o in self.build:
             triple = (
                 s if isinstance(s, str) else values[s],
                 p if isinstance(p, str) else values[p],
                 o if isinstance(o, str) else values[o],
             )
-            triples[triple] = None
+            if not lists or lists.isdisjoint((s, p, o)):
+                triples[triple] = None
+            else:
+                for one in product(members(triple[0]), members(triple[1]), members(triple[2])):
+                    triples[one] = None
         return tuple(triples)
 
     def pieces(self, triple: tuple[Term | int, ...]) -> Iterator[Piece]:
@@ -102,7 +112,7 @@ class RuleTemplate:
         return self.write((self.constants,), ((id_[len(self.prefix) :], bindings),), stamp)[0]
 
     def _write(self, rules: Sequence[Constants], rows: Sequence[Row], stamp: str) -> list[str]:
-        """For a template in which two triples can become one."""
+        """For a template in which two triples can become one, or one several."""
         texts = []
         for name, bindings in rows:
             id_ = self.prefix + name
@@ -148,8 +158,8 @@ def share_writers(templates: Sequence[RuleTemplate]) -> None:
         if own:
             form = own if equal[own] >= _MANY else tuple(p if isinstance(p, int) else "" for p in own)
             forms.setdefault((len(template.variables), form), []).append((template, own))
-    for members in forms.values():
-        _share_writer(members)
+    for alike in forms.values():
+        _share_writer(alike)
 
 
 def _pieces(template: RuleTemplate) -> list[Piece]:
@@ -169,19 +179,19 @@ def _pieces(template: RuleTemplate) -> list[Piece]:
     return pieces
 
 
-def _share_writer(members: Sequence[tuple[RuleTemplate, tuple[Piece, ...]]]) -> None:
+def _share_writer(alike: Sequence[tuple[RuleTemplate, tuple[Piece, ...]]]) -> None:
     """Give rules of one form a generated loop over them. What does not depend on the rule is assembled before
     it.
     """
     names = Names()
-    template, pieces = members[0]
-    columns: list[list[str]] = [[f"<{t.prefix}" for t, _ in members]]
+    template, pieces = alike[0]
+    columns: list[list[str]] = [[f"<{t.prefix}" for t, _ in alike]]
     parts: list[str] = []  # of the f-string; a part that is the same for all rules begins with `s`
     for place, piece in enumerate(pieces):
         if isinstance(piece, int):
             parts.append({NAME: "n", PREFIX: "i", _STAMP: "st"}.get(piece, f"s{piece}"))
             continue
-        column = [str(other[place]) for _, other in members]
+        column = [str(other[place]) for _, other in alike]
         if len(set(column)) == 1:
             parts.append(f"s{names.constant(column[0])}")
             names.namespace[parts[-1]] = column[0]
@@ -213,7 +223,7 @@ def _share_writer(members: Sequence[tuple[RuleTemplate, tuple[Piece, ...]]]) -> 
         put = f"out.append({name}.join(({_between(text)})))"
         lines += [f"        for {constants}in rules:", *(f"            {line}" for line in (*named, put))]
     write = make("quads", "\n".join([*lines, "    return out", ""]), names)
-    for (member, _), own in zip(members, zip(*columns, strict=True), strict=True):
+    for (member, _), own in zip(alike, zip(*columns, strict=True), strict=True):
         member.write, member.constants = write, own
 
 

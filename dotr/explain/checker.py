@@ -29,14 +29,14 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
-from typing import Final
+from typing import Final, TypeAlias
 
 import pyoxigraph as ox
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from dotr import program
-from dotr.detect.analysis import occasions_seen, ticks_seen
+from dotr.detect.analysis import awaits_graph, delays_seen, occasions_seen, ticks_seen
 from dotr.detect.digest import rule_digests, timeline_digest
 from dotr.enrich.owl import (
     INVERSE_OF,
@@ -53,7 +53,7 @@ from dotr.enrich.owl import (
     written_out,
 )
 from dotr.errors import DataError
-from dotr.events import Clock, Fact, Time, Values
+from dotr.events import Clock, Fact, Time, Values, no_fact
 from dotr.explain import proofs as held_proofs
 from dotr.explain.proofs import (
     Changed,
@@ -85,6 +85,7 @@ from dotr.program import (
     Conjunct,
     DatalogRule,
     FactWindow,
+    Position,
     Program,
     RelationToStream,
     Rule,
@@ -95,15 +96,23 @@ from dotr.program import (
 from dotr.program.names import match_hash
 from dotr.rdf.terms import Term, Triple
 from dotr.rdf.values import decode
+from dotr.reference.calendars import ticks_at, ticks_in
 from dotr.reference.enrich import LiteralStates, compute, counted, in_rdf, quad
 from dotr.reference.lars import LiteralLars, unified
 from dotr.reference.lars import Row as LarsRow
 from dotr.reference.lasting import FOREVER, LiteralStatements, TimedStatement
-from dotr.reference.operators import Row
-from dotr.reference.tesla import Candidates, LiteralRule, fact_key, window
+from dotr.reference.operators import Row, group_of, summed_up
+from dotr.reference.tesla import Candidates, LiteralRule, fact_key, opening, window
 
 EVER: Time = -(2**127)
 """Before every time."""
+
+Followed: TypeAlias = Callable[[Position, Time], Sequence[Fact]]
+"""(a position over a rule or a head's changes, a time) → its facts, at least those up to the time."""
+
+
+def _nothing(_position: Position, _until: Time) -> Sequence[Fact]:
+    return ()
 
 
 def moment_of(time: Time, of: Of) -> Time:
@@ -213,13 +222,14 @@ class LiteralHistory(Struct):
                 return until
         return min(self.stated, default=0)
 
-    def instants(self, rule: Rule, now: Time) -> set[Time]:
+    def instants(self, rule: Rule, now: Time, found: Followed = _nothing) -> set[Time]:
         """The times up to `now` that a rule may have seen: graphs, ticks of its own and of rules it refers
         to, and ends and beginnings of what lasts at which a stream of changes that it sees has a fact.
+        `found`: what AFTERs follow that is found while rules run.
         """
         place = self.program.rules.index(rule)
         since, first = self.begun(rule), min(self.stated, default=now)
-        ticks = {t for d in ticks_seen(self.program)[place] for t in range(-(-first // d) * d, now + 1, d)}
+        ticks = {t for d in ticks_seen(self.program)[place] for t in ticks_in(d, first, now)}
         seen = occasions_seen(self.program)[place]
         streams = [stream for stream in self.program.standing if stream in seen]
         jumps = {
@@ -227,7 +237,19 @@ class LiteralHistory(Struct):
             for time in (self.turns() if streams else ())
             if since <= time <= now and any(self.facts(stream, time) for stream in streams)
         }
-        return {time for time in {*self.stated, *ticks, *jumps} if since <= time}
+        late = {
+            time + delay.duration
+            for delay, event in delays_seen(self.program)[place].items()
+            for time in self._followed(event, now - delay.duration, found)
+        }
+        return {time for time in {*self.stated, *ticks, *jumps, *late} if since <= time}
+
+    def _followed(self, event: Position, until: Time, found: Followed) -> set[Time]:
+        """The times up to `until` at which an AFTER's event has a fact."""
+        if event.within_instant:
+            return {fact[0] for fact in found(event, until) if fact[0] <= until}
+        times = {*self.stated, *(() if awaits_graph(event) else self.turns())}
+        return {time for time in times if time <= until and self.facts(event.stream, time)}
 
     def turns(self) -> set[Time]:
         """The times at which what lasts may change."""
@@ -727,12 +749,13 @@ class Checker:
             self._say(f"{rule.name} is not a rule of the program")
             return
         literal = LiteralRule(rule, self.clock)
-        facts = [proof.trigger.fact, *(step.fact.fact for step in proof.steps if isinstance(step, Chosen))]
-        name = f"urn:dotr:{rule.name}:{match_hash(proof.time, tuple(facts))}"
+        facts = (proof.trigger.fact, *_matched(proof.steps))
+        name = f"urn:dotr:{rule.name}:{match_hash(proof.time, facts)}"
         self._claim(name == proof.id, f"{proof.id} is not the name of what it matched")
-        self._claim(proof.trigger.fact[0] == proof.time, f"{proof.id} does not have its trigger's time")
-        self._fact(rule.trigger.name, proof.trigger, rule)
-        row: Row = {rule.trigger.name: proof.trigger.fact}
+        due = proof.trigger.fact[0] + rule.delay
+        self._claim(due == proof.time, f"{proof.id} does not have its trigger's time")
+        self._fact(rule.triggering.name, proof.trigger, rule)
+        row: Row = opening(rule, proof.trigger.fact)
         conjuncts = tuple(step.conjunct for step in proof.steps)
         if conjuncts != rule.conjuncts:
             self._say(f"{proof.id} does not have the rule's conjuncts")
@@ -758,7 +781,7 @@ class Checker:
         match proof.why:
             case None:
                 trigger = rule.trigger
-                ticks = isinstance(trigger, program.Every) and proof.fact[0] % trigger.duration == 0
+                ticks = isinstance(trigger, program.Tick) and ticks_at(trigger.rhythm, proof.fact[0])
                 self._claim(ticks and not proof.fact[1], f"{position} is not a tick")
             case EventProof() as why:
                 self._claim(why.rule.name == streams[position].stream, f"{position} is another rule's event")
@@ -870,9 +893,13 @@ class Checker:
         rule, conjunct, name = literal.rule, step.conjunct, step.conjunct.position.name
         if step.inside is None:  # as many points would be gone through here
             self._claim(conjunct.position.held, f"{name}: its window is not opened, and is not of a head")
-            if isinstance(step, Chosen):
+            if isinstance(step, Chosen) and step.group is not None:
+                row[name] = step.group
+            elif isinstance(step, Chosen):
                 self._fact(name, step.fact, rule)
                 row[name] = step.fact.fact
+            elif isinstance(step, NothingThere) and isinstance(conjunct, program.Choose):
+                row[name] = no_fact(len(conjunct.position.variables))
             elif isinstance(step, Counted) and isinstance(conjunct, program.Summarise):
                 row["?" + conjunct.variable] = None
             return
@@ -882,37 +909,44 @@ class Checker:
         )
         ways = literal.ways(conjunct, row, passing)
         match step:
-            case Chosen(fact=proof, passing=count):
+            case Chosen(fact=proof, passing=count, group=group):
                 self._fact(name, proof, rule)
+                taken, among = proof.fact, len(passing)
+                if group is not None and isinstance(conjunct, program.Choose):
+                    there = proof.fact in passing and group_of(conjunct, proof.fact, group[0]) == group
+                    self._claim(there, f"{name}: a fact is named that is not of its group")
+                    taken, among = group, len(ways)
+                self._claim(count == among, f"{name}: there are {among} candidates, not {count}")
                 self._claim(
-                    count == len(passing), f"{name}: there are {len(passing)} candidates, not {count}"
+                    any(way.get(name) == taken for way in ways), f"{name}: {conjunct.word} takes another fact"
                 )
-                self._claim(
-                    any(way.get(name) == proof.fact for way in ways),
-                    f"{name}: {conjunct.word} takes another fact",
-                )
-                row[name] = proof.fact
+                row[name] = taken
             case NothingThere(nearest=nearest):
-                self._claim(conjunct.operator is program.Operator.NOT and ways != [], f"{name}: there is one")
+                none_there = conjunct.operator is program.Operator.NOT and ways != []
+                if isinstance(conjunct, program.Choose):
+                    none_there = conjunct.optional and not passing
+                    row[name] = no_fact(len(conjunct.position.variables))
+                self._claim(none_there, f"{name}: there is one")
                 others = literal.others(conjunct, row, inside)
                 named = nearest in others if others else nearest is None
                 self._claim(named, f"{name}: another fact is named as the nearest")
             case Counted(value=value, facts=facts):
                 assert isinstance(conjunct, program.Summarise)
-                self._claim(list(facts) == passing, f"{name}: other facts are counted")
+                self._claim(list(facts) == summed_up(conjunct, passing), f"{name}: other facts are counted")
                 variable = "?" + conjunct.variable
                 self._claim(value == ways[0][variable], f"{name}: its value is another")
                 row[variable] = value
 
     def _candidates(self, literal: LiteralRule, conjunct: Conjunct, row: Row) -> Candidates:
-        rule, position, trigger = literal.rule, conjunct.position, row[literal.rule.trigger.name]
+        rule, position, trigger = literal.rule, conjunct.position, row[literal.rule.triggering.name]
+        now = row[rule.trigger.name][0]
         if position.chained:
             known = list(self.composites.get(position.stream, ()))
         elif position.held:
-            known = list(self._lars().seen(position.stream, trigger[0]))
+            known = list(self._lars().seen(position.stream, now))
         else:
             inside, _ = window(rule, conjunct, row)
-            times = [time for time in self.history.instants(rule, trigger[0]) if time in inside]
+            times = [t for t in self.history.instants(rule, now, self._given) if t in inside]
             known = [fact for time in times for fact in self.history.facts(position.stream, time)]
         begun, turn = self.history.begun(rule), fact_key(trigger)
         by = self.consumed.get((rule.name, position.name), ())
@@ -920,9 +954,24 @@ class Checker:
         seen = sorted([fact for fact in known if fact[0] >= begun], key=fact_key)
         return literal.candidates(conjunct, row, seen, gone)
 
+    def _given(self, position: Position, until: Time) -> Sequence[Fact]:
+        """The facts of a rule, or of a head's changes."""
+        if position.chained:
+            return self.composites.get(position.stream, ())
+        return list(self._lars().seen(position.stream, until))
+
     def _claim(self, holds: bool, otherwise: str) -> None:
         if not holds:
             self._say(otherwise)
 
     def _say(self, what: str) -> None:
         self.found.append(what)
+
+
+def _matched(steps: Sequence[ConjunctProof]) -> Iterator[Fact]:
+    """The facts of a match behind the trigger's, in order."""
+    for step in steps:
+        if isinstance(step, Chosen):
+            yield step.fact.fact if step.group is None else step.group
+        elif isinstance(step, NothingThere) and isinstance(step.conjunct, program.Choose):
+            yield no_fact(len(step.conjunct.position.variables))

@@ -9,6 +9,7 @@ Method:  RDF is PROV-O, also written by `dotr explain --format ttl`: an event, a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import rdflib
@@ -19,7 +20,7 @@ from dotr.errors import UsageError
 from dotr.events import Clock, Time
 from dotr.explain import proofs
 from dotr.explain.checker import facts_below
-from dotr.explain.formats import PlainProofs, html, mermaid
+from dotr.explain.formats import PlainProofs, mermaid
 from dotr.explain.matches import Explainer
 from dotr.explain.proofs import Holding, Missing, Sharing, TripleProof, WhyNot, parts_of
 from dotr.explain.record import KeptInstants, Record
@@ -27,6 +28,8 @@ from dotr.explain.solutions import Text
 from dotr.explain.text import Node, Places, Renderer, drawn
 from dotr.explain.verify import checker_of, refuse_wrong
 from dotr.extract.printing import Writer
+from dotr.pictures.markup import fragment
+from dotr.pictures.tree import tree
 from dotr.rdf.terms import Term
 
 
@@ -47,23 +50,24 @@ class Explanation:
     def _renderer(self) -> Renderer:
         return Renderer(self._prefixes, self._clock, self._places)
 
-    def _trees(self) -> list[Node]:
+    def trees(self) -> list[Node]:
+        """What it shows, as lines below lines."""
         renderer = self._renderer()
         return [renderer.node(one) for one in self.found]
 
     def __str__(self) -> str:
-        return "\n".join(map(drawn, self._trees()))
+        return "\n".join(map(drawn, self.trees()))
 
     def __repr__(self) -> str:
-        lines = [str(node.text) for node in self._trees()]
+        lines = [str(node.text) for node in self.trees()]
         return f"<Explanation {'; '.join(lines)}>"
 
     def _repr_html_(self) -> str:
-        return html(self._trees())
+        return fragment(tree(self.trees()))
 
     def to_mermaid(self) -> str:
         """A Mermaid flow chart."""
-        return mermaid(self._trees())
+        return mermaid(self.trees())
 
     def to_dict(self) -> dict[str, Any]:
         """As `dotr explain --format json` has it; several (one for each trigger fact) under "all"."""
@@ -79,11 +83,18 @@ class Explanation:
 
 class Explaining:
     """Owns the explanations of a run that goes on. `places`: where triples stand. `verify`: every proof of
-    an event goes through the checker, for which the record must have kept everything.
+    an event goes through the checker, for which the record must have kept everything. `prefixes`: more than
+    the program's, which count before them.
     """
 
-    def __init__(self, record: Record, places: Places, verify: bool = False) -> None:
-        self._record, self._places, self._verify = record, places, verify
+    def __init__(
+        self,
+        record: Record,
+        places: Places,
+        verify: bool = False,
+        prefixes: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        self._record, self._places, self._verify, self._prefixes = record, places, verify, prefixes
         self._instants = KeptInstants(record)
 
     @property
@@ -98,7 +109,8 @@ class Explaining:
         return Explainer(self._record, Text(writer.term, writer.expression, writer.path), self._instants)
 
     def _explanation(self, found: Sequence[WhyNot]) -> Explanation:
-        return Explanation(found, self._record.program.prefixes, self._record.clock, self._places)
+        prefixes = {**self._prefixes, **self._record.program.prefixes}
+        return Explanation(found, prefixes, self._record.clock, self._places)
 
     def event(self, name: str) -> Explanation:
         """Why an event happened. Raises UsageError D4173 where it is not kept any more, and EngineError D4090

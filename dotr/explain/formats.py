@@ -1,21 +1,23 @@
 """Explanations as values, Mermaid and HTML.
 
 Place:   beside text.py, whose tree of lines Mermaid and HTML draw.
-Method:  JSON has everything that a proof has, terms in N-Triples form; a page of HTML needs nothing else.
+Method:  JSON has everything that a proof has, terms in N-Triples form; a page is drawn by pictures/.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from html import escape
 from typing import Any, assert_never
 
 from dotr.events import Clock, Fact
 from dotr.explain import proofs
 from dotr.explain.proofs import Holding, Sharing
 from dotr.explain.text import HeldValues, Node, Places, window_text
+from dotr.pictures.markup import page
+from dotr.pictures.tree import tree
 from dotr.program import Node as IrNode
-from dotr.program import Summarise, Var
+from dotr.program import Rule, Summarise, Var
+from dotr.rdf.terms import Term, is_list, members
 
 Plain = dict[str, Any]
 LEVELS = 100
@@ -71,6 +73,7 @@ class PlainProofs:
                     "untrue": list(found.untrue),
                     "left_out": list(found.left_out),
                     **self._not_held(found),
+                    **({} if found.ahead is None else {"closed": self._clock.text(found.ahead)}),
                 }
             case proofs.Blocked():
                 return self._blocked(found)
@@ -93,10 +96,17 @@ class PlainProofs:
             "rule": proof.rule.name,
             "id": proof.id,
             "time": self._clock.text(proof.time),
-            "bindings": dict(zip(names, proof.values, strict=True)),
+            "bindings": dict(zip(names, map(_plain, proof.values), strict=True)),
             "trigger": self._fact(proof.trigger),
+            **self._due(proof.rule, proof.trigger),
             "steps": [self._step(step) for step in proof.steps],
         }
+
+    def _due(self, rule: Rule, trigger: proofs.FactProof) -> Plain:
+        """The tick of an AFTER."""
+        if not rule.delay:
+            return {}
+        return {"due": {"name": rule.trigger.name, "time": self._clock.text(trigger.fact[0] + rule.delay)}}
 
     def triple(self, proof: proofs.TripleProof) -> Plain:
         """The proof of a triple."""
@@ -207,7 +217,7 @@ class PlainProofs:
 
     def _values(self, fact: Fact, variables: Sequence[str]) -> Plain:
         pairs = zip(variables, fact[1], strict=True)
-        values = {name: term for name, term in pairs if term is not None}
+        values = {name: _plain(term) for name, term in pairs if term is not None}
         return {"time": self._clock.text(fact[0]), "values": values}
 
     def _step(self, step: proofs.ConjunctProof) -> Plain:
@@ -223,13 +233,16 @@ class PlainProofs:
         match step:
             case proofs.Chosen():
                 found |= {"candidates": step.passing, "fact": self._fact(step.fact)}
+                if step.group is not None:
+                    found["group"] = self._values(step.group, conjunct.position.variables)["values"]
             case proofs.NothingThere():
                 if step.nearest is not None:
                     found["nearest"] = self._values(step.nearest, conjunct.position.variables)
                     found["not_true"] = list(step.failed)
             case proofs.Counted():
                 assert isinstance(conjunct, Summarise)
-                found |= {"variable": conjunct.variable, "value": step.value, "candidates": len(step.facts)}
+                found |= {"variable": conjunct.variable, "candidates": len(step.facts)}
+                found["value"] = None if step.value is None else _plain(step.value)
                 found["facts"] = [self._values(fact, conjunct.position.variables) for fact in step.facts[:10]]
             case _:
                 assert_never(step)
@@ -239,8 +252,9 @@ class PlainProofs:
         result: Plain = {
             "fired": False,
             "rule": found.rule.name,
-            "time": self._clock.text(found.trigger.fact[0]),
+            "time": self._clock.text(found.trigger.fact[0] + found.rule.delay),
             "trigger": self._fact(found.trigger),
+            **self._due(found.rule, found.trigger),
             "steps": [self._step(step) for step in found.steps],
             "reason": found.reason,
         }
@@ -273,6 +287,11 @@ class PlainProofs:
         return result
 
 
+def _plain(value: Term) -> str | list[str]:
+    """A term, or the terms of a list."""
+    return members(value) if is_list(value) else value
+
+
 def _shown(nodes: Sequence[IrNode]) -> list[str]:
     return [f"?{node.name}" if isinstance(node, Var) else node for node in nodes]
 
@@ -300,31 +319,11 @@ def mermaid(trees: Sequence[Node]) -> str:
         for child in node.children:
             draw(child, own)
 
-    for tree in trees:
-        draw(tree, None)
+    for one in trees:
+        draw(one, None)
     return "\n".join(lines) + "\n"
-
-
-_STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 70em; padding: 0 1em; color: #222; }
-details, .leaf { margin-left: 1.4em; } summary { cursor: pointer; margin-left: -1.4em; }
-.note { color: #666; margin-left: 1em; } code { font: 13px/1.5 ui-monospace, monospace; }
-"""
 
 
 def html(trees: Sequence[Node], title: str = "Explanation") -> str:
     """The trees as a page that needs nothing else; steps open and close."""
-
-    def part(node: Node, depth: int) -> str:
-        note = f'<span class="note">{escape(node.right)}</span>' if node.right else ""
-        line = f"<code>{escape(node.text)}</code>{note}"
-        if not node.children:
-            return f'<div class="leaf">{line}</div>'
-        inner = "".join(part(child, depth + 1) for child in node.children)
-        return f"<details{' open' if depth < 3 else ''}><summary>{line}</summary>{inner}</details>"
-
-    body = "".join(part(tree, 0) for tree in trees)
-    return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        f"<style>{_STYLE}</style></head><body><h1>{escape(title)}</h1>{body}</body></html>\n"
-    )
+    return page(title, tree(trees))

@@ -21,8 +21,8 @@ from typing import assert_never
 from msgspec import Struct, field
 
 from dotr import program
-from dotr.detect.analysis import parts, ticks_seen
-from dotr.events import Clock, Fact, Time, Values
+from dotr.detect.analysis import awaits_graph, delays_seen, parts, rhythms_in_order, ticks_seen
+from dotr.events import NEVER, Clock, Fact, Time, Values
 from dotr.explain import proofs
 from dotr.explain.derivations import Derivations
 from dotr.explain.proofs import (
@@ -40,13 +40,14 @@ from dotr.explain.proofs import (
 )
 from dotr.explain.record import KeptEvent, KeptInstants, Record
 from dotr.explain.solutions import Text, alternatives, count, longest_prefix, solution
-from dotr.program import Every, Position, Program, RelationToStream
+from dotr.program import Position, Program, RelationToStream, Tick
 from dotr.rdf.terms import Term
 from dotr.rdf.values import values_key
+from dotr.reference.calendars import ticks_at, ticks_in
 from dotr.reference.lars import LiteralLars, Placed, body_order, in_order, unified
 from dotr.reference.lars import Row as LarsRow
-from dotr.reference.operators import Row
-from dotr.reference.tesla import Candidates, LiteralRule, fact_key, window
+from dotr.reference.operators import Row, group_of, summed_up
+from dotr.reference.tesla import Candidates, LiteralRule, fact_key, lacks_reference, opening, window
 from dotr.windows.building import horizon
 
 SHOWN = 3
@@ -318,6 +319,7 @@ class Explainer:
         self._every = every
         self._rules = [LiteralRule(rule, history.clock) for rule in history.program.rules]
         self._ticks = ticks_seen(history.program)
+        self._delays = delays_seen(history.program)
         self._solutions: dict[tuple[str, Fact], proofs.SolutionProof | proofs.Changed] = {}
         self._events: dict[tuple[str, int], proofs.EventProof] = {}
         self._held = HeldExplainer(history, history.program, self._read_by_lars, self._opened_fact)
@@ -333,9 +335,9 @@ class Explainer:
 
     def _proved(self, event: KeptEvent, depth: int) -> proofs.EventProof:
         rule = self.history.program.rules[event.rule]
-        names = (rule.trigger.name, *(conjunct.position.name for conjunct in rule.chosen))
+        names = (rule.triggering.name, *(conjunct.position.name for conjunct in rule.chosen))
         chosen: Row = dict(zip(names, event.facts, strict=True))
-        trigger = self._fact(rule.trigger, event.facts[0], depth)
+        trigger = self._fact(rule.triggering, event.facts[0], depth)
         steps = self._steps(event.rule, rule.conjuncts, chosen, depth)
         return proofs.EventProof(rule, event.id, event.time, trigger, steps, event.bindings)
 
@@ -343,8 +345,8 @@ class Explainer:
         self, index: int, conjuncts: Iterable[program.Conjunct], chosen: Row, depth: int
     ) -> tuple[proofs.ConjunctProof, ...]:
         """The first conjuncts of a match, of which the facts are given."""
-        trigger = self.history.program.rules[index].trigger.name
-        row = {trigger: chosen[trigger]}
+        rule = self.history.program.rules[index]
+        row = opening(rule, chosen[rule.triggering.name])
         return tuple(self._step(index, conjunct, row, chosen, depth) for conjunct in conjuncts)
 
     def _step(
@@ -358,22 +360,47 @@ class Explainer:
         match conjunct:
             case program.Choose():
                 row[name] = chosen[name]
+                if chosen[name][0] == NEVER:
+                    return self._nothing(index, conjunct, row, inside, found)
+                if conjunct.per:
+                    return self._grouped(conjunct, chosen[name], passing, found, depth)
                 fact = self._fact(conjunct.position, chosen[name], depth)
                 return proofs.Chosen(conjunct, fact, found, len(passing))
             case program.Absent():
-                nearest = self._nearest(index, conjunct, row, literal.others(conjunct, row, inside))
-                failed = () if nearest is None else self._failed(index, conjunct, {**row, name: nearest})
-                return proofs.NothingThere(conjunct, found, nearest, failed)
+                return self._nothing(index, conjunct, row, inside, found)
             case program.Summarise(variable=variable):
                 value = None if seen is None else literal.ways(conjunct, row, passing)[0]["?" + variable]
                 row["?" + variable] = value
-                return proofs.Counted(conjunct, value, tuple(passing), found)
+                return proofs.Counted(conjunct, value, tuple(summed_up(conjunct, passing)), found)
             case _:
                 assert_never(conjunct)
 
-    def _fact(self, position: program.Position | program.Every, fact: Fact, depth: int) -> proofs.FactProof:
+    def _grouped(
+        self, conjunct: program.Choose, group: Fact, passing: Sequence[Fact], found: int | None, depth: int
+    ) -> proofs.Chosen:
+        """What EACH … PER took, by the last of its candidates."""
+        own = [fact for fact in passing if group_of(conjunct, fact, group[0]) == group]
+        several = {group_of(conjunct, fact, group[0]) for fact in passing}
+        position = conjunct.position
+        proof = proofs.FactProof(position.name, position.stream, position.variables, group, None)
+        if own:
+            proof = self._fact(position, own[-1], depth)
+        return proofs.Chosen(conjunct, proof, found, len(several), group)
+
+    def _nothing(
+        self, index: int, conjunct: program.Conjunct, row: Row, inside: list[Fact], found: int | None
+    ) -> proofs.NothingThere:
+        """That a conjunct has no candidate among the facts of its window."""
+        others = self._rules[index].others(conjunct, row, inside)
+        nearest = self._nearest(index, conjunct, row, others)
+        failed: tuple[str, ...] = ()
+        if nearest is not None:
+            failed = self._failed(index, conjunct, {**row, conjunct.position.name: nearest})
+        return proofs.NothingThere(conjunct, found, nearest, failed)
+
+    def _fact(self, position: program.Position | program.Tick, fact: Fact, depth: int) -> proofs.FactProof:
         """A fact with the reason for it."""
-        if isinstance(position, program.Every):
+        if isinstance(position, program.Tick):
             return proofs.FactProof(position.name, "", (), fact, None)
         if position.chained:
             event = self.history.event(fact[3])
@@ -459,6 +486,8 @@ class Explainer:
         """What a conjunct sees; None where a head holds over more points than are gone through."""
         literal = self._rules[index]
         times, _ = window(literal.rule, conjunct, row)
+        if lacks_reference(conjunct, row):
+            return Candidates([], [])
         found = self._facts(index, conjunct.position, times.start, row[literal.rule.trigger.name][0])
         if found is None:
             return None
@@ -477,8 +506,19 @@ class Explainer:
             return self._held.facts(position.stream, start, end)
         begun = self.history.first_instant
         first = start if begun is None else max(start, begun)
-        ticks = [t for d in sorted(self._ticks[index]) for t in range(-(-first // d) * d, end + 1, d)]
+        ticks = [t for d in rhythms_in_order(self._ticks[index]) for t in ticks_in(d, first, end)]
+        for delay, event in self._delays[index].items():
+            ticks += self._late(event, delay.duration, first, end)
         return self.instants.between(index, position.stream, start, end, ticks)
+
+    def _late(self, event: program.Position, duration: Time, first: Time, end: Time) -> list[Time]:
+        """The ticks of an AFTER in `[first, end]`, where nothing lasts."""
+        since, until = first - duration, end - duration
+        if event.held:
+            facts = self._held.facts(event.stream, since, until) or []
+        else:
+            facts = self._read_by_lars(event.stream, since, until)
+        return sorted({fact[0] + duration for fact in facts})
 
     def _consumed(self, index: int, conjunct: program.Conjunct, row: Row) -> Mapping[Fact, KeptEvent]:
         """The facts that a rule consumed at a conjunct before a trigger's turn, each with its event."""
@@ -486,7 +526,7 @@ class Explainer:
         if name not in rule.consuming:
             return {}
         place = [c.position.name for c in rule.chosen].index(name) + 1
-        return self.history.consumed(index, place, row[rule.trigger.name])
+        return self.history.consumed(index, place, row[rule.triggering.name])
 
     def _failed(self, index: int, conjunct: program.Conjunct, row: Row) -> tuple[str, ...]:
         """The parts of ON that are not true."""
@@ -520,7 +560,8 @@ class Explainer:
         fired = [e for e in fired if _agrees(zip(rule.variables, e.bindings, strict=True), where)]
         found: list[proofs.WhyNot] = [self.event(event) for event in fired]
         triggers = self._triggers(index, time)
-        variables = () if isinstance(rule.trigger, program.Every) else rule.trigger.variables
+        first = rule.triggering
+        variables = () if isinstance(first, program.Tick) else first.variables
         for fact in triggers:
             if any(event.facts[0] == fact for event in fired):
                 continue
@@ -530,15 +571,24 @@ class Explainer:
 
     def _triggers(self, index: int, time: Time) -> Sequence[Fact]:
         trigger = self.history.program.rules[index].trigger
-        if isinstance(trigger, program.Every):
-            return [(time, (), 0, "")] if time % trigger.duration == 0 else []
+        if isinstance(trigger, program.Tick):
+            return [(time, (), 0, "")] if ticks_at(trigger.rhythm, time) else []
+        if isinstance(trigger, program.After):
+            return self._awaited(index, trigger, time)
         return self._facts(index, trigger, time, time) or []
+
+    def _awaited(self, index: int, trigger: program.After, time: Time) -> Sequence[Fact]:
+        """The facts that an AFTER follows at a time, if that has come."""
+        position, when = trigger.position, time - trigger.duration
+        if time > self.history.closed or (awaits_graph(position) and not self._graph_came(when)):
+            return []
+        return self._facts(index, position, when, when) or []
 
     def _followed(self, index: int, fact: Fact, time: Time) -> proofs.Blocked:
         """The furthest that a match from this trigger fact got."""
         rule, literal = self.history.program.rules[index], self._rules[index]
-        trigger = self._fact(rule.trigger, fact, DEPTH)
-        partial: list[Row] = [{rule.trigger.name: fact}]
+        trigger = self._fact(rule.triggering, fact, DEPTH)
+        partial: list[Row] = [opening(rule, fact)]
         for place, conjunct in enumerate(rule.conjuncts):
             longer = [more for row in partial for more in self._continued(index, conjunct, row)]
             if not longer:
@@ -651,20 +701,23 @@ class Explainer:
 
     def _no_trigger(self, rule: program.Rule, time: Time) -> proofs.NoTrigger:
         """Why the trigger has no fact at an instant."""
-        program = self.history.program
+        program, trigger, due = self.history.program, rule.triggering, time
+        if rule.delay and time > self.history.closed:
+            return proofs.NoTrigger(rule, time, seen=True, ahead=self.history.closed)
+        time -= rule.delay
         seen = bool(self.history.graphs(time))
         left_out = tuple(graph.place or "a graph" for graph in self.history.left_out(time))
-        if isinstance(rule.trigger, Every) or rule.trigger.chained:
-            return proofs.NoTrigger(rule, time, seen, left_out=left_out)
-        if rule.trigger.held:
-            held = self._held.facts(rule.trigger.stream.rpartition(" ")[2], time, time)
-            failed = () if held else self._held.why_not(rule.trigger.stream, time)
+        if isinstance(trigger, Tick) or trigger.chained:
+            return proofs.NoTrigger(rule, due, seen, left_out=left_out)
+        if trigger.held:
+            held = self._held.facts(trigger.stream.rpartition(" ")[2], time, time)
+            failed = () if held else self._held.why_not(trigger.stream, time)
             unopened: tuple[str, ...] = (proofs.TOO_LONG,) if held is None else ()
             return proofs.NoTrigger(
-                rule, time, seen, left_out=left_out, not_held=failed, held_before=bool(held), untrue=unopened
+                rule, due, seen, left_out=left_out, not_held=failed, held_before=bool(held), untrue=unopened
             )
-        standing = program.standing.get(rule.trigger.stream)
-        select = program.selects[rule.trigger.stream]
+        standing = program.standing.get(trigger.stream)
+        select = program.selects[trigger.stream]
         operator = None if standing is None else standing.operator
         looked = {None: proofs.Of.INSTANT, RelationToStream.DSTREAM: proofs.Of.BEFORE}.get(
             operator, proofs.Of.LASTING
@@ -672,7 +725,7 @@ class Explainer:
         with self.instants.open(time, looked) as derivations:
             patterns, found, near, untrue, bound = longest_prefix(select, derivations, self.text)
         return proofs.NoTrigger(
-            rule, time, seen, patterns, found, tuple(near), operator, left_out, untrue=untrue, bound=bound
+            rule, due, seen, patterns, found, tuple(near), operator, left_out, untrue=untrue, bound=bound
         )
 
 

@@ -312,7 +312,8 @@ class FactProof(Struct, frozen=True):
 
 
 class Chosen(Struct, frozen=True):
-    """What EACH, LAST or FIRST took: one of `passing` candidates, out of `inside` facts in the window.
+    """What EACH, LAST or FIRST took: one of `passing` candidates, out of `inside` facts in the window. EACH …
+    PER took a `group`: `fact` is then its last candidate, and `passing` are groups.
 
     Of every conjunct: `inside` is None where its window was not opened (`TOO_LONG`).
     """
@@ -321,10 +322,13 @@ class Chosen(Struct, frozen=True):
     fact: FactProof
     inside: int | None
     passing: int
+    group: Fact | None = None
 
 
 class NothingThere(Struct, frozen=True):
-    """A NOT without a candidate: `inside` facts lay in the window, the nearest of them failed `failed`."""
+    """A NOT or an OPTIONAL without a candidate: `inside` facts lay in the window, the nearest of them failed
+    `failed`.
+    """
 
     conjunct: Conjunct
     inside: int | None
@@ -333,7 +337,9 @@ class NothingThere(Struct, frozen=True):
 
 
 class Counted(Struct, frozen=True):
-    """An aggregate over `facts`, all its candidates in canonical order, of `inside` facts in the window."""
+    """An aggregate over `facts`, its candidates in canonical order (of OVER LAST n those that count), of
+    `inside` facts in the window.
+    """
 
     conjunct: Conjunct
     value: Term | None
@@ -399,7 +405,8 @@ class NoTrigger(Struct, frozen=True):
     graphs of that time that came too late or were refused. `not_held`: of a head, why each of its rules gives
     nothing; `held_before`: it holds, and did at the point before. `untrue`: where all patterns have a common
     solution, the filters that are not true for the one that came nearest, with what they saw. `bound`: values
-    of variables of the first pattern without a solution, from the first solution of those before it.
+    of variables of the first pattern without a solution, from the first solution of those before it. `ahead`:
+    of an AFTER, time is closed up to then, before its tick.
     """
 
     rule: Rule
@@ -414,6 +421,7 @@ class NoTrigger(Struct, frozen=True):
     held_before: bool = False
     untrue: tuple[str, ...] = ()
     bound: str = ""
+    ahead: Time | None = None
 
 
 WhyNot: TypeAlias = Blocked | NoTrigger | EventProof

@@ -43,9 +43,12 @@ from dotr.explain.derivations import Derivations, SchemaPremises
 from dotr.explain.proofs import OF_BACKGROUND, Ending, InBackground, InStream, Lasting, Of, TripleProof
 from dotr.extract.extractor import Extractor, wanted
 from dotr.lasting.instants import LastingInstant
-from dotr.program import Entailment, Hold, Program, Rule
+from dotr.lasting.periods import later_of, predicates_of_times
+from dotr.lasting.validity import NotHeld, Times, period, times_of
+from dotr.program import Delay, Entailment, Hold, Program, Rule
 from dotr.program.names import match_hash
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
+from dotr.reference.calendars import ticks_at
 from dotr.reference.tesla import fact_key
 from dotr.windows.building import horizon
 
@@ -54,8 +57,9 @@ _TRIPLE = attrgetter("triple")
 
 
 class LatestStatement(Struct):
-    """A triple that a message made last. `hold`: by which line; None of an insertion. `start` None: earlier
-    than what was kept. `until`: when it ends by time alone. `over`: when something ended it before that, how.
+    """A triple that a message made last. `hold`: by which line; None of an insertion. `start`: when it
+    begins, None: earlier than what was kept. `until`: when it ends by time alone. `over`: when something ends
+    it before that, how.
     """
 
     triple: Triple
@@ -87,12 +91,12 @@ class LatestStatement(Struct):
 class RunStatements:
     """Owns the statements of one run."""
 
-    def __init__(self, background: Collection[Triple], holds: Sequence[Hold]) -> None:
+    def __init__(self, background: Collection[Triple], holds: Sequence[Hold], clock: Clock) -> None:
+        self._clock = clock
         self._background = background if isinstance(background, frozenset) else frozenset(background)
         self._deleted: dict[Triple, Time] = {}  # of the background
         self._made: dict[Triple, list[LatestStatement]] = {}
         self._latest: dict[tuple[Term, Term], list[LatestStatement]] = {}
-        self._over: deque[tuple[Time, Triple]] = deque()
         self._ends: dict[Time, list[Triple]] = {}
         self._aside: set[Triple] = set()  # of which something ended before what is kept
         self.declare(holds)
@@ -102,6 +106,7 @@ class RunStatements:
         self._predicates = {hold.predicate: hold for hold in holds if hold.class_ is None}
         self._classes = {hold.class_: hold for hold in holds if hold.class_ is not None}
         self._rest = self._predicates.pop(None, None)
+        self._timely = predicates_of_times(holds)
 
     def take(self, time: Time, messages: Sequence[Message], places: Sequence[str] = ()) -> None:
         """What comes at `time`: deletions, then insertions and graphs. Times never decrease."""
@@ -109,24 +114,42 @@ class RunStatements:
         for message in messages:
             for triple in message.delete or ():
                 self.delete(triple, time)
-        values = {triple[:2] for message in messages for triple in message.graph or ()}
-        for value in values & self._latest.keys():
-            for statement in self._latest.pop(value):
-                self._end(statement, time, Ending.REPLACED)
+        graphs = [triple for message in messages for triple in message.graph or ()]
+        times = times_of(graphs, self._timely) if self._timely else {}
+        made: list[LatestStatement] = []
+        values: dict[tuple[Term, Term], Time] = {}
+        for message, place in zip(messages, named, strict=True):
+            for triple in message.graph or ():
+                statement = self._statement(triple, time, times, place)
+                start = time if statement is None or statement.start is None else statement.start
+                values[triple[:2]] = min(start, values.get(triple[:2], start))
+                made += [] if statement is None else [statement]
+        for value in values.keys() & self._latest.keys():
+            for statement in self._latest[value]:
+                self._end(statement, values[value], Ending.REPLACED)
+            self._latest[value] = [s for s in self._latest[value] if s.end > time]
         for message, place in zip(messages, named, strict=True):
             for triple in message.insert or ():
                 self.insert(triple, time, place)
-            for triple in message.graph or ():
-                hold = self._hold_of(triple)
-                if hold is not None and hold.duration != 0:
-                    until = _FOREVER if hold.duration is None else time + hold.duration
-                    self._add(LatestStatement(triple, time, until, hold, place))
+        for statement in made:
+            self._add(statement)
+
+    def _statement(self, triple: Triple, time: Time, times: Times, place: str) -> LatestStatement | None:
+        """What a triple of a graph makes, where it lasts."""
+        hold = self._hold_of(triple)
+        if hold is None or hold.duration == 0:
+            return None
+        found = period(triple, hold, time, times, self._clock)
+        if isinstance(found, NotHeld):
+            return None
+        start, until = found
+        return LatestStatement(triple, start, until, hold, place)
 
     def insert(self, triple: Triple, time: Time | None, place: str = "") -> None:
         self._add(LatestStatement(triple, time, _FOREVER, None, place))
 
     def delete(self, triple: Triple, time: Time) -> None:
-        """End every statement of a triple that holds."""
+        """End every statement of a triple that holds, or begins later."""
         if triple in self._background and triple not in self._deleted:
             self._deleted[triple] = time
         for statement in self._made.get(triple, ()):
@@ -134,7 +157,7 @@ class RunStatements:
 
     def load(self, saved: Iterable[Sequence[Any]]) -> None:
         """Take what lasting/periods.py saved: since when it holds is not known."""
-        for subject, predicate, object_, deleted, inserted, until, latest in saved:
+        for subject, predicate, object_, deleted, inserted, until, latest, *later in saved:
             triple = subject, predicate, object_
             if deleted:
                 self._deleted[triple] = -_FOREVER
@@ -144,6 +167,8 @@ class RunStatements:
                 if end is not None:
                     hold = Hold(predicate, latest=of_latest)
                     self._add(LatestStatement(triple, None, _FOREVER if end == "" else end, hold))
+            for one in later_of(*later):
+                self._add(LatestStatement(triple, one.start, one.until, Hold(predicate, latest=one.latest)))
 
     def _add(self, statement: LatestStatement) -> None:
         self._made.setdefault(statement.triple, []).append(statement)
@@ -155,7 +180,7 @@ class RunStatements:
     def _end(self, statement: LatestStatement, time: Time, ending: Ending) -> None:
         if time < statement.end:
             statement.over, statement.ending = time, ending
-            self._over.append((time, statement.triple))
+            self._ends.setdefault(time, []).append(statement.triple)
 
     def _hold_of(self, triple: Triple) -> Hold | None:
         _, predicate, object_ = triple
@@ -194,7 +219,7 @@ class RunStatements:
         triples.
         """
         gone = sorted(triple for triple, over in self._deleted.items() if ended and over == time)
-        made = (s for of_triple in self._made.values() for s in of_triple)
+        made = (s for of in self._made.values() for s in of if s.start is None or s.start < s.end)
         found = sorted((s for s in made if (s.end if ended else s.start) == time), key=_TRIPLE)
         return *(InBackground(triple, time) for triple in gone), *(s.proof(time) for s in found)
 
@@ -202,8 +227,6 @@ class RunStatements:
         """Drop what ended before `low` and did not hold between `start` and `end`. Cost: what ended since the
         last time, and what is kept for `start` and `end`.
         """
-        while self._over and self._over[0][0] < low:
-            self._aside.add(self._over.popleft()[1])
         for time in [time for time in self._ends if time < low]:
             self._aside.update(self._ends.pop(time))
         still: set[Triple] = set()
@@ -334,6 +357,11 @@ class Record:
     def clock(self) -> Clock:
         return (None if self.pipeline is None else self.pipeline.clock) or Clock()
 
+    @property
+    def closed(self) -> Time:
+        """Up to when time is closed; 0 before the first instant."""
+        return (None if self.pipeline is None else self.pipeline.watermark) or 0
+
     # -- filled by a run
 
     @property
@@ -379,7 +407,7 @@ class Record:
     def note_lasting(self, time: Time, instant: LastingInstant) -> None:
         """An instant of what lasts has its facts."""
         if self.statements is None:
-            self.statements = RunStatements(self.background, self.program.holds)
+            self.statements = RunStatements(self.background, self.program.holds, self.clock)
         if instant.program is not None:
             self._renew(time, instant.program)
         self._index()
@@ -403,7 +431,7 @@ class Record:
 
     def resume(self, saved: Sequence[Sequence[Any]]) -> None:
         """A snapshot was restored: its statements began before what is kept."""
-        self.statements = RunStatements(self.background, self.program.holds)
+        self.statements = RunStatements(self.background, self.program.holds, self.clock)
         self.statements.load(saved)
 
     def program_at(self, time: Time) -> Program:
@@ -615,9 +643,12 @@ class History(Record):
         self._wanted, self._first, self._until = wanted, first, until
         self._lateness, self._reads_on = lateness, reads_on
 
-    def go_on(self, state: Mapping[str, Any], clock: Clock) -> None:
-        """Go on from a state that a feed kept, instead of from nothing."""
+    def go_on(self, state: Mapping[str, Any], clock: Clock, since: Time | None = None) -> None:
+        """Go on from a state that a feed kept, instead of from nothing. `since`: up to when instants had run
+        then.
+        """
         self._run.restore(state)
+        self._earliest = since
         if self._run.clock is None:
             self._run.begin(clock)
 
@@ -817,9 +848,22 @@ class KeptInstants:
         if self._occasions is None or self._occasions[0] is not program:
             self._occasions = program, occasions_seen(program)
         return instant.graph or any(
-            bool(instant.facts.get(occasion)) if isinstance(occasion, str) else time % occasion == 0
-            for occasion in self._occasions[1][rule]
+            self._is_due(occasion, instant, time) for occasion in self._occasions[1][rule]
         )
+
+    def _is_due(self, occasion: Occasion, instant: LastingInstant, time: Time) -> bool:
+        if isinstance(occasion, Delay):
+            return self._is_late(occasion, time - occasion.duration)
+        return bool(instant.facts.get(occasion)) if isinstance(occasion, str) else ticks_at(occasion, time)
+
+    def _is_late(self, delay: Delay, when: Time) -> bool:
+        """Whether an AFTER of this stream follows a fact at `when`."""
+        record, stream = self._record, delay.stream
+        if stream in {rule.name for rule in record.program.rules}:
+            place = record.program.rule_index(stream)
+            return any(event.rule == place and event.time == when for event in record.events)
+        instant = record.lasting.at(when)
+        return instant is not None and (instant.graph or " " in stream) and bool(instant.facts.get(stream))
 
     def forget(self, before: Time) -> None:
         """Drop facts that were extracted again and are not looked at any more."""

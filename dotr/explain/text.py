@@ -26,6 +26,7 @@ from dotr.events import Clock, Fact, Time, Values
 from dotr.explain import proofs
 from dotr.explain import proofs as held_proofs
 from dotr.explain.proofs import FactProof, Holding, Sharing
+from dotr.expressions.aggregates import written
 from dotr.extract.printing import Writer
 from dotr.lang.printer import datalog_rule_text, lars_literal_text, lars_rule_text
 from dotr.program import (
@@ -393,8 +394,8 @@ class Renderer:
             head.right = "(above)"
             return head
         self._seen.add(proof.id)
-        head.children.append(self._fact("trigger", proof.trigger))
-        previous = {proof.trigger.position: proof.trigger.fact[0]}
+        head.children.append(self._fact("trigger", proof.trigger, self._due(proof.rule, proof.trigger)))
+        previous = _first_times(proof.rule, proof.trigger)
         for step in proof.steps:
             head.children.append(self._step(step, previous))
         if proof.rule.where is not None:
@@ -403,6 +404,13 @@ class Renderer:
             text = self._writer.expression(binding.expression)
             head.children.append(Node(f"WITH ?{binding.variable} := {text} = {self._writer.term(value)}"))
         return head
+
+    def _due(self, rule: program.Rule, trigger: proofs.FactProof) -> str:
+        """`Due 10 min later, @ …`; empty where the trigger is no AFTER."""
+        if not rule.delay:
+            return ""
+        when = self._clock.text(trigger.fact[0] + rule.delay)
+        return f"{rule.trigger.name} {duration_text(rule.delay)} later, @ {when}"
 
     def _fact(self, how: str, proof: proofs.FactProof, right: str = "") -> Node:
         fact = proof.fact
@@ -472,13 +480,15 @@ class Renderer:
         match step:
             case proofs.Chosen(conjunct=conjunct, fact=fact, inside=inside, passing=passing):
                 how = conjunct.word
+                if isinstance(conjunct, program.Choose) and conjunct.per:
+                    return self._fact(how, fact, f"the last of its group{conjunct.suffix}; one of {passing}")
                 note = self._distance(conjunct, fact.fact[0], previous)
                 which = proofs.TOO_LONG if inside is None else self._which(conjunct, inside, passing)
                 previous[fact.position] = fact.fact[0]
                 return self._fact(how, fact, f"{note}; {which}" if which else note)
             case proofs.NothingThere(conjunct=conjunct, inside=inside, nearest=nearest, failed=failed):
                 name = conjunct.position.name
-                text = f"NOT {name} {window_text(conjunct)}"
+                text = f"{conjunct.word} {name} {window_text(conjunct)}"
                 if inside is None:
                     return Node(text, right=proofs.TOO_LONG)
                 if not inside:
@@ -493,9 +503,8 @@ class Renderer:
                 assert isinstance(conjunct, program.Summarise)
                 shown = "no value" if value is None else self._writer.term(value)
                 argument = "*" if conjunct.argument is None else self._writer.expression(conjunct.argument)
-                text = (
-                    f"{conjunct.function}({argument}) AS ?{conjunct.variable} OVER {conjunct.position.name}"
-                )
+                of = written(conjunct.function, argument)
+                text = f"{of} AS ?{conjunct.variable} {conjunct.over} {conjunct.position.name}"
                 if inside is None:
                     return Node(f"{text} {window_text(conjunct)}", right=proofs.TOO_LONG)
                 node = Node(
@@ -637,15 +646,20 @@ class Renderer:
 
     def _no_trigger(self, found: proofs.NoTrigger) -> Node:
         when = self._clock.text(found.time)
-        name = found.rule.trigger.name
-        node = Node(f"{found.rule.name} did not fire @ {when}: no {name} then")
+        rule = found.rule
+        then = f"{duration_text(rule.delay)} before" if rule.delay else "then"
+        node = Node(f"{rule.name} did not fire @ {when}: no {rule.triggering.name} {then}")
+        if found.ahead is not None:
+            until = self._clock.text(found.ahead)
+            node.text = f"{rule.name} did not fire @ {when}: time is closed up to {until} only"
+            return node
         if not found.seen:
-            node.children.append(Node(f"no graph came @ {when}"))
+            node.children.append(Node(f"no graph came @ {self._clock.text(found.time - rule.delay)}"))
         for graph in found.left_out:
             node.children.append(Node("one came too late, or was refused", right=graph))
         if found.held_before:
-            trigger = found.rule.trigger
-            begins = not isinstance(trigger, program.Every) and trigger.stream.startswith("ISTREAM ")
+            trigger = rule.triggering
+            begins = not isinstance(trigger, program.Tick) and trigger.stream.startswith("ISTREAM ")
             also = ", as it did at the point before" if begins else ""
             node.children.append(Node(f"it holds then{also}"))
         node.children += self._held.failures(found.not_held)
@@ -671,10 +685,10 @@ class Renderer:
                 yield Node("✗ the rest of the query leaves no solution")
 
     def _blocked(self, found: proofs.Blocked) -> Node:
-        when = self._clock.text(found.trigger.fact[0])
+        when = self._clock.text(found.trigger.fact[0] + found.rule.delay)
         node = Node(f"{found.rule.name} did not fire @ {when}")
-        node.children.append(self._fact("trigger", found.trigger))
-        previous = {found.trigger.position: found.trigger.fact[0]}
+        node.children.append(self._fact("trigger", found.trigger, self._due(found.rule, found.trigger)))
+        previous = _first_times(found.rule, found.trigger)
         node.children += [self._step(step, previous) for step in found.steps]
         if found.failed is None:
             node.children.append(Node(f"✗ {found.reason}"))
@@ -714,6 +728,12 @@ class Renderer:
             failed.children.append(Node(f"nearest: {self._candidate(conjunct, found.nearest)}", right=why))
         node.children.append(failed)
         return node
+
+
+def _first_times(rule: program.Rule, trigger: proofs.FactProof) -> dict[str, Time]:
+    """Name → time, of the trigger and of the tick of an AFTER."""
+    found = {trigger.position: trigger.fact[0]}
+    return {**found, rule.trigger.name: trigger.fact[0] + rule.delay} if rule.delay else found
 
 
 def rule_place(proof: proofs.Derived) -> str:

@@ -74,7 +74,7 @@ def _history(record: Record, instants: KeptInstants) -> LiteralHistory:
         messages = labelled([graph.part for graph in record.graphs(time)], time)
         new = record.backgrounds.get(time, background) if time in changes else background
         holds = record.program_at(time).holds
-        statements, _ = statements.after(time, messages, holds, background - new, new - background)
+        statements, _ = statements.after(time, messages, holds, background - new, new - background, clock)
         background = new
         if any(message.graph is not None for message in messages):
             over[time] = _graphs(messages)

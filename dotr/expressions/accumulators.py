@@ -3,21 +3,24 @@
 Place:   windows and levels of TESLA (detect/totals.py), what holds for long (detect/timeline.py), totals of
          LARS (windows/windows.py). What is aggregated from all its values takes `summarise` (aggregates.py),
          as do the literal readings: they share nothing with this module.
-Method:  four laws. A count; an exact sum, from which subtraction leaves no residue (rdf/sums.py); a multiset
-         of terms; an extremum, a multiset that knows its least or greatest term until that leaves. DISTINCT
-         is a multiset in front of a law: the first of equal terms enters, the last one leaves. Counts, sums
-         and multisets include others, so that parts of a whole can be kept apart and read together.
-         `add` and `remove` are O(1), `value` of counts and sums, too.
+Method:  six laws. A count; an exact sum, and one of squares, too, from which subtraction leaves no residue
+         (rdf/sums.py); values in order (rdf/quantiles.py); a multiset of terms; an extremum, a multiset that
+         knows its least or greatest term until that leaves. DISTINCT is a multiset in front of a law: the
+         first of equal terms enters, the last one leaves. All but extremes include others, so that parts of a
+         whole can be kept apart and read together.
+         `add` and `remove` are O(1), `value` of counts and sums, too; of values in order O(log n).
 Why not: a heap for the extremum: terms leave from its middle; where they leave in the order of time,
          detect/totals.py has a stack, and for a plain COUNT its queue alone.
 """
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any, Final, Protocol
 
-from dotr.expressions.aggregates import summarise
-from dotr.rdf.sums import ExactSum
+from dotr.expressions.aggregates import QUANTILES, SPREADS, share_of, summarise, word_of
+from dotr.rdf.quantiles import Quantile
+from dotr.rdf.sums import ExactMoments, ExactSum
 from dotr.rdf.terms import Memo, Term, integer
 from dotr.rdf.values import TermKey, term_key
 
@@ -86,6 +89,19 @@ class Mean(ExactSum):
         return self.mean(self.size)
 
 
+class Spread(ExactMoments):
+    """STDDEV, VARIANCE, STDDEV_POP, VAR_POP."""
+
+    __slots__ = ("_root", "_sample")
+
+    def __init__(self, function: str) -> None:
+        super().__init__()
+        self._sample, self._root = SPREADS[function]
+
+    def value(self) -> Term | None:
+        return self.spread(sample=self._sample, root=self._root)
+
+
 class Multiset:
     """Any aggregate, computed from all terms when it is read."""
 
@@ -148,6 +164,33 @@ class Extremum(Multiset):
         return self._best[1]
 
 
+class InOrder:
+    """FIRST and LAST of terms that come with a key of their candidates: (key, term)."""
+
+    __slots__ = ("_function", "_pairs")
+
+    def __init__(self, function: str) -> None:
+        from sortedcontainers import SortedList  # noqa: PLC0415  # start-up: most programs do not need it
+
+        self._function = function
+        self._pairs: SortedList[tuple[Any, Term | None]] = SortedList(key=itemgetter(0))
+
+    @property
+    def size(self) -> int:
+        return len(self._pairs)
+
+    def add(self, pair: tuple[Any, Term | None]) -> None:
+        self._pairs.add(pair)
+
+    def remove(self, pair: tuple[Any, Term | None]) -> None:
+        self._pairs.remove(pair)
+
+    def value(self) -> Term | None:
+        """O(log n) of one end."""
+        ends = [self._pairs[0], self._pairs[-1]] if self._pairs else []
+        return summarise(self._function, False, [term for _, term in ends])
+
+
 class Distinct:
     """An aggregate of each term, and of None, once."""
 
@@ -191,4 +234,8 @@ def mergeable(function: str, star: bool) -> Mergeable:
     """The empty accumulator of an aggregate without DISTINCT, of the laws that can include others."""
     if function == "COUNT":
         return Count(star)
+    if function in SPREADS:
+        return Spread(function)
+    if word_of(function) in QUANTILES:
+        return Quantile(share_of(function))
     return Sum() if function == "SUM" else Mean() if function == "AVG" else Multiset(function)

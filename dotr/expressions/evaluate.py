@@ -24,6 +24,7 @@ from dotr.expressions import operators as rule_times
 from dotr.expressions.functions import CASTS, DATA_VALUE, FUNCTIONS, Signature
 from dotr.expressions.operators import ARITHMETIC, COMPARISONS, IntegerTimes, Truth, effective
 from dotr.program import Aggregate, Attribute, Call, Const, Exists, Expression, TimeOf, Var
+from dotr.program.own_functions import OWN, OwnFunction
 from dotr.rdf.terms import FALSE, TRUE, Term
 from dotr.rdf.values import Value, data_values, encode, number, to_double, values
 
@@ -320,11 +321,24 @@ class Operators(Struct, frozen=True, eq=False):
     functions: Mapping[str, Signature]
     casts: Mapping[str, Callable[[Value], Value | None]]
     effective: Callable[[Value | None], Truth]
+    called: Callable[[OwnFunction], Callable[..., Value | None]]
+    """How functions of one's own are called."""
 
 
-IN_QUERIES: Final = Operators(ARITHMETIC, COMPARISONS, FUNCTIONS, CASTS, effective)
+def _called(own: OwnFunction) -> Callable[..., Value | None]:
+    from dotr.expressions.own_functions import called  # noqa: PLC0415  # start-up: few runs call one
+
+    return called(own)
+
+
+IN_QUERIES: Final = Operators(ARITHMETIC, COMPARISONS, FUNCTIONS, CASTS, effective, _called)
 IN_RULES: Final = Operators(
-    rule_times.TIME_ARITHMETIC, rule_times.TIME_COMPARISONS, FUNCTIONS, CASTS, effective
+    rule_times.TIME_ARITHMETIC,
+    rule_times.TIME_COMPARISONS,
+    FUNCTIONS,
+    CASTS,
+    effective,
+    _called,
 )
 """Those of ON, WHERE and WITH."""
 
@@ -356,6 +370,8 @@ def check_call(function: str, arguments: int) -> str | None:
         least, most = _FORMS[function]
     elif function in CASTS or function == DATA_VALUE:
         least, most = 1, 1
+    elif function in OWN:
+        return OWN[function].wrong(arguments)
     else:
         return f"there is no function `{function}`"
     if arguments < least or (most is not None and arguments > most):
@@ -540,6 +556,8 @@ class _Compiler:
             return strict(apply, inner)
         if function in FUNCTIONS:
             return strict(operators.functions[function].apply, inner)
+        if function in OWN:
+            return strict(operators.called(OWN[function]), inner)
         return strict(operators.casts[function], inner)
 
     def _comparison(self, operator: str, a: Expression, b: Expression) -> Tester:

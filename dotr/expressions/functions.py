@@ -1,4 +1,4 @@
-"""The strict functions of SPARQL 1.1 (and DAYS) and the casts of XSD.
+"""The strict functions of SPARQL 1.1, of mathematics, calendars and geometries, and the casts of XSD.
 
 Place:   the tables `FUNCTIONS` (by name) and `CASTS` (by the IRI of a datatype), read by evaluate.py and, for
          names and numbers of arguments, by lang/.
@@ -24,7 +24,9 @@ from msgspec import Struct
 
 from dotr.budget import TEXT, Overlong
 from dotr.budget import text_of as make_text
-from dotr.expressions import operators
+from dotr.expressions import calendars, operators
+from dotr.expressions.geometry import GEOMETRY
+from dotr.expressions.mathematics import MATHEMATICS
 from dotr.expressions.operators import ask, in_seconds, is_number, to_single, value_of
 from dotr.program import Call, Const, Expression
 from dotr.rdf.terms import RDF, XSD, XSD_DECIMAL, XSD_INTEGER, Term, literal, literal_parts, too_long
@@ -361,9 +363,15 @@ FUNCTIONS: Mapping[str, Signature] = {
     "ROUND": Signature(1, 1, operators.rounded),
     "DAYS": Signature(1, 1, _whole_days),
     "TIMEZONE": Signature(1, 1, _zone),
+    "LOCAL": Signature(2, 2, calendars.local),
+    "DAYOFWEEK": Signature(1, 1, calendars.day_of_week),
+    "DATE": Signature(1, 1, calendars.date_of),
     **{n: Signature(1, 1, _part(n)) for n in ("YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS", "TZ")},
     **{n: Signature(1, 1, _hash(n.lower())) for n in ("MD5", "SHA1", "SHA256", "SHA384", "SHA512")},
+    **{name: Signature(number, number, apply) for name, (number, apply) in MATHEMATICS.items()},
+    **{name: Signature(number, number, apply) for name, (number, apply) in GEOMETRY.items()},
 }
+"""By keyword, those of mathematics and of geometries by IRI."""
 
 
 DATA_VALUE: Term = "<urn:dotr:owl:dataValue>"

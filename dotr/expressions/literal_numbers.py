@@ -16,6 +16,7 @@ import math
 import re
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import MAX_EMAX, MIN_EMIN, Decimal, localcontext
 from fractions import Fraction
 from functools import lru_cache, partial
 from typing import Any, Final, NamedTuple
@@ -26,8 +27,11 @@ from dotr.budget import DIGITS, Overlong
 from dotr.expressions.aggregates import summarise
 from dotr.expressions.evaluate import Operators
 from dotr.expressions.functions import Signature
+from dotr.expressions.literal_calendars import CALENDARS
+from dotr.expressions.literal_geometry import GEOMETRY
+from dotr.expressions.mathematics import MATH
 from dotr.expressions.operators import Truth, effective
-from dotr.rdf.terms import XSD, Memo, Term, canonical, double_text, literal_parts
+from dotr.rdf.terms import XSD, Memo, Term, canonical, double_text, literal, literal_parts
 from dotr.rdf.values import TermKey, Value, decode, encode, term_key
 
 INTEGER, DECIMAL, FLOAT, DOUBLE = "integer", "decimal", "float", "double"
@@ -245,6 +249,29 @@ def truth(a: Number) -> bool:
     return bool(a.value == a.value and a.value != 0)
 
 
+# -- mathematics -------------------------------------------------------------------------------------
+
+
+def _of_doubles(compute: Callable[..., float], *numbers: Number) -> Number | None:
+    """As Python's `math` computes it; None outside the domain and past the greatest double."""
+    try:
+        return Number(DOUBLE, compute(*map(as_double, numbers)))
+    except (ValueError, OverflowError):
+        return None
+
+
+MATHEMATICS: Final[dict[str, Callable[..., Number | None]]] = {
+    **{
+        f"<{MATH}{name}>": partial(_of_doubles, getattr(math, name))
+        for name in (
+            *("exp", "log", "log10", "pow", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2"),
+        )
+    },
+    f"<{MATH}pi>": lambda: Number(DOUBLE, math.pi),
+    f"<{MATH}exp10>": lambda x: _of_doubles(math.pow, Number(INTEGER, 10), x),
+}
+
+
 # -- casts -------------------------------------------------------------------------------------------
 
 
@@ -345,13 +372,113 @@ def _of_bits(bits: int) -> Fraction:
     return Fraction(struct.unpack("<f", struct.pack("<I", bits))[0])
 
 
+def _numbers(terms: Sequence[Term | None]) -> list[Number] | None:
+    found = [None if term is None else read(term) for term in terms]
+    return None if None in found else [number for number in found if number is not None]
+
+
+def spread(terms: Sequence[Term | None], *, less: int, root: bool) -> Term | None:
+    """The mean square of the distances from the mean, over the count less `less`, or its root: a decimal cut
+    after 18 digits or a double rounded once; None if one is not a number.
+    """
+    numbers = _numbers(terms)
+    if numbers is None or len(numbers) <= less:
+        return None
+    kinds = {number.kind for number in numbers}
+    exactly = kinds <= {INTEGER, DECIMAL}
+    values: list[Any] = [number.exact if exactly else as_double(number) for number in numbers]
+    kind = DECIMAL if exactly else FLOAT if kinds == {FLOAT} else DOUBLE
+    if not all(map(math.isfinite, values) if not exactly else ()):
+        return write(Number(kind, math.nan))
+    mean_value = sum(map(Fraction, values)) / Fraction(len(values))
+    variance = sum((Fraction(v) - mean_value) ** 2 for v in values) / Fraction(len(values) - less)
+    if exactly:
+        scaled = variance * _ONE * (_ONE if root else 1)
+        whole = scaled.numerator // scaled.denominator
+        return write(Number(DECIMAL, math.isqrt(whole) if root else whole))
+    if root:
+        return write(Number(kind, _near_root(variance, kind)))
+    if kind == FLOAT:
+        return write(Number(FLOAT, _nearest_float(variance)))
+    return write(Number(DOUBLE, _nearest(variance.numerator, variance.denominator)))
+
+
+def _near_root(square: Fraction, kind: str) -> float:
+    """The double or float nearest to a square root, of two equally near ones the even."""
+    with localcontext(prec=60, Emax=MAX_EMAX, Emin=MIN_EMIN):
+        guess = (Decimal(square.numerator) / Decimal(square.denominator)).sqrt()
+        near = float(guess)
+    if kind == FLOAT:
+        near = _single(near)
+        (bits,) = struct.unpack("<I", struct.pack("<f", near))
+        around = [_of_bits(n) for n in (bits - 1, bits, bits + 1) if 0 <= n <= _INFINITE]
+        made = [_float_of_bits(n) for n in (bits - 1, bits, bits + 1) if 0 <= n <= _INFINITE]
+    else:
+        if math.isinf(near):
+            return near
+        made = [n for n in (math.nextafter(near, 0), near, math.nextafter(near, math.inf)) if n < math.inf]
+        around = [Fraction(n) for n in made]
+    best = made[0]
+    for place in range(1, len(around)):
+        half = (around[place - 1] + around[place]) / 2
+        if half * half < square or (half * half == square and _is_even(made[place], kind)):
+            best = made[place]
+    return best
+
+
+def _float_of_bits(bits: int) -> float:
+    return float(struct.unpack("<f", struct.pack("<I", bits))[0])
+
+
+def _is_even(value: float, kind: str) -> bool:
+    return struct.pack("<f" if kind == FLOAT else "<d", value)[0] % 2 == 0
+
+
+def percentile(share: Fraction, terms: Sequence[Term | None]) -> Term | None:
+    """The value at a share of the ranks of the numbers, interpolated: a decimal cut after 18 digits or a
+    double rounded once; None if one is not a number.
+    """
+    numbers = _numbers(terms)
+    if not numbers:
+        return None
+    kinds = {number.kind for number in numbers}
+    exactly = kinds <= {INTEGER, DECIMAL}
+    kind = DECIMAL if exactly else FLOAT if kinds == {FLOAT} else DOUBLE
+    values: list[Any] = [number.exact if exactly else as_double(number) + 0.0 for number in numbers]
+    if any(value != value for value in values):
+        return write(Number(kind, math.nan))
+    values.sort()
+    rank = share * (len(values) - 1)
+    low, high = values[math.floor(rank)], values[math.ceil(rank)]
+    if low == high:
+        exact = low
+    elif not exactly and (math.isinf(low) or math.isinf(high)):
+        odd = math.nan if math.isinf(low) and math.isinf(high) else low if math.isinf(low) else high
+        return write(Number(kind, odd))
+    else:
+        exact = Fraction(low) + (rank - math.floor(rank)) * (Fraction(high) - Fraction(low))
+    if exactly:
+        return write(Number(DECIMAL, _cut((exact * _ONE).numerator, (exact * _ONE).denominator)))
+    if not isinstance(exact, Fraction) and math.isinf(exact):
+        return write(Number(kind, exact))
+    if kind == FLOAT:
+        return write(Number(FLOAT, _nearest_float(Fraction(exact))))
+    return write(Number(DOUBLE, _nearest(*Fraction(exact).as_integer_ratio())))
+
+
 AGGREGATES: Final[dict[str, Callable[[Sequence[Term | None]], Term | None]]] = {
     "SUM": total,
     "AVG": mean,
     "MIN": lambda terms: min([t for t in terms if t is not None], key=order_key, default=None),
     "MAX": lambda terms: max([t for t in terms if t is not None], key=order_key, default=None),
+    "STDDEV": partial(spread, less=1, root=True),
+    "VARIANCE": partial(spread, less=1, root=False),
+    "STDDEV_POP": partial(spread, less=0, root=True),
+    "VAR_POP": partial(spread, less=0, root=False),
+    "MEDIAN": partial(percentile, Fraction(1, 2)),
+    "COLLECT": lambda terms: "[" + "\x1f".join(t for t in terms if t is not None) + "]",
 }
-"""Those whose value depends on numbers."""
+"""Those whose value depends on numbers, and the list of all, whose form rdf/terms.py has."""
 
 
 def summarised(
@@ -359,10 +486,76 @@ def summarised(
 ) -> Term | None:
     """`summarise` of expressions/aggregates.py, literally."""
     taken = list(values)
-    durations = function in ("SUM", "AVG") and taken and not any(t is not None and read(t) for t in taken)
-    if star or function not in AGGREGATES or durations:
+    own = AGGREGATES.get(function)
+    if function.startswith("PERCENTILE "):
+        own = partial(percentile, Fraction(function.split()[1]))
+    if star or own is None:
         return summarise(function, distinct, taken, star=star)
-    return AGGREGATES[function](list(dict.fromkeys(taken)) if distinct else taken)
+    if distinct:
+        taken = list(dict.fromkeys(taken))
+    lengths = [None if term is None else _length(term) for term in taken]
+    if lengths and None not in lengths and function.split()[0] in _OF_LENGTHS:
+        return _of_lengths(function, [length for length in lengths if length is not None])
+    return own(taken)
+
+
+# -- aggregates of durations -------------------------------------------------------------------------
+
+_OF_LENGTHS: Final = ("SUM", "AVG", "MEDIAN", "PERCENTILE")
+_DAY_TIME, _YEAR_MONTH = f"{XSD}dayTimeDuration", f"{XSD}yearMonthDuration"
+_UNITS: Final = {
+    _DAY_TIME: {"D": 86_400, "TH": 3_600, "TM": 60, "TS": 1},
+    _YEAR_MONTH: {"Y": 12, "M": 1},
+}
+_PARTS: Final = {
+    _DAY_TIME: re.compile(
+        r"(-?)P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d{1,18})?)S)?)?", re.ASCII
+    ),
+    _YEAR_MONTH: re.compile(r"(-?)P(?:(\d+)Y)?(?:(\d+)M)?", re.ASCII),
+}
+
+
+def _length(term: Term) -> tuple[str, Fraction] | None:
+    """The datatype and the seconds or months of a well-typed dayTimeDuration or yearMonthDuration."""
+    if term[0] != '"':
+        return None
+    text, datatype, _ = literal_parts(term)
+    found = _PARTS[datatype].fullmatch(text) if datatype in _PARTS else None
+    if found is None or text[-1] in "PT":
+        return None
+    amounts = (Fraction(part or 0) for part in found.groups()[1:])
+    size = Fraction(sum(n * unit for n, unit in zip(amounts, _UNITS[datatype].values(), strict=True)))
+    return (datatype, -size if found[1] else size) if size <= _MOST[datatype] else None
+
+
+_MOST: Final = {_DAY_TIME: Fraction(2**127 - 1, _ONE), _YEAR_MONTH: Fraction(2**63 - 1)}
+
+
+def _of_lengths(function: str, lengths: Sequence[tuple[str, Fraction]]) -> Term | None:
+    """The sum, mean or rank of durations of one datatype: seconds cut after 18 digits, months rounded, a half
+    upwards; None of several datatypes, and past the largest duration.
+    """
+    datatypes = {datatype for datatype, _ in lengths}
+    if len(datatypes) > 1:
+        return None
+    (datatype,) = datatypes
+    sizes = sorted(size for _, size in lengths)
+    if function in ("SUM", "AVG"):
+        found = sum(sizes) / Fraction(1 if function == "SUM" else len(sizes))
+    else:
+        share = Fraction(1, 2) if function == "MEDIAN" else Fraction(function.split()[1])
+        rank = share * (len(sizes) - 1)
+        low, high = sizes[math.floor(rank)], sizes[math.ceil(rank)]
+        found = low + (rank - math.floor(rank)) * (high - low)
+    if datatype == _YEAR_MONTH:
+        whole = math.floor(found + Fraction(1, 2))
+        text = f"P{abs(whole)}M"
+    else:
+        whole = math.trunc(found * _ONE)
+        text = f"PT{abs(whole) // _ONE}.{abs(whole) % _ONE:018}S"
+    if abs(whole) > _MOST[datatype] * (1 if datatype == _YEAR_MONTH else _ONE):
+        return None
+    return canonical(literal(f"-{text}" if whole < 0 else text, datatype))
 
 
 # -- by name -----------------------------------------------------------------------------------------
@@ -393,6 +586,7 @@ OPERATORS: Final[dict[str, Callable[..., Number | bool | None]]] = {
     TRUTH: truth,
     f"<{XSD}boolean>": truth,
     **{name: partial(cast, kind) for name, kind in CASTS.items()},
+    **MATHEMATICS,
 }
 """What takes numbers, by its name in `Call`."""
 
@@ -433,22 +627,40 @@ def _all(table: Mapping[str, _Function]) -> dict[str, _Function]:
     return {name: _literal(name, shared) if name in OPERATORS else shared for name, shared in table.items()}
 
 
+_OF_TEXT: Final = {**CALENDARS, **GEOMETRY}
+
+
 def _signatures(table: Mapping[str, Signature]) -> dict[str, Signature]:
     return {
-        name: replace(one, apply=_literal(name, one.apply)) if name in OPERATORS else one
+        name: replace(one, apply=_of_text(_OF_TEXT[name]))
+        if name in _OF_TEXT
+        else replace(one, apply=_literal(name, one.apply))
+        if name in OPERATORS
+        else one
         for name, one in table.items()
     }
 
 
+def _of_text(own: Callable[..., Term | None]) -> _Function:
+    def apply(*values: Any) -> Any:
+        found = own(*map(encode, values))
+        return None if found is None else decode(found)
+
+    return apply
+
+
 @lru_cache(maxsize=4)
 def literally(shared: Operators) -> Operators:
-    """The operators with numbers read literally."""
+    """The operators with numbers, calendars, geometries and calls of one's own functions literal."""
+    from dotr.expressions.literal_functions import called_literally  # noqa: PLC0415  # it reads numbers here
+
     return Operators(
         arithmetic=_all(shared.arithmetic),
         comparisons=_all(shared.comparisons),
         functions=_signatures(shared.functions),
         casts=_all(shared.casts),
         effective=_effective,
+        called=called_literally,
     )
 
 

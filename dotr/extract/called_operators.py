@@ -24,8 +24,21 @@ import pyoxigraph as ox
 
 from dotr import program
 from dotr.budget import Overlong
-from dotr.expressions.literal_numbers import DECIMAL, INTEGER, OPERATORS, TRUTH, Number, operands, read, write
+from dotr.expressions.literal_calendars import CALENDARS
+from dotr.expressions.literal_geometry import GEOMETRY
+from dotr.expressions.literal_numbers import (
+    DECIMAL,
+    INTEGER,
+    MATHEMATICS,
+    OPERATORS,
+    TRUTH,
+    Number,
+    operands,
+    read,
+    write,
+)
 from dotr.expressions.operators import ask
+from dotr.program.own_functions import OWN, OwnFunction
 from dotr.rdf.terms import FALSE, TRUE, XSD, Term, is_iri, literal_parts, to_oxigraph
 
 OxTerm = ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple
@@ -157,12 +170,24 @@ def decimal(term: OxTerm) -> Answer:
     return _literal(parts[1], f"{XSD}decimal")
 
 
+def _of_text(own: Callable[..., Term | None]) -> Callable[..., Answer]:
+    return lambda *given: _of(own(*map(str, given)))
+
+
+def _no_number(*_given: OxTerm) -> Answer:
+    """What mathematics gives where an argument is no number."""
+    return None
+
+
 CALLS: Mapping[str, tuple[str, Callable[..., Answer]]] = {
     "+": ("plus", plus),
     "*": ("times", times),
     "/": ("over", over),
     f"<{XSD}decimal>": ("decimal", decimal),
     **{name: (name, _component(name)) for name in ("DAYS", "HOURS", "MINUTES", "SECONDS")},
+    **{name: (name, _of_text(own)) for name, own in CALENDARS.items()},
+    **{name: (f"geometry{place}", _of_text(own)) for place, (name, own) in enumerate(GEOMETRY.items())},
+    **{name: (f"math{place}", _no_number) for place, name in enumerate(MATHEMATICS)},
 }
 """Function of `Call` → the name under which the engine finds it, and what it does."""
 
@@ -276,3 +301,13 @@ FUNCTIONS: Mapping[ox.NamedNode, Callable[..., OxTerm | None]] = {
     ox.NamedNode(iri[1:-1]): _function(name) if name in OPERATORS else CALLS[name][1]
     for name, iri in _NAMES.items()
 }
+
+
+def own_calls() -> dict[ox.NamedNode, Callable[..., OxTerm | None]]:
+    """Functions of one's own, by name."""
+    from dotr.expressions.literal_functions import call_of_terms  # noqa: PLC0415  # start-up
+
+    def function(own: OwnFunction) -> Callable[..., OxTerm | None]:
+        return lambda *given: _of(call_of_terms(own, list(map(str, given))))
+
+    return {ox.NamedNode(term[1:-1]): function(own) for term, own in OWN.items()}

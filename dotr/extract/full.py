@@ -36,10 +36,10 @@ from dotr.budget import BUDGET, Exhausted, Meter, Overlong
 from dotr.errors import ProgramError
 from dotr.events import Values
 from dotr.events import Values as Row
-from dotr.expressions.aggregates import AGGREGATES
+from dotr.expressions.aggregates import AGGREGATES, word_of
 from dotr.expressions.literal_numbers import order_key, summarised
 from dotr.extract.called_operators import FUNCTIONS as OPERATORS
-from dotr.extract.called_operators import called, condition
+from dotr.extract.called_operators import called, condition, own_calls
 from dotr.extract.operators import aggregate as total
 from dotr.extract.printing import NOW_MARK, query_text
 from dotr.extract.rewriting import (
@@ -55,6 +55,7 @@ from dotr.extract.rewriting import (
 from dotr.joins.paths import automaton
 from dotr.program import Minus, OptionalGroup, Select, SubSelect, TriplePattern, Union, Var
 from dotr.program import Values as RowValues
+from dotr.program.own_functions import OWN
 from dotr.program.queries import Alternative, Inverse, NegatedSet, Path, Repeat, Sequence
 from dotr.rdf.terms import TRUE, XSD_DOUBLE, XSD_FLOAT, Term, canonical, to_oxigraph
 from dotr.rdf.values import Single, TermKey, decode, term_key
@@ -142,11 +143,12 @@ def _node(expression: program.Expression, scope: tuple[str, ...]) -> program.Exp
             return program.Const(NOW_MARK)
         case program.Aggregate("COUNT", None, False):
             return expression
-        case program.Aggregate(function, argument, distinct) if function in AGGREGATES:
-            name = f"<{_SPACE}{function}{'-distinct' if distinct else ''}>"
+        case program.Aggregate(function, argument, distinct) if word_of(function) in AGGREGATES:
+            name = f"{_SPACE}{function.replace(' ', '-')}{'-distinct' if distinct else ''}"
+            CUSTOM_AGGREGATES.setdefault(ox.NamedNode(name), _maker(function, distinct))
             if argument is None:
                 argument = program.Call(_ROW, tuple(_or_none(program.Var(variable)) for variable in scope))
-            return program.Call(name, (_or_none(argument),))
+            return program.Call(f"<{name}>", (_or_none(argument),))
         case _:
             return called(expression)
 
@@ -317,11 +319,12 @@ def _row(*terms: OxTerm) -> ox.Literal:
     return ox.Literal(" ".join(map(str, terms)))
 
 
-CUSTOM_AGGREGATES: Mapping[ox.NamedNode, Callable[[], _Accumulator]] = {
+CUSTOM_AGGREGATES: dict[ox.NamedNode, Callable[[], _Accumulator]] = {
     ox.NamedNode(f"{_SPACE}{function}{'-distinct' if distinct else ''}"): _maker(function, distinct)
     for function in AGGREGATES
     for distinct in (False, True)
 }
+"""By name; a PERCENTILE gets one for each share when a query with it is prepared."""
 
 
 def _same(term: OxTerm) -> OxTerm:
@@ -339,7 +342,11 @@ FUNCTIONS: Mapping[ox.NamedNode, Callable[..., OxTerm | None]] = {
 _FLOAT = f'"^^<{XSD_FLOAT}>'
 _NOT_FINITE = {"inf": "INF", "-inf": "-INF", "nan": "NaN"}
 _TRIAL = ox.Store()
-_CALLS: Mapping[str, Any] = {"custom_functions": FUNCTIONS, "custom_aggregate_functions": CUSTOM_AGGREGATES}
+
+
+def _calls() -> Mapping[str, Any]:
+    functions = {**FUNCTIONS, **own_calls()} if OWN else FUNCTIONS
+    return {"custom_functions": functions, "custom_aggregate_functions": CUSTOM_AGGREGATES}
 
 
 def widen(term: Term | None) -> Term | None:
@@ -382,7 +389,7 @@ class FullQuery:
         text = query_text(self._prepared.select)
         self._parts = (text if base is None else f"BASE {base}\n{text}").split(NOW_MARK)
         try:
-            _TRIAL.query(self.text('"0"'), **_CALLS)
+            _TRIAL.query(self.text('"0"'), **_calls())
         except (SyntaxError, ValueError) as problem:
             raise ProgramError.of(
                 "D1290",
@@ -405,7 +412,7 @@ class FullQuery:
 
         Raises Explosion for more than `limit` before the cut.
         """
-        found = store.query(self.text(now), **_CALLS)
+        found = store.query(self.text(now), **_calls())
         if not isinstance(found, ox.QuerySolutions):
             raise TypeError("an ASK query has no solutions: use ask()")
         rows: list[Values] = []
@@ -421,7 +428,7 @@ class FullQuery:
 
     def ask(self, store: ox.Store, now: Term) -> bool:
         """The answer of an ASK query."""
-        found = store.query(self.text(now), **_CALLS)
+        found = store.query(self.text(now), **_calls())
         return bool(found) if isinstance(found, ox.QueryBoolean) else next(iter(found), None) is not None
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from dotr.budget import EXPRESSION, KEPT, Meter
 from dotr.expressions.evaluate import compile_condition, compile_expression
+from dotr.expressions.geometry import TOUCHING
 from dotr.extract.algebra import (
     BasicGraphPattern,
     Pattern,
@@ -49,7 +50,7 @@ from dotr.joins.plan import (
     withdrawn_views,
 )
 from dotr.joins.store import TripleIndex
-from dotr.program import Attribute, Bind, Call, Expression, Node, TimeOf, Var
+from dotr.program import Attribute, Bind, Call, Const, Expression, Node, TimeOf, Var
 from dotr.rdf.terms import Term
 
 _UNBOUND = Call("COALESCE", ())
@@ -348,7 +349,31 @@ def _items(
         else:
             known = substitute_expression(step.condition, constants)
             items.append(RowFilter(without(known, bound)))
-    return items, later
+    return [*items, *_nearby(items, store, meter)], later
+
+
+def _nearby(items: Sequence[Item], store: TripleIndex, meter: Meter) -> Iterator[BodyPattern]:
+    """Patterns that filters over geometries imply: which objects of a predicate may touch another place."""
+    tests = [item.condition for item in items if isinstance(item, RowFilter)]
+    pairs = [test.arguments for test in tests if isinstance(test, Call) and test.function in TOUCHING]
+    if not pairs:
+        return
+    objects = {
+        pattern.columns[1].name: pattern.relation
+        for pattern in items
+        if isinstance(pattern, BodyPattern)
+        and len(pattern.columns) == 2
+        and isinstance(pattern.columns[1], Var)
+        and pattern.relation not in store.general
+        and not is_path(pattern.relation)
+        and store.filled(pattern.relation)
+    }
+    for pair in pairs:
+        for place, object_ in (pair, pair[::-1]):
+            match place, object_:
+                case (Var() | Const(), Var(name)) if name in objects and place != object_:
+                    node = place.term if isinstance(place, Const) else place
+                    yield BodyPattern(store.nearby(objects[name], meter), (node, object_))
 
 
 def _output(name: str, bound: Iterable[str], constants: dict[str, Term]) -> Node:

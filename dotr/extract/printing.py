@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from dotr import program
-from dotr.rdf.terms import RDF_TYPE, XSD_BOOLEAN, XSD_DECIMAL, XSD_DOUBLE, XSD_INTEGER, Term, escape
+from dotr.expressions.aggregates import written
+from dotr.rdf.terms import RDF_TYPE, XSD_BOOLEAN, XSD_DECIMAL, XSD_DOUBLE, XSD_INTEGER, Term, escape, members
 from dotr.regex import regex
 
 NOW_MARK = "\0"
@@ -62,7 +63,7 @@ class Writer:
 
     def term(self, term: Term) -> str:
         """A constant: short if prefixes are passed and they, or SPARQL's number syntax, allow it."""
-        if self.prefixes is None or term == NOW_MARK:
+        if (self.prefixes is None and term[0] != "[") or term == NOW_MARK:
             return term
         text = self._known.get(term)
         if text is None:
@@ -75,6 +76,8 @@ class Writer:
                 if term.startswith(space, 1) and _LOCAL.match(term[1 + len(space) : -1]):
                     return f"{name}:{term[1 + len(space) : -1]}"
             return term
+        if term[0] == "[":
+            return f"[{', '.join(map(self.term, members(term)))}]"
         typed = _TYPED.match(term)
         if typed is None:
             return term
@@ -161,7 +164,7 @@ class Writer:
             inner = f"DISTINCT {inner}"
         if aggregate.separator is not None:
             inner += f'; SEPARATOR="{escape(aggregate.separator)}"'
-        return f"{aggregate.function}({inner})"
+        return written(aggregate.function, inner)
 
     def constraint(self, expression: program.Expression) -> str:
         """An expression where the grammar requires brackets or EXISTS."""

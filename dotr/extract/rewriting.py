@@ -21,7 +21,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dotr import program
-from dotr.expressions.functions import CASTS
+from dotr.expressions.functions import CASTS, FUNCTIONS, Signature
+from dotr.program.own_functions import OWN
 
 
 def _itself(variable: program.Var) -> program.Var:
@@ -50,8 +51,8 @@ class Rewriter(Struct, frozen=True):
 
     def expression(self, expression: program.Expression) -> program.Expression:
         match expression:
-            case program.Call(function, arguments, span):
-                return self.node(program.Call(function, tuple(map(self.expression, arguments)), span))
+            case program.Call(_, arguments):
+                return self.node(replace(expression, arguments=tuple(map(self.expression, arguments))))
             case program.Aggregate(function, argument, distinct, separator, span):
                 inner = None if argument is None else self.expression(argument)
                 return self.node(program.Aggregate(function, inner, distinct, separator, span))
@@ -154,13 +155,22 @@ def with_known_functions(select: program.Select) -> program.Select:
             isinstance(expression, program.Call)
             and expression.function.startswith("<")
             and expression.function.endswith(">")
-            and (expression.function not in CASTS or len(expression.arguments) != 1)
+            and not _is_known(expression.function, len(expression.arguments))
         ):
             return program.Call("COALESCE", (), expression.span)
         return expression
 
     walk = Rewriter(node, lambda nested: walk.select(nested))
     return walk.select(select)
+
+
+def _is_known(function: str, arguments: int) -> bool:
+    if function in CASTS:
+        return arguments == 1
+    if function in OWN:
+        return OWN[function].wrong(arguments) is None
+    known: Signature | None = FUNCTIONS.get(function)
+    return known is not None and known.least <= arguments and known.most in (None, arguments)
 
 
 def spelled_out(pattern: program.TriplePattern, fresh: Callable[[], program.Var]) -> list[program.Element]:

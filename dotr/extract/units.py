@@ -34,6 +34,7 @@ from dotr.extract.query import Query
 from dotr.extract.sharing import Distribution, attributes, facts_of
 from dotr.joins.code import CodeBlock, Collect, RowSink
 from dotr.joins.filters import Moment
+from dotr.joins.nearby import NearbyRelation
 from dotr.joins.paths import PathRelation
 from dotr.joins.plan import BodyPattern, Check, JoinPlan, Relation, View, plan
 from dotr.program import Node, Select, Var
@@ -101,7 +102,7 @@ class QueryUnit:
 class OncePerInstant:
     """A reader of what a path gains and loses, run once per instant, whichever source was touched first."""
 
-    def __init__(self, path: PathRelation, reader: UnitReader) -> None:
+    def __init__(self, path: PathRelation | NearbyRelation, reader: UnitReader) -> None:
         self._path = path
         self._reader = reader
         self._turn = 0

@@ -39,7 +39,7 @@ from dotr.codegen import Names, make
 from dotr.emit.events import InstantEvents
 from dotr.emit.templates import NAME, Piece, RuleTemplate
 from dotr.errors import EngineError, UsageError
-from dotr.events import Clock, Composite, Fact, GraphOrMessage, Message, Template, Time
+from dotr.events import NEVER, Clock, Composite, Fact, GraphOrMessage, Message, Template, Time
 from dotr.io.outputs import FileOutput, Output, ending_of, packing_of, unwritable
 from dotr.program import Program, Rule
 from dotr.rdf.terms import (
@@ -56,6 +56,7 @@ from dotr.rdf.terms import (
     Triple,
     is_literal,
     literal_parts,
+    members,
 )
 from dotr.regex import regex
 
@@ -97,6 +98,8 @@ class TermFormatter:
         return "".join(f"PREFIX {name}: <{iri}>\n" for name, iri in self.prefixes.items())
 
     def _short(self, term: Term) -> str:
+        if term[0] == "[":
+            return f"[{', '.join(map(self.term, members(term)))}]"
         if term[0] == "<":
             if self._fresh and (found := _FRESH.fullmatch(term)):
                 return found[1]
@@ -128,6 +131,8 @@ def _json_term(term: Term) -> str:
         return f'{{"type":"uri","value":{json_string(term[1:-1])}}}'
     if term[0] == "_":
         return f'{{"type":"bnode","value":{json_string(term[2:])}}}'
+    if term[0] == "[":
+        return f"[{','.join([json_terms[member] for member in members(term)])}]"
     lexical, datatype, language = literal_parts(term)
     value = json_string(lexical)
     if language:
@@ -138,7 +143,7 @@ def _json_term(term: Term) -> str:
 
 
 json_terms: Memo[Term, str] = Memo(_json_term)
-"""Term → its object in SPARQL 1.1 JSON results."""
+"""Term → its object in SPARQL 1.1 JSON results; list → the array of its members."""
 
 
 Line: TypeAlias = Callable[[Composite], str]
@@ -165,8 +170,11 @@ def line_writer(template: RuleTemplate, clock: Clock, fact: WriteFact, graph: Wr
     if template.variables:
         lines.append(f"    {''.join(f'b{n}, ' for n in range(len(template.variables)))}= event.bound")
     lines.append(f"    {''.join(f'f{n}, ' for n in facts)}= event.facts")
-    for n, (_, variables) in enumerate(template.positions):
+    for n, (name, variables) in enumerate(template.positions):
         lines += _fact_lines(n, variables, names, clock)
+        if name in template.optional:
+            member = names.bind(f",{json_string(name)}:", "M")
+            lines.append(f"    p{n} = '' if w == {names.bind(NEVER, 'N')} else {member} + p{n}")
     static = _graph_pieces(template)
     if static is None:
         lines.append("    g = GRAPH(event)")
@@ -176,7 +184,9 @@ def line_writer(template: RuleTemplate, clock: Clock, fact: WriteFact, graph: Wr
         parts.add(f"{',' if n else ''}{json_string(variable)}:").local(f"J[b{n}]")
     parts.add('},"match":{')
     for n, (name, _) in enumerate(template.positions):
-        parts.add(f"{',' if n else ''}{json_string(name)}:").local(f"p{n}")
+        if name not in template.optional:
+            parts.add(f"{',' if n else ''}{json_string(name)}:")
+        parts.local(f"p{n}")
     parts.add('},"graph":')
     if static is None:
         parts.local("g")
@@ -299,6 +309,8 @@ def _written(rows: Sequence[Sequence[str]], end: str = "\n") -> str:
 def _text(term: Term) -> str:
     if is_literal(term):
         return literal_parts(term)[0]
+    if term[0] == "[":
+        return f"[{','.join([json_string(_texts[member]) for member in members(term)])}]"
     return term if term[0] == "_" else term[1:-1]
 
 

@@ -135,6 +135,12 @@ class TimedGraph(NamedTuple):
             return f"{self.file}:{self.line}"
         return f"{self.file}, graph {self.end}" if self.how == "graph" else self.file
 
+    @property
+    def alone(self) -> GraphRun:
+        """A run of one, which is no Message."""
+        columns = [self.time], [self.triples], self.file, [self.line], [self.end]
+        return GraphRun(*columns, self.how, self.carried)
+
 
 class ReadEvent(NamedTuple):
     """What a reader gives besides graphs: a document was refused (`error`), or the file is read to its end.

@@ -13,8 +13,9 @@ Why not: streams in turn, with one watermark that follows the fastest: three par
 
 from __future__ import annotations
 
+import heapq
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dotr.events import Clock, Time
@@ -144,6 +145,9 @@ def merged(
         untimed = next((n for n in heads if not isinstance(heads[n], TimedGraph)), None)
         if untimed is not None:
             yield untimed, heads.pop(untimed)
+        elif heads and len(heads) == len(names):
+            given += yield from _while_all_have_heads(names, streams, heads, silences)
+            continue
         elif heads and not waited_for:
             first = min((item.time, names.index(name), name) for name, item in heads.items())[2]
             yield first, heads.pop(first)
@@ -152,6 +156,34 @@ def merged(
         else:
             return
         given += 1
+
+
+def _while_all_have_heads(
+    names: Sequence[str],
+    streams: dict[str, Iterator[Item | None]],
+    heads: dict[str, Item],
+    silences: Silences,
+) -> Generator[tuple[str, Item], None, int]:
+    """As `merged`, until a stream has no graph at once; how many were given."""
+    heap = [(heads[name].time or 0, number) for number, name in enumerate(names)]  # each has a time
+    heapq.heapify(heap)
+    given = 0
+    while True:
+        number = heap[0][1]
+        name = names[number]
+        yield name, heads.pop(name)
+        given += 1
+        item = next(streams[name], _END) if name in streams else None
+        if type(item) is not TimedGraph:
+            break
+        heads[name] = item
+        heapq.heapreplace(heap, (item.time, number))
+    if isinstance(item, _End):
+        del streams[name]
+    elif item is not None:
+        heads[name] = item
+        silences.came(name)
+    return given
 
 
 class MergedSource:

@@ -27,6 +27,7 @@ from pathlib import Path, PurePath
 from typing import IO, TYPE_CHECKING, Any, Final, Protocol
 
 from dotr.errors import EngineError, RefusedError
+from dotr.regex import regex
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor, Future
@@ -47,6 +48,13 @@ def ending_of(path: str) -> str:
 
 _BUFFER = 1 << 16
 
+_OBEYED: Final = regex(
+    rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]|\r(?!\n)|\xc2[\x80-\x9f]|\xe2\x80[\xa8-\xae]|\xe2\x81[\xa6-\xa9]"
+)
+"""In UTF-8: control characters but for line ends and tabs (C0 and DEL; C1), and what reverses or breaks
+lines (U+2028 to U+202E, U+2066 to U+2069).
+"""
+
 
 class Output(Protocol):
     """Takes text in order; `flush` makes it visible, `finish` ends it well, `abandon` ends it otherwise."""
@@ -63,8 +71,8 @@ class Output(Protocol):
 
 
 class StreamOutput:
-    """Owns the buffer in front of a byte stream (standard output). Raises BrokenPipeError when nobody
-    listens.
+    """Owns the buffer in front of a byte stream (standard output). A terminal gets control characters as
+    `\\u009b`, which strings of JSON and of RDF read back. Raises BrokenPipeError when nobody listens.
     """
 
     def __init__(
@@ -74,6 +82,7 @@ class StreamOutput:
         self._name = name
         self._packer = packer
         self._packed = False  # whether a member is complete
+        self._terminal = packer is None and stream.isatty()
         self._parts: list[bytes] = []
         self._size = 0
 
@@ -96,6 +105,8 @@ class StreamOutput:
         content = b"".join(self._parts)
         self._parts.clear()
         self._size = 0
+        if self._terminal:
+            content = _OBEYED.sub(lambda found: b"\\u%04x" % ord(found[0].decode()), content)
         try:
             rest = memoryview(content)
             while rest:  # a raw file may take a part only

@@ -2,23 +2,23 @@
 
 Place:   api.py returns them; a term becomes an rdflib term when it is requested (python_values.py).
 Method:  `Plan` shows people how the rules of an engine are detected; `dotr plan` shows more, from the same
-         plans. `engine_table` is what notebooks show of an engine.
+         plans. `engine_picture` is what notebooks show of an engine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from html import escape
-from typing import TYPE_CHECKING, Final, NamedTuple, assert_never, overload
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, assert_never, overload
 
 from dotr.core.deployment import Deployment
-from dotr.core.funnel import shown
+from dotr.core.funnel import Funnel, shown
 from dotr.core.pipeline import Counters
 from dotr.detect.plan import RulePlan
 from dotr.detect.plan_step import (
     FactLog,
     LastValue,
+    LatestOfGroups,
     MonotonicStack,
     PlanStep,
     Ranked,
@@ -28,11 +28,15 @@ from dotr.detect.plan_step import (
 from dotr.emit.events import InstantEvents
 from dotr.errors import UsageError
 from dotr.events import Clock, Composite, Time
+from dotr.io.event_pictures import event_table, events_along_time, funnel_bars, marks_of
+from dotr.io.event_plots import plot_events, plot_funnels
 from dotr.io.events import TermFormatter, format_jsonl, nquads
-from dotr.io.python_values import rdflib_term
-from dotr.program import Every, Program
-from dotr.program.names import duration_text
-from dotr.rdf.terms import Term
+from dotr.pictures.markup import Html, element, fragment, text
+from dotr.pictures.table import table
+from dotr.program import After, Program, Tick
+from dotr.program.names import duration_text, rhythm_text
+from dotr.rdf.rdflib_terms import rdflib_term
+from dotr.rdf.terms import Term, is_list, members
 
 if TYPE_CHECKING:
     import pandas
@@ -49,13 +53,13 @@ class MatchedFact(NamedTuple):
     """A fact that a position of a rule matched: its time, and attribute → value, None where unbound."""
 
     time: int | datetime
-    values: dict[str, rdflib.term.Node | None]
+    values: dict[str, rdflib.term.Node | list[rdflib.term.Node] | None]
 
 
 class Event:
     """A composite event, with its terms as rdflib's. `composite` has it in dotr's own form."""
 
-    __slots__ = ("_clock", "_explaining", "_prefixes", "composite")
+    __slots__ = ("_clock", "_explaining", "_prefixes", "_program", "composite")
 
     def __init__(
         self,
@@ -63,8 +67,10 @@ class Event:
         clock: Clock,
         explaining: Explaining | None = None,
         prefixes: Mapping[str, str] = _NO_PREFIXES,
+        program: Program | None = None,
     ) -> None:
         self.composite = composite
+        self._program = program
         self._clock = clock
         self._explaining = explaining
         self._prefixes = prefixes
@@ -85,15 +91,15 @@ class Event:
         return _stamp(self.composite.time, self._clock)
 
     @property
-    def bindings(self) -> dict[str, rdflib.term.Node]:
-        """WITH variable → value, in WITH order."""
-        return {name: rdflib_term(term) for name, term in self.composite.bindings}
+    def bindings(self) -> dict[str, Any]:
+        """WITH variable → value, in WITH order: a node of rdflib, of COLLECT a list of them."""
+        return {name: _nodes(term) for name, term in self.composite.bindings}
 
-    def __getitem__(self, variable: str) -> rdflib.term.Node:
-        """The value of a WITH variable. Raises KeyError."""
+    def __getitem__(self, variable: str) -> Any:
+        """The value of a WITH variable, as `bindings` has it. Raises KeyError."""
         for name, term in self.composite.bindings:
             if name == variable:
-                return rdflib_term(term)
+                return _nodes(term)
         raise KeyError(variable)
 
     @property
@@ -102,7 +108,7 @@ class Event:
         return {
             position: MatchedFact(
                 _stamp(fact[0], self._clock),
-                {name: None if t is None else rdflib_term(t) for name, t in zip(names, fact[1], strict=True)},
+                {name: None if t is None else _nodes(t) for name, t in zip(names, fact[1], strict=True)},
             )
             for position, names, fact in self.composite.match
         }
@@ -142,7 +148,7 @@ class Event:
 class Events(Sequence[Event]):
     """Events in output order; each is made when it is asked for. `+` makes lists of them."""
 
-    __slots__ = ("_clock", "_composites", "_explaining", "_made", "_prefixes")
+    __slots__ = ("_clock", "_composites", "_explaining", "_made", "_prefixes", "_program")
 
     def __init__(
         self,
@@ -150,17 +156,29 @@ class Events(Sequence[Event]):
         clock: Clock,
         explaining: Explaining | None = None,
         prefixes: Mapping[str, str] = _NO_PREFIXES,
+        program: Program | None = None,
     ) -> None:
         self._prefixes = prefixes
+        self._program = program
         self._composites = composites
         self._explaining = explaining
         self._clock = clock
         self._made: list[Event] | None = None
 
+    @classmethod
+    def of(cls, events: Iterable[Event]) -> Events:
+        """Events of one engine as a list that notebooks draw: `Events.of(engine.feed("log/"))`."""
+        found = list(events)
+        if not found:
+            return NO_EVENTS
+        first = found[0]
+        composites = [event.composite for event in found]
+        return cls(composites, first._clock, first._explaining, first._prefixes, first._program)  # its own
+
     def _events(self) -> list[Event]:
         if self._made is None:
             self._made = [
-                Event(composite, self._clock, self._explaining, self._prefixes)
+                Event(composite, self._clock, self._explaining, self._prefixes, self._program)
                 for composite in self._composites
             ]
         return self._made
@@ -211,24 +229,22 @@ class Events(Sequence[Event]):
         return f"[{', '.join([*shown, *more])}]"
 
     def _repr_html_(self) -> str:
-        """A table, for notebooks."""
-        composites = self._composites[:_SHOWN]
-        write = TermFormatter(self._prefixes).term
-        names = list(dict.fromkeys(name for one in composites for name, _ in one.bindings))
-        rows = []
-        for one in composites:
-            values = dict(one.bindings)
-            cells = [self._clock.text(one.time), one.rule]
-            cells += [write(values[name]) if name in values else "" for name in names]
-            rows.append("".join(f"<td>{escape(cell)}</td>" for cell in cells))
-        head = "".join(f"<th>{escape(name)}</th>" for name in ("time", "rule", *names))
-        more = len(self) - len(rows)
-        return (
-            f"<table><thead><tr>{head}</tr></thead><tbody>"
-            + "".join(f"<tr>{row}</tr>" for row in rows)
-            + "</tbody></table>"
-            + (f"<p>and {more:,} more</p>" if more else "")
-        )
+        """The events along time, and the first of them as a table, for notebooks."""
+        terms = TermFormatter(self._prefixes)
+        drawn = [] if len(self) < 2 else [self._picture(terms)]
+        shown = event_table(self._composites[:_SHOWN], self._clock, terms, max(0, len(self) - _SHOWN))
+        return fragment(*drawn, shown)
+
+    def _picture(self, terms: TermFormatter) -> Html:
+        rules = [] if self._program is None else [rule.name for rule in self._program.rules]
+        there = {one.rule for one in self._composites}
+        lanes = [rule for rule in rules if rule in there]
+        marks = marks_of(self._composites, self._clock, terms.term)
+        return events_along_time(marks, self._clock, lanes, rules=rules)
+
+    def plot(self, ax: Any = None) -> Any:
+        """The events along time, a row a rule, by matplotlib; the axes. Raises EngineError D4205."""
+        return plot_events(self._composites, self._clock, ax)
 
 
 def frame_of(events: Iterable[Event]) -> pandas.DataFrame:
@@ -244,9 +260,16 @@ def frame_of(events: Iterable[Event]) -> pandas.DataFrame:
     return pandas.DataFrame(rows, columns=["time", "rule", "id", *names])
 
 
+def _nodes(term: Term) -> rdflib.term.Node | list[rdflib.term.Node]:
+    """A term as rdflib's, a list as a list of them."""
+    return [rdflib_term(member) for member in members(term)] if is_list(term) else rdflib_term(term)
+
+
 def _python(term: Term | None) -> object:
     if term is None:
         return None
+    if is_list(term):
+        return [_python(member) for member in members(term)]
     node = rdflib_term(term)
     value: object = node.toPython()  # type: ignore[attr-defined]  # every node of ours has it
     return str(value) if isinstance(value, str) else value
@@ -272,17 +295,46 @@ def keeps(explaining: Explaining | None) -> Explaining:
 NO_EVENTS: Final = Events((), Clock())
 
 
-def engine_table(title: str, program: Program, counters: Counters) -> str:
-    """A table of the rules, with how many events each had and how far it came, under a title."""
-    rows = [
+class Funnels(Mapping[str, Funnel]):
+    """Rule → (step, facts that came so far) of a run until now, as a value: `engine.funnel()`."""
+
+    __slots__ = ("_events", "_funnels")
+
+    def __init__(self, program: Program, counters: Counters) -> None:
+        self._funnels = {rule.name: list(counters.funnel.get(rule.name, ())) for rule in program.rules}
+        self._events = {name: counters.events.get(name, 0) for name in self._funnels}
+
+    def __getitem__(self, rule: str) -> Funnel:
+        return self._funnels[rule]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._funnels)
+
+    def __len__(self) -> int:
+        return len(self._funnels)
+
+    def __repr__(self) -> str:
+        lines = [f"{name}  {self._events[name]:,}   {shown(self[name])}" for name in self]
+        return "\n".join(lines) or "no rules"
+
+    def _repr_html_(self) -> str:
+        """Bars, for notebooks."""
+        drawn = (funnel_bars(name, self._events[name], self[name], n) for n, name in enumerate(self))
+        return fragment(*drawn)
+
+    def plot(self, ax: Any = None) -> Any:
+        """A bar a step, by matplotlib; the axes. Raises EngineError D4205 without it."""
+        return plot_funnels(self._funnels, self._events, ax)
+
+
+def engine_picture(title: str, program: Program, counters: Counters) -> str:
+    """The rules, with how many events each had and how far it came, under a title."""
+    cells = (
         (rule.name, f"{counters.events.get(rule.name, 0):,}", shown(counters.funnel.get(rule.name, ())))
         for rule in program.rules
-    ]
-    cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
-    return (
-        f"<p>{escape(title)}</p><table><thead><tr><th>rule</th><th>events</th><th>how far</th></tr></thead>"
-        f"<tbody>{''.join(f'<tr>{row}</tr>' for row in cells)}</tbody></table>"
     )
+    rows = [[text(cell) for cell in row] for row in cells]
+    return fragment(element("p", text(title)), table(("rule", "events", "how far"), rows, numbers={1}))
 
 
 SHOWN: Final = 20
@@ -309,23 +361,23 @@ class Plan:
 
     def _repr_html_(self) -> str:
         """A table with a line for every position of every rule, for notebooks."""
-        lines = []
-        for plan in self.rules[:SHOWN]:
-            for number, row in enumerate(_rows(plan)):
-                cells = (plan.rule.name if number == 0 else "", *row)
-                lines.append(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>")
-        head = "".join(f"<th>{name}</th>" for name in ("rule", "position", "of", "keeps"))
-        more = len(self.rules) - SHOWN
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>" + (
-            f"<p>and {more:,} more</p>" if more > 0 else ""
-        )
+        rows = [
+            [text(cell) for cell in (plan.rule.name if number == 0 else "", *row)]
+            for plan in self.rules[:SHOWN]
+            for number, row in enumerate(_rows(plan))
+        ]
+        head = ("rule", "position", "of", "keeps")
+        return fragment(table(head, rows, more=max(0, len(self.rules) - SHOWN)))
 
 
 def _rows(plan: RulePlan) -> list[_Row]:
     """(position, stream, what is kept of it) of the trigger and of every conjunct."""
     trigger = plan.rule.trigger
-    if isinstance(trigger, Every):
-        first: _Row = (trigger.name, f"every {duration_text(trigger.duration)}", "")
+    if isinstance(trigger, Tick):
+        first: _Row = (trigger.name, f"every {rhythm_text(trigger.rhythm)}", "")
+    elif isinstance(trigger, After):
+        late = f"{duration_text(trigger.duration)} after each fact of {trigger.position.stream}"
+        first = (trigger.name, late, "all facts")
     else:
         first = (trigger.name, f"each fact of {trigger.stream}", "")
     return [first, *((step.title, f"of {step.conjunct.position.stream}", kept(step)) for step in plan.steps)]
@@ -337,6 +389,8 @@ def kept(step: PlanStep) -> str:
     match content:
         case LastValue():
             what = "the last fact"
+        case LatestOfGroups():
+            what = "the last fact of each group"
         case FactLog(held=held):
             what = "all facts, as intervals" if held else "all facts"
         case RunningTotal(function):

@@ -36,7 +36,8 @@ from dotr.io.time_reading import EXACT, Notes, TimeReading
 from dotr.lang import parse_query
 from dotr.program import Program
 from dotr.program.names import duration as parse_duration
-from dotr.rdf.terms import XSD_STRING, Term, Triple, canonical, is_blank, is_iri, literal, literal_parts
+from dotr.rdf.rdflib_terms import IRI, is_rdflib, of_rdflib, rdflib_term
+from dotr.rdf.terms import Term, Triple, canonical, is_iri
 
 if TYPE_CHECKING:
     import rdflib
@@ -45,14 +46,12 @@ GraphLike: TypeAlias = Any
 """An rdflib.Graph, Turtle text (str or bytes), a pathlib.Path of an RDF file (for an Engine), or an iterable
 of triples: of terms of rdflib, of canonical terms, or of pyoxigraph (quads, too)."""
 
-IRI = r"<[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*>"
 _BLANK = r"_:[^\s<>\"]+"
 _LITERAL = rf'"(?:[^"\\\n\r]|\\.)*"(?:@[A-Za-z]+(?:-[A-Za-z0-9]+)*|\^\^{IRI})?'
 _TRIPLE = tuple(map(re.compile, (rf"{IRI}|{_BLANK}", IRI, rf"{IRI}|{_BLANK}|{_LITERAL}")))
 _TERM = re.compile(rf"{IRI}|{_BLANK}|{_LITERAL}")
 _PATH = 1_000
 """Characters of a string that may be a path."""
-_WHOLE = re.compile(IRI)
 
 
 def triples_of(graph: GraphLike, base: str = STREAM_BASE, choices: ParseChoices = STRICT) -> list[Triple]:
@@ -99,7 +98,7 @@ def _own_triples(items: Iterable[Any]) -> Iterator[Triple]:
 def own_triple(item: Any) -> Triple:
     """A triple of canonical terms. Raises UsageError D4105, DataError D2001."""
     if isinstance(item, tuple) and len(item) == 3:
-        if any(map(_is_rdflib, item)):
+        if any(map(is_rdflib, item)):
             subject, predicate, object_ = map(own_term, item)
             if subject[0] != '"' and is_iri(predicate):
                 return subject, predicate, object_
@@ -117,8 +116,8 @@ def own_term(term: Any) -> Term:
 
     Raises UsageError D4105, DataError D2001.
     """
-    if _is_rdflib(term):
-        return _of_rdflib(term)
+    if is_rdflib(term):
+        return of_rdflib(term)
     if isinstance(term, ox.NamedNode | ox.BlankNode | ox.Literal):
         return canonical(str(term))
     if isinstance(term, str) and _TERM.fullmatch(term):
@@ -127,28 +126,6 @@ def own_term(term: Any) -> Term:
         "D4105",
         f"{term!r} is not a term",
         hint='give a term of rdflib or pyoxigraph, or an N-Triples string like <urn:a> or "one"',
-    )
-
-
-def _is_rdflib(term: Any) -> bool:
-    return type(term).__module__ == "rdflib.term"
-
-
-def _of_rdflib(term: Any) -> Term:
-    import rdflib  # noqa: PLC0415  # whoever has a term has it loaded
-
-    if isinstance(term, rdflib.Literal):
-        if term.language:
-            return literal(str(term), language=term.language)
-        datatype = XSD_STRING if term.datatype is None else str(term.datatype)
-        return canonical(literal(str(term), datatype))
-    if isinstance(term, rdflib.BNode):
-        return f"_:{term}"
-    text = f"<{term}>"
-    if isinstance(term, rdflib.URIRef) and _WHOLE.fullmatch(text):
-        return text
-    raise DataError.of(
-        "D2001", f"{term!r} cannot be read as a term of RDF", hint="an IRI is absolute, without spaces"
     )
 
 
@@ -176,21 +153,6 @@ def _ntriples(graph: rdflib.Graph) -> str:
         raise DataError.of(
             "D2001", f"rdflib cannot write this graph: {error}", hint="correct the term"
         ) from None
-
-
-def rdflib_term(term: Term) -> rdflib.term.Node:
-    """A term of ours as rdflib's, its lexical form untouched."""
-    import rdflib  # noqa: PLC0415  # half a second of start-up that many runs do not need
-
-    if is_iri(term):
-        return rdflib.URIRef(term[1:-1])
-    if is_blank(term):
-        return rdflib.BNode(term[2:])
-    lexical, datatype, language = literal_parts(term)
-    if language:
-        return rdflib.Literal(lexical, lang=language)
-    plain = datatype == XSD_STRING
-    return rdflib.Literal(lexical, datatype=None if plain else rdflib.URIRef(datatype), normalize=False)
 
 
 def asked(

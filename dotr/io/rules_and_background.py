@@ -29,6 +29,8 @@ from threading import Lock
 from typing import Any, Final
 from weakref import finalize
 
+import pyoxigraph as ox
+
 from dotr.errors import DataError, EngineError
 from dotr.io.decode.documents import (
     MAX_DOCUMENT,
@@ -38,6 +40,7 @@ from dotr.io.decode.documents import (
     decode,
     format_of,
     is_named_pipe,
+    open_document,
     read_bytes,
     read_some,
     unknown_format,
@@ -72,15 +75,19 @@ _LARGEST = 64 * 1024 * 1024
 
 
 class RuleTexts:
-    """Owns the names of the rule files that were read through it, imported ones included."""
+    """Owns the texts of the rule files that were read through it, imported ones included, by their paths."""
 
     def __init__(self) -> None:
-        self.read_files: list[str] = []
+        self.texts: dict[str, str] = {}
+
+    @property
+    def read_files(self) -> list[str]:
+        """Their paths."""
+        return list(self.texts)
 
     def __call__(self, path: str) -> str:
-        text = read_rules_text(path)
-        self.read_files.append(path)
-        return text
+        self.texts[path] = read_rules_text(path)
+        return self.texts[path]
 
 
 def read_rules_text(path: str) -> str:
@@ -185,6 +192,42 @@ def _parsed(text: str, format_: Format, path: str, base: str, choices: ParseChoi
     except DataError as error:
         hints = [d._replace(hint=_NO_CHOICE.get(d.code, d.hint)) for d in error.diagnostics]
         raise DataError(hints) from None
+
+
+_WITH_PREFIXES: Final = {
+    Format.TURTLE: ox.RdfFormat.TURTLE,
+    Format.TRIG: ox.RdfFormat.TRIG,
+    Format.RDFXML: ox.RdfFormat.RDF_XML,
+}
+
+
+def with_declared(prefixes: Mapping[str, str], files: Iterable[str]) -> dict[str, str]:
+    """Prefixes of a program, and those that files of its background declare before their first triple.
+
+    What the program says counts: of a name that it has, and of a namespace that it names. Then the first file
+    counts. Files that cannot be read, or have no prefixes, add none. Cost: the heads of the files.
+    """
+    found, named = dict(prefixes), set(prefixes.values())
+    for file in files:
+        for name, space in _declared(file).items():
+            if name not in found and space not in named and space:
+                found[name] = space
+                named.add(space)
+    return found
+
+
+def _declared(file: str) -> Mapping[str, str]:
+    """The prefixes at the head of a file."""
+    format_ = format_of(file)
+    if format_ not in _WITH_PREFIXES or is_named_pipe(file):
+        return {}
+    try:
+        with open_document(file) as content:
+            parser = ox.parse(content, format=_WITH_PREFIXES[format_], base_iri=STREAM_BASE)
+            next(iter(parser), None)
+            return dict(parser.prefixes)
+    except (DataError, OSError, SyntaxError, ValueError):  # whoever reads all of it reports that
+        return {}
 
 
 class BackgroundFiles:

@@ -26,13 +26,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
-from functools import lru_cache
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from os.path import basename
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from dotr.errors import DataError, Diagnostic
 from dotr.events import DELETION, INSERTION, Clock, Time
+from dotr.expressions.calendars import zone, zone_names
 from dotr.io.decode.documents import plain_name
 from dotr.io.time_reading import EXACT, Notes, TimeReading
 from dotr.lang.grammar.cursor import WELL_KNOWN, nearest
@@ -51,11 +51,6 @@ from dotr.rdf.terms import (
 )
 from dotr.regex import regex
 
-if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
-
-_OFFSET = regex(r"([+-])([01][0-9]):?([0-5][0-9])")
-_NAME = regex(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+)*")
 _EPOCH = datetime(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -78,35 +73,13 @@ class RepeatedTimeError(TimeError):
         self.local = local
 
 
-@lru_cache(maxsize=64)
 def zone_of(name: str) -> tzinfo:
     """The zone of a name of the tz database, of `UTC`, or of an offset (`+02:00`). Raises TimeError D2110."""
-    if name in ("Z", "UTC"):
-        return UTC
-    if found := _OFFSET.fullmatch(name):
-        minutes = int(found[2]) * 60 + int(found[3])
-        return timezone(timedelta(minutes=-minutes if found[1] == "-" else minutes))
-    try:
-        if not _NAME.fullmatch(name):
-            raise FileNotFoundError
-        with _database().joinpath("zoneinfo", *name.split("/")).open("rb") as file:
-            from zoneinfo import ZoneInfo  # noqa: PLC0415  # start-up: most runs name no zone
-
-            return ZoneInfo.from_file(file, key=name)
-    except (OSError, ValueError):
-        hint = nearest(name, _names()) or "write Europe/Berlin, UTC or +02:00"
-        raise TimeError("D2110", f"`{name}` is not a time zone", hint) from None
-
-
-def _database() -> Traversable:
-    from importlib.resources import files  # noqa: PLC0415  # start-up: most runs name no zone
-
-    return files("tzdata")
-
-
-@lru_cache(maxsize=1)
-def _names() -> tuple[str, ...]:
-    return tuple(_database().joinpath("zones").read_text("utf-8").split())
+    found = zone(name)
+    if found is None:
+        hint = nearest(name, zone_names()) or "write Europe/Berlin, UTC or +02:00"
+        raise TimeError("D2110", f"`{name}` is not a time zone", hint)
+    return found
 
 
 def to_instant(
@@ -555,6 +528,8 @@ class TimestampExtractor:
     """The time of all graphs, whatever they state; "": their own."""
     arrival: Time | None = None
     """The time of graphs without one, in microseconds since 1970."""
+    by_name: bool = True
+    """Whether files have names that may be times; what a queue calls a document is none."""
     _local: tzinfo | None = field(default=None, init=False)
     _notes: Notes = field(default_factory=set, init=False)
 
@@ -753,7 +728,9 @@ class TimestampExtractor:
                 if times:
                     several.append((short, values))
                 looked.append(f"{short}: {len(times)} different times" if times else f"{short}: none")
-        named = time_in_name(file, self.unit, self._local, self.reading, self._notes)
+        named = None
+        if self.by_name:
+            named = time_in_name(file, self.unit, self._local, self.reading, self._notes)
         if named is not None:
             return ("file name", *named)
         if self.arrival is not None and not several:
@@ -800,7 +777,7 @@ class TimestampExtractor:
         elif likely:
             hint = f"--time-path {likely[0][0][1:-1]}, if that is its time"
         else:
-            hint = f"stamp it{', name the file like 12.ttl' if file else ''}, "
+            hint = f"stamp it{', name the file like 12.ttl' if file and self.by_name else ''}, "
             hint += "or give --time-path the property that holds the time"
         return Diagnostic(
             "D2101",
@@ -811,7 +788,7 @@ class TimestampExtractor:
                 path,
                 "prov:generatedAtTime of the graph name or of <>: none",
                 *looked,
-                *([f"the file name `{basename(file)}`: no timestamp"] if file else ()),
+                *([f"the file name `{basename(file)}`: no timestamp"] if file and self.by_name else ()),
                 *(f"it has {predicate} {value}" for predicate, value in likely or _values(triples)),
             ),
             hint=hint,

@@ -9,7 +9,7 @@ Bad input: the reader's own code, at every place that is not what was wanted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import TypeVar
 
 import yaml
@@ -109,10 +109,10 @@ class YamlReader:
         self.error(self.span(node), f"`{name}` is one value", "quote a string that begins with `{` or `[`")
         return None
 
-    def scalars(self, node: yaml.Node) -> dict[str, Scalar]:
+    def scalars(self, node: yaml.Node, but: Container[str] = ()) -> dict[str, Scalar]:
         keys = self.mapping(node, "this", None) or {}
         places = self.keys(node)
-        texts = {name: self.text(value, name) for name, value in keys.items()}
+        texts = {name: self.text(value, name) for name, value in keys.items() if name not in but}
         return {name: replace(text, key=places[name]) for name, text in texts.items() if text is not None}
 
     def keys(self, node: yaml.Node) -> dict[str, Span]:

@@ -612,7 +612,8 @@ def expression_text(expression: Expression, shorten: Shorten = str) -> str:
             arguments = [expression_text(a, shorten) for a in expression.arguments]
             if expression.function in _INFIX:
                 return f"({f' {expression.function} '.join(arguments)})"
-            return f"{expression.function}({', '.join(arguments)})"
+            function = expression.function
+            return f"{shorten(function) if function[0] == '<' else function}({', '.join(arguments)})"
         case _:
             return type(expression).__name__.lower()
 

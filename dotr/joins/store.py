@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Container, Iterable, Sequence
 
 from dotr.budget import Meter
 from dotr.joins.filters import Moment
+from dotr.joins.nearby import NearbyRelation
 from dotr.joins.paths import Automaton, PathRelation
 from dotr.joins.plan import (
     ALL,
@@ -96,7 +97,8 @@ class TripleIndex:
         self.background = background
         self.overlay = Overlay()
         self.tables: dict[Relation, Table] = {}
-        self.paths: dict[Relation, PathRelation] = {}
+        self.paths: dict[Relation, PathRelation | NearbyRelation] = {}
+        self._nearby: dict[tuple[Term, int], NearbyRelation] = {}
         self._paths: dict[tuple[str, tuple[Term | None, Term | None], int], PathRelation] = {}
         self.volatile = volatile
         self.static = frozenset(static)
@@ -129,6 +131,15 @@ class TripleIndex:
             found = self.paths[relation] = PathRelation(relation, automaton, ends, self, meter)
             self._paths[text, ends, id(meter)] = found  # which keeps the meter alive
         return found
+
+    def nearby(self, predicate: Term, meter: Meter) -> Relation:
+        """The relation of geometries and the objects of a predicate that may touch them."""
+        found = self._nearby.get((predicate, id(meter)))
+        if found is None:
+            relation = path_relation(len(self.paths), f"near an object of {predicate}:")
+            found = self.paths[relation] = NearbyRelation(relation, predicate, self, meter)
+            self._nearby[predicate, id(meter)] = found  # which keeps the meter alive
+        return found.relation
 
     def sources(self, relation: Relation) -> tuple[Relation, ...]:
         """The relations from whose rows this one is computed."""

@@ -22,7 +22,7 @@ Bad input: D5103 no saved knowledge base, or a damaged one · D5104 another vers
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -31,7 +31,7 @@ from hashlib import blake2b
 from os import PathLike, fspath
 from pathlib import Path
 from threading import Condition, Lock, RLock, local
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeGuard
 
 import pyoxigraph as ox
 from msgspec import Struct, field
@@ -45,8 +45,9 @@ from dotr.events import Clock, Time, refuse_blank
 from dotr.extract.operators import Row
 from dotr.io.decode.documents import STREAM_BASE
 from dotr.io.decode.rdf import parse_triples
+from dotr.io.events import TermFormatter
 from dotr.io.outputs import write_whole
-from dotr.io.python_values import GraphLike, own_term, own_triple, rdflib_term, triples_of
+from dotr.io.python_values import GraphLike, own_term, own_triple, triples_of
 from dotr.io.rules_and_background import CopiedFile, read_background, read_rules_text
 from dotr.io.time import UNITS, TimeError, parse_datetime
 from dotr.joins.plan import ALL, Relation, View
@@ -63,9 +64,12 @@ from dotr.lang import load_program, parse_datalog, parse_query
 from dotr.lang.printer import datalog_rule_text
 from dotr.lasting.model import Outcome
 from dotr.lasting.periods import Expiry
+from dotr.pictures.markup import Html, element, fragment, text
+from dotr.pictures.table import table
 from dotr.program import DatalogRule, Entailment, Select
 from dotr.rdf.blanks import label_stream
 from dotr.rdf.mapped import sized
+from dotr.rdf.rdflib_terms import rdflib_term
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
 from dotr.rdf.values import values_key
 from dotr.regex import regex
@@ -321,6 +325,13 @@ class ReadWriteLock:
         return bool(getattr(self._mine, "writes", False))
 
 
+_SHOWN: Final = 20
+"""Rows that a notebook shows."""
+
+_COUNTED: Final = 200_000
+"""Triples up to which a notebook shows how many there are of each predicate."""
+
+
 class Change:
     """The net change of one transaction: stated and derived triples, each once, in canonical order.
 
@@ -328,8 +339,11 @@ class Change:
     to be removed that were not there.
     """
 
-    def __init__(self, outcome: Outcome, useless_removals: int, as_rdflib: bool) -> None:
+    def __init__(
+        self, outcome: Outcome, useless_removals: int, as_rdflib: bool, prefixes: Mapping[str, str]
+    ) -> None:
         self._outcome = outcome
+        self._prefixes = prefixes
         self._as_rdflib = as_rdflib
         self.useless_deletes = outcome.useless
         self.useless_removals = useless_removals
@@ -363,6 +377,17 @@ class Change:
     def __repr__(self) -> str:
         net = self._outcome.net
         return f"<change: {len(net.added)} added, {len(net.removed)} removed>"
+
+    def _repr_html_(self) -> str:
+        """What was added and removed, for notebooks."""
+        net, terms = self._outcome.net, TermFormatter(self._prefixes)
+        changes = [("+", triple) for triple in sorted(net.added)] + [("−", t) for t in sorted(net.removed)]
+        rows = [
+            [text(cell) for cell in (sign, terms.term(s), terms.predicate(p), terms.term(o))]
+            for sign, (s, p, o) in changes[:_SHOWN]
+        ]
+        listed = table(("", "subject", "predicate", "object"), rows, more=max(0, len(changes) - _SHOWN))
+        return fragment(element("p", text(repr(self)[1:-1])), listed)
 
 
 class Watch:
@@ -728,7 +753,7 @@ class KnowledgeBase:
         until = None if end is None else end[0]
         self._expiry.begin((triple for triple in given if triple not in lasting), until)
         self._scopes.keep(given)
-        return Change(outcome, useless, self._as_rdflib)
+        return Change(outcome, useless, self._as_rdflib, dict(self.prefixes))
 
     def _labelled(self, part: Part) -> list[Triple]:
         return part.triples if part.is_file else self._scopes.labelled(part.triples, part.is_text)
@@ -934,6 +959,19 @@ class KnowledgeBase:
 
     def __repr__(self) -> str:
         return f"<knowledge base: {len(self)} triples, {len(self._model.rules.own)} rules, {self.entailment}>"
+
+    def _repr_html_(self) -> str:
+        """What it has, by predicate, and its rules, for notebooks."""
+        write = TermFormatter(self.prefixes).predicate
+        with self._lock.reading():
+            large = len(self._model.kept) > _COUNTED
+            counts = Counter(() if large else (predicate for _, predicate, _ in self._model.kept))
+        most = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+        rows = [[text(write(predicate)), text(f"{count:,}")] for predicate, count in most[:_SHOWN]]
+        counted = table(("predicate", "triples"), rows, {1}, more=max(0, len(most) - _SHOWN))
+        rules = [[element("code", text(rule))] for rule in self.rules[:_SHOWN]]
+        listed = table(("rules",), rules, more=max(0, len(self.rules) - _SHOWN)) if rules else Html("")
+        return fragment(element("p", text(repr(self)[1:-1])), counted, listed)
 
     # -- files
 

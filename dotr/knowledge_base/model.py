@@ -44,6 +44,8 @@ from dotr.joins.store import EVERYTHING, TripleIndex
 from dotr.lang import parse_datalog
 from dotr.lang.printer import datalog_rule_text
 from dotr.lasting.model import MaintainedModel, Outcome, SchemaChange
+from dotr.pictures.markup import fragment
+from dotr.pictures.tree import tree
 from dotr.program import DatalogRule, Entailment, Select
 from dotr.rdf.terms import Memo, Term, Triple
 from dotr.rdf.values import is_well_typed
@@ -168,6 +170,10 @@ class Proof:
 
     def __repr__(self) -> str:
         return f"<proof of {' '.join(self.triple)}>" if self else f"<no proof of {' '.join(self.triple)}>"
+
+    def _repr_html_(self) -> str:
+        """The tree, for notebooks."""
+        return fragment(tree([self._renderer().node(self.found)]))
 
     def to_dict(self) -> dict[str, Any]:
         """The proof as plain values, which JSON can hold."""

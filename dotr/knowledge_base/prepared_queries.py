@@ -22,10 +22,10 @@ from dotr.extract.interpreter import asks_time
 from dotr.extract.operators import Row
 from dotr.extract.query import Query
 from dotr.extract.rewriting import names
-from dotr.io.python_values import rdflib_term
 from dotr.joins.store import TripleIndex
 from dotr.knowledge_base.model import Model
 from dotr.program import Const, Projection, Select, Var
+from dotr.rdf.rdflib_terms import rdflib_term
 from dotr.rdf.terms import TRUE, Term
 
 if TYPE_CHECKING:

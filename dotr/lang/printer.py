@@ -23,6 +23,7 @@ from msgspec import Struct, field
 
 from dotr import program
 from dotr.errors import Diagnostics
+from dotr.expressions.aggregates import written
 from dotr.extract.printing import Writer
 from dotr.lang.grammar import syntax
 from dotr.lang.grammar.cursor import comments
@@ -30,7 +31,7 @@ from dotr.lang.grammar.dlog import DatalogParser
 from dotr.lang.grammar.dotr import DotrParser
 from dotr.lang.grammar.lars import LarsFile, LarsParser
 from dotr.lang.operators import WRITTEN
-from dotr.program.names import duration_text
+from dotr.program.names import clock_text, duration_text
 from dotr.rdf.terms import RDF_TYPE, Term, escape, is_iri
 from dotr.source import Source
 from dotr.windows.windows import kind_of
@@ -198,13 +199,23 @@ class LarsPrinter:
                 argument = "*" if literal.argument is None else expression(literal.argument)
                 distinct = "DISTINCT " if literal.distinct else ""
                 over = f"{self._atom(literal.atom)} {self._window(literal.window, literal.atom)}"
-                text = f"{literal.function}({distinct}{argument}) AS ?{literal.variable.name} OVER {over}"
+                of = written(literal.function, distinct + argument)
+                text = f"{of} AS ?{literal.variable.name} OVER {over}"
                 group = ", ".join(f"?{variable.name}" for variable in literal.group)
-                if not group:
+                if not group or self._implied(literal):
                     return text
-                return f"{text} PER {group if len(literal.group) == 1 else f'({group})'}"
+                plain = len(literal.group) == 1 or isinstance(literal.window, program.FactWindow)
+                return f"{text} PER {group if plain else f'({group})'}"
             case _:
                 assert_never(literal)
+
+    @staticmethod
+    def _implied(literal: program.WindowAggregate) -> bool:
+        """Whether the key of a window of facts is what the aggregate is grouped by."""
+        window, arguments = literal.window, literal.atom.arguments
+        if not isinstance(window, program.FactWindow) or not window.per:
+            return False
+        return literal.group == tuple(arguments[n] for n in window.per)
 
     def _window_atom(self, literal: program.WindowAtom) -> str:
         text = self._atom(literal.atom)
@@ -217,6 +228,9 @@ class LarsPrinter:
         match window:
             case program.TimeWindow(duration):
                 return f"WITHIN {duration_text(duration)}"
+            case program.FactWindow(count, per=per) if per:
+                key = ", ".join(self._writer.node(atom.arguments[n]) for n in per)
+                return f"WITHIN {count} FACTS PER ({key})"
             case program.FactWindow(count, streams):
                 of = "" if streams in ((), (atom.name,)) else f" OF ({', '.join(streams)})"
                 return f"WITHIN {count} FACTS{of}"
@@ -376,6 +390,9 @@ class _Printer:
 
     def _hold(self, statement: syntax.HoldSyntax) -> list[str]:
         end = " LATEST" if statement.latest else ""
+        for word, predicate in (("FROM", statement.start), ("UNTIL", statement.until)):
+            if predicate is not None:
+                end += f" {word} {self._held(predicate)}"
         if statement.duration is not None:
             end += f" FOR {self._duration(statement.duration)}"
         lines = _listed("HOLD ", map(self._held, statement.held))
@@ -438,8 +455,16 @@ class _Printer:
         match rule.trigger:
             case syntax.EverySyntax(duration, name):
                 clauses.append([f"FROM EVERY {self._duration(duration)} AS {name.text}"])
+            case syntax.CalendarSyntax(unit, duration, day, at, zone, parameter, name):
+                every = unit if duration is None else self._duration(duration)
+                on = "" if day is None else f" ON DAY {day}"
+                where = f"?{parameter}" if parameter else f'"{zone}"'
+                clauses.append([f"FROM EVERY {every}{on} AT {clock_text(at)} IN {where} AS {name.text}"])
             case syntax.EventSyntax():
                 clauses.append(self._event("FROM ", rule.trigger))
+            case syntax.AfterSyntax(event, duration, name):
+                after = f"AFTER {self._duration(duration)} AS {name.text}"
+                clauses.append(self._event("FROM ", event, [after]))
             case None:
                 raise AssertionError("a text with errors is not printed")
         clauses += [self._conjunct(conjunct) for conjunct in rule.conjuncts]
@@ -507,6 +532,9 @@ class _Printer:
         expression = self._writer.expression
         before = WRITTEN[conjunct.operator].text(conjunct, expression)
         after = [self._window(conjunct.window)]
+        if isinstance(conjunct, syntax.ChooseSyntax) and conjunct.per:
+            per = ", ".join(f"?{name.text}" for name in conjunct.per)
+            after.insert(0, f"PER ({per})")
         if conjunct.on is not None:
             after.append(f"ON {expression(conjunct.on)}")
         return self._event(f"AND {before} ", conjunct.event, after)
@@ -547,7 +575,7 @@ class _Printer:
                 for total in totals:
                     argument = "*" if total.argument is None else expression(total.argument)
                     distinct = "DISTINCT " if total.distinct else ""
-                    text = f"{total.function}({distinct}{argument})"
+                    text = written(total.function, distinct + argument)
                     parts.append(f"BIND {text} AS ?{total.variable.name}")
                 return f"AGGREGATE({' '.join(parts)})"
             case _:

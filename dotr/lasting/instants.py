@@ -408,10 +408,12 @@ class LastingRun:
         self.program = program
         self.useless = 0
         """Deletions of triples that were not stated."""
+        self.unheld = 0
+        """Declared triples of graphs that do not last, by FROM and UNTIL."""
         self.consistent = True
         """Whether the last M was a consistent model: not after `overlook`."""
         self._background = frozenset(background)
-        self._periods = Periods(self._background, program.holds)
+        self._periods = Periods(self._background, program.holds, clock)
         self._states = states
         self._given: frozenset[Triple] | None = None  # what follows from the background alone
         self.clock, self._all, self._budget = clock, materialize_all, budget
@@ -443,7 +445,7 @@ class LastingRun:
 
     def next(self) -> Time | None:
         """When what lasts next changes without a message, or None."""
-        times = [*self._ahead, *([] if (end := self._periods.next_end()) is None else [end])]
+        times = [*self._ahead, *([] if (end := self._periods.next_change()) is None else [end])]
         return min(times, default=None)
 
     def instants(
@@ -541,7 +543,8 @@ class LastingRun:
         knowledge.keep()
         self._settle(time, stated, replacement)
         self.consistent = True
-        return LastingInstant(facts, messages, came, tick, program, state, knowledge.findings())
+        findings = [*knowledge.findings(), *(one.finding(self.clock) for one in stated.unheld)]
+        return LastingInstant(facts, messages, came, tick, program, state, findings)
 
     def _answered(self, facts: Facts) -> None:
         """Spend what rules may do with the facts of an instant. Raises ProgramError D4132."""
@@ -593,6 +596,7 @@ class LastingRun:
 
     def _settle(self, time: Time, stated: StatedChange, replacement: Replacement | None) -> None:
         self.useless += stated.useless
+        self.unheld += len(stated.unheld)
         if replacement is not None:
             del self._ahead[time]
             self.program, self._background = replacement
@@ -615,6 +619,7 @@ class LastingRun:
             "stated": self._periods.save() if stated else [],
             "consistent": self.consistent,
             "useless": self.useless,
+            "unheld": self.unheld,
             "spent": self._spending.spent,
             "knowledge": self._knowledge.snapshot(),
         }
@@ -623,6 +628,7 @@ class LastingRun:
         """Restore a `snapshot`, over the current program and background."""
         self._periods.load(state["stated"])
         self.consistent, self.useless = state["consistent"], state["useless"]
+        self.unheld = state.get("unheld", 0)
         self._spending.restore(state.get("spent", 0))
         self._knowledge = self._opened()
         self._knowledge.restore(state["knowledge"])

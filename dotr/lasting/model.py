@@ -771,4 +771,4 @@ def _declared(program: Program) -> list[Relation] | None:
 def _over_windows(program: Program) -> bool:
     """Whether what graphs state ends by time only, unless deleted."""
     holds = program.holds
-    return any(hold.duration for hold in holds) and not any(hold.latest for hold in holds)
+    return any(hold.duration or hold.until for hold in holds) and not any(hold.latest for hold in holds)

@@ -6,8 +6,9 @@ Place:   pipeline.py passes every message and every end to it; Maintenance (inst
 Method:  language.md, "What lasts". A statement holds over `[from, until)` (half open, as periods of SQL:2011)
          and keeps the lifetime it was stated with. Of a triple's statements that end by time alone only the
          last to end is kept, so at most two are: one that is replaceable, one that is not. In Expiry the last
-         to end stands for all statements of a triple; one without an end is not kept there. Ends wait in a
-         heap; entries of deleted statements are skipped when they come up.
+         to end stands for all statements of a triple; one without an end is not kept there. Statements that
+         begin later are kept one by one until they begin. Ends and beginnings wait in a heap; entries of
+         deleted statements are skipped when they come up.
 Why not: a list of all statements: the literal reading (reference/lasting.py) keeps one.
 """
 
@@ -19,7 +20,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec import Struct, field
 
-from dotr.events import FOREVER, Message, Time
+from dotr.events import FOREVER, Clock, Message, Time
+from dotr.lasting.validity import NotHeld, period, times_of
 from dotr.program import Hold
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
 
@@ -33,9 +35,17 @@ class Held(NamedTuple):
     latest: Time
 
 
-Entry: TypeAlias = tuple[int, int, int | str | None, int | str | None]
+class Later(NamedTuple):
+    """A statement of a triple by a graph that begins later; `latest`: it is replaceable."""
+
+    start: Time
+    until: Time
+    latest: bool
+
+
+Entry: TypeAlias = tuple[Any, ...]
 """The statements of one triple: whether the background's was deleted, whether it is inserted, and both ends
-of `Held`.
+of `Held`; then, if any begin later, a list of these.
 """
 
 _NONE: Final[Time] = -FOREVER
@@ -47,7 +57,8 @@ class StatedChange(Struct, frozen=True):
 
     `begun`: newly stated triples → their end as far as is known (FOREVER: until deleted). `held`: those of
     them that only graphs state. `ended`: triples stated until now. `moved`: triples still stated whose end
-    changed → the new end. `useless`: deletions of triples that were not stated.
+    changed → the new end. `useless`: deletions of triples that were not stated. `unheld`: triples of graphs
+    that are declared and do not last.
     """
 
     begun: Mapping[Triple, Time] = field(default_factory=dict)
@@ -55,6 +66,7 @@ class StatedChange(Struct, frozen=True):
     moved: Mapping[Triple, Time] = field(default_factory=dict)
     held: Collection[Triple] = ()
     useless: int = 0
+    unheld: Sequence[NotHeld] = ()
 
     def __bool__(self) -> bool:
         return bool(self.begun or self.ended)
@@ -63,17 +75,22 @@ class StatedChange(Struct, frozen=True):
 class Periods:
     """Owns every statement that holds, and when it ends.
 
-    `background`: the triples stated from the beginning; read, never copied.
+    `background`: the triples stated from the beginning; read, never copied. `clock`: how graphs write the
+    times of FROM and UNTIL.
     """
 
-    def __init__(self, background: Collection[Triple] = (), holds: Sequence[Hold] = ()) -> None:
+    def __init__(
+        self, background: Collection[Triple] = (), holds: Sequence[Hold] = (), clock: Clock | None = None
+    ) -> None:
+        self._clock = clock or Clock()
         self._background = background if isinstance(background, set | frozenset) else frozenset(background)
         self._deleted: set[Triple] = set()  # of the background
         self._inserted: dict[Triple, None] = {}
         self._held: dict[Triple, Held] = {}
+        self._later: dict[Triple, tuple[Later, ...]] = {}
         self._latest: dict[tuple[Term, Term], set[Triple]] = {}  # what the next value replaces
-        self._ends: list[tuple[Time, Triple]] = []  # heap
-        self._undo: list[tuple[Triple, bool, bool, Held]] = []
+        self._ends: list[tuple[Time, Triple]] = []  # heap, of beginnings, too
+        self._undo: list[tuple[Triple, bool, bool, Held, tuple[Later, ...]]] = []
         self._changed: dict[Triple, bool] = {}  # since the last `changed`: whether there was an entry then
         self.declare(holds)
 
@@ -82,6 +99,7 @@ class Periods:
         self._predicates = {hold.predicate: hold for hold in holds if hold.class_ is None}
         self._classes = {hold.class_: hold for hold in holds if hold.class_ is not None}
         self._rest = self._predicates.pop(None, None)
+        self._timely = predicates_of_times(holds)
 
     def rebase(self, background: Collection[Triple]) -> None:
         """Take a new background, whose difference was already deleted and inserted: what is stated stays."""
@@ -125,12 +143,18 @@ class Periods:
         found = ((triple, max(held)) for triple, held in self._held.items() if not self._is_lasting(triple))
         return {triple: until for triple, until in found if until != FOREVER}
 
-    def next_end(self) -> Time | None:
-        """When the next statement ends by time, or None."""
+    def next_change(self) -> Time | None:
+        """When the next statement ends, or begins, by time, or None."""
         ends = self._ends
-        while ends and ends[0][0] not in self._held.get(ends[0][1], ()):
+        while ends and not self._waits(*ends[0]):
             heappop(ends)
         return ends[0][0] if ends else None
+
+    def _waits(self, time: Time, triple: Triple) -> bool:
+        """Whether a statement of a triple ends or begins at a time."""
+        if time in self._held.get(triple, ()):
+            return True
+        return bool(self._later) and any(time == one.start for one in self._later.get(triple, ()))
 
     # -- a change
 
@@ -141,45 +165,66 @@ class Periods:
         ended: Iterable[Triple] = (),
         begun: Iterable[Triple] = (),
     ) -> StatedChange:
-        """Advance to `time`: ends first, then deletions, then insertions and what is held.
+        """Advance to `time`: ends and beginnings first, then deletions, then insertions and what is held.
 
         `messages`: all of the instant, with labelled blank nodes. `ended` and `begun`: triples that a change
-        of the background also deletes and inserts, without counting. Times never decrease, and no end is
-        skipped. `undo` undoes the last change.
+        of the background also deletes and inserts, without counting. A deletion also ends what begins later.
+        Times never decrease, and no end is skipped. `undo` undoes the last change.
         """
         parts = list(messages)
         deleted = dict.fromkeys(triple for part in parts for triple in part.delete or ())
         graphs = [triple for part in parts for triple in part.graph or ()]
         self._undo = []
         before: dict[Triple, Time] = {}
-        useless = sum(self._end(triple) == _NONE for triple in deleted)
+        useless = sum(self._end(triple) == _NONE and triple not in self._later for triple in deleted)
         for triple in self._due(time):
-            self._end_held(triple, time, before)
+            self._pass(triple, time, before)
         for triple in (*deleted, *ended):
             self._delete(triple, before)
-        for triple in self._replaced(graphs):
-            self._set_held(triple, Held(self._held[triple].until, _NONE), before)
+        made, unheld = self._made(graphs, time)
+        self._replace(graphs, made, time, before)
         for part in parts:
             for triple in part.insert or ():
                 self._insert(triple, before)
         for triple in begun:
             self._insert(triple, before)
+        for triple, one in made.items():
+            self._hold(triple, one, time, before)
+        return self._net(before, made, useless, unheld)
+
+    def _made(self, graphs: Sequence[Triple], time: Time) -> tuple[dict[Triple, Later], list[NotHeld]]:
+        """The statements that the triples of an instant's graphs make, and which of those make none."""
+        made: dict[Triple, Later] = {}
+        unheld: list[NotHeld] = []
+        plain: dict[int, Later] = {}  # by line: of one instant all are the same
+        times = times_of(graphs, self._timely) if self._timely else {}
         for triple in graphs:
             hold = self.hold_of(triple)
-            if hold is not None and hold.duration != 0:
-                self._hold(triple, hold, time, before)
-        return self._net(before, useless)
+            if hold is None or hold.duration == 0 or triple in made:
+                continue
+            if hold.start is None and hold.until is None:
+                same = plain.get(id(hold))
+                if same is None:
+                    end = FOREVER if hold.duration is None else time + hold.duration
+                    same = plain[id(hold)] = Later(time, end, hold.latest)
+                made[triple] = same
+                continue
+            found = period(triple, hold, time, times, self._clock)
+            if isinstance(found, NotHeld):
+                unheld.append(found)
+            else:
+                made[triple] = Later(*found, hold.latest)
+        return made, sorted(set(unheld)) if unheld else unheld
 
     def undo(self) -> None:
-        for triple, deleted, inserted, held in reversed(self._undo):
+        for triple, deleted, inserted, held, later in reversed(self._undo):
             (self._deleted.add if deleted else self._deleted.discard)(triple)
             if inserted:
                 self._inserted[triple] = None
             else:
                 self._inserted.pop(triple, None)
-            self._put_held(triple, held)
-            for until in held:
-                self._await(triple, until)
+            self._put_held(triple, held, later)
+            self._await_all(triple, held, later)
             self._changed.setdefault(triple, False)
             self._forget_new(triple)
         self._undo = []
@@ -189,7 +234,13 @@ class Periods:
         if not self._changed.get(triple, True) and self._entry(triple) is None:
             del self._changed[triple]
 
-    def _net(self, before: Mapping[Triple, Time], useless: int) -> StatedChange:
+    def _net(
+        self,
+        before: Mapping[Triple, Time],
+        made: Collection[Triple],
+        useless: int,
+        unheld: Sequence[NotHeld],
+    ) -> StatedChange:
         begun: dict[Triple, Time] = {}
         moved: dict[Triple, Time] = {}
         ended: list[Triple] = []
@@ -202,8 +253,8 @@ class Periods:
                 begun[triple] = now
             elif was != now:
                 moved[triple] = now
-        held = [triple for triple in begun if not self._is_lasting(triple)]
-        return StatedChange(begun, tuple(ended), moved, tuple(held), useless)
+        held = [triple for triple in begun if triple in made and not self._is_lasting(triple)]
+        return StatedChange(begun, tuple(ended), moved, tuple(held), useless, tuple(unheld))
 
     def _is_lasting(self, triple: Triple) -> bool:
         """Whether the background or an insertion states it."""
@@ -216,23 +267,31 @@ class Periods:
                 self._changed[triple] = self._entry(triple) is not None
             before[triple] = self._end(triple)
             held = self._held.get(triple, _NOT_HELD)
-            self._undo.append((triple, triple in self._deleted, triple in self._inserted, held))
+            later = self._later.get(triple, ()) if self._later else ()
+            self._undo.append((triple, triple in self._deleted, triple in self._inserted, held, later))
 
     def _due(self, time: Time) -> list[Triple]:
-        """The triples with a statement that ends by `time`."""
+        """The triples with a statement that ends, or begins, by `time`."""
         found: dict[Triple, None] = {}
         while self._ends and self._ends[0][0] <= time:
             until, triple = heappop(self._ends)
-            if until in self._held.get(triple, ()):
+            if self._waits(until, triple):
                 found[triple] = None
         return list(found)
 
-    def _end_held(self, triple: Triple, time: Time, before: dict[Triple, Time]) -> None:
-        until, latest = (end if end > time else _NONE for end in self._held[triple])
-        self._set_held(triple, Held(until, latest), before)
+    def _pass(self, triple: Triple, time: Time, before: dict[Triple, Time]) -> None:
+        """End and begin what does so by `time`."""
+        ends = [end if end > time else _NONE for end in self._held.get(triple, _NOT_HELD)]
+        later = self._later.get(triple, ()) if self._later else ()
+        for one in later:
+            if one.start <= time < one.until:
+                ends[one.latest] = max(ends[one.latest], one.until)
+                self._await(triple, one.until)
+        still = tuple([one for one in later if one.start > time]) if later else later
+        self._set_held(triple, Held(ends[0], ends[1]), before, still)
 
     def _delete(self, triple: Triple, before: dict[Triple, Time]) -> None:
-        self._set_held(triple, _NOT_HELD, before)
+        self._set_held(triple, _NOT_HELD, before, ())
         self._inserted.pop(triple, None)
         if triple in self._background:
             self._deleted.add(triple)
@@ -241,12 +300,31 @@ class Periods:
         self._note(triple, before)
         self._inserted[triple] = None
 
-    def _replaced(self, graphs: Iterable[Triple]) -> list[Triple]:
-        """The triples that graphs replace: earlier values of a subject and predicate."""
+    def _replace(
+        self, graphs: Iterable[Triple], made: Mapping[Triple, Later], time: Time, before: dict[Triple, Time]
+    ) -> None:
+        """End earlier values when the new ones begin: now, where these are not held."""
         if not self._latest:
-            return []
-        places = dict.fromkeys((subject, predicate) for subject, predicate, _ in graphs)
-        return [triple for place in places for triple in sorted(self._latest.get(place, ()))]
+            return
+        places: dict[tuple[Term, Term], Time] = {}
+        for triple in graphs:
+            place = triple[:2]
+            if place in self._latest:
+                start = made[triple].start if self._timely and triple in made else time
+                places[place] = min(start, places.get(place, start))
+        for place, end in places.items():
+            for triple in sorted(self._latest[place]):
+                until, latest = self._held.get(triple, _NOT_HELD)
+                if end > time:
+                    latest = min(latest, end)
+                    self._await(triple, latest)
+                else:
+                    latest = _NONE
+                later = self._later.get(triple, ()) if self._later else ()
+                if later:
+                    cut = [one._replace(until=min(one.until, end)) if one.latest else one for one in later]
+                    later = tuple([one for one in cut if one.start < one.until])
+                self._set_held(triple, Held(until, latest), before, later)
 
     def hold_of(self, triple: Triple) -> Hold | None:
         """How long a triple of a graph lasts; None if it does not."""
@@ -255,28 +333,46 @@ class Periods:
             return self._classes.get(object_, self._rest)
         return self._predicates.get(predicate, self._rest)
 
-    def _hold(self, triple: Triple, hold: Hold, time: Time, before: dict[Triple, Time]) -> None:
-        end = FOREVER if hold.duration is None else time + hold.duration
-        until, latest = self._held.get(triple, _NOT_HELD)
-        held = Held(until, end) if hold.latest else Held(max(until, end), latest)
-        self._set_held(triple, held, before)
-        self._await(triple, end)
+    def _hold(self, triple: Triple, made: Later, time: Time, before: dict[Triple, Time]) -> None:
+        until, latest = held = self._held.get(triple, _NOT_HELD)
+        later = self._later.get(triple, ()) if self._later else ()
+        start, end, replaceable = made
+        if start > time:
+            later = tuple(sorted({*later, made}))
+            self._await(triple, start)
+        elif replaceable:
+            held = Held(until, max(latest, end))
+            self._await(triple, end)
+        else:
+            held = Held(max(until, end), latest)
+            self._await(triple, end)
+        self._set_held(triple, held, before, later)
 
     def _await(self, triple: Triple, until: Time) -> None:
         if abs(until) != FOREVER:
             heappush(self._ends, (until, triple))
 
-    def _set_held(self, triple: Triple, held: Held, before: dict[Triple, Time]) -> None:
-        self._note(triple, before)
-        self._put_held(triple, held)
+    def _await_all(self, triple: Triple, held: Held, later: Iterable[Later]) -> None:
+        for time in (*held, *(one.start for one in later)):
+            self._await(triple, time)
 
-    def _put_held(self, triple: Triple, held: Held) -> None:
+    def _set_held(
+        self, triple: Triple, held: Held, before: dict[Triple, Time], later: tuple[Later, ...]
+    ) -> None:
+        self._note(triple, before)
+        self._put_held(triple, held, later)
+
+    def _put_held(self, triple: Triple, held: Held, later: tuple[Later, ...]) -> None:
         if held == _NOT_HELD:
             self._held.pop(triple, None)
         else:
             self._held[triple] = held
+        if later:
+            self._later[triple] = later
+        elif self._later:
+            self._later.pop(triple, None)
         place = triple[:2]
-        if held.latest != _NONE:
+        if held.latest != _NONE or (later and any(one.latest for one in later)):
             self._latest.setdefault(place, set()).add(triple)
         elif place in self._latest:
             self._latest[place].discard(triple)
@@ -287,7 +383,7 @@ class Periods:
 
     def save(self) -> list[list[Any]]:
         """Every statement except those of the background that hold, as a JSON value."""
-        known = sorted(self._deleted | self._inserted.keys() | self._held.keys())
+        known = sorted(self._deleted | self._inserted.keys() | self._held.keys() | self._later.keys())
         return [[*triple, *entry] for triple in known if (entry := self._entry(triple)) is not None]
 
     def changed(self) -> dict[Triple, Entry | None]:
@@ -298,28 +394,32 @@ class Periods:
     def _entry(self, triple: Triple) -> Entry | None:
         held = self._held.get(triple, _NOT_HELD)
         deleted, inserted = triple in self._deleted, triple in self._inserted
-        if not deleted and not inserted and held == _NOT_HELD:
+        later = self._later.get(triple, ())
+        if not deleted and not inserted and held == _NOT_HELD and not later:
             return None
-        return int(deleted), int(inserted), _plain(held.until), _plain(held.latest)
+        entry = int(deleted), int(inserted), _plain(held.until), _plain(held.latest)
+        if not later:
+            return entry
+        return *entry, [[one.start, _plain(one.until), int(one.latest)] for one in later]
 
     def take(self, changed: Mapping[Triple, Entry | None]) -> None:
         """Take over what `changed` of another gave, over the same background."""
         for triple, entry in changed.items():
-            deleted, inserted, *ends = entry or (0, 0, None, None)
+            deleted, inserted, until, latest, *later = entry or (0, 0, None, None)
             (self._deleted.add if deleted else self._deleted.discard)(triple)
             if inserted:
                 self._inserted[triple] = None
             else:
                 self._inserted.pop(triple, None)
-            until, latest = map(_time, ends)
-            self._put_held(triple, Held(until, latest))
-            for end in (until, latest):
-                self._await(triple, end)
+            held, ahead = Held(_time(until), _time(latest)), later_of(*later)
+            self._put_held(triple, held, ahead)
+            self._await_all(triple, held, ahead)
 
     def load(self, saved: Iterable[Sequence[Any]]) -> None:
         """Restore the value of `save` over the current background; deletions of what it lacks are dropped."""
         self._deleted, self._inserted, self._held, self._latest, self._undo = set(), {}, {}, {}, []
-        for subject, predicate, object_, deleted, inserted, until, latest in saved:
+        self._later, self._ends = {}, []
+        for subject, predicate, object_, deleted, inserted, until, latest, *later in saved:
             triple = subject, predicate, object_
             if deleted and triple in self._background:
                 self._deleted.add(triple)
@@ -327,19 +427,27 @@ class Periods:
                 self._changed[triple] = True
             if inserted:
                 self._inserted[triple] = None
-            self._put_held(triple, Held(_time(until), _time(latest)))
-        self._ends = [
-            (end, triple) for triple, held in self._held.items() for end in held if abs(end) != FOREVER
-        ]
-        heapify(self._ends)
+            held, ahead = Held(_time(until), _time(latest)), later_of(*later)
+            self._put_held(triple, held, ahead)
+            self._await_all(triple, held, ahead)
+
+
+def predicates_of_times(holds: Sequence[Hold]) -> frozenset[Term]:
+    """The predicates of FROM and UNTIL."""
+    return frozenset(p for hold in holds for p in (hold.start, hold.until) if p is not None)
+
+
+def later_of(saved: Iterable[Sequence[Any]] = ()) -> tuple[Later, ...]:
+    """What an Entry has of statements that begin later."""
+    return tuple(Later(start, _time(until), bool(latest)) for start, until, latest in saved)
 
 
 def declared(holds: Sequence[Hold]) -> Callable[[Triple], bool]:
-    """Whether a triple of a graph is held, or ends held ones."""
-    periods = Periods((), holds)
+    """Whether a triple of a graph is held, ends held ones, or has the time at which they begin or end."""
+    periods, timely = Periods((), holds), predicates_of_times(holds)
 
     def is_held(triple: Triple) -> bool:
-        return periods.hold_of(triple) is not None
+        return triple[1] in timely or periods.hold_of(triple) is not None
 
     return is_held
 

@@ -27,7 +27,7 @@ from typing import Any, Final, NoReturn, TypeAlias
 from dotr.budget import OVERLONG, Exhausted, Overlong
 from dotr.errors import ProgramError
 from dotr.events import Clock, Fact, Match, Time
-from dotr.program.rules import Choose, Conjunct, Rule, Summarise
+from dotr.program.rules import Choose, Conjunct, Rhythm, Rule, Summarise
 from dotr.rdf.terms import Memo, Term
 from dotr.regex import regex
 
@@ -148,6 +148,17 @@ def match_id(rule: Rule, match: Match) -> str:
     return f"urn:dotr:{rule.name}:{match_hash(match.time, match.facts)}"
 
 
+WEEKDAYS: Final[Mapping[str, int]] = {
+    "MONDAY": 4,
+    "TUESDAY": 5,
+    "WEDNESDAY": 6,
+    "THURSDAY": 7,
+    "FRIDAY": 1,
+    "SATURDAY": 2,
+    "SUNDAY": 3,
+}
+"""Weekday → the number of one since 1970-01-01, which was a Thursday; none is 0, which is `EVERY 7 d`."""
+
 UNITS: Final[Mapping[str, int]] = {
     "us": 1,
     "ms": 1_000,
@@ -183,6 +194,26 @@ def duration_text(micros: int) -> str:
         return "0 s"
     unit = next(unit for unit in _NAMES if micros % UNITS[unit] == 0)
     return f"{micros // UNITS[unit]} {unit}"
+
+
+def clock_text(at: int) -> str:
+    """`08:00`, `23:59:30`: a time of day, from µs after midnight."""
+    minutes, seconds = divmod(at // 1_000_000, 60)
+    return f"{minutes // 60:02}:{minutes % 60:02}" + (f":{seconds:02}" if seconds else "")
+
+
+def rhythm_text(rhythm: Rhythm) -> str:
+    """What stands behind EVERY: `5 min`, `MONDAY AT 08:00 IN "Europe/Brussels"`."""
+    if isinstance(rhythm, int):
+        return duration_text(rhythm)
+    days, day = rhythm.days, rhythm.day
+    if not days:
+        which = "MONTH" if day == 1 else f"MONTH ON DAY {day}"
+    elif days == 7 and day:
+        which = next(word for word, first in WEEKDAYS.items() if first == day)
+    else:
+        which = f"{days} d"
+    return f'{which} AT {clock_text(rhythm.at)} IN "{rhythm.zone}"'
 
 
 def micros(number: str, unit: str) -> int | None:
@@ -243,9 +274,9 @@ def overworked(rule: Rule, fact: Fact, exhausted: Exhausted, clock: Clock, budge
         code, much, hint = OVERLONG, f"makes {exhausted.made}", exhausted.hint
     return ProgramError.of(
         code,
-        f"rule `{rule.name}` {much} for one fact of `{rule.trigger.name}`",
+        f"rule `{rule.name}` {much} for one fact of `{rule.triggering.name}`",
         rule.span,
-        notes=(f"the fact: {rule.trigger.name}({values})", *exhausted.notes()),
+        notes=(f"the fact: {rule.triggering.name}({values})", *exhausted.notes()),
         hint=hint,
         place=f"@ {clock.text(fact[0])}",
     )
@@ -270,13 +301,14 @@ def label(conjunct: Conjunct) -> str:
     """The name of a conjunct in a funnel: `LAST Spike`, `NOT Later`, `AVG`."""
     name = conjunct.position.name
     if isinstance(conjunct, Choose):
-        return f"{conjunct.selection} {name}"
+        optional = "OPTIONAL " if conjunct.optional else ""
+        return f"{optional}{conjunct.selection} {name}"
     return conjunct.function if isinstance(conjunct, Summarise) else f"NOT {name}"
 
 
 def unreached(rule: Rule) -> Passed:
     """The text for a rule that was never evaluated: a stream it must choose from was empty."""
-    chosen = [label(conjunct) for conjunct in rule.conjuncts if isinstance(conjunct, Choose)]
+    chosen = [label(conjunct) for conjunct in rule.required]
     return [(", ".join(chosen), 0)] if chosen else []
 
 

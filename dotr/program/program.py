@@ -19,6 +19,9 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from dotr.errors import Diagnostic
+from dotr.pictures.markup import element, fragment, text
+from dotr.pictures.table import table
+from dotr.program.own_functions import OwnFunction
 from dotr.program.queries import BindAtom, DatalogRule, Expression, FilterAtom, Select, Var
 from dotr.program.rules import Rule
 from dotr.rdf.terms import Term
@@ -37,13 +40,16 @@ class Hold(Syntax, frozen=True):
     None) those without their own line.
 
     `latest`: until the same subject gets other values of the predicate. `duration`: the limit in
-    microseconds, 0 for not at all; None: until it is deleted.
+    microseconds, 0 for not at all; None: until it is deleted. `start`, `until`: the predicates under which
+    the graph has, for the subject, the time from which a triple holds and that at which it ends.
     """
 
     predicate: Term | None = None
     class_: Term | None = None
     latest: bool = False
     duration: int | None = None
+    start: Term | None = None
+    until: Term | None = None
     span: Span | None = None
 
 
@@ -100,12 +106,14 @@ class FactWindow(Syntax, frozen=True):
     """`WITHIN count FACTS [OF (stream, …)]`: the `count` last distinct atoms of `streams`.
 
     `streams` are queries or composite event rules; never empty in a checked program (without OF: the atom's
-    own stream).
+    own stream). `per`, of `WITHIN count FACTS PER (?k, …)`: the places of a key among the arguments of the
+    atom, whose own stream it is; then it is the `count` last of each key.
     """
 
     count: int
     streams: tuple[str, ...]
     span: Span | None = None
+    per: tuple[int, ...] = ()
 
     @property
     def reach(self) -> int | None:
@@ -135,7 +143,7 @@ class WindowAggregate(Syntax, frozen=True):
     """`function([DISTINCT] argument) AS ?variable OVER atom window [PER ?v, …]`.
 
     One row per group; no group, no row. It ranges over pairs of an atom and a point of the window.
-    `function`: COUNT SUM AVG MIN MAX; argument None is `*`.
+    `function`: as that of Summarise; argument None is `*`.
     """
 
     function: str
@@ -233,7 +241,8 @@ class Program(Syntax, frozen=True):
     `named`: where the paths of `background` are written. `dependencies`: rules in an order in which every
     non-strict reference comes first (indices into `rules`). `holds`: HOLD lines, one for each predicate and
     class. `standing`: stream name → its ISTREAM or DSTREAM (for a QUERY always "ISTREAM Jam", whatever its
-    position is called). `lars`: what holds, over windows. `warnings`: findings of the checks that are not
+    position is called). `lars`: what holds, over windows. `functions`: those of one's own that it calls, by
+    name; another process that gets the program imports them. `warnings`: findings of the checks that are not
     errors; the runner shows them.
     """
 
@@ -249,6 +258,7 @@ class Program(Syntax, frozen=True):
     standing: Mapping[str, StandingQuery] = field(default_factory=dict)
     lars: LarsProgram = field(default_factory=LarsProgram)
     warnings: tuple[Diagnostic, ...] = ()
+    functions: tuple[OwnFunction, ...] = ()
 
     def __repr__(self) -> str:
         """A summary in one line; `fingerprint` has everything."""
@@ -256,27 +266,20 @@ class Program(Syntax, frozen=True):
 
     def _repr_html_(self) -> str:
         """The summary and a table of the rules, for notebooks."""
-        from html import escape  # noqa: PLC0415  # start-up: only notebooks ask
-
         rows = [
             (
                 rule.name,
                 "private" if rule.private else "",
-                rule.trigger.name,
+                rule.triggering.name,
                 ", ".join(conjunct.position.name for conjunct in rule.conjuncts),
                 " ".join(f"?{name}" for name in rule.variables),
             )
             for rule in self.rules[:SHOWN]
         ]
-        names = ("rule", "", "trigger", "looks for", "variables")
-        head = "".join(f"<th>{name}</th>" for name in names)
-        cells = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in rows)
-        more = len(self.rules) - len(rows)
-        return (
-            f"<p>{escape(repr(self)[1:-1])}</p><table><thead><tr>{head}</tr></thead>"
-            f"<tbody>{''.join(f'<tr>{row}</tr>' for row in cells)}</tbody></table>"
-            + (f"<p>and {more:,} more</p>" if more else "")
-        )
+        head = ("rule", "", "trigger", "looks for", "variables")
+        cells = [[text(cell) for cell in row] for row in rows]
+        shown = table(head, cells, more=len(self.rules) - len(rows))
+        return fragment(element("p", text(repr(self)[1:-1])), shown)
 
     def _contents(self) -> list[str]:
         """The number of parts of each kind, without zeros."""
@@ -294,7 +297,8 @@ class Program(Syntax, frozen=True):
     @property
     def fingerprint(self) -> str:
         """Its semantics as text: equal for programs that do the same."""
-        return repr([getattr(self, name) for name in self.__struct_fields__ if name not in PLACES])
+        names = (name for name in self.__struct_fields__ if name not in PLACES)
+        return repr([getattr(self, name) for name in names if name != "functions" or self.functions])
 
     @property
     def selects(self) -> dict[str, Select]:

@@ -48,12 +48,14 @@ class Call(Syntax, frozen=True):
 
     `function` is one of: `|| && ! = != < > <= >= + - * / u- u+ IN NOT-IN` (IN: first argument is the tested
     one), a SPARQL function keyword in upper case (`STR`, `IF`, `COALESCE`, `BOUND`, `NOW`, ...), or the
-    term of an IRI (`<http://www.w3.org/2001/XMLSchema#double>`) for casts and extension functions.
+    term of an IRI (`<http://www.w3.org/2001/XMLSchema#double>`) for casts and extension functions. `version`:
+    of a function of one's own.
     """
 
     function: str
     arguments: tuple[Expression, ...]
     span: Span | None = None
+    version: str = ""
 
 
 class Aggregate(Syntax, frozen=True):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
-from dotr.program.queries import Expression
+from dotr.program.queries import Expression, Var
 from dotr.rdf.terms import Term
 from dotr.source import Span, Syntax
 
@@ -44,6 +44,72 @@ class Every(Syntax, frozen=True):
     duration: int
     name: str
     span: Span | None = None
+
+    @property
+    def rhythm(self) -> Rhythm:
+        """When it ticks."""
+        return self.duration
+
+
+class Calendar(Struct, frozen=True, order=True):
+    """Local times of a zone: `at` µs after midnight of some days. They are `day` and every `days` (> 0) days
+    more, and less, counted from 1970-01-01; with `days` 0 the day `day` (1 to 31) of every month, its last
+    where it has no such day. expressions/rhythms.py has the instants.
+    """
+
+    zone: str
+    at: int
+    days: int
+    day: int = 0
+
+
+class CalendarTick(Syntax, frozen=True):
+    """`EVERY 1 d AT 08:00 IN "Europe/Brussels" AS name` and its like: a trigger without attributes at local
+    times.
+    """
+
+    calendar: Calendar
+    name: str
+    span: Span | None = None
+
+    @property
+    def rhythm(self) -> Rhythm:
+        """When it ticks."""
+        return self.calendar
+
+
+Rhythm: TypeAlias = int | Calendar
+"""When an EVERY ticks: at the multiples of a duration (µs), or at local times."""
+
+Tick: TypeAlias = Every | CalendarTick
+
+
+class After(Syntax, frozen=True):
+    """`event AFTER duration AS name`: for each fact of the event the rule is evaluated `duration` (µs, > 0)
+    later. That time is `name`, which has no attributes; the event is in the past.
+
+    Of a query those facts count that it has at instants with a graph.
+    """
+
+    position: Position
+    duration: int
+    name: str
+    span: Span | None = None
+
+    @property
+    def delay(self) -> Delay:
+        """Its ticks."""
+        return Delay(self.position.stream, self.duration)
+
+
+class Delay(Struct, frozen=True):
+    """Ticks: one `duration` (µs) after each fact of `stream`."""
+
+    stream: str
+    duration: int
+
+
+Trigger: TypeAlias = Position | Tick | After
 
 
 class Within(Syntax, frozen=True):
@@ -85,7 +151,12 @@ class Selection(StrEnum):
 
 
 class Choose(Syntax, frozen=True):
-    """`AND EACH | LAST [k] | FIRST [k] event within [ON condition]`. `k` is 1 unless written."""
+    """`AND [OPTIONAL] EACH | LAST [k] | FIRST [k] event within [ON condition]`. `k` is 1 unless written.
+
+    `optional`, of LAST and FIRST alone: without a candidate the match goes on, with `no_fact`. `per`, of EACH
+    alone (`PER (?a, ?b)` behind the event): a match for each distinct tuple of these attributes among the
+    candidates; its fact is the group: at the time of the evaluation, nothing bound but these attributes.
+    """
 
     selection: Selection
     position: Position
@@ -93,6 +164,8 @@ class Choose(Syntax, frozen=True):
     on: Expression | None = None
     k: int = 1
     span: Span | None = None
+    optional: bool = False
+    per: tuple[str, ...] = ()
 
     @property
     def operator(self) -> Operator:
@@ -100,8 +173,15 @@ class Choose(Syntax, frozen=True):
 
     @property
     def word(self) -> str:
-        """`EACH`, `LAST 3`."""
+        """`EACH`, `LAST 3`, `OPTIONAL FIRST`."""
+        if self.optional:
+            return f"OPTIONAL {self.selection}"
         return str(self.selection) if self.k == 1 else f"{self.selection} {self.k}"
+
+    @property
+    def suffix(self) -> str:
+        """What stands behind the event: ` PER (?a, ?b)`, or nothing."""
+        return f" PER ({', '.join(f'?{name}' for name in self.per)})" if self.per else ""
 
 
 class Absent(Syntax, frozen=True):
@@ -121,10 +201,15 @@ class Absent(Syntax, frozen=True):
         return "NOT"
 
 
-class Summarise(Syntax, frozen=True):
-    """`AND function([DISTINCT] argument) AS ?variable OVER event window [ON condition]`.
+COLLECT: Final = "COLLECT"
+"""The aggregate whose value is a list: no term, and a value of WITH alone."""
 
-    `function`: COUNT SUM AVG MIN MAX; argument None is `COUNT(*)`.
+
+class Summarise(Syntax, frozen=True):
+    """`AND function([DISTINCT] argument) AS ?variable OVER [LAST n | FIRST n] event window [ON condition]`.
+
+    `function`: a keyword of AGGREGATES (expressions/aggregates.py), PERCENTILE with its share; argument None
+    is `COUNT(*)`. `selection`, of LAST and FIRST alone: over the `k` greatest or least candidates only.
     """
 
     function: str
@@ -135,6 +220,8 @@ class Summarise(Syntax, frozen=True):
     window: Window
     on: Expression | None = None
     span: Span | None = None
+    selection: Selection | None = None
+    k: int = 0
 
     @property
     def operator(self) -> Operator:
@@ -142,8 +229,13 @@ class Summarise(Syntax, frozen=True):
 
     @property
     def word(self) -> str:
-        """`AVG OVER`."""
-        return f"{self.function} OVER"
+        """`AVG OVER`, `AVG OVER LAST 3`."""
+        return f"{self.function} {self.over}"
+
+    @property
+    def over(self) -> str:
+        """`OVER`, `OVER LAST 3`."""
+        return "OVER" if self.selection is None else f"OVER {self.selection} {self.k}"
 
 
 Conjunct: TypeAlias = Choose | Absent | Summarise
@@ -186,7 +278,7 @@ class Rule(Syntax, frozen=True):
 
     name: str
     template: tuple[TemplateTriple, ...]
-    trigger: Position | Every
+    trigger: Trigger
     conjuncts: tuple[Conjunct, ...]
     where: Expression | None
     bindings: tuple[Binding, ...]
@@ -199,12 +291,35 @@ class Rule(Syntax, frozen=True):
         return tuple(b.variable for b in self.bindings)
 
     @property
+    def lists(self) -> frozenset[str]:
+        """The variables of WITH whose values are lists."""
+        totals = {c.variable for c in self.conjuncts if isinstance(c, Summarise) and c.function == COLLECT}
+        return frozenset(
+            b.variable for b in self.bindings if isinstance(b.expression, Var) and b.expression.name in totals
+        )
+
+    @property
     def positions(self) -> tuple[Position, ...]:
-        """Every position except an EVERY trigger, as written (including NOT and aggregates)."""
-        first = (self.trigger,) if isinstance(self.trigger, Position) else ()
+        """Every position except a tick, as written (including NOT and aggregates)."""
+        first = () if isinstance(self.triggering, Tick) else (self.triggering,)
         return first + tuple(c.position for c in self.conjuncts)
+
+    @property
+    def triggering(self) -> Position | Tick:
+        """What the rule's trigger facts are facts of: the first of every match."""
+        return self.trigger.position if isinstance(self.trigger, After) else self.trigger
+
+    @property
+    def delay(self) -> int:
+        """How long after a trigger fact the rule is evaluated, in µs."""
+        return self.trigger.duration if isinstance(self.trigger, After) else 0
 
     @property
     def chosen(self) -> tuple[Choose, ...]:
         """The conjuncts that put a fact into a match."""
         return tuple(c for c in self.conjuncts if isinstance(c, Choose))
+
+    @property
+    def required(self) -> tuple[Choose, ...]:
+        """Those of them without whose fact there is no match."""
+        return tuple(c for c in self.chosen if not c.optional)

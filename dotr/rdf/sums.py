@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from fractions import Fraction
-from math import inf, isfinite, nan, nextafter
+from math import inf, isfinite, isqrt, ldexp, nan, nextafter
 from types import NoneType
 from typing import Any
 
@@ -126,7 +126,7 @@ class ExactSum:
         exact = self._exact()
         if exact is None:
             return None
-        return _decimal(exact) if self._has(Decimal) else encode(exact // _SCALE)
+        return decimal_term(exact) if self._has(Decimal) else encode(exact // _SCALE)
 
     def mean(self, count: int) -> Term | None:
         """The exact total over `count`: a decimal cut at 18 fractional digits, or a double rounded once.
@@ -142,7 +142,7 @@ class ExactSum:
         exact = self._exact()
         if exact is None:
             return None
-        return _decimal(exact // count if exact >= 0 else -(-exact // count))
+        return decimal_term(exact // count if exact >= 0 else -(-exact // count))
 
     def _has(self, kind: type) -> bool:
         return self._counts.get(kind, 0) > 0
@@ -176,10 +176,110 @@ class ExactSum:
             value = inf if self._plus_inf else -inf
         else:
             numerator = self._as_doubles + ((self._integer + self._drift) << _ULP)
-            value = _ratio(numerator, count << _ULP)
             if only_singles:
-                return _nearest_single(value, numerator, count << _ULP)
+                return nearest_single(numerator, count << _ULP)
+            value = nearest_double(numerator, count << _ULP)
         return single(value) if only_singles else value
+
+
+class ExactMoments(ExactSum):
+    """Owns what determines variance and deviation of a multiset of terms, too: sums of squares, as exact."""
+
+    __slots__ = ("_decimal_squares", "_double_squares", "_integer_squares", "_square_drift")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._integer_squares = 0
+        self._square_drift = 0  # what they gain when each integer is taken as a double
+        self._decimal_squares = 0  # of decimals, in 10⁻³⁶
+        self._double_squares = 0  # of all except the integers, each as a double, in 2⁻²¹⁴⁸
+
+    def add(self, term: Term | None, times: int = 1) -> None:
+        super().add(term, times)
+        if term is not None:
+            integers, drift, decimals, doubles = _squares[term]
+            if times == -1:
+                integers, drift, decimals, doubles = -integers, -drift, -decimals, -doubles
+            elif times != 1:
+                integers, drift, decimals, doubles = (times * n for n in (integers, drift, decimals, doubles))
+            if decimals or doubles:
+                self._decimal_squares += decimals
+                self._double_squares += doubles
+            else:
+                self._integer_squares += integers
+                self._square_drift += drift
+
+    def include(self, other: ExactSum) -> None:
+        super().include(other)
+        assert isinstance(other, ExactMoments)
+        self._integer_squares += other._integer_squares
+        self._square_drift += other._square_drift
+        self._decimal_squares += other._decimal_squares
+        self._double_squares += other._double_squares
+
+    def spread(self, *, sample: bool, root: bool) -> Term | None:
+        """The variance, or its `root`, the standard deviation: of integers and decimals a decimal, cut at 18
+        fractional digits, else a double rounded once. `sample`: over the count less one. None of less than
+        two terms (one, if not `sample`), and if a term is not a number. Raises Overlong.
+        """
+        count = self.size - sample
+        if count < 1 or self._durations or self._has(NoneType):
+            return None
+        over = self.size * count
+        if self._has(float) or self._has(Single):
+            return encode(self._floating_spread(over, root))
+        total = self._integer * _SCALE + self._decimal
+        squares = self._integer_squares * _SCALE**2 + self._decimal_squares
+        exact = self.size * squares - total * total
+        units = isqrt(exact // over) if root else exact // (over * _SCALE)
+        if units >= _BEYOND:
+            raise Overlong
+        return decimal_term(units)
+
+    def _floating_spread(self, over: int, root: bool) -> float:
+        only_singles = not any(self._has(kind) for kind in (int, Decimal, float))
+        if self._nan or self._plus_inf or self._minus_inf:
+            return single(nan) if only_singles else nan
+        total = self._as_doubles + ((self._integer + self._drift) << _ULP)
+        squares = self._double_squares + ((self._integer_squares + self._square_drift) << 2 * _ULP)
+        # few doubles use the last of 1074 digits: without the common zeros the numbers are short
+        zeros = min(_trailing_zeros(total), _trailing_zeros(squares) // 2, _ULP)
+        total, squares, unit = total >> zeros, squares >> 2 * zeros, _ULP - zeros
+        numerator = self.size * squares - total * total
+        if root:
+            if only_singles:
+                return single(_nearest_root(numerator, over, unit, 24, -149))
+            return _nearest_root(numerator, over, unit, 53, -_ULP)
+        if only_singles:
+            return nearest_single(numerator, over << 2 * unit)
+        return nearest_double(numerator, over << 2 * unit)
+
+
+def _trailing_zeros(number: int) -> int:
+    """Of the binary digits; of 0 as many as there can be."""
+    return (number & -number).bit_length() - 1 if number else 2 * _ULP
+
+
+def _nearest_root(numerator: int, denominator: int, unit: int, digits: int, least: int) -> float:
+    """The square root of a fraction in 4**-`unit`, rounded once, a half to even, to so many binary digits,
+    the last of which is 2**`least` or more.
+    """
+    if not numerator:
+        return 0.0
+    half = (numerator.bit_length() - denominator.bit_length()) // 2 - unit  # of the root, within one digit
+    for last in (max(half - digits, least), max(half - digits + 1, least)):
+        shift = -2 * (last + unit)  # in units of 4**last
+        above, below = numerator << max(shift, 0), denominator << max(-shift, 0)
+        whole = isqrt(above // below)
+        if whole.bit_length() <= digits:
+            break
+    twice = (2 * whole + 1) ** 2 * below - 4 * above  # four times what a half more has over
+    if twice < 0 or (twice == 0 and whole % 2):
+        whole += 1
+    try:
+        return ldexp(whole, last)
+    except OverflowError:
+        return inf
 
 
 class DayTime:
@@ -202,7 +302,7 @@ class _HugeDecimal:
     """The kind of a decimal past the greatest double."""
 
 
-def _decimal(units: int) -> Term:
+def decimal_term(units: int) -> Term:
     """The term of an xsd:decimal in 10⁻¹⁸, as `encode` writes it."""
     whole, rest = divmod(abs(units), _SCALE)
     fraction = f".{rest:018}".rstrip("0") if rest else ""
@@ -241,13 +341,30 @@ def _summands(term: Term) -> tuple[type, int, int]:
 _parts: Memo[Term, tuple[type, int, int]] = Memo(_summands, limit=1 << 13)
 
 
+def _squared(term: Term) -> tuple[int, int, int, int]:
+    """(of an integer its square, and what that gains when taken as a double; of a decimal in 10⁻³⁶; of all
+    but integers as a double in 2⁻²¹⁴⁸)
+    """
+    kind, exact, as_double = _parts[term]
+    if kind is int:
+        return exact * exact, (exact + as_double) ** 2 - exact * exact, 0, 0
+    if kind is _HugeInteger or kind is _HugeDecimal or kind is Decimal:
+        return 0, 0, exact * exact, 0 if kind is not Decimal else as_double * as_double
+    if kind is float or kind is Single:
+        return 0, 0, 0, as_double * as_double
+    return 0, 0, 0, 0
+
+
+_squares: Memo[Term, tuple[int, int, int, int]] = Memo(_squared, limit=1 << 13)
+
+
 def _in_ulps(value: float) -> int:
     """A finite double as a whole number of 2⁻¹⁰⁷⁴."""
     numerator, denominator = value.as_integer_ratio()
     return numerator << (_ULP + 1 - denominator.bit_length())
 
 
-def _ratio(numerator: int, denominator: int) -> float:
+def nearest_double(numerator: int, denominator: int) -> float:
     """The nearest double, ±INF beyond the range. Python divides integers with one rounding."""
     try:
         return numerator / denominator
@@ -255,8 +372,9 @@ def _ratio(numerator: int, denominator: int) -> float:
         return inf if numerator > 0 else -inf
 
 
-def _nearest_single(rounded: float, numerator: int, denominator: int) -> Single:
+def nearest_single(numerator: int, denominator: int) -> Single:
     """The xsd:float nearest to a fraction, from the nearest double (rounding that again may be wrong)."""
+    rounded = nearest_double(numerator, denominator)
     below, above = single(nextafter(rounded, -inf)), single(nextafter(rounded, inf))
     if below == above or not isfinite(rounded):
         return single(rounded)

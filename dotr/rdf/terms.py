@@ -6,6 +6,7 @@ Place:   the one representation of terms inside dotr; parsers and writers conver
 Method:  `<iri>`, `_:label`, `"lexical"`, `"lexical"@lang`, `"lexical"^^<datatype>`, escaped exactly as by
          pyoxigraph's N-Triples writer. Two terms are the same iff the strings are equal, so joins compare
          strings, output is concatenation, and a snapshot stores strings. An unbound value is None.
+         A list (of COLLECT) is no RDF term: it is a value of WITH alone, `[` before its members' texts.
          Canonical form: a literal of an XSD value type becomes its value's one text, the text that a
          pyoxigraph Store returns for the literal, so that a query answered by the store and one answered here
          see the same terms; integers past its 64 bits and decimals past its 128 have the same form here.
@@ -25,7 +26,7 @@ Bad input: D2409 a number of more than 4,096 digits.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from typing import Final, TypeAlias, TypeVar
 
@@ -67,6 +68,31 @@ _ESCAPES = {
     0x7F: "\\u007F",
 }
 _ESCAPES |= {c: f"\\u{c:04X}" for c in range(0x20) if c not in _ESCAPES}
+
+
+_MEMBERS: Final = "\x1f"
+"""Between the members of a list: a character that no term has unescaped."""
+
+
+def list_of(terms: Iterable[Term]) -> Term:
+    """The value that has these terms in this order."""
+    return f"[{_MEMBERS.join(terms)}]"
+
+
+def is_list(value: Term) -> bool:
+    return value[0] == "["
+
+
+def size_of_list(value: Term) -> int:
+    """How many members a list has."""
+    return value.count(_MEMBERS) + 1 if len(value) > 2 else 0
+
+
+def members(value: Term) -> list[Term]:
+    """The terms of a list; of any other value itself. O(n)."""
+    if value[0] != "[":
+        return [value]
+    return value[1:-1].split(_MEMBERS) if len(value) > 2 else []
 
 
 def is_iri(term: Term) -> bool:
@@ -174,6 +200,27 @@ class Memo(dict[K, V]):
             if len(self) >= self._limit:
                 self.clear()
             self[key] = value
+        return value
+
+
+class TextMemo(dict[str, V]):
+    """A memo of strings of any length, emptied when its keys together have more than `most` characters."""
+
+    __slots__ = ("_function", "_most", "_size")
+
+    def __init__(self, function: Callable[[str], V], most: int = 1 << 25) -> None:
+        super().__init__()
+        self._function = function
+        self._most = most
+        self._size = 0
+
+    def __missing__(self, key: str) -> V:
+        value = self._function(key)
+        self._size += len(key)
+        if self._size > self._most:
+            self.clear()
+            self._size = len(key)
+        self[key] = value
         return value
 
 

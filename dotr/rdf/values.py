@@ -57,10 +57,12 @@ from dotr.rdf.terms import (
     XSD_STRING,
     Memo,
     Term,
+    TextMemo,
     canonical,
     double_text,
     literal,
     literal_parts,
+    members,
 )
 from dotr.regex import regex
 
@@ -171,6 +173,8 @@ def _decode(term: Term) -> Value:
         return Resource(term)
     end = term.rfind('"^^<')
     if end > 0:
+        if term.endswith(_GEOMETRIES):
+            return _shapes[term]
         read = _READERS.get(term[end:])
         value = read(term[1:end]) if read is not None else None
         if value is not None:
@@ -189,6 +193,18 @@ def _decode(term: Term) -> Value:
     read_other = _OTHER_READERS.get(datatype)
     other = None if read_other is None else read_other(lexical, term)
     return Opaque(lexical, datatype, term) if other is None else other
+
+
+_GEOMETRIES = tuple(f"opengis.net/ont/geosparql#{name}>" for name in ("wktLiteral", "geoJSONLiteral"))
+
+
+def _shape(term: Term) -> Opaque:
+    lexical, datatype, _ = literal_parts(term)
+    return Opaque(lexical, datatype, canonical(term))
+
+
+_shapes: TextMemo[Opaque] = TextMemo(_shape)
+"""Literals of geometries: longer than what `values` keeps, and asked for again and again."""
 
 
 _INTEGER = regex(r"-?[1-9][0-9]*|0")
@@ -400,8 +416,8 @@ def term_key(term: Term | None) -> TermKey:
 
     Unbound < blank nodes < IRIs by code points < numbers by exact value, NaN last < strings by code points <
     false < true < dateTimes by instant (no zone = UTC) < durations by where they end < all other literals;
-    remaining ties, and the last class, by N-Triples text. Equal keys mean equal terms. Cost: one table
-    look-up for a known term.
+    remaining ties, and the last class, by N-Triples text; lists last, member by member. Equal keys mean equal
+    terms. Cost: one table look-up for a known term.
     """
     return _UNBOUND if term is None else _keys[term]
 
@@ -415,6 +431,8 @@ def values_key(row: tuple[Term | None, ...]) -> tuple[TermKey, ...]:
 def _key(term: Term) -> TermKey:
     if term[0] == "_":
         return (1, term)
+    if term[0] == "[":
+        return (9, *[_keys[member] for member in members(term)])
     if term[0] != '"':
         return (2, term[1:-1])
     value = decode(term)

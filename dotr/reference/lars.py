@@ -162,7 +162,7 @@ class LiteralLars:
             self._spend(len(since))
             return [(point, self._at(name, point)) for point in since]
         last = self._last_facts(window)
-        fewer = len(last) < window.count
+        fewer = not last if window.per else len(last) < window.count
         points = self._since(self._beginning if fewer else min(point for _, point, _ in last))
         self._spend(len(points))
         if name not in window.streams:
@@ -181,6 +181,11 @@ class LiteralLars:
                 for (point, values), time in self._latest.get(name, {}).items()
             )
             chosen = ranked[-window.count :]
+            if window.per:
+                by_key: dict[Values, list[Any]] = {}
+                for one in ranked:
+                    by_key.setdefault(tuple(one[4][n] for n in window.per), []).append(one)
+                chosen = [one for group in by_key.values() for one in group[-window.count :]]
             self._last[window] = {(window.streams[place], at, v) for _, place, _, at, v in chosen}
         return self._last[window]
 
@@ -256,7 +261,7 @@ class LiteralLars:
         """One row a group that agrees with `row` and has a total."""
         groups: dict[tuple[Term, ...], list[Row]] = {}
         for _, there in self._window(literal.atom.name, literal.window):
-            for pair in unified(literal.atom, there, {}):
+            for pair in unified(literal.atom, in_order(there), {}):
                 groups.setdefault(tuple(pair[v.name] for v in literal.group), []).append(pair)
         for key, pairs in groups.items():
             group = dict(zip((v.name for v in literal.group), key, strict=True))

@@ -9,8 +9,10 @@ Method:  language.md, "What lasts", sentence by sentence. Every statement ever m
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import date
 from typing import Any, Final, NamedTuple
 
 import pyoxigraph as ox
@@ -37,7 +39,7 @@ from dotr.extract.full import BoundedFullQuery
 from dotr.extract.sharing import facts_of
 from dotr.joins.plan import relation_of
 from dotr.program import DatalogRule, Entailment, Hold, Program, RelationToStream, Select
-from dotr.rdf.terms import RDF_TYPE, Triple
+from dotr.rdf.terms import RDF_TYPE, XSD, Term, Triple, literal_parts
 from dotr.reference.enrich import LiteralStates, closure, contradictions, in_rdf, plain_closure, quad
 from dotr.reference.extract import LiteralExtractor
 
@@ -78,8 +80,9 @@ class LiteralStatements:
         return {statement.triple for statement in self.made if statement.holds(time)}
 
     def ends(self, after: Time, before: Time) -> set[Time]:
-        """The times between both at which a period ends."""
-        return {s.until for s in self.made if s.start < s.until and after < s.until < before}
+        """The times between both at which a period ends, or one begins that a graph announced."""
+        periods = [(s.start, s.until) for s in self.made if s.start < s.until]
+        return {time for period in periods for time in period if after < time < before}
 
     def after(
         self,
@@ -88,28 +91,115 @@ class LiteralStatements:
         holds: Sequence[Hold],
         ended: Collection[Triple] = (),
         begun: Iterable[Triple] = (),
+        clock: Clock | None = None,
     ) -> tuple[LiteralStatements, int]:
         """With what comes at `time`; and how many triples were to be deleted that were not stated.
 
         `ended` and `begun`: the difference that a change of the background makes.
         """
-        before = self.at(time - 1)
+        before = self.at(time - 1) | {s.triple for s in self.made if time <= s.start < s.until}
         deleted = {triple for message in messages for triple in message.delete or ()}
         graphs = {triple for message in messages for triple in message.graph or ()}
-        values = {(subject, predicate) for subject, predicate, _ in graphs}
+        own = {}
+        for triple in graphs:
+            hold = _hold_of(triple, holds)
+            if hold is not None and hold.duration != 0:
+                own[triple] = statement_of(triple, hold, time, graphs, clock or Clock())
+        values: dict[tuple[Term, Term], Time] = {}
+        for triple in graphs:
+            new = own.get(triple)
+            values[triple[:2]] = min(time if new is None else new.start, values.get(triple[:2], FOREVER))
         made = []
         for statement in self.made:
-            over = statement.triple in deleted or statement.triple in ended
-            replaced = statement.latest and statement.triple[:2] in values
-            made.append(statement.ended(time) if over or replaced else statement)
+            if statement.triple in deleted or statement.triple in ended:
+                made.append(statement.ended(time))
+            elif statement.latest and statement.triple[:2] in values:
+                made.append(statement.ended(values[statement.triple[:2]]))
+            else:
+                made.append(statement)
         inserted = {triple for message in messages for triple in message.insert or ()} | set(begun)
         made += [TimedStatement(triple, time) for triple in sorted(inserted)]
-        for triple in sorted(graphs):
-            hold = _hold_of(triple, holds)
-            if hold is not None:
-                until = FOREVER if hold.duration is None else time + hold.duration
-                made.append(TimedStatement(triple, time, until, hold.latest, held=True))
+        made += [statement for _, statement in sorted(own.items()) if statement is not None]
         return LiteralStatements(made), len(deleted - before)
+
+
+def unheld(time: Time, messages: Sequence[Message], holds: Sequence[Hold], clock: Clock) -> set[Triple]:
+    """The triples of an instant's graphs that are declared and do not last, by the times in the graphs."""
+    graphs = {triple for message in messages for triple in message.graph or ()}
+    lines = {triple: _hold_of(triple, holds) for triple in graphs}
+    return {
+        triple
+        for triple, hold in lines.items()
+        if hold is not None and hold.duration != 0 and statement_of(triple, hold, time, graphs, clock) is None
+    }
+
+
+def statement_of(
+    triple: Triple, hold: Hold, time: Time, graphs: Collection[Triple], clock: Clock
+) -> TimedStatement | None:
+    """What the line makes of a triple that is in the graphs of an instant; None where it is not held."""
+    begins = [moment(o, clock) for s, p, o in graphs if s == triple[0] and p == hold.start]
+    ends = [moment(o, clock) for s, p, o in graphs if s == triple[0] and p == hold.until]
+    if None in begins or None in ends:
+        return None
+    start = max([time, min(time for time in begins if time is not None)]) if begins else time
+    until = max(time for time in ends if time is not None) if ends else FOREVER
+    if until <= start:
+        return None
+    if hold.duration is not None:
+        until = min(until, start + hold.duration)
+    return TimedStatement(triple, start, until, hold.latest, held=True)
+
+
+_MOMENT = re.compile(
+    r"(-?(?:[1-9]\d{4,8}|\d{4}))-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,18}))?(Z|([+-])(\d\d):(\d\d))",
+    re.ASCII,
+)
+_CYCLE = 146_097  # days of 400 years
+
+
+def moment(term: Term, clock: Clock) -> Time | None:
+    """The time that a value is: an integer, or a dateTime with a zone; also as a string or of a datatype
+    that is not XSD's. Times beyond 64 bits of microseconds are the first and the last of them.
+    """
+    if not term.startswith('"'):
+        return None
+    text, datatype, language = literal_parts(term)
+    own = datatype == f"{XSD}string" or not datatype.startswith(XSD)
+    if language:
+        return None
+    if clock.integer:
+        whole = re.fullmatch(r"([+-]?)(\d+)", text, re.ASCII)
+        name = datatype.removeprefix(XSD).lower()
+        if whole is None or not (own or name.endswith(("integer", "int", "long", "short", "byte"))):
+            return None
+        if own and len(whole[2]) > 30:
+            return None
+        digits = whole[2].lstrip("0")
+        size = int(digits or "0") * clock.unit if len(digits) <= 30 else FOREVER
+        return _bounded(-size if whole[1] == "-" else size)
+    found = _MOMENT.fullmatch(text)
+    if found is None or not (own or datatype in (f"{XSD}dateTime", f"{XSD}dateTimeStamp")):
+        return None
+    year, month, day, hour, minute, second = map(int, found.group(1, 2, 3, 4, 5, 6))
+    fraction, sign = found[7] or "", -1 if found[9] == "-" else 1
+    offset = 0 if found[8] == "Z" else sign * (60 * int(found[10]) + int(found[11]))
+    midnight = hour == 24 and not minute and not second and not fraction.strip("0")
+    if not (hour < 24 or midnight) or minute > 59 or second > 59:
+        return None
+    if abs(offset) > 14 * 60 or (found[11] and int(found[11]) > 59):
+        return None
+    try:
+        days = date(2000 + year % 400, month, day).toordinal() - date(1970, 1, 1).toordinal()
+    except ValueError:
+        return None
+    days += _CYCLE * (year // 400 - 5)
+    seconds = 86_400 * days + 3600 * hour + 60 * (minute - offset) + second
+    return _bounded(seconds * 1_000_000 + int(fraction[:6].ljust(6, "0")))
+
+
+def _bounded(time: Time) -> Time:
+    return max(1 - 2**63, min(2**63 - 1, time))
 
 
 def _hold_of(triple: Triple, holds: Sequence[Hold]) -> Hold | None:
@@ -137,6 +227,7 @@ class LiteralLasting:
         self.statements = LiteralStatements.of(background)
         self.clock = clock
         self.useless = 0
+        self.unheld = 0
         self._background = frozenset(background)
         self._changes: list[ProgramChange] = []
         self._model = frozenset(closure(rules_over(program, self._background), self._background))
@@ -173,8 +264,9 @@ class LiteralLasting:
         graph = {triple for message in messages for triple in message.graph or ()}
         came = any(message.graph is not None for message in messages)
         if came:
-            own = {s.triple for s in statements.made if s.held and s.start == time}
-            others = {s.triple for s in statements.made if s.holds(time) and not (s.held and s.start == time)}
+            new = [s for s in statements.made if s.held and s.start == time and s.triple in graph]
+            own = {s.triple for s in new}
+            others = {s.triple for s in statements.made if s.holds(time) and s not in new}
             _refuse_schema(program, rules, others, own | graph)
         states = LiteralStates(rules, lasting)
         model = _consistent(rules, states.generalized, program)
@@ -182,6 +274,7 @@ class LiteralLasting:
         state = _consistent(rules, states.generalized_at(graph), program) if graph else model
         facts |= self._extractor(program).facts(_store(state), time, self.clock.term(time))
         self._settle(time, program, statements, useless, change)
+        self.unheld += len(unheld(time, messages, program.holds, self.clock))
         self._model, self._consistent = model, True
         return facts
 
@@ -198,7 +291,7 @@ class LiteralLasting:
     ) -> tuple[LiteralStatements, int]:
         program, new = (self.program, self._background) if change is None else change[1:]
         gone, more = self._background - new, new - self._background
-        return self.statements.after(time, messages, program.holds, gone, more)
+        return self.statements.after(time, messages, program.holds, gone, more, self.clock)
 
     def _settle(
         self,
@@ -237,7 +330,13 @@ class LiteralLasting:
         """Everything, as a value that JSON can hold."""
         made = [[*s.triple, str(s.start), str(s.until), s.latest, s.held] for s in self.statements.made]
         model = None if self._consistent else [list(triple) for triple in sorted(self._model)]
-        return {"made": made, "model": model, "last": str(self._last), "useless": self.useless}
+        return {
+            "made": made,
+            "model": model,
+            "last": str(self._last),
+            "useless": self.useless,
+            "unheld": self.unheld,
+        }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         self.statements = LiteralStatements(
@@ -245,6 +344,7 @@ class LiteralLasting:
             for s, p, o, start, until, latest, held in state["made"]
         )
         self.useless, self._last = state["useless"], int(state["last"])
+        self.unheld = state.get("unheld", 0)
         self._consistent = state["model"] is None
         if state["model"] is not None:
             self._model = frozenset((s, p, o) for s, p, o in state["model"])

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from dotr.events import Fact
-from dotr.expressions.literal_numbers import summarised
+from dotr.events import Fact, Time, no_fact
+from dotr.expressions.literal_numbers import row_key, summarised
 from dotr.program.queries import Expression
-from dotr.program.rules import Absent, Choose, Operator, Summarise
+from dotr.program.rules import Absent, Choose, Operator, Selection, Summarise
 from dotr.rdf.terms import Term
 
 Row: TypeAlias = dict[str, Any]
@@ -34,19 +34,39 @@ class LiteralOperator(NamedTuple):
     sees_consumed: bool = False
 
 
+def group_of(conjunct: Choose, fact: Fact, now: Time) -> Fact:
+    """The group of a candidate of EACH … PER, as a fact: only the attributes of PER are bound."""
+    pairs = zip(conjunct.position.variables, fact[1], strict=True)
+    return now, tuple(term if name in conjunct.per else None for name, term in pairs), 0, ""
+
+
 def _each(conjunct: Choose, row: Row, candidates: Sequence[Fact], _value: Value) -> list[Row]:
-    """A match for every candidate."""
+    """A match for every candidate; PER for every group of them, in canonical order."""
+    if conjunct.per:
+        now = max(fact[0] for name, fact in row.items() if name[0] != "?")
+        groups = {group_of(conjunct, fact, now) for fact in candidates}
+        candidates = sorted(groups, key=lambda group: row_key(group[1]))
     return [{**row, conjunct.position.name: fact} for fact in candidates]
 
 
 def _last(conjunct: Choose, row: Row, candidates: list[Fact], value: Value) -> list[Row]:
     """A match for each of the k greatest candidates in canonical order; fewer if there are no more."""
+    if conjunct.optional and not candidates:
+        return _without(conjunct, row)
     return _each(conjunct, row, candidates[max(0, len(candidates) - conjunct.k) :], value)
 
 
 def _first(conjunct: Choose, row: Row, candidates: list[Fact], value: Value) -> list[Row]:
     """A match for each of the k least candidates in canonical order; fewer if there are no more."""
+    if conjunct.optional and not candidates:
+        return _without(conjunct, row)
     return _each(conjunct, row, candidates[: conjunct.k], value)
+
+
+def _without(conjunct: Choose, row: Row) -> list[Row]:
+    """OPTIONAL without a candidate: the partial match goes on, with nothing bound."""
+    position = conjunct.position
+    return [{**row, position.name: no_fact(len(position.variables))}]
 
 
 def _not(_conjunct: Absent, row: Row, candidates: list[Fact], _value: Value) -> list[Row]:
@@ -54,9 +74,21 @@ def _not(_conjunct: Absent, row: Row, candidates: list[Fact], _value: Value) -> 
     return [] if candidates else [row]
 
 
+def summed_up(conjunct: Summarise, candidates: list[Fact]) -> list[Fact]:
+    """The candidates over which an aggregate is: all, or the k greatest or least in canonical order."""
+    match conjunct.selection:
+        case Selection.LAST:
+            return candidates[max(0, len(candidates) - conjunct.k) :]
+        case Selection.FIRST:
+            return candidates[: conjunct.k]
+        case _:
+            return candidates
+
+
 def _aggregate(conjunct: Summarise, row: Row, candidates: list[Fact], value: Value) -> list[Row]:
-    """One value over all candidates; never prevents a match."""
+    """One value over all candidates, or some; never prevents a match."""
     argument, name = conjunct.argument, conjunct.position.name
+    candidates = summed_up(conjunct, candidates)
     if argument is None:
         total = summarised(conjunct.function, conjunct.distinct, [None] * len(candidates), star=True)
     else:

@@ -15,18 +15,30 @@ from operator import itemgetter
 from typing import Any, Final, NamedTuple, assert_never
 
 from dotr.budget import UNLIMITED, Allowance, Overlong
-from dotr.detect.analysis import Occasion, evaluation_order, next_tick, occasions_seen
+from dotr.detect.analysis import Occasion, evaluation_order, occasions_seen
 from dotr.detect.digest import rule_digests
 from dotr.detect.timeline import opened
 from dotr.errors import DataError, EngineError
-from dotr.events import Clock, Fact, Match, Time
+from dotr.events import NEVER, Clock, Fact, Match, Time
 from dotr.expressions.evaluate import compile_condition, compile_expression
 from dotr.expressions.literal_numbers import literally, row_key
 from dotr.program.names import match_id
 from dotr.program.program import Program
 from dotr.program.queries import Attribute, Expression, TimeOf, Var
-from dotr.program.rules import Between, Conjunct, Every, Fresh, Rule, TemplateNode, TemplateVar, Within
+from dotr.program.rules import (
+    After,
+    Between,
+    Conjunct,
+    Delay,
+    Fresh,
+    Rule,
+    TemplateNode,
+    TemplateVar,
+    Tick,
+    Within,
+)
 from dotr.rdf.terms import Term, is_iri, is_literal
+from dotr.reference.calendars import next_at, ticks_at
 from dotr.reference.lars import LiteralLars
 from dotr.reference.operators import LITERAL, Row
 
@@ -67,6 +79,10 @@ class LiteralTesla:
         """
         if self._now is not None and time <= self._now:
             raise DataError.of("D4002", f"time runs backwards: {time} after {self._now}")
+        for rule in self._rules:
+            for tick in rule.late_times():
+                if self._now is not None and self._now < tick < time:
+                    raise _passed_over(rule, tick, "literally it is evaluated there")
         self._now = time
         if self._first is None:
             self._first = time
@@ -74,17 +90,18 @@ class LiteralTesla:
         composites: dict[str, list[Fact]] = {}
         if self._timeline is not None and (passed := self._timeline.catch_up(time)):
             self._pass_over(passed, left_out)
-        sees = [graph or any(_is_due(o, time, facts) for o in seen) for seen in self._occasions]
+        late = {t.delay for r in self._rules if isinstance(t := r.rule.trigger, After) and r.is_late(time)}
+        sees = [graph or any(_is_due(o, time, facts, late) for o in seen) for seen in self._occasions]
         for index, rule in enumerate(self._rules):
             if sees[index]:
-                rule.see(facts)
+                rule.see(facts, graph)
         layers: list[tuple[int, int]] = []
         if self._timeline is not None:
             self._timeline.take(time, facts, graph)
             layers = self._timeline.begin(time)
         for rank, index in enumerate(self._order):
             while layers and layers[0][0] <= rank:
-                self._see_held(layers.pop(0)[1], facts, sees)
+                self._see_held(layers.pop(0)[1], facts, sees, graph)
             if not sees[index]:
                 continue
             rule = self._rules[index]
@@ -97,7 +114,7 @@ class LiteralTesla:
             if self._timeline is not None:
                 self._timeline.events(rule.rule.name, composites[rule.rule.name])
         for _, number in layers:
-            self._see_held(number, facts, sees)
+            self._see_held(number, facts, sees, graph)
         if self._timeline is not None:
             self._timeline.end()
         return [match for index in sorted(found) for match in found[index]]
@@ -112,27 +129,31 @@ class LiteralTesla:
             rule.see_held(passed)
         for index, rule in enumerate(self._rules):
             trigger = rule.rule.trigger
-            if isinstance(trigger, Every) or not trigger.of_head:
+            if isinstance(trigger, Tick | After) or not trigger.of_head:
                 continue
             for point in dict.fromkeys(fact[0] for fact in passed.get(trigger.stream, ())):
                 matches, dropped = rule.matches(index, point, left_out)
                 if matches or dropped:
-                    raise _passed_over(rule, point)
+                    raise _passed_over(rule, point, "literally it matches there")
 
-    def _see_held(self, number: int, facts: Mapping[str, Sequence[Fact]], sees: list[bool]) -> None:
+    def _see_held(
+        self, number: int, facts: Mapping[str, Sequence[Fact]], sees: list[bool], graph: bool
+    ) -> None:
         """Show the rules what holds, of one layer; a change lets its rules see the instant."""
         assert self._timeline is not None, "there are layers"
         held = self._timeline.evaluate(number)
         for index, rule in enumerate(self._rules):
             if not sees[index] and any(stream in held for stream in self._occasions[index]):
                 sees[index] = True
-                rule.see(facts)
+                rule.see(facts, graph)
             rule.see_held(held)
 
     def next_tick(self, after: Time) -> Time | None:
-        """The earliest due tick > `after`; None without EVERY rules or before the first instant."""
-        every = [r.trigger.duration for r in self.program.rules if isinstance(r.trigger, Every)]
-        return next_tick(every, self._first, after)
+        """The earliest due tick > `after`; None if there is none, or before the first instant."""
+        every = {r.trigger.rhythm for r in self.program.rules if isinstance(r.trigger, Tick)}
+        ticks = [] if self._first is None else [next_at(d, max(after + 1, self._first)) for d in every]
+        late = [time for rule in self._rules for time in rule.late_times() if time > after]
+        return min([*late, *ticks], default=None)
 
     def snapshot(self) -> dict[str, Any]:
         """All that was seen and consumed, as a JSON-able value, by rule digest."""
@@ -162,18 +183,30 @@ class LiteralTesla:
         return fresh
 
 
-def _passed_over(rule: LiteralRule, point: Time) -> EngineError:
+def _passed_over(rule: LiteralRule, point: Time, literally: str) -> EngineError:
     return EngineError.of(
         "D4090",
         f"rule `{rule.rule.name}` at {rule.clock.text(point)}: engine and literal reading differ",
-        notes=("literally it matches there", "engine: the point was passed over"),
+        notes=(literally, "engine: the point was passed over"),
         hint="this is a bug of dotr: please report rules and input",
     )
 
 
-def _is_due(occasion: Occasion, time: Time, facts: Mapping[str, Sequence[Fact]]) -> bool:
-    """Whether a tick is due, or a stream of changes has a fact."""
-    return bool(facts.get(occasion)) if isinstance(occasion, str) else time % occasion == 0
+def _is_due(
+    occasion: Occasion, time: Time, facts: Mapping[str, Sequence[Fact]], late: Container[Delay]
+) -> bool:
+    """Whether a tick is due, or a stream of changes has a fact. `late`: the ticks of AFTER at `time`."""
+    if isinstance(occasion, Delay):
+        return occasion in late
+    return bool(facts.get(occasion)) if isinstance(occasion, str) else ticks_at(occasion, time)
+
+
+def opening(rule: Rule, trigger: Fact) -> Row:
+    """The partial match with which a rule begins at a trigger fact."""
+    if isinstance(rule.trigger, After):
+        due: Fact = (trigger[0] + rule.trigger.duration, (), 0, "")
+        return {rule.trigger.position.name: trigger, rule.trigger.name: due}
+    return {rule.trigger.name: trigger}
 
 
 def _as_facts(rule: Rule, matches: Sequence[Match]) -> list[Fact]:
@@ -194,7 +227,11 @@ class Candidates(NamedTuple):
 
 
 def window(rule: Rule, conjunct: Conjunct, row: Row) -> tuple[range, Fact | None]:
-    """(the times of a conjunct's window, the reference's own fact where it is not a candidate)."""
+    """(the times of a conjunct's window, the reference's own fact where it is not a candidate). Measured from
+    what an OPTIONAL did not find there are none.
+    """
+    if lacks_reference(conjunct, row):
+        return range(0), None
     match conjunct.window:
         case Within(duration=duration, reference=reference, before=True):
             end: Time = row[reference][0]
@@ -210,9 +247,17 @@ def window(rule: Rule, conjunct: Conjunct, row: Row) -> tuple[range, Fact | None
             assert_never(conjunct.window)
 
 
+def lacks_reference(conjunct: Conjunct, row: Row) -> bool:
+    """Whether the window is measured from what an OPTIONAL did not find."""
+    measured = conjunct.window
+    ends = [measured.start, measured.end] if isinstance(measured, Between) else [measured.reference]
+    return any(row[end][0] == NEVER for end in ends)
+
+
 class LiteralRule:
-    """Reads one rule. Owns the facts that it saw, by stream, and those that it consumed, by position; who has
-    facts of its own asks for `candidates` among them, `ways` to go on, values and conditions.
+    """Reads one rule. Owns the facts that it saw, by stream, those that it consumed, by position, and those
+    that trigger it later (AFTER); who has facts of its own asks for `candidates` among them, `ways` to go on,
+    values and conditions.
     """
 
     def __init__(self, rule: Rule, clock: Clock) -> None:
@@ -220,20 +265,40 @@ class LiteralRule:
         self.clock = clock
         self.history: dict[str, list[Fact]] = {position.stream: [] for position in rule.positions}
         self.consumed: dict[str, set[Fact]] = {name: set() for name in rule.consuming}
+        self.awaited: list[Fact] = []
         self._getters: dict[Expression, Callable[[Row], Term | None]] = {}
         self._tests: dict[Expression, Callable[[Row], bool]] = {}
 
-    def see(self, facts: Mapping[str, Sequence[Fact]]) -> None:
+    def see(self, facts: Mapping[str, Sequence[Fact]], graph: bool = True) -> None:
+        """`graph`: one came. AFTER a query counts its facts at such instants; those of ISTREAM and DSTREAM at
+        all.
+        """
         for stream in {p.stream for p in self.rule.positions if not p.within_instant}:
             self._add(stream, facts.get(stream, ()))
+            if graph or " " in stream:
+                self._await(stream, facts.get(stream, ()))
 
     def see_composites(self, stream: str, facts: Sequence[Fact]) -> None:
         if any(p.chained and p.stream == stream for p in self.rule.positions):
             self._add(stream, facts)
+            self._await(stream, facts)
 
     def see_held(self, held: Mapping[str, Sequence[Fact]]) -> None:
         for stream in {p.stream for p in self.rule.positions if p.held}:
             self._add(stream, held.get(stream, ()))
+            self._await(stream, held.get(stream, ()))
+
+    def _await(self, stream: str, facts: Sequence[Fact]) -> None:
+        if isinstance(self.rule.trigger, After) and self.rule.trigger.position.stream == stream:
+            self.awaited = sorted([*self.awaited, *facts], key=fact_key)
+
+    def late_times(self) -> list[Time]:
+        """The times of all ticks of its AFTER, past ones too."""
+        return [fact[0] + self.rule.delay for fact in self.awaited]
+
+    def is_late(self, time: Time) -> bool:
+        """Whether its AFTER has a tick."""
+        return time in self.late_times()
 
     def _add(self, stream: str, facts: Sequence[Fact]) -> None:
         """Add facts to the history of a stream, which is in canonical order."""
@@ -251,7 +316,7 @@ class LiteralRule:
         for trigger in self._trigger_facts(time):
             if (index, trigger) in left_out:
                 continue
-            rows: list[Row] = [{self.rule.trigger.name: trigger}]
+            rows: list[Row] = [opening(self.rule, trigger)]
             for conjunct in self.rule.conjuncts:
                 rows = [longer for row in rows for longer in self._extend(row, conjunct)]
             emitted: list[Row] = []
@@ -269,13 +334,15 @@ class LiteralRule:
                 found.append(Match(index, time, chosen, values))
                 emitted.append(row)
             for name in self.rule.consuming:
-                self.consumed[name] |= {row[name] for row in emitted}
+                self.consumed[name] |= {row[name] for row in emitted if row[name][0] != NEVER}
         return found, dropped
 
     def _trigger_facts(self, time: Time) -> list[Fact]:
         trigger = self.rule.trigger
-        if isinstance(trigger, Every):
-            return [(time, (), 0, "")] if time % trigger.duration == 0 else []
+        if isinstance(trigger, Tick):
+            return [(time, (), 0, "")] if ticks_at(trigger.rhythm, time) else []
+        if isinstance(trigger, After):
+            return [fact for fact in self.awaited if fact[0] + trigger.duration == time]
         history = self.history[trigger.stream]
         return history[bisect_left(history, time, key=_TIME) : bisect_right(history, time, key=_TIME)]
 
@@ -312,21 +379,31 @@ class LiteralRule:
         return [fact for fact in facts if fact not in taken]
 
     def _template_is_a_graph(self, values: tuple[Term, ...]) -> bool:
-        """Whether no triple gets a literal as subject or anything but an IRI as predicate."""
+        """Whether no triple gets a literal as subject or anything but an IRI as predicate. One with a list
+        stands for one a member.
+        """
         bound = dict(zip(self.rule.variables, values, strict=True))
 
-        def term(node: TemplateNode) -> Term:
+        def terms(node: TemplateNode) -> list[Term]:
             match node:
                 case TemplateVar(name=name):
-                    return bound[name]
+                    if name not in self.rule.lists:
+                        return [bound[name]]
+                    return [member for member in bound[name][1:-1].split("\x1f") if member]
                 case Fresh():
-                    return "<urn:dotr:fresh>"
+                    return ["<urn:dotr:fresh>"]
                 case str():
-                    return node
+                    return [node]
                 case _:
                     assert_never(node)
 
-        return all(not is_literal(term(t.subject)) and is_iri(term(t.predicate)) for t in self.rule.template)
+        return all(
+            not is_literal(subject) and is_iri(predicate)
+            for t in self.rule.template
+            for subject in terms(t.subject)
+            for predicate in terms(t.predicate)
+            if terms(t.object)
+        )
 
     def _leaf(self, node: Var | Attribute | TimeOf) -> Callable[[Row], Term | None]:
         match node:
@@ -336,7 +413,7 @@ class LiteralRule:
                 where = self._variables_of(position).index(variable)
                 return lambda row: row[position][1][where]
             case TimeOf(position=position):
-                return lambda row: self.clock.term(row[position][0])
+                return lambda row: None if row[position][0] == NEVER else self.clock.term(row[position][0])
             case _:
                 assert_never(node)
 
@@ -384,11 +461,13 @@ class LiteralRule:
             "consumed": {
                 name: [list(f) for f in sorted(facts, key=fact_key)] for name, facts in self.consumed.items()
             },
+            "awaited": [list(fact) for fact in self.awaited],
         }
 
     def restore(self, part: Mapping[str, Any]) -> None:
         self.history = {stream: [_fact(f) for f in facts] for stream, facts in part["history"].items()}
         self.consumed = {name: {_fact(f) for f in facts} for name, facts in part["consumed"].items()}
+        self.awaited = [_fact(f) for f in part.get("awaited", ())]
 
 
 def _fact(plain: Sequence[Any]) -> Fact:

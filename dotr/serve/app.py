@@ -30,6 +30,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route as StarletteRoute
 
+from dotr.connectors.bound_values import values_of
 from dotr.errors import (
     DataError,
     Diagnostic,
@@ -44,9 +45,11 @@ from dotr.events import Clock, Time
 from dotr.io.events import json_terms
 from dotr.io.feeds import Document, DocumentSource
 from dotr.io.graphs import TimedGraph
+from dotr.io.rules_and_background import with_declared
 from dotr.io.tables.mapping import TableMapping
 from dotr.io.time import UNITS, TimeError, parse_text
 from dotr.lang.grammar.cursor import nearest
+from dotr.program import Program
 from dotr.program.names import duration
 from dotr.serve.answers import (
     GRAPHS,
@@ -64,12 +67,20 @@ from dotr.serve.answers import (
 from dotr.serve.configuration import Configuration, Source
 from dotr.serve.deliveries import Deliveries
 from dotr.serve.engine import Engine, default_format, reading_of
+from dotr.serve.event_stream import DATASETS as PAGE_MEDIA
+from dotr.serve.event_stream import FORMATS as VIEW_MEDIA
+from dotr.serve.event_stream import EventStream, GoneError, Representation
 from dotr.serve.metrics import MEDIA as METRICS_MEDIA
 from dotr.serve.metrics import Metrics, source_name
-from dotr.serve.security import Problem, Receive, Scope, Send, answer_problem
+from dotr.serve.replayed import state_of
+from dotr.serve.rule_trial import HOUR, tried
+from dotr.serve.samples import Samples
+from dotr.serve.security import READ, Problem, Receive, Scope, Send, answer_problem
+from dotr.serve.static import INDEX, StaticFiles
 from dotr.serve.streaming import PAGE, PULSE, Broadcast, Wanted, missed, stream
 from dotr.serve.subscriptions import Subscriptions
 from dotr.service.deployment import Proposal, propose_texts, undeployed
+from dotr.service.history import background_files
 from dotr.service.inbox import Inbox, format_called
 from dotr.service.journal import Journal
 from dotr.service.logs import OutboxRow
@@ -98,6 +109,7 @@ class Parts(Struct):
     listening: Subscriptions
     mappings: Mapping[str, TableMapping]
     answers: Answers
+    samples: Samples
     workers: Workers
 
 
@@ -167,6 +179,8 @@ class Workers:
 
 def status_of(error: DotrError) -> tuple[int, dict[str, str]]:
     """The status of a diagnostic, and headers that go with it."""
+    if isinstance(error, GoneError):
+        return 410, {}
     code = error.diagnostics[0].code
     special = _STATUS.get(code)
     if special is not None:
@@ -496,12 +510,15 @@ def _wanted(request: Request, parts: Parts) -> Wanted:
     prefixes = parts.engine.program.prefixes
     where = [pair(text, prefixes, "where") for text in request.query_params.getlist("where")]
     tests = [(name, json.loads(json_terms[term])) for name, term in where]
-    if not tests:
+    text = query(request, "text").casefold()
+    if not tests and not text:
         return Wanted(rules)
 
     def passes(row: OutboxRow) -> bool:
-        bindings = json.loads(row.line).get("bindings", {})
-        return all(bindings.get(name) == value for name, value in tests)
+        if text and text not in row.line.casefold():
+            return False
+        bindings = json.loads(row.line).get("bindings", {}) if tests else {}
+        return all(value in values_of(bindings.get(name)) for name, value in tests)
 
     return Wanted(rules, passes)
 
@@ -514,9 +531,12 @@ async def get_events(request: Request, parts: Parts) -> Response | None:
         request, "after", int(last) if last.isascii() and last.isdigit() and len(last) < 19 else -1
     )
     reader = parts.broadcast.reader
-    since = instant(request, clock_of(parts), "since")
+    since, until = (instant(request, clock_of(parts), name) for name in ("since", "until"))
     if after < 0 and since is not None:
         after = await in_thread(reader.since, since)
+    before = number(request, "before", _AFTER_ALL)
+    if until is not None:
+        before = min(before, await in_thread(reader.since, until + 1) + 1)
     if media != "application/json":
         if after < 0:
             after = parts.broadcast.last
@@ -526,36 +546,140 @@ async def get_events(request: Request, parts: Parts) -> Response | None:
         await stream(parts.broadcast, request.scope, request.receive, _send_of(request), pieces, media)
         return None
     limit = min(max(1, number(request, "limit", 100)), PAGE)
-    rows, upto, gap = await in_thread(_page, parts, max(after, 0), limit, wanted)
+    order = query(request, "order")
+    if order not in ("", "oldest", "newest"):
+        raise wrong(f"`order={order[:50]}` is no order", "oldest, or newest")
+    gap: dict[str, int] | None = None
+    if order == "newest":
+        rows, upto = await in_thread(_page_before, parts, max(after, 0), before, limit, wanted)
+        next_ = json.dumps(_next(request, before=upto)) if upto > max(after, 0) + 1 else "null"
+    else:
+        rows, upto, gap = await in_thread(_page, parts, max(after, 0), before, limit, wanted)
+        next_ = (
+            json.dumps(_next(request, after=upto)) if upto < min(before - 1, parts.broadcast.last) else "null"
+        )
     events = ",".join(f'{{"number":{row.number},{row.line[1:]}' for row in rows)
-    more = upto < parts.broadcast.last
-    next_ = json.dumps(_next(request, upto)) if more else "null"
     more_ = "" if gap is None else f',"missed":{json.dumps(gap)}'
     return Response(f'{{"events":[{events}],"next":{next_}{more_}}}\n', media_type="application/json")
 
 
-def _next(request: Request, after: int) -> str:
+def _next(request: Request, **begin: int) -> str:
     """Where the page begins that follows, of what was asked for."""
-    others = [(name, value) for name, value in request.query_params.multi_items() if name != "after"]
-    return f"{request.url.path}?{urlencode([('after', after), *others])}"
+    others = [(name, value) for name, value in request.query_params.multi_items() if name not in begin]
+    return f"{request.url.path}?{urlencode([*begin.items(), *others])}"
 
 
 def _page(
-    parts: Parts, after: int, limit: int, wanted: Wanted
+    parts: Parts, after: int, before: int, limit: int, wanted: Wanted
 ) -> tuple[list[OutboxRow], int, dict[str, int] | None]:
-    """Up to so many events that are wanted, up to where the outbox was read for them, and what is missed."""
+    """Up to so many events that are wanted between two numbers, up to where the outbox was read for them, and
+    what is missed.
+    """
     reader = parts.broadcast.reader
     found: list[OutboxRow] = []
     page = reader.page(after, PAGE, wanted.rules)
-    gap = missed(after, page)
-    while page.upto > after:
+    gap, begin = missed(after, page), max(after, page.first - 1)
+    while page.upto > after and after < before - 1 and after - begin < _SEARCHED:
         for row in wanted.of(page.rows):
+            if row.number >= before:
+                return found, before - 1, gap
             found.append(row)
             if len(found) == limit:
                 return found, row.number, gap
         after = page.upto
         page = reader.page(after, PAGE, wanted.rules)
-    return found, after, gap
+    return found, min(after, before - 1), gap
+
+
+_AFTER_ALL: Final = 1 << 62
+"""More than any number of an event."""
+
+_SEARCHED: Final = 20_000
+"""Events that one page looks at: a page of few events that are wanted comes soon."""
+
+
+def _page_before(
+    parts: Parts, after: int, before: int, limit: int, wanted: Wanted
+) -> tuple[list[OutboxRow], int]:
+    """Likewise, the last one first, and the number before which to go on."""
+    reader, begin = parts.broadcast.reader, before
+    found: list[OutboxRow] = []
+    while begin > after + 1 and before - begin < _SEARCHED:
+        page = reader.page_before(begin, PAGE, wanted.rules)
+        for row in wanted.of(page.rows):
+            if row.number <= after:
+                return found, after + 1
+            found.append(row)
+            if len(found) == limit:
+                return found, row.number if row.number > page.first else after + 1
+        if page.upto <= page.first:
+            return found, after + 1
+        begin = page.upto
+    return found, max(begin, after + 1)
+
+
+_BUCKETS: Final = tuple(
+    seconds * 1_000_000
+    for seconds in (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400, 28_800, 86_400)
+)
+"""Lengths of buckets from a second to a day."""
+
+
+def _bucket(least: Time, clock: Clock) -> Time:
+    """A round length of time, at least so long."""
+    if not clock.integer and _BUCKETS[0] < least <= _BUCKETS[-1]:
+        return next(length for length in _BUCKETS if length >= least)
+    unit = clock.unit if clock.integer else _BUCKETS[-1] if least > _BUCKETS[-1] else 1
+    power = unit
+    while True:
+        for factor in (1, 2, 5):
+            if factor * power >= least:
+                return factor * power
+        power *= 10
+
+
+_MOST_COUNTED: Final = 500_000
+"""Events that are counted for one answer."""
+
+
+async def get_counts(request: Request, parts: Parts) -> Response:
+    clock = clock_of(parts)
+    since, until = (instant(request, clock, name) for name in ("since", "until"))
+    buckets = min(max(1, number(request, "buckets", 120)), 1_000)
+    return json_answer(await parts.workers.run(_counts, parts, clock, since, until, buckets))
+
+
+def _counts(
+    parts: Parts, clock: Clock | None, since: Time | None, until: Time | None, buckets: int
+) -> dict[str, Any]:
+    """Events by rule in buckets of the same length between two times, both included."""
+    reader = parts.broadcast.reader
+    bounds = reader.bounds()
+    if clock is None or bounds.last < bounds.first:
+        return {"since": None, "until": None, "width": None, "buckets": 0, "rules": {}, "total": 0}
+    begin = reader.page(bounds.first - 1, 1).rows[0].time if since is None else since
+    end = reader.page(bounds.last - 1, 1).rows[0].time if until is None else until
+    if end < begin:
+        raise wrong("`until` is before `since`")
+    width = _bucket((end - begin) // buckets + 1, clock)
+    begin -= begin % width
+    after = bounds.first - 1 if since is None else reader.since(since)
+    before = reader.since(end + 1) + 1
+    counted = max(after, before - 1 - _MOST_COUNTED)
+    found: dict[str, list[list[int]]] = {}
+    for rule, bucket, count in reader.counts(counted, before, begin, width):
+        found.setdefault(rule, []).append([bucket, count])
+    value: dict[str, Any] = {
+        "since": as_time(begin, clock),
+        "until": as_time(end, clock),
+        "width": width // clock.unit if clock.integer else width / 1_000_000,  # s
+        "buckets": (end - begin) // width + 1,
+        "rules": found,
+        "total": max(0, before - 1 - after),
+    }
+    if counted > after:
+        value["counted"] = before - 1 - counted
+    return value
 
 
 def _send_of(request: Request) -> Send:
@@ -582,6 +706,27 @@ async def _event(request: Request, parts: Parts) -> OutboxRow:
     return row
 
 
+async def get_ldes(request: Request, parts: Parts) -> Response:
+    root, clock = str(request.url_for("/v1/ldes")), clock_of(parts)
+    accept, known = request.headers.get("accept"), request.headers.get("if-none-match", "")
+    stream_ = EventStream(parts.broadcast.reader)
+    return _represented(await in_thread(stream_.view, root, clock, accept, known))
+
+
+async def get_ldes_page(request: Request, parts: Parts) -> Response:
+    root, name, clock = str(request.url_for("/v1/ldes")), request.path_params["page"], clock_of(parts)
+    accept, known = request.headers.get("accept"), request.headers.get("if-none-match", "")
+    stream_ = EventStream(parts.broadcast.reader)
+    return _represented(await in_thread(stream_.page, root, name, clock, accept, known))
+
+
+def _represented(found: Representation) -> Response:
+    headers = dict(found.headers)
+    if found.content is None:
+        return Response(status_code=304, headers=headers)
+    return Response(found.content, media_type=found.media_type, headers=headers)
+
+
 # ---------------------------------------------------------------------- rules
 
 
@@ -598,12 +743,16 @@ async def get_rules(request: Request, parts: Parts) -> Response:
     def read() -> tuple[dict[str, Any], str]:
         with _look(parts) as journal:
             deployed, digest, plan = journal.deployed(), journal.digest(), journal.plan()
+        program = parts.engine.program
         value: dict[str, Any] = {
             "digest": digest,
             "roots": list(deployed.files),
             "files": dict(sorted((deployed.texts or {}).items())),
             "removed": sorted({rule for _, rule in deployed.removed}),
-            "rules": [rule.name for rule in parts.engine.program.rules],
+            "rules": [rule.name for rule in program.rules],
+            "heads": sorted({rule.head.atom.name for rule in program.lars.rules}),
+            "texts": _rule_texts(program),
+            "prefixes": with_declared(program.prefixes, background_files(parts.configuration.dir, program)),
         }
         if plan is not None:
             value["planned"] = Clock(*plan.clock).text(plan.time)
@@ -611,6 +760,19 @@ async def get_rules(request: Request, parts: Parts) -> Response:
 
     value, digest = await in_thread(read)
     return json_answer(value, headers={"etag": f'"{digest}"'})
+
+
+def _rule_texts(program: Program) -> dict[str, Any]:
+    """Each rule as it is written, and where: its file and the line of its first word."""
+    return {
+        rule.name: {
+            "file": rule.span.source.name,
+            "line": rule.span.source.position(rule.span.start)[0],
+            "text": rule.span.source.text[rule.span.start : rule.span.end],
+        }
+        for rule in program.rules
+        if rule.span is not None
+    }
 
 
 async def _bundle(request: Request) -> tuple[dict[str, str], list[str]]:
@@ -692,6 +854,34 @@ async def check_rules(request: Request, parts: Parts) -> Response:
     return json_answer({"diagnostics": [as_json(one) for one in found]})
 
 
+async def try_rules(request: Request, parts: Parts) -> Response:
+    token = request.scope.get("dotr.token")
+    if token is not None and not token.may(READ):  # differences show what was fed
+        message = f"the token `{token.name}` may not do this: it needs `read`, too"
+        hint = "dotr serve token new NAME --scopes read,rules"
+        raise Problem(403, Diagnostic("D4142", message, hint=hint))
+    texts, roots = await _bundle(request)
+    text = query(request, "last")
+    try:
+        length = duration(text) if text else HOUR
+    except ValueError:
+        raise wrong(f"`last={text[:50]}` is not a duration", "1h, or PT1H") from None
+
+    def run() -> dict[str, Any]:
+        with _look(parts) as journal:
+            proposal = propose_texts(journal, texts, roots)
+        return tried(parts.configuration.dir, proposal, length)
+
+    return json_answer(await parts.workers.run(run))
+
+
+async def delete_planned(request: Request, parts: Parts) -> Response:
+    planned = await commanded(parts.engine.withdraw())
+    if not planned:
+        raise wrong("no change of the rules is planned", "PUT /v1/rules?from=TIME plans one", "D5209", 404)
+    return Response(status_code=204)
+
+
 async def delete_rule(request: Request, parts: Parts) -> Response:
     name = request.path_params["name"]
 
@@ -740,7 +930,7 @@ async def get_letters(request: Request, parts: Parts) -> Response:
     after, limit = number(request, "after", 0), min(number(request, "limit", 100), PAGE)
     found = await in_thread(parts.broadcast.reader.letters, after, limit, query(request, "kind"))
     letters = [_letter(one) for one in found]
-    next_ = _next(request, found[-1].number) if found and len(found) == limit else None
+    next_ = _next(request, after=found[-1].number) if found and len(found) == limit else None
     return json_answer({"letters": letters, "next": next_})
 
 
@@ -777,7 +967,12 @@ async def retry_letter(request: Request, parts: Parts) -> Response:
     streams = _streams(parts)
     if name not in streams:
         hint = f"name one with ?stream=; streams: {', '.join(streams)}"
-        raise wrong(f"there is no stream `{name[:64]}`", hint, "D4209", 404)
+        if not streams:
+            hint = "add a source `input: {http: {}}`, and name it with ?stream=input"
+        found = f"there is no stream `{name[:64]}`"
+        if name in parts.configuration.sources:
+            found = f"`{name}` takes nothing back: it is not posted to"
+        raise wrong(found, hint, "D4209", 404)
     about = json.loads(letter.line)
     future = parts.inbox.append(
         name,
@@ -808,16 +1003,18 @@ async def get_status(request: Request, parts: Parts) -> Response:
     return json_answer(
         {
             "version": __version__,
-            "ready": not _not_ready(parts),
-            "reasons": _not_ready(parts),
+            "ready": not reasons_not_ready(parts),
+            "reasons": reasons_not_ready(parts),
             "paused": engine.paused,
             "watermark": as_time(status.get("watermark"), clock),
             "latest": as_time(status.get("latest"), clock),
             "commit": status.get("commit", 0),
+            "digest": engine.digest,
             "graphs": status.get("graphs", 0),
             "instants": status.get("instants", 0),
             "late": status.get("late", 0),
             "refused": status.get("refused", 0),
+            "streams": list(_streams(parts)),
             "rules": [
                 {
                     "rule": rule.name,
@@ -840,7 +1037,10 @@ async def get_status(request: Request, parts: Parts) -> Response:
             ],
             "inbox": {name: count.rows for name, count in parts.inbox.counts().items()},
             "outbox": parts.broadcast.last,
-            "subscriptions": [one._asdict() for one in parts.listening.states()],
+            "subscriptions": [
+                *(one._asdict() for one in parts.listening.states()),
+                *(state_of(name, one) for name, one in engine.replayed.items()),
+            ],
             "outputs": [
                 {
                     "output": one.name,
@@ -857,7 +1057,7 @@ async def get_status(request: Request, parts: Parts) -> Response:
     )
 
 
-def _not_ready(parts: Parts) -> list[str]:
+def reasons_not_ready(parts: Parts) -> list[str]:
     """Why documents had better not come now; nothing where they may."""
     engine, reasons = parts.engine, []
     if engine.loading:
@@ -868,6 +1068,9 @@ def _not_ready(parts: Parts) -> list[str]:
         reasons.append(parts.inbox.failure.diagnostics[0].message)
     if engine.paused:
         reasons.append("the engine is paused")
+    for name, one in engine.replayed.items():
+        if not one.connected:
+            reasons.append(f"the source `{name}` is not connected: {one.why}")
     if engine.held_by:
         reasons.append(f"the output `{engine.held_by}` is too slow")
     if parts.inbox.filled > READY_BACKLOG:
@@ -877,12 +1080,16 @@ def _not_ready(parts: Parts) -> list[str]:
     return reasons
 
 
+async def get_samples(request: Request, parts: Parts) -> Response:
+    return json_answer(parts.samples.values())
+
+
 async def get_livez(request: Request, parts: Parts) -> Response:
     return Response("ok\n", media_type="text/plain")
 
 
 async def get_readyz(request: Request, parts: Parts) -> Response:
-    reasons = _not_ready(parts)
+    reasons = reasons_not_ready(parts)
     if reasons:
         text = "".join(f"{reason}\n" for reason in reasons)
         return Response(text, 503, {"retry-after": "1"}, media_type="text/plain")
@@ -895,6 +1102,35 @@ async def get_metrics(request: Request, parts: Parts) -> Response:
 
 async def get_openapi(request: Request, parts: Parts) -> Response:
     return json_answer(openapi())
+
+
+# ---------------------------------------------------------------------- the console
+
+_FILES: Final = StaticFiles()
+
+
+async def get_page(request: Request, parts: Parts) -> Response:
+    return await _file(request, INDEX)
+
+
+async def get_file(request: Request, parts: Parts) -> Response:
+    return await _file(request, request.path_params["file"])
+
+
+async def _file(request: Request, name: str) -> Response:
+    """A file of the console, packed where that is taken; 304 where the browser has it."""
+    file = await in_thread(_FILES.find, name)
+    if file is None:
+        raise wrong(
+            f"the console has no file `{name[:64]}`", nearest(name, _FILES.names()) or "", "D4211", 404
+        )
+    headers = {"etag": file.etag, "cache-control": "no-cache", "vary": "Accept-Encoding"}
+    if file.etag in [one.strip() for one in request.headers.get("if-none-match", "").split(",")]:
+        return Response(status_code=304, headers=headers)
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        headers["content-encoding"] = "gzip"
+        return Response(file.packed, headers=headers, media_type=file.media)
+    return Response(file.content, headers=headers, media_type=file.media)
 
 
 # ---------------------------------------------------------------------- answers
@@ -996,6 +1232,9 @@ _AT: Final = Parameter("at", "query", "A time of the stream; without it, now.", 
 _DEPTH: Final = Parameter("depth", "query", "How many steps of a proof are shown.", "3")
 _WHERE: Final = Parameter("where", "query", "VARIABLE=TERM; may be repeated.", "room=:room14")
 _RULE: Final = Parameter("rule", "query", "The name of a rule; may be repeated.", "Fire")
+_IF_NONE_MATCH: Final = Parameter("If-None-Match", "header", "The ETag of what is known.")
+_SINCE: Final = Parameter("since", "query", "Events of this time and later.", "2026-01-01T08:00:00Z")
+_UNTIL: Final = Parameter("until", "query", "Events of this time and before.", "2026-01-01T09:00:00Z")
 _IF_MATCH: Final = Parameter("If-Match", "header", "The digest of the rules that are changed.")
 
 _OF_DOCUMENTS: Final = {
@@ -1046,13 +1285,51 @@ ROUTES: Final[Sequence[Route]] = (
         (
             Parameter("after", "query", "The number of the last event that is known.", "1234"),
             Parameter("Last-Event-ID", "header", "The same, as browsers send it."),
-            Parameter("since", "query", "Events of this time and later.", "2026-01-01T08:00:00Z"),
+            Parameter("before", "query", "Of a page: events before this number.", "1300"),
+            _SINCE,
+            _UNTIL,
             _RULE,
             _WHERE,
+            Parameter("text", "query", "Events whose JSON line has this, in any case.", "room14"),
+            Parameter("order", "query", "Of a page: `oldest` first, or `newest`.", "newest"),
             Parameter("limit", "query", "Events of a page (100, at most 1,000).", "100"),
             Parameter("follow", "query", "Lines go on as events come."),
         ),
         media=EVENT_MEDIA,
+    ),
+    Route(
+        "GET",
+        "/v1/ldes",
+        get_ldes,
+        "The events as a Linked Data Event Stream: its pages, and the times of their events.",
+        (_IF_NONE_MATCH,),
+        answers={200: "The root.", 304: "It is as it was."},
+        media=tuple(VIEW_MEDIA),
+    ),
+    Route(
+        "GET",
+        "/v1/ldes/{page}",
+        get_ldes_page,
+        "A page of 250 events, each a graph; it never changes once it is full.",
+        (_IF_NONE_MATCH,),
+        answers={
+            200: "The page.",
+            304: "It is as it was.",
+            404: "There is no such page yet.",
+            410: "Its events are not kept any more.",
+        },
+        media=tuple(PAGE_MEDIA),
+    ),
+    Route(
+        "GET",
+        "/v1/events/counts",
+        get_counts,
+        "How many events of each rule there are in buckets of time.",
+        (
+            _SINCE,
+            _UNTIL,
+            Parameter("buckets", "query", "How many buckets (120, at most 1,000).", "120"),
+        ),
     ),
     Route("GET", "/v1/events/{id}", get_event, "One event, by its id or number."),
     Route("GET", "/v1/events/{id}/why", get_why, "Why an event happened.", (_DEPTH,), media=tuple(PROOFS)),
@@ -1114,6 +1391,22 @@ ROUTES: Final[Sequence[Route]] = (
         {200: "Diagnostics, as `dotr check --format json` prints them."},
     ),
     Route(
+        "POST",
+        "/v1/rules/try",
+        try_rules,
+        "Run rules and those in force over what came lately, and compare; change nothing.",
+        (Parameter("last", "query", "How much of the stream (1h).", "10min"),),
+        "As for PUT.",
+        {200: "Events by rule, and those that differ.", 422: "What is wrong with the rules."},
+    ),
+    Route(
+        "DELETE",
+        "/v1/planned-rules",
+        delete_planned,
+        "Withdraw what `PUT /v1/rules?from=` planned.",
+        answers={204: "It is withdrawn.", 404: "Nothing is planned."},
+    ),
+    Route(
         "DELETE",
         "/v1/rules/{name}",
         delete_rule,
@@ -1154,6 +1447,7 @@ ROUTES: Final[Sequence[Route]] = (
     ),
     Route("DELETE", "/v1/dead-letters/{n}", delete_letter, "Forget it.", answers={204: "It is gone."}),
     Route("GET", "/v1/status", get_status, "How far it is, and whether it is ready."),
+    Route("GET", "/v1/samples", get_samples, "Rates and latencies of the last hour, every five seconds."),
     Route("GET", "/metrics", get_metrics, "Counts, for Prometheus.", media=("text/plain",)),
     Route("GET", "/livez", get_livez, "Whether the server answers.", media=("text/plain",)),
     Route(
@@ -1165,6 +1459,15 @@ ROUTES: Final[Sequence[Route]] = (
         media=("text/plain",),
     ),
     Route("GET", "/v1/openapi.json", get_openapi, "This, for programs."),
+    Route("GET", "/", get_page, "The console.", media=("text/html",)),
+    Route(
+        "GET",
+        "/console/{file:path}",
+        get_file,
+        "Its files.",
+        answers={200: "The file.", 304: "It is as it was.", 404: "There is no such file."},
+        media=("text/javascript", "text/css"),
+    ),
 )
 
 
@@ -1172,7 +1475,7 @@ def openapi() -> dict[str, Any]:
     """The routes as an OpenAPI 3.1 document."""
     paths: dict[str, dict[str, Any]] = {}
     for route in ROUTES:
-        path = route.path
+        path = route.path.replace(":path}", "}")
         named = [part[1:-1] for part in path.split("/") if part.startswith("{")]
         parameters = [
             {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in named

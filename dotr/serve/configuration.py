@@ -11,8 +11,8 @@ Method:  structs are the one description: the reader below walks their fields, s
          Secrets are never in the file: `env:NAME` or `file:PATH` says where they are. One that is written in
          clear is reported without the line that has it, and so is everything else that is wrong then.
 Why not: `msgspec.convert` of plain values: it stops at the first mistake and knows no places.
-Bad input: D4190 not YAML, an unknown key, a wrong value · D4191 not exactly one kind, or one that this
-         version does not have · D4192 a secret in clear, or one that cannot be read.
+Bad input: D4190 not YAML, an unknown key, a wrong value · D4191 not exactly one kind · D4192 a secret in
+         clear, or one that cannot be read.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias, Union, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, Union, get_args, get_origin
 from urllib.parse import urlsplit
 
 import msgspec
@@ -54,6 +54,10 @@ SOURCES: Final[Mapping[str, str]] = {
     "http": "what is posted to /v1/streams/NAME",
     "files": "files and folders, followed as they grow",
     "mqtt": "topics of an MQTT broker",
+    "kafka": "topics of a Kafka cluster, exactly once",
+    "ldes": "a Linked Data Event Stream, exactly once",
+    "dotr": "events of another deployment that serves, exactly once",
+    "uri": "what an installed package reads, by the scheme of a URI",
 }
 """Kind of a source → what it reads."""
 
@@ -61,21 +65,23 @@ OUTPUTS: Final[Mapping[str, str]] = {
     "file": "a file, exactly once",
     "webhook": "signed posts to a URL, at least once",
     "mqtt": "a topic of an MQTT broker, at least once",
+    "kafka": "a topic of a Kafka cluster, exactly once",
+    "uri": "what an installed package writes to, by the scheme of a URI",
 }
 """Kind of an output → what it writes."""
 
-LATER_SOURCES: Final = ("kafka", "ldes")
-LATER_OUTPUTS: Final = ("kafka",)
-"""Kinds that are known by name only."""
-
 _LARGEST = 1 << 20
+_SHOWN = 100
+"""Characters of a value that a message repeats at most."""
 _NAME = r"^[A-Za-z][A-Za-z0-9_-]{0,63}$"
 _ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9.-]+)):([0-9]{1,5})")
 _HOST = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\]")
 _ORIGIN = re.compile(r"https?://([a-z0-9]([a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
+_URI = re.compile(r"[a-z][a-z0-9+.-]+://[^\s]*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PLACE = re.compile(r"\{[A-Za-z_][A-Za-z0-9_]*\}")
 _SECRET_KEYS = ("password", "secret", "token")
-_PASSWORD_IN_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/@\s]*:[^/@\s]+@")
+_PASSWORD_IN_URL = re.compile(r"""(?:[A-Za-z][A-Za-z0-9+.-]*://|(?!env:|file:))[^/@\s{"]*:[^/@\s]+@""")
 _CONFIDENTIAL = re.compile(r"password|secret", re.IGNORECASE)
 
 # -- what a scalar may be
@@ -141,8 +147,7 @@ def _url(text: str) -> str:
     parts = urlsplit(text)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
         raise ValueError(text)
-    _ = parts.port  # raises for what is none
-    if not text.isascii() or any(character <= " " for character in text):
+    if parts.port == 0 or not text.isascii() or any(character <= " " for character in text):
         raise ValueError(text)
     return text
 
@@ -156,13 +161,38 @@ def _broker(text: str) -> str:
         or parts.username is not None
     ):
         raise ValueError(text)
-    _ = parts.port
+    if parts.port == 0:  # others raise
+        raise ValueError(text)
+    return text
+
+
+def _servers(text: str) -> str:
+    for one in text.split(","):
+        found = _ADDRESS.fullmatch(one.strip())
+        if found is None or int(found[3]) == 0:
+            raise ValueError(text)
+        _address(one.strip())
+    return text
+
+
+def _of_package(text: str) -> str:
+    if not _URI.fullmatch(text):
+        raise ValueError(text)
     return text
 
 
 def _qos(text: str) -> str:
     if text != "1":
         raise ValueError(text)
+    return text
+
+
+def _body(text: str) -> str:
+    """Every place may stand in a string, or for a number: there is one value that fits both."""
+    try:
+        json.loads(_PLACE.sub("1", text))
+    except RecursionError:
+        raise ValueError(text) from None
     return text
 
 
@@ -200,6 +230,7 @@ SCALARS: Final[Mapping[str, ScalarKind]] = {
     "format": ScalarKind(_input_format, "a format of documents", f"one of {' '.join(INPUT_FORMATS)}"),
     "url": ScalarKind(_url, "a URL of HTTP", "write https://hooks.example.org/dotr"),
     "broker": ScalarKind(_broker, "a broker", "write mqtt://broker:1883 or mqtts://broker:8883"),
+    "servers": ScalarKind(_servers, "a list of Kafka's servers", "write k1:9092,k2:9092"),
     "qos": ScalarKind(
         _qos,
         "a quality of service that loses nothing",
@@ -207,6 +238,8 @@ SCALARS: Final[Mapping[str, ScalarKind]] = {
         str,
         _NUMBERS,
     ),
+    "uri": ScalarKind(_of_package, "a URI", "write redis://HOST:6379/STREAM, as its package says"),
+    "body": ScalarKind(_body, "JSON when its places are filled", """write '{"text": "{rule} in {room}"}'"""),
     "path": ScalarKind(str, "a path", ""),
     "secret": ScalarKind(str, "where a secret is", "write env:NAME or file:PATH"),
 }
@@ -248,7 +281,35 @@ class Source(Keys):
     http: Annotated[Http | None, _about("What is posted to /v1/streams/NAME.")] = None
     files: Annotated[list[FilePath] | None, _about("Files and folders, followed as they grow.")] = None
     mqtt: Annotated[Annotated[str, _of("broker")] | None, _about("An MQTT broker: mqtt://HOST:1883.")] = None
-    topics: Annotated[list[str], _about("What is subscribed to, with + and #.")] = []
+    kafka: Annotated[
+        Annotated[str, _of("servers")] | None, _about("Servers of a Kafka cluster: HOST:9092, with commas.")
+    ] = None
+    topics: Annotated[list[str], _about("What is read: of MQTT with + and #, of Kafka names of topics.")] = []
+    from_: Annotated[
+        Literal["earliest", "latest"],
+        _about("Where reading of Kafka's topics begins the first time."),
+    ] = field(default="earliest", name="from")
+    sasl: Annotated[
+        Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"],
+        _about("How Kafka is shown the password; PLAIN needs `tls`."),
+    ] = "SCRAM-SHA-512"
+    tls: Annotated[bool, _about("Whether the connection to Kafka is encrypted.")] = False
+    ca: Annotated[FilePath | None, _about("Who certifies the broker, PEM; without it the system's.")] = None
+    ldes: Annotated[
+        Annotated[str, _of("url")] | None, _about("A Linked Data Event Stream: the URL of its root.")
+    ] = None
+    poll: Annotated[PositiveDuration, _about("How often pages of LDES that change are asked for.")] = (
+        60_000_000
+    )
+    dotr: Annotated[
+        Annotated[str, _of("url")] | None, _about("Another deployment that serves: http://HOST:8080.")
+    ] = None
+    rules: Annotated[list[str], _about("Events of these rules of it alone; without it of all.")] = []
+    token: Annotated[Secret | None, _about("A token of it, with `read`: env:NAME or file:PATH.")] = None
+    uri: Annotated[
+        Annotated[str, _of("uri")] | None,
+        _about("A URI that an installed package reads (entry points `dotr.sources`)."),
+    ] = None
     qos: Annotated[
         Annotated[str, _of("qos")], _about("Of a subscription: 1; nothing else loses nothing.")
     ] = "1"
@@ -280,7 +341,7 @@ class Source(Keys):
     @property
     def is_received(self) -> bool:
         """Whether its documents come through the inbox: their senders cannot be asked again."""
-        return self.files is None
+        return self.http is not None or self.mqtt is not None
 
     @property
     def kind(self) -> str:
@@ -296,11 +357,34 @@ class Output(Keys):
         Annotated[str, _of("url")] | None, _about("A URL, to which events are posted (Standard Webhooks).")
     ] = None
     mqtt: Annotated[Annotated[str, _of("broker")] | None, _about("An MQTT broker: mqtt://HOST:1883.")] = None
+    kafka: Annotated[
+        Annotated[str, _of("servers")] | None, _about("Servers of a Kafka cluster: HOST:9092, with commas.")
+    ] = None
+    uri: Annotated[
+        Annotated[str, _of("uri")] | None,
+        _about("A URI that an installed package writes to (entry points `dotr.outputs`)."),
+    ] = None
     topic: Annotated[
-        str, _about("Where events are published; {rule} and variables of the rule are put in.")
-    ] = "dotr/{rule}"
+        str | None,
+        _about(
+            "Where events are published (dotr/{rule}, for Kafka dotr); {rule} and variables of the rule are "
+            "put in."
+        ),
+    ] = None
+    key: Annotated[
+        str | None, _about("The key of Kafka's messages: {rule} and variables of the rule are put in.")
+    ] = None
+    sasl: Annotated[
+        Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"],
+        _about("How Kafka is shown the password; PLAIN needs `tls`."),
+    ] = "SCRAM-SHA-512"
+    tls: Annotated[bool, _about("Whether the connection to Kafka is encrypted.")] = False
+    ca: Annotated[FilePath | None, _about("Who certifies the broker, PEM; without it the system's.")] = None
     retain: Annotated[list[str], _about("Rules whose last event the broker keeps.")] = []
-    client: Annotated[str | None, _about("The name of the session at the broker.")] = None
+    client: Annotated[
+        str | None,
+        _about("The name of the session at the broker, Kafka's transactional id (default: dotr-… by name)."),
+    ] = None
     user: Annotated[str | None, _about("Who dotr is for the broker.")] = None
     password: Annotated[Secret | None, _about("Of that user: env:NAME or file:PATH.")] = None
     protocol: Annotated[Literal["5", "3.1.1"], _about("The version of MQTT.")] = "5"
@@ -310,7 +394,7 @@ class Output(Keys):
         _about("Whether a post waits for the one before, or eight go at once."),
     ] = "strict"
     body: Annotated[
-        str | None,
+        Annotated[str, _of("body")] | None,
         _about("What is posted: JSON in which {room} is a variable of the rule (default: the event)."),
     ] = None
     rules: Annotated[list[str], _about("Events of these rules alone; without it of all.")] = []
@@ -490,6 +574,29 @@ def read_configuration(path: str | None = None, overrides: Sequence[Override] = 
     return Configuration(**values, path=path, overrides=tuple(overrides))
 
 
+K = TypeVar("K", Source, Output)
+
+
+def read_keys(type_: type[K], what: str, overrides: Sequence[Override]) -> K:
+    """A source or an output of options alone; `what` it is called. Raises DataError with everything that is
+    wrong.
+    """
+    reader = _Reader(Document(what, ""), "D4190")
+    root = _empty()
+    for override in overrides:
+        reader.lay_over(root, override)
+    value: K | None = reader.value(root, type_, what)
+    reader.report_secrets(root)
+    if value is None or reader.found.errors:
+        raise DataError(reader.findings())
+    return value
+
+
+def lists_of(type_: type[Keys]) -> frozenset[str]:
+    """The keys that have several values."""
+    return frozenset(one.encode_name for one in fields(type_) if get_origin(_plain(one.type)[0]) is list)
+
+
 def _text(path: str) -> str:
     try:
         with open(path, "rb") as file:
@@ -610,7 +717,8 @@ class _Reader(YamlReader):
         try:
             return known.read(text)
         except ValueError:
-            shown = "this" if _PASSWORD_IN_URL.match(text) else f"`{text}`"
+            hidden = _PASSWORD_IN_URL.match(text) or len(text) > _SHOWN
+            shown = "this" if hidden else f"`{text}`"
             self.error(self.span(node), f"{shown} is not {known.what}", known.hint)
             return None
 
@@ -643,8 +751,7 @@ class _Reader(YamlReader):
             return None
         own = {one.encode_name: one for one in fields(type_)}
         shown = what if type_ is Settings else f"`{what}`"
-        later = table.later if table is not None else ()
-        keys = self.mapping(node, shown, (*own, *later), tuple(own))
+        keys = self.mapping(node, shown, tuple(own), tuple(own))
         if keys is None:
             return None
         self.has_folder |= type_ is Settings and "dir" in keys
@@ -660,14 +767,11 @@ class _Reader(YamlReader):
         if not isinstance(node, yaml.MappingNode):
             return True  # which is reported by who wants one
         keys = self.keys(node)
-        kinds = [name for name in (*table.here, *table.later) if name in keys]
-        if len(kinds) == 1 and kinds[0] in table.here:
+        kinds = [name for name in table.here if name in keys]
+        if len(kinds) == 1:
             return True
         hint = f"one of {', '.join(table.here)}"
-        if len(kinds) == 1:
-            message = f"`{kinds[0]}` is not {table.what} of this version"
-            self._report("D4191", keys[kinds[0]], message, hint)
-        elif kinds:
+        if kinds:
             listed = " and ".join(f"`{kind}`" for kind in kinds)
             self._report("D4191", keys[kinds[1]], f"{table.what} is one thing, not {listed}", hint)
         else:
@@ -697,7 +801,7 @@ class _Reader(YamlReader):
         return [_hidden(one) if confidential or _tells(one) else one for one in found]
 
 
-_ELSEWHERE = "write env:NAME or file:PATH, and change the secret: it was in a file that others may have read"
+_ELSEWHERE = "write env:NAME or file:PATH, and change the secret: others may have read it"
 
 
 def _tells(one: Diagnostic) -> bool:
@@ -717,12 +821,11 @@ class Kinds(NamedTuple):
 
     what: str
     here: Sequence[str]
-    later: Sequence[str]
 
 
 KINDS: Final[Mapping[type[Keys], Kinds]] = {
-    Source: Kinds("a source", tuple(SOURCES), LATER_SOURCES),
-    Output: Kinds("an output", tuple(OUTPUTS), LATER_OUTPUTS),
+    Source: Kinds("a source", tuple(SOURCES)),
+    Output: Kinds("an output", tuple(OUTPUTS)),
 }
 
 

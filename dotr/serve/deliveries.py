@@ -1,20 +1,24 @@
 """The kept outputs of a server: which there are, and how they are.
 
-Place:   server.py owns it; each output is a `Delivery` (service/cursors.py) to a connector.
+Place:   server.py owns it, and feeding.py for a feed; each output is a `Delivery` (service/cursors.py) to a
+         connector.
 Method:  `CONNECTORS` says what makes the receiver of a kind. A new output begins with the events to come; one
-         that is not configured any more loses its cursor, so that nothing is kept for it.
+         that is not configured any more loses its cursor, so that nothing is kept for it: that is reported
+         where it had not got everything.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from dotr.connectors.webhook import Webhook, secret_of
-from dotr.errors import Diagnostic
-from dotr.serve import subscriptions
+from dotr.errors import Diagnostic, Severity
+from dotr.program import Program
+from dotr.serve import replayed, subscriptions
 from dotr.serve.configuration import Configuration, Output, read_secret
+from dotr.service import schemes
 from dotr.service.cursors import Delivery, DeliveryState, Receiver
 from dotr.service.outbox import Cursors, OutboxReader
 
@@ -27,17 +31,69 @@ def _webhook(_name: str, output: Output) -> Receiver:
     return Webhook(output.webhook, secret, output.order, output.body)
 
 
-CONNECTORS: Final[Mapping[str, Make]] = {"webhook": _webhook, "mqtt": subscriptions.publisher}
+CONNECTORS: Final[Mapping[str, Make]] = {
+    "webhook": _webhook,
+    "mqtt": subscriptions.publisher,
+    "kafka": replayed.kafka_receiver,
+}
 """Kind of an output → what makes its receiver. Kinds that commit with the feed are not here."""
 
 
 def receivers(configuration: Configuration) -> dict[str, Receiver]:
-    """The receivers of the kept outputs, by name. Raises DataError D4192."""
+    """The receivers of the kept outputs, by name. Raises DataError D4192, UsageError D4213
+    for a URI that no package writes to.
+    """
     made: dict[str, Receiver] = {}
     for name, output in configuration.outputs.items():
+        if output.uri is not None:
+            schemes.check_output(output.uri)
         if output.kind in CONNECTORS:
             made[name] = CONNECTORS[output.kind](name, output)
     return made
+
+
+def unknown_rules(outputs: Mapping[str, Output], program: Program) -> list[Diagnostic]:
+    """A warning for each rule of an output that is not deployed; none where no rule is."""
+    known = [rule.name for rule in program.rules]
+    have = ", ".join(f"`{rule}`" for rule in known)
+    return [
+        Diagnostic(
+            "D5209",
+            f"no rule `{rule}` is deployed: the output `{name}` gets no events of it",
+            notes=(f"deployed: {have}",),
+            hint="write `rules` as the rules are called, or deploy that rule",
+            severity=Severity.WARNING,
+        )
+        for name, output in outputs.items()
+        for rule in output.rules
+        if known and rule not in known
+    ]
+
+
+def drop_others(
+    cursors: Cursors,
+    kept: Container[str],
+    last: int,
+    say: Callable[[Diagnostic], None],
+    owned: Callable[[str], bool] = lambda _name: True,
+) -> None:
+    """Forget the outputs that are owned and not kept. `last`: the number of the last event."""
+    for name, cursor in cursors.all().items():
+        if name in kept or not owned(name):
+            continue
+        if cursor.number < last and not cursor.gone:
+            say(dropped_output(name, last - cursor.number))
+        cursors.drop(name)
+
+
+def dropped_output(name: str, events: int) -> Diagnostic:
+    """A warning: an output is forgotten that did not get so many events."""
+    return Diagnostic(
+        "D4214",
+        f"the output `{name}` is not named any more: {events:,} event{'s' * (events != 1)} it did not get",
+        hint="name it to deliver what comes; those events stay in the outbox as long as `keep.events` says",
+        severity=Severity.WARNING,
+    )
 
 
 PATIENCE: Final = 3.0
@@ -45,19 +101,23 @@ PATIENCE: Final = 3.0
 
 
 class Deliveries:
-    """Owns the threads of the kept outputs."""
+    """Owns the threads of the kept outputs. `owned`: whether a cursor of that name may be dropped."""
 
-    def __init__(self, reader: OutboxReader, cursors: Cursors, say: Callable[[Diagnostic], None]) -> None:
-        self._reader, self._cursors, self._say = reader, cursors, say
+    def __init__(
+        self,
+        reader: OutboxReader,
+        cursors: Cursors,
+        say: Callable[[Diagnostic], None],
+        owned: Callable[[str], bool] = lambda _name: True,
+    ) -> None:
+        self._reader, self._cursors, self._say, self._owned = reader, cursors, say, owned
         self._running: list[Delivery] = []
 
     def begin(self, configuration: Configuration, made: Mapping[str, Receiver]) -> None:
         """Deliver to these outputs, and to no others any more."""
         self.close()
-        for name in self._cursors.all():
-            if name not in made:
-                self._cursors.drop(name)
         last = self._reader.last()
+        drop_others(self._cursors, made, last, self._say, self._owned)
         for name, receiver in made.items():
             self._cursors.begin(name, last)
             rules = configuration.outputs[name].rules or None

@@ -36,13 +36,15 @@ from dotr.explain.record import reach_of
 from dotr.io.decode.documents import Format, format_of
 from dotr.io.decode.rdf import split_triples
 from dotr.io.events import BINARY, EVENT_FORMATS, format_of_name, formatter
-from dotr.io.feeds import DocumentSource, FileSource, GraphSource
+from dotr.io.feeds import DocumentSource, FileSource, GraphSource, Transport
 from dotr.io.graphs import SourceOptions
 from dotr.io.merged_source import MergedSource
-from dotr.io.tables.mapping import TableMapping
+from dotr.io.tables.mapping import TableMapping, read_mapping
 from dotr.io.time import UNITS
 from dotr.program import Program
 from dotr.serve.configuration import Configuration, Output, Source, age_and_bytes, rows_and_bytes
+from dotr.serve.deliveries import unknown_rules
+from dotr.serve.replayed import REPLAYED, Replayed
 from dotr.service.deployment import (
     Proposal,
     commit_proposal,
@@ -56,8 +58,9 @@ from dotr.service.feed import CheckpointPolicy, Feed, FeedOptions, Idle, Stopped
 from dotr.service.inbox import Inbox, InboxTransport
 from dotr.service.journal import Journal, digest_of, planned
 from dotr.service.knowledge import Knowledge
-from dotr.service.outbox import Cursors, DeadLetterRows, Outbox, Outcomes
+from dotr.service.outbox import Cursors, DeadLetterRows, Origin, Outbox, Outcomes
 from dotr.service.outputs import AppendingFile, EventParts, FileSink, Sink, SinkOfRules
+from dotr.service.schemes import OutputRequest, output_of, source_of
 
 T = TypeVar("T")
 
@@ -75,6 +78,9 @@ _RETRIES: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
 
 CONFIGURED: Final = "configured"
 """What the journal notes of the rules that the configuration named last."""
+
+KEEP_EVENTS: Final = "keep.events"
+"""What it notes of how long events are kept, for feeds without a server."""
 
 
 class _AgainError(Exception):
@@ -104,6 +110,9 @@ class Engine:
         """The output that is so slow that the feed waits for it."""
         self.status: Mapping[str, Any] = {}
         self.program = Program()
+        self.digest = ""
+        """Of what is deployed."""
+        self._planned = False
         self.loading = True
         self.letters: dict[str, int] = {}
         """Dead letters since the server began, by code."""
@@ -120,9 +129,13 @@ class Engine:
         self.fed: Mapping[str, int] = {}
         """Source → the number of the last document that is committed, all of it."""
         self._transports: list[InboxTransport] = []
+        self.replayed: Mapping[str, Replayed] = {}
+        """Source → its transport, of those that can be asked again."""
         self.cursors: Cursors
         """Of the outputs that are kept, for those who deliver to them."""
         self._holding = self._ended = False
+        self._unknown: Sequence[Diagnostic] = ()
+        """What was reported of outputs of rules that are not deployed."""
         self._answer: Callable[[], None] | None = None
         """To whoever asked for what made the feed begin again, once it has, or cannot."""
         self._stopping = threading.Event()
@@ -241,6 +254,23 @@ class Engine:
             raise _AgainError(clock.text(time_))
 
         return self._ask(put)
+
+    def withdraw(self) -> Future[str]:
+        """Forget the change that is planned; from when it was, "" where there was none."""
+
+        def forget(feed: Feed | None) -> str:
+            plan = self._journal.plan()
+            if plan is None:
+                return ""
+            if feed is not None:
+                feed.commit()
+                plan = self._journal.plan()  # the commit may have done it
+            if plan is None:
+                return ""
+            self._journal.keep_plan(None)
+            raise _AgainError(Clock(*plan.clock).text(plan.time))
+
+        return self._ask(forget)
 
     def take_out(self, rule: str, digest: str | None) -> Future[str]:
         """Take one rule out."""
@@ -388,6 +418,8 @@ class Engine:
                 refuse_planned(journal)
                 commit_proposal(journal, proposal)
                 journal.note(CONFIGURED, named)
+        if journal.noted(KEEP_EVENTS) != configuration.keep.events:
+            journal.note(KEEP_EVENTS, configuration.keep.events)
         program = deployed_program(journal.deployed())
         length, reach = configuration.keep.messages, reach_of(program)
         length = max(length, reach) if length and reach < ENDLESS else length
@@ -399,6 +431,7 @@ class Engine:
         """A feed with its outputs, and its sources, from the last commit on."""
         configuration, journal = self.configuration, self._journal
         self.program = program = deployed_program(journal.deployed())
+        self.digest = journal.digest()
         lateness = max((source.lateness for source in configuration.sources.values()), default=0)
         feed = open_feed(
             journal,
@@ -413,15 +446,17 @@ class Engine:
             feed.sinks = [outbox, *self._outputs(program)]
             streams = {name: one.time for name, one in configuration.sources.items() if one.is_received}
             rows = InboxTransport(self._inbox, streams)
-            feed.dead_letters = DeadLetterRows("refused", rows.whole_origin, codes=self.letters)
-            feed.delayed = DeadLetterRows("late", rows.whole_origin, codes=self.letters)
+            origin = partial(self._origin, rows)
+            feed.dead_letters = DeadLetterRows("refused", origin, codes=self.letters)
+            feed.delayed = DeadLetterRows("late", origin, codes=self.letters)
             feed.outcomes = Outcomes(rows.origin)
             feed.keeping = keeping_of(journal, feed.pipeline)
             feed.commands, feed.stopping = self._commands, self._stopping.is_set
             feed.committed = lambda: self._has_committed(feed)
             if configuration.tick is not None:
                 feed.idle = Idle(configuration.tick)
-            if (plan := journal.plan()) is not None:
+            self._planned = (plan := journal.plan()) is not None
+            if plan is not None:
                 feed.plan(plan, deployed_program(planned(plan)), split_triples(plan.background))
             feed.resume()
             self.status = journal.status()
@@ -430,10 +465,24 @@ class Engine:
             yield feed, self._source(feed)
         finally:
             self._feed = None
+            for one in self.replayed.values():
+                one.close()
+            self.replayed = {}
             feed.close()
+
+    def _origin(self, rows: InboxTransport, place: str) -> Origin | None:
+        """The document that a place is in, with all that is known of it."""
+        found = rows.whole_origin(place)
+        others = iter(self.replayed.values())
+        while found is None and (one := next(others, None)) is not None:
+            found = one.origin(place)
+        return found
 
     def _has_committed(self, feed: Feed) -> None:
         self.status = feed.status_at_commit
+        if self._planned and self._journal.plan() is None:  # it holds from now on
+            self._planned = False
+            self.program, self.digest = deployed_program(self._journal.deployed()), self._journal.digest()
         self._last_event = self._journal.last_event()
         self.commit_seconds = feed.totals.saving - self._saving
         self._saving = feed.totals.saving
@@ -456,27 +505,25 @@ class Engine:
         unit = clock.unit if clock is not None and clock.integer else UNITS[self.configuration.time_unit]
         made: list[GraphSource] = []
         self._transports, self._saving = [], feed.totals.saving
+        replayed: dict[str, Replayed] = {}
         idle: dict[str, float | None] = {}
         for name, source in self.configuration.sources.items():
             mapping = self._mappings.get(name)
             options = reading_of(source, self.configuration.base, unit, mapping)
             seconds = source.idle / 1_000_000
-            if source.is_received:
-                transport = InboxTransport(self._inbox, {name: source.time}, self._mappings)
+            if source.uri is not None:
+                made.append(_of_package(name, source.uri, options))
+            elif source.kind in REPLAYED:
+                replayed[name] = REPLAYED[source.kind](name, source, mapping, self._say)
+                self.replayed = dict(replayed)
+                made.append(self._documents(replayed[name], f"{source.kind}/{name}", source, options))
+            elif source.is_received:
+                lines = default_format(source) is Format.JSONLINES
+                transport = InboxTransport(self._inbox, {name: source.time}, self._mappings, lines)
                 self._transports.append(transport)
                 stored = self._journal.positions(f"inbox/{name}").get(name)
                 self.fed = {**self.fed, name: 0 if stored is None else stored[0] or 0}
-                made.append(
-                    DocumentSource(
-                        transport,
-                        default_format(source),
-                        options,
-                        fail=False,
-                        ends=False,
-                        idle=seconds,
-                        name=f"inbox/{name}",
-                    )
-                )
+                made.append(self._documents(transport, f"inbox/{name}", source, options))
             else:
                 made.append(
                     FileSource(source.files or (), options, fail=False, follow=True, name=f"files/{name}")
@@ -484,13 +531,36 @@ class Engine:
             idle[made[-1].name] = seconds
         return made[0] if len(made) == 1 else MergedSource(made, idle)
 
+    def _documents(
+        self, transport: Transport, name: str, source: Source, options: SourceOptions
+    ) -> DocumentSource:
+        """What a transport delivers, for as long as the server runs."""
+        return DocumentSource(
+            transport,
+            default_format(source),
+            options,
+            fail=False,
+            ends=False,
+            idle=source.idle / 1_000_000,
+            name=name,
+        )
+
     def _outputs(self, program: Program) -> list[Sink]:
         """The outputs of the configuration that commit with the feed."""
         made: list[Sink] = []
+        unknown = unknown_rules(self.configuration.outputs, program)
+        for found in unknown if unknown != self._unknown else ():  # a feed that failed begins again
+            self._say(found)
+        self._unknown = unknown
         for output in self.configuration.outputs.values():
-            if output.kind != "file":
+            sink: Sink
+            if output.uri is not None:
+                format_ = output.format or "jsonl"
+                sink = output_of(OutputRequest(output.uri, self._journal, program, format_))
+            elif output.file is not None:
+                sink = self._file(program, output)
+            else:
                 continue
-            sink = self._file(program, output)
             made.append(SinkOfRules(sink, frozenset(output.rules)) if output.rules else sink)
         return made
 
@@ -509,6 +579,22 @@ class Engine:
         else:
             file.write(head)
         return FileSink(write, file)
+
+
+def mappings_of(configuration: Configuration) -> dict[str, TableMapping]:
+    """The mappings of the sources, by the names of these. Raises DataError."""
+    return {
+        name: read_mapping(source.map, configuration.base)
+        for name, source in configuration.sources.items()
+        if source.map is not None
+    }
+
+
+def _of_package(name: str, uri: str, options: SourceOptions) -> GraphSource:
+    """What an installed package reads. Its positions are stored under both names, so two may have one URI."""
+    made = source_of([uri], options, fail=False, follow=True)
+    made.name = f"{made.name}/{name}"
+    return made
 
 
 def default_format(source: Source) -> Format:

@@ -65,6 +65,10 @@ class Metrics:
         self.commits, self.latencies = Durations(), Durations()
         self.refused: dict[tuple[str, str], int] = {}
         """Source and outcome of documents that were not taken into the inbox → their number."""
+        self.accepted = 0
+        """Documents that were taken into the inbox."""
+        self._latencies: deque[float] = deque(maxlen=10_000)
+        self._commits: deque[float] = deque(maxlen=10_000)
         self._arrived: dict[str, deque[tuple[int, float]]] = {}
         self._registry = CollectorRegistry()
         self._registry.register(self)
@@ -80,17 +84,28 @@ class Metrics:
 
     def arrived(self, source: str, number: int) -> None:
         """A document was taken into the inbox."""
+        self.accepted += 1
         waiting = self._arrived.setdefault(source, deque(maxlen=10_000))
         waiting.append((number, time.monotonic()))
 
     def committed(self, fed: Mapping[str, int]) -> None:
         """A commit has the documents of each source up to a number."""
         self.commits.note(self._engine.commit_seconds)
+        self._commits.append(self._engine.commit_seconds)
         now = time.monotonic()
         for source, number in fed.items():
             waiting = self._arrived.get(source)
             while waiting and waiting[0][0] <= number:
-                self.latencies.note(now - waiting.popleft()[1])
+                seconds = now - waiting.popleft()[1]
+                self.latencies.note(seconds)
+                self._latencies.append(seconds)
+
+    def recent(self) -> tuple[list[float], list[float]]:
+        """Latencies and lengths of commits, in seconds, since this was asked last; the latest of many."""
+        found = list(self._latencies), list(self._commits)
+        self._latencies.clear()
+        self._commits.clear()
+        return found
 
     def collect(self) -> Iterator[Metric]:
         """Everything, for the registry."""

@@ -313,7 +313,7 @@ NEEDS: Final[Sequence[tuple[frozenset[str] | None, re.Pattern[str], Sequence[str
     (_READING, re.compile(r"/v1/dead-letters.*"), (ADMIN,)),
     (_READING, re.compile(r"(/v1|/metrics)(/.*)?"), (READ,)),
     (frozenset(("POST",)), re.compile(r"/v1/sparql/?"), (READ,)),
-    (None, re.compile(r"/v1/rules(/.*)?"), (RULES,)),
+    (None, re.compile(r"/v1/(planned-)?rules(/.*)?"), (RULES,)),
     (_READING, re.compile(r".*"), _OPEN),
     (frozenset(("OPTIONS",)), re.compile(r".*"), _OPEN),
 )

@@ -25,9 +25,9 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Final, TextIO
+from typing import Any, ClassVar, Final, Protocol, TextIO
 
 import h11
 import uvicorn
@@ -35,13 +35,13 @@ from msgspec.structs import replace
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dotr.errors import Diagnostic, DotrError, EngineError, RefusedError, Severity
-from dotr.io.tables.mapping import TableMapping, read_mapping
 from dotr.serve.answers import Answers
 from dotr.serve.app import Parts, Workers, application
 from dotr.serve.configuration import Configuration, read_secret, rows_and_bytes
 from dotr.serve.deliveries import Deliveries, receivers
-from dotr.serve.engine import Engine
+from dotr.serve.engine import Engine, mappings_of
 from dotr.serve.metrics import Metrics
+from dotr.serve.samples import Samples
 from dotr.serve.security import (
     App,
     Problem,
@@ -87,11 +87,38 @@ _AT_START: Final = ("listen", "dir", "tls", "inbox", "otlp")
 """Keys of the configuration that a running server keeps."""
 
 
-class Log:
-    """Owns where the server writes what happens: lines, or JSON objects with a time. No bodies, no tokens."""
+_WATCHED: Final = 0.5
+"""Seconds between two looks of whoever watches."""
 
-    def __init__(self, format_: str, out: TextIO) -> None:
-        self._json, self._out = format_ == "json", out
+
+class Watcher(Protocol):
+    """Who watches the server on the terminal to which its log goes."""
+
+    def begin(self, address: str, parts: Parts) -> None:
+        """It listens there."""
+
+    def look(self) -> None:
+        """Some time has passed; for any thread."""
+
+    def aside(self) -> AbstractContextManager[None]:
+        """A line is written meanwhile."""
+
+    def close(self) -> None:
+        """It listens no more."""
+
+
+class Log:
+    """Owns where the server writes what happens: lines, or JSON objects with a time. No bodies, no tokens.
+    `aside`: around each line.
+    """
+
+    def __init__(
+        self,
+        format_: str,
+        out: TextIO,
+        aside: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        self._json, self._out, self._aside = format_ == "json", out, aside
         self._mutex = threading.Lock()
 
     def say(self, message: str, level: str = "info", **more: Any) -> None:
@@ -101,7 +128,10 @@ class Log:
             line = json.dumps({"time": time, "level": level, "message": message, **more}, ensure_ascii=False)
         else:
             line = message if level == "info" else f"{level}: {message}"
-        with self._mutex, suppress(OSError, ValueError):
+        self._write(line)
+
+    def _write(self, line: str) -> None:
+        with self._mutex, self._aside(), suppress(OSError, ValueError):
             self._out.write(line + "\n")
             self._out.flush()
 
@@ -116,9 +146,7 @@ class Log:
             }
             self.say(one.message, level, **{name: value for name, value in more.items() if value})
         else:
-            with self._mutex, suppress(OSError, ValueError):
-                self._out.write(f"{one.render()}\n")
-                self._out.flush()
+            self._write(one.render())
 
 
 class _Errors(logging.Handler):
@@ -130,8 +158,9 @@ class _Errors(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         found = record.exc_info[1] if record.exc_info else None
-        told = record.getMessage().partition("\n")[0] + ("" if found is None else f": {found!r}")
-        self._log.say(told[:500], "error")
+        message = record.getMessage().partition("\n")[0] + ("" if found is None else f": {found!r}")
+        ended = "graceful shutdown" in message  # a request that took longer than the server waits for
+        self._log.say(message[:500], "warning" if ended else "error")
 
     @classmethod
     def listen(cls, log: Log) -> None:
@@ -214,17 +243,19 @@ class _WebServer(uvicorn.Server):
         self.should_exit = True
 
 
-def run(configuration: Configuration, *, log_format: str = "text") -> int:
+def run(configuration: Configuration, *, log_format: str = "text", watcher: Watcher | None = None) -> int:
     """Serve until a signal; the exit code. Raises DotrError for what keeps it from beginning."""
-    log = Log(log_format, sys.stderr)
+    log = Log(log_format, sys.stderr, nullcontext if watcher is None else watcher.aside)
     _share_heaps()
     _Errors.listen(log)
     refuse_unsafe(configuration)
     sock = _bound(configuration)
     try:
-        return asyncio.run(_Server(configuration, log, sock).run())
+        return asyncio.run(_Server(configuration, log, sock, watcher).run())
     finally:
         sock.close()
+        if watcher is not None:
+            watcher.close()
 
 
 def _share_heaps() -> None:
@@ -254,15 +285,6 @@ def _bound(configuration: Configuration) -> socket.socket:
     return sock
 
 
-def _mappings(configuration: Configuration) -> dict[str, TableMapping]:
-    """The mappings of the sources, by the names of these."""
-    return {
-        name: read_mapping(source.map, configuration.base)
-        for name, source in configuration.sources.items()
-        if source.map is not None
-    }
-
-
 def _fed(folder: str) -> int:
     """The greatest number of a document that the deployment has committed."""
     if not os.path.exists(os.path.join(folder, DATABASE)):
@@ -289,14 +311,17 @@ def _connections() -> tuple[int, int]:
 class _Server:
     """Owns everything that runs."""
 
-    def __init__(self, configuration: Configuration, log: Log, sock: socket.socket) -> None:
+    def __init__(
+        self, configuration: Configuration, log: Log, sock: socket.socket, watcher: Watcher | None
+    ) -> None:
         self.configuration, self.log, self._socket = configuration, log, sock
+        self._watcher = watcher
         self._reloading = False
 
     async def run(self) -> int:
         """See the function of that name."""
         configuration, log = self.configuration, self.log
-        mappings = _mappings(configuration)
+        mappings = mappings_of(configuration)
         rows, size = rows_and_bytes(configuration.inbox.max, 100_000, 1 << 30)
         made, after = receivers(configuration), _fed(configuration.dir)
         tokens = Tokens.read(configuration.tokens) if configuration.tokens is not None else None
@@ -319,6 +344,7 @@ class _Server:
                 self._committed = committed
                 answers = Answers(configuration.dir)
                 engine.tell(answers.knowledge)
+                samples = Samples(engine, inbox, broadcast, metrics)
                 self._parts = Parts(
                     configuration,
                     engine,
@@ -329,10 +355,12 @@ class _Server:
                     listening,
                     mappings,
                     answers,
+                    samples,
                     Workers(),
                 )
                 self._security = Security(_logged(application(self._parts), log), configuration, tokens)
                 running = asyncio.ensure_future(broadcast.run())
+                sampling = asyncio.ensure_future(samples.run())
                 collector = configuration.otlp
                 telemetry = None if collector is None else Telemetry(collector, metrics, log.found)
                 try:
@@ -343,6 +371,7 @@ class _Server:
                     await self._serve(broadcast)
                 finally:
                     broadcast.close()
+                    sampling.cancel()
                     if telemetry is not None:
                         await asyncio.to_thread(telemetry.close)
                     await asyncio.to_thread(listening.close)
@@ -405,11 +434,21 @@ class _Server:
                 await asyncio.sleep(0.1)
             broadcast.close()
 
-        letting = asyncio.ensure_future(let_go())
+        async def watch(watcher: Watcher) -> None:
+            watcher.begin(f"{scheme}://{host}:{address[1]}", self._parts)
+            while not server.should_exit:
+                await asyncio.to_thread(watcher.look)
+                await asyncio.sleep(_WATCHED)
+            watcher.close()
+
+        beside = [asyncio.ensure_future(let_go())]
+        if self._watcher is not None:
+            beside.append(asyncio.ensure_future(watch(self._watcher)))
         try:
             await server.serve(sockets=[self._socket])
         finally:
-            letting.cancel()
+            for one in beside:
+                one.cancel()
 
     def _reload(self) -> None:
         """SIGHUP."""
@@ -426,7 +465,7 @@ class _Server:
             new = replace(new, **{name: getattr(self.configuration, name) for name in _AT_START})
             refuse_unsafe(new)
             tokens = Tokens.read(new.tokens) if new.tokens is not None else None
-            mappings = await asyncio.to_thread(_mappings, new)
+            mappings = await asyncio.to_thread(mappings_of, new)
             made = receivers(new)
             listened = subscriptions(new, mappings, self._parts.inbox, self.log.found)
             await asyncio.wrap_future(self._engine.configure(new, mappings))

@@ -91,12 +91,11 @@ def row_digest(values: Iterable[Any]) -> bytes:
     """A digest of the values of a row: numbers, strings, bytes and None. It is stored: another one is another
     format of the database.
     """
-    hashed = blake2b(digest_size=_SIZE)
+    parts: list[bytes] = []
     for value in values:
         content = value if type(value) is bytes else str(value).encode("utf-8", "surrogatepass")
-        hashed.update(b"%d:" % len(content))
-        hashed.update(content)
-    return hashed.digest()
+        parts += (b"%d:" % len(content), content)
+    return blake2b(b"".join(parts), digest_size=_SIZE).digest()
 
 
 SUMMED_TABLES: Final = """

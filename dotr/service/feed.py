@@ -55,7 +55,12 @@ from dotr.service.outputs import CommittedOutput, LetterOutput, Sink
 from dotr.survey.queries import Sample
 
 _STRETCHES = 4
-"""Into so many stretches what is kept is parted, about."""
+"""Into so many stretches what is kept is parted, at least."""
+
+_RUN, _SHARE = 1_000, 4
+"""A stretch has no more messages than the first, or as many times the facts of a state as the second: to run
+it again takes as long as to load its state, and states take a part of what is kept.
+"""
 
 _LOOK = 63
 """So many messages, and one more, come between two looks at the time: a mask."""
@@ -75,6 +80,10 @@ class Keeping:
     _came: list[tuple[Time, GraphOrMessage, str, bool]] = dataclass_field(default_factory=list)
     _count: int = 0
     _replaces: bool = False
+    _stretch: int = 0
+    """Messages since the last state."""
+    _lasting: bool = False
+    """Whether that has what lasts, of which nobody says how much it is."""
 
     def begin(self) -> None:
         """A feed begins; its state is the first to be kept where none is."""
@@ -87,6 +96,7 @@ class Keeping:
         if not self._count & _LOOK:
             self._look()
         self._count += 1
+        self._stretch += 1
         self._came.append((time, part, place, False))
 
     def leave_out(self, parts: Sequence[GraphOrMessage]) -> None:
@@ -97,7 +107,7 @@ class Keeping:
     def _look(self) -> None:
         """Begin another stretch where the last one is long enough; forget those that are too old."""
         settled = self.pipeline.settled
-        if settled is None or (self.since is not None and settled - self.since <= self.length // _STRETCHES):
+        if settled is None or not (self._is_long() or self._has_passed(settled)):
             return
         self._keep_messages(settled)
         self._keep_state(settled)
@@ -107,9 +117,18 @@ class Keeping:
             del self._rows[: old[-1]]
             self._replaces = True  # whatever the journal has is older
 
+    def _has_passed(self, settled: Time) -> bool:
+        return self.since is None or settled - self.since > self.length // _STRETCHES
+
+    def _is_long(self) -> bool:
+        if self._stretch < _RUN or self._lasting:
+            return False
+        return self._stretch >= _SHARE * sum(self.pipeline.sizes().values())
+
     def _keep_state(self, settled: Time | None) -> None:
-        self._rows.append(KeptRow(settled, self.pipeline.snapshot()))
-        self.since = settled
+        state = self.pipeline.snapshot()
+        self._rows.append(KeptRow(settled, state))
+        self.since, self._stretch, self._lasting = settled, 0, state.get("lasting") is not None
 
     def _keep_messages(self, settled: Time | None) -> None:
         if self._came:
@@ -633,6 +652,7 @@ class Feed:
             "instants": counters.instants,
             "late": counters.late,
             "useless_deletes": counters.useless_deletes,
+            "not_held": counters.not_held,
             "overlooked": counters.overlooked,
             "dropped": counters.dropped,
             "left_out": counters.left_out,

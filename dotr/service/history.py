@@ -18,31 +18,36 @@ from typing import Protocol
 from msgspec import Struct
 from msgspec.structs import replace
 
+from dotr.detect.analysis import horizons
 from dotr.errors import DataError, UsageError
 from dotr.events import Clock, Time, part_of
 from dotr.explain.explanation import provenance
 from dotr.explain.formats import Plain, PlainProofs, html, mermaid
 from dotr.explain.matches import Explainer
 from dotr.explain.proofs import Blocked, Missing, NoTrigger, TripleProof, Unopened, WhyNot
-from dotr.explain.record import Graph, History, KeptEvent, KeptInstants
+from dotr.explain.record import Graph, History, KeptEvent, KeptInstants, reach_of
 from dotr.explain.solutions import Text
 from dotr.explain.text import LEVELS, Places, Renderer, drawn, pruned
 from dotr.explain.verify import EVERYTHING, checker_of, refuse_wrong
 from dotr.extract.printing import Writer
 from dotr.io.errors import places_of
+from dotr.io.rules_and_background import with_declared
 from dotr.io.sources import resolve
 from dotr.io.time import TimeError, parse_text
 from dotr.program import Program
 from dotr.rdf.terms import Term, Triple
 from dotr.service.deployment import deployed_background, deployed_program
-from dotr.service.journal import Journal, KeptRow
+from dotr.service.journal import Journal, KeptRow, KeptRows
+from dotr.service.outbox import OutboxReader
 
 FOREVER = 2**62
 """As long as no time is: nothing is late where a feed has said what was."""
 
 
 class Asked(Struct, frozen=True):
-    """How far a run goes, and what it looks for."""
+    """How far a run goes, and what it looks for. `nearby`: what is asked for is of `until`, and follows from
+    what the rules can reach from there.
+    """
 
     wanted: Callable[[KeptEvent, Program], bool]
     first: bool
@@ -51,6 +56,7 @@ class Asked(Struct, frozen=True):
     everything: bool
     reads_on: bool
     verify: bool = False
+    nearby: bool = False
 
 
 def new_history(
@@ -83,6 +89,9 @@ class Subject(Protocol):
     def programs(self) -> Sequence[Program]: ...
     @property
     def files(self) -> Sequence[str]: ...
+    def when(self, event_id: str) -> Time | None:
+        """The time of an event, where that is known without a run."""
+
     def run(self, asked: Asked) -> History: ...
 
 
@@ -104,9 +113,7 @@ class FedDeployment:
         self._journal = journal
         self.watermark: Time | None = status.get("watermark")
         self.commit: int = status.get("commit", 0)
-        home = Path(folder).absolute().parent
-        paths = [path if path.startswith("dotr:") else str(home / path) for path in self.program.background]
-        self.files: Sequence[str] = [os.path.relpath(file) for file in _there(paths)]
+        self.files: Sequence[str] = background_files(folder, self.program)
         self.programs: Sequence[Program] = [self.program]
 
     def _take(self, journal: Journal) -> None:
@@ -118,7 +125,36 @@ class FedDeployment:
         until = min(limits, default=None)
         if not self.kept:
             return self.read_again(asked, until)
-        return self._from(new_history(self.program, self.background, asked, until, FOREVER), self.kept)
+        history = new_history(self.program, self.background, asked, until, FOREVER)
+        kept = self._around(until) if asked.nearby and until is not None else self.kept
+        return self._from(history, kept, until)
+
+    def when(self, event_id: str) -> Time | None:
+        """See `Subject`: of events that the deployment keeps."""
+        with OutboxReader(str(self._journal.folder)) as reader:
+            row = reader.by_id(event_id.strip("<>"))
+        return None if row is None else row.time
+
+    def _around(self, time: Time) -> KeptRows:
+        """What explains an event of a time: from the last state on that is older than all that the rules can
+        reach from there, of messages that waited then, too: of these a state has no places. What lasts, or
+        .lars rules say, may have begun at any time, and so may a chain of events without an end.
+        """
+        program, kept = self.program, self.kept
+        if program.lars.rules or None in horizons(program):
+            return kept
+        low = time - reach_of(program)
+        place = kept.state_before(low)
+        while place:
+            state = kept[place].state
+            if state is None or all(waits < low for waits, _ in state["pending"]):
+                break
+            place = kept[:place].state_before(low)
+        if not place:
+            return kept
+        if program.holds or program.standing or (state is not None and state.get("lasting") is not None):
+            return kept
+        return kept[place:].up_to(time)
 
     def read_again(self, _asked: Asked, _until: Time | None) -> History:
         """Run what was fed without what was kept. Raises DataError D4189."""
@@ -135,8 +171,8 @@ class FedDeployment:
         if not self.kept:
             asked = Asked(lambda *_: False, False, time, 0, everything=True, reads_on=False)
             return KeptInstants(self.read_again(asked, time)).state(time)
-        states = [n for n, row in enumerate(self.kept) if row.state is not None and _until(row, time)]
-        if not states:
+        place = self.kept.state_before(time)
+        if place is None:
             since = self.kept[0].time
             assert since is not None, "a state without a time is before all times"
             raise UsageError.of(
@@ -146,7 +182,7 @@ class FedDeployment:
                 hint="keep messages longer: dotr deploy --keep 7d",
             )
         history = History(self.program, self.background, until=time, lateness=FOREVER, everything=True)
-        return KeptInstants(self._from(history, self.kept[states[-1] :])).state(time)
+        return KeptInstants(self._from(history, self.kept[place:], time)).state(time)
 
     def refuse_ahead(self, time: Time) -> None:
         """Raise UsageError D4198 for a time that is not closed."""
@@ -159,14 +195,14 @@ class FedDeployment:
                 "D4198", f"{self.clock.text(time)} is not closed: {latest}", hint="ask for an earlier time"
             )
 
-    def _from(self, history: History, kept: Sequence[KeptRow]) -> History:
+    def _from(self, history: History, kept: Sequence[KeptRow], until: Time | None) -> History:
         """Run a history from the state with which `kept` begins."""
         history.reach = FOREVER
-        first, *rest = kept
+        first = kept[0]
         assert first.state is not None, "what is kept begins with a state"
         with self._journal.reading():  # which is closed, and knows its folder
-            history.go_on(first.state, self.clock)
-        history.run(_messages(rest, history), lambda: self.clock)
+            history.go_on(first.state, self.clock, first.time)
+        history.run(_messages(kept[1:], history, until), lambda: self.clock)
         return history
 
 
@@ -186,15 +222,14 @@ def time_of(text: str, clock: Clock | None, what: str = "at") -> Time:
     return time
 
 
-def _until(row: KeptRow, time: Time) -> bool:
-    """Whether a state is of before a time."""
-    return row.time is None or row.time < time
-
-
-def _messages(rows: Sequence[KeptRow], history: History) -> Iterator[Graph]:
-    """The messages that a feed took, in its order; those it did not take stand apart."""
+def _messages(rows: Sequence[KeptRow], history: History, until: Time | None) -> Iterator[Graph]:
+    """The messages that a feed took, in its order; those it did not take stand apart. Of what is later than
+    `until` nothing depends.
+    """
     for row in rows:
         for message in row.messages:
+            if until is not None and message.time > until:
+                continue
             graph = Graph(message.time, part_of(message.part), message.place)
             if message.left_out:
                 history.come_too_late(graph)
@@ -202,11 +237,14 @@ def _messages(rows: Sequence[KeptRow], history: History) -> Iterator[Graph]:
                 yield graph
 
 
-def _there(paths: Sequence[str]) -> list[str]:
-    """The files that are still there: only places are looked for in them."""
-    return [
-        file for path in paths if path.startswith("dotr:") or os.path.exists(path) for file in resolve([path])
-    ]
+def background_files(folder: str, program: Program) -> list[str]:
+    """The files of a deployment's background that are still there: places and prefixes are looked for in
+    them.
+    """
+    home = Path(folder).absolute().parent
+    paths = [path if path.startswith("dotr:") else str(home / path) for path in program.background]
+    there = [path for path in paths if path.startswith("dotr:") or os.path.exists(path)]
+    return [os.path.relpath(file) for path in there for file in resolve([path])]
 
 
 class Question(Struct, frozen=True):
@@ -252,20 +290,23 @@ def refuse_unknown_rule(names: Iterable[str | None], programs: Sequence[Program]
 
 
 class Reasons(Struct, frozen=True):
-    """What was found, with what it takes to write it."""
+    """What was found, with what it takes to write it. `files`: of the background."""
 
     found: Sequence[WhyNot | TripleProof | Missing]
     prefixes: Mapping[str, str]
     clock: Clock
     places: Places
+    files: Sequence[str] = ()
 
     @property
     def happened(self) -> bool:
         """Whether what was asked for happened, or holds."""
         return not any(isinstance(one, Blocked | NoTrigger | Missing | Unopened) for one in self.found)
 
-    def _renderer(self, depth: int | None = None) -> Renderer:
-        return Renderer(self.prefixes, self.clock, self.places, levels=max(LEVELS, depth or 0))
+    def _renderer(self, depth: int | None = None, page: bool = False) -> Renderer:
+        """A page has the prefixes of the background, too."""
+        prefixes = with_declared(self.prefixes, self.files) if page else self.prefixes
+        return Renderer(prefixes, self.clock, self.places, levels=max(LEVELS, depth or 0))
 
     def values(self) -> list[Plain]:
         """What was found, JSON-able."""
@@ -274,7 +315,7 @@ class Reasons(Struct, frozen=True):
 
     def written(self, format_: str, depth: int | None = None) -> str:
         """As json (a line each), ttl, mermaid, html or text, in which `depth` cuts the trees."""
-        renderer = self._renderer(depth)
+        renderer = self._renderer(depth, page=format_ == "html")
         if format_ == "json":
             return "".join(f"{json.dumps(one, ensure_ascii=False)}\n" for one in self.values())
         if format_ == "ttl":
@@ -305,7 +346,10 @@ def explained(
         reads_on=question.why_not is not None,
         verify=verify,
     )
-    history = subject.run(asked)
+    nearby = _nearby(subject, question, asked)
+    history = subject.run(nearby)
+    if history.wanted_event is None and nearby is not asked:
+        history = subject.run(asked)
     if history.wanted_event is not None and history.wanted_program is not history.program:
         history = subject.run(replace(asked, until=history.wanted_event.time))  # by the rules of its time
     program = history.program
@@ -322,7 +366,18 @@ def explained(
         found = [explainer.event(history.wanted_event)]
     if verify:
         refuse_wrong(checker_of(history, explainer.instants), found, question.time)
-    return Reasons(found, program.prefixes, history.clock, places_of(history, subject.files))
+    places = places_of(history, subject.files)
+    return Reasons(found, program.prefixes, history.clock, places, subject.files)
+
+
+def _nearby(subject: Subject, question: Question, asked: Asked) -> Asked:
+    """The question about an event whose time is known: no more is run than that needs."""
+    if question.why_not is not None or question.triple is not None:
+        return asked
+    time = asked.until
+    if time is None and question.event_id is not None:
+        time = subject.when(question.event_id)
+    return asked if time is None else replace(asked, until=time, nearby=True)
 
 
 def _triple_proofs(

@@ -29,11 +29,11 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -41,7 +41,7 @@ from msgspec.structs import replace
 from dotr.errors import DotrError, EngineError, RefusedError
 from dotr.events import Clock
 from dotr.io.decode.documents import Format
-from dotr.io.feeds import Document, Position
+from dotr.io.feeds import Document, Position, together
 from dotr.io.tables.mapping import TableMapping
 from dotr.service.database import Disk, digest, is_damage, locked, row_digest
 from dotr.service.outbox import Origin
@@ -101,6 +101,19 @@ class Row(NamedTuple):
     mapping: str = ""
 
 
+class Incoming(NamedTuple):
+    """A document of one source that is to be a row; see `Row`. `renew`: the key is this document's from now
+    on, whatever it was used for.
+    """
+
+    content: bytes
+    format: str
+    time: str = ""
+    key: str = ""
+    mapping: str = ""
+    renew: bool = False
+
+
 class SourceCount(NamedTuple):
     """What an inbox has of one source."""
 
@@ -108,12 +121,28 @@ class SourceCount(NamedTuple):
     bytes: int
 
 
-class _Append(Struct):
-    """What waits for the next commit; the number of `row` is not known yet."""
+Answers: TypeAlias = "list[Received | DotrError]"
+"""What became of each document that was accepted together with others."""
 
-    row: Row
-    future: Future[Received]
-    renew: bool = False
+
+class _Append(Struct):
+    """What waits for the next commit; the numbers of `rows` are not known yet. `size`: bytes of their
+    contents; `renewed`: places of rows whose keys are theirs from now on; `future` gets all answers, or,
+    where `alone`, the only one.
+    """
+
+    rows: Sequence[Row]
+    size: int
+    future: Future[Any]
+    renewed: Collection[int] = ()
+    alone: bool = False
+
+
+class _Added(NamedTuple):
+    """Values of rows of the tables `rows` and `keys` that are to be inserted."""
+
+    rows: list[tuple[Any, ...]]
+    keys: list[tuple[Any, ...]]
 
 
 class _Head(Struct):
@@ -255,28 +284,50 @@ class Inbox:
         key: str = "",
         mapping: str = "",
         arrival: int | None = None,
-        renew: bool = False,
     ) -> Future[Received]:
         """Give a document to the next commit, and return at once; the future is done after the commit. It
-        raises RefusedError D5231, EngineError D4201 or D5202. `arrival`: µs, instead of the clock's; `renew`:
-        the key is this document's from now on, whatever it was used for.
+        raises RefusedError D5231, EngineError D4201 or D5202. `arrival`: µs, instead of the clock's.
 
         Raises RefusedError D5230 where the inbox is full, UnicodeEncodeError for a lone surrogate.
         """
+        return self._accept(source, [Incoming(content, format, time, key, mapping)], arrival, alone=True)
+
+    def append_all(self, source: str, documents: Sequence[Incoming]) -> Future[Answers]:
+        """Give the first of some documents, as many as there is room for, to one commit, and return at once.
+        The future is done after the commit, with an answer for each that was accepted, in their order. The
+        refusal of one (D5231) is its answer; the future raises EngineError D4201 or D5202.
+
+        Raises RefusedError D5230 where there is no room for the first, UnicodeEncodeError for a lone
+        surrogate.
+        """
+        return self._accept(source, documents)
+
+    def _accept(
+        self, source: str, documents: Sequence[Incoming], arrival: int | None = None, *, alone: bool = False
+    ) -> Future[Any]:
         if arrival is None:
             arrival = int(self._clock() * 1_000_000)
-        "".join((source, format, time, key, mapping)).encode()  # else nobody's document could be written
-        one = _Append(Row(0, source, content, format, time, arrival, key, mapping), Future(), renew)
+        rows = [Row(0, source, one[0], one[1], one[2], arrival, one[3], one[4]) for one in documents]
+        for row in rows:  # else nobody's document could be written
+            "".join((row.source, row.format, row.time, row.key, row.mapping)).encode()
+        renewed = {place for place, one in enumerate(documents) if one.renew}
+        future: Future[Any] = Future()
         with self._mutex:
             if self._closing:
                 raise self._unwritable("it is closed")
-            if self._rows >= self._max_rows or self._bytes + len(content) > self._max_bytes:
+            size, accepted = 0, 0
+            for row in rows[: max(0, self._max_rows - self._rows)]:
+                if self._bytes + size + len(row.content) > self._max_bytes:
+                    break
+                size += len(row.content)
+                accepted += 1
+            if not accepted:
                 raise self._is_full()
-            self._rows += 1
-            self._bytes += len(content)
-            self._waiting.append(one)
+            self._rows += accepted
+            self._bytes += size
+            self._waiting.append(_Append(rows[:accepted], size, future, renewed, alone))
             self._work.notify()
-        return one.future
+        return future
 
     def keys_of(self, source: str) -> list[str]:
         """The keys of a source that mean something, oldest first."""
@@ -393,75 +444,95 @@ class Inbox:
     def _group(self) -> list[_Append]:
         """What goes into the next commit: of what waits, as much as is allowed and not cancelled."""
         group: list[_Append] = []
-        size = 0
-        while self._waiting and len(group) < GROUP_ROWS and size < GROUP_BYTES:
+        count = size = 0
+        while self._waiting and count < GROUP_ROWS and size < GROUP_BYTES:
             one = self._waiting.popleft()
             if one.future.set_running_or_notify_cancel():
                 group.append(one)
-                size += len(one.row.content)
+                count += len(one.rows)
+                size += one.size
             else:
-                self._rows -= 1
-                self._bytes -= len(one.row.content)
+                self._rows -= len(one.rows)
+                self._bytes -= one.size
         return group
 
     def _commit(self, group: Sequence[_Append]) -> None:
         """Write a group in one transaction, and tell everybody who waits."""
         head = _Head(self._head.number, self._head.arrival, self._head.total)
-        answers: list[Received | DotrError]
+        answers: list[Answers] = []
+        failure: DotrError | None = None
         try:
             with self._transaction("FULL"):
-                answers = [self._put(one.row, head, one.renew) for one in group]
+                added = _Added([], [])
+                for one in group:
+                    answers.append(
+                        [self._put(row, head, n in one.renewed, added) for n, row in enumerate(one.rows)]
+                    )
+                self._insert(added)
                 self._save(head)
         except Exception as error:  # whoever waits must not wait for ever
             failure = error if isinstance(error, DotrError) else self._unwritable(str(error))
-            head, answers = self._head, [failure] * len(group)
-            self._failed_size = sum(len(one.row.content) for one in group) + _ROOM
-            self.failure = failure
-        else:
-            self.failure = None
+            head = self._head
+            self._failed_size = sum(one.size for one in group) + _ROOM
+        self.failure = failure
         with self._mutex:
-            for one, answer in zip(group, answers, strict=True):
-                size = len(one.row.content)
-                if isinstance(answer, Received) and not answer.duplicate:
-                    self._count(one.row.source, 1, size)
-                else:
-                    self._rows -= 1
-                    self._bytes -= size
+            self._settle(group, [[] for _ in group] if failure else answers)
             self._head, self.last = head, head.number
             self._arrived.notify_all()
-        for one, answer in zip(group, answers, strict=True):
-            if isinstance(answer, Received):
-                one.future.set_result(answer)
+        for place, one in enumerate(group):
+            found = answers[place][0] if failure is None and one.alone else failure
+            if isinstance(found, DotrError):
+                one.future.set_exception(found)
             else:
-                one.future.set_exception(answer)
+                one.future.set_result(found or answers[place])
 
-    def _put(self, row: Row, head: _Head, renew: bool) -> Received | DotrError:
-        """Insert a row, unless its key is known."""
-        body = b""
-        if row.key:
-            body = digest(row.content)
-            known = None if renew else self._known(row, body, max(head.arrival, row.arrival))
+    def _settle(self, group: Sequence[_Append], answers: Sequence[Answers]) -> None:
+        """Count what is committed; what is not, counts no more."""
+        for one, found in zip(group, answers, strict=True):
+            rows = [
+                len(row.content)
+                for row, answer in zip(one.rows, found, strict=False)
+                if isinstance(answer, Received) and not answer.duplicate
+            ]
+            size = sum(rows)
+            if rows:
+                self._count(one.rows[0].source, len(rows), size)
+            self._rows -= len(one.rows) - len(rows)
+            self._bytes -= one.size - size
+
+    def _put(self, row: Row, head: _Head, renew: bool, added: _Added) -> Received | DotrError:
+        """A row that is to be inserted, unless its key is known."""
+        if row.key and not renew:
+            self._insert(added)  # one of them may have the key
+            known = self._known(row, digest(row.content), max(head.arrival, row.arrival))
             if known is not None:
                 return known
         head.number += 1
         head.arrival = max(head.arrival, row.arrival)
-        row = row._replace(number=head.number, arrival=head.arrival)
-        hashed = row_digest(row)
+        _, source, content, format_, stamp, _, key, mapping = row
+        number, arrival = head.number, head.arrival
+        hashed = row_digest((number, source, content, format_, stamp, arrival, key, mapping))
         head.total += int.from_bytes(hashed, "little")
-        number, source, content, format_, stamp, arrival, key, mapping = row
-        self._disk.execute(
-            self._connection,
-            "INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (number, source, format_, stamp, arrival, key, mapping, len(content), hashed, content),
+        added.rows.append(
+            (number, source, format_, stamp, arrival, key, mapping, len(content), hashed, content)
         )
         if key:
-            values = (source, key, body, number, arrival + self._key_time)
-            self._disk.execute(
-                self._connection,
-                "INSERT OR REPLACE INTO keys VALUES (?, ?, ?, ?, ?, ?)",
-                (*values, row_digest(values)),
-            )
+            values = (source, key, digest(content), number, arrival + self._key_time)
+            added.keys.append((*values, row_digest(values)))
         return Received(number)
+
+    def _insert(self, added: _Added) -> None:
+        """Insert what is to be."""
+        if added.rows:
+            self._disk.insert(
+                self._connection, "INSERT INTO rows VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", added.rows
+            )
+            added.rows.clear()
+        if added.keys:
+            self._disk.insert(
+                self._connection, "INSERT OR REPLACE INTO keys VALUES (?, ?, ?, ?, ?, ?)", added.keys
+            )
+            added.keys.clear()
 
     def _known(self, row: Row, body: bytes, now: int) -> Received | DotrError | None:
         """The answer for a key that was used before."""
@@ -509,9 +580,9 @@ class Inbox:
                         )
                         gone.append((source, len(rows), sum(size for _, size, _ in rows)))
                         head.total -= sum(int.from_bytes(hashed, "little") for *_, hashed in rows)
-                for pair in released:
-                    self._disk.execute(
-                        self._connection, "DELETE FROM keys WHERE source = ? AND key = ?", pair
+                if released:
+                    self._disk.insert(
+                        self._connection, "DELETE FROM keys WHERE source = ? AND key = ?", released
                     )
                 self._disk.execute(
                     self._connection,
@@ -684,7 +755,8 @@ def format_called(name: str) -> Format | None:
 class InboxTransport:
     """The rows of an inbox as the documents of partitions, one a source. A position is the number of a row;
     rows go when a feed has committed behind them. `sources`: name → where their times are (`TIME_MODES`);
-    what a sender gives beside a document comes first. `mappings`: by the names that rows have.
+    what a sender gives beside a document comes first. `mappings`: by the names that rows have. `lines`:
+    documents that do not say how they are written are JSON lines, one each as a rule.
     """
 
     name = "inbox"
@@ -694,8 +766,10 @@ class InboxTransport:
         inbox: Inbox,
         sources: Mapping[str, TimeMode],
         mappings: Mapping[str, TableMapping] | None = None,
+        lines: bool = False,
     ) -> None:
         self._inbox, self.sources, self.mappings = inbox, dict(sources), dict(mappings or {})
+        self._lines = lines
         self._seen = inbox.last
         self._whole: tuple[Origin, Origin] | None = None
         self.fed: dict[str, int] = {}
@@ -716,7 +790,7 @@ class InboxTransport:
         if after > self._inbox.last:
             raise self._inbox.is_older(after)
         while rows := self._inbox.read(partition, after):
-            yield [self._document(row) for row in rows]
+            yield together([self._document(row) for row in rows], self._lines)
             after = rows[-1].number
 
     def _document(self, row: Row) -> Document:

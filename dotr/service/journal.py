@@ -35,14 +35,15 @@ import os
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, overload
 
 from msgspec import Struct, field
+from msgspec.json import encode
 
 from dotr.enrich.closing import Closed
 from dotr.errors import NOT_WRITTEN, DataError, DotrError, EngineError, RefusedError
@@ -67,11 +68,13 @@ from dotr.service.database import (
 from dotr.service.logs import (
     LOG_TABLES,
     UNBOUNDED,
+    Cursor,
     NewEvents,
     NewLetters,
     Outcome,
     drop_letters,
     read_bounds,
+    read_cursors,
     write_events,
     write_letters,
     write_outcomes,
@@ -155,7 +158,7 @@ LIMIT = 1 << 30
 
 
 class KeptMessage(NamedTuple):
-    """One message: `part` as `core.parts.plain` has it. `left_out`: it came too late, or too far ahead."""
+    """One message: `part` as `plain` of events.py has it. `left_out`: it came too late, or too far ahead."""
 
     time: Time
     part: Any
@@ -195,9 +198,11 @@ def write_kept(execute: Execute, query: Query, change: KeptChange, limit: int = 
     if change.replaces:
         execute("DELETE FROM kept", ())
     for row in change.rows:
-        content = row.state if row.state is not None else row.messages
-        text = json.dumps(content, separators=(",", ":"), ensure_ascii=False)
-        values = (int(row.state is not None), row.time, len(row.messages), zlib.compress(text.encode(), 1))
+        if row.state is not None:
+            content = json.dumps(row.state, separators=(",", ":"), ensure_ascii=False).encode()
+        else:
+            content = encode(row.messages)  # a tenth of the time: there are many
+        values = (int(row.state is not None), row.time, len(row.messages), zlib.compress(content, 1))
         execute("INSERT INTO kept (state, time, graphs, content) VALUES (?, ?, ?, ?)", values)
     states = query("SELECT id, time FROM kept WHERE state ORDER BY id")
     first = 0
@@ -214,15 +219,53 @@ def write_kept(execute: Execute, query: Query, change: KeptChange, limit: int = 
             break
 
 
-def read_kept(query: Query) -> list[KeptRow]:
-    """Everything that is kept, in order."""
-    found = []
-    for _, state, time, _, content in query("SELECT * FROM kept ORDER BY id"):
-        value = json.loads(zlib.decompress(content))
-        found.append(
-            KeptRow(time, value) if state else KeptRow(time, None, [KeptMessage(*one) for one in value])
+class KeptRows(Sequence[KeptRow]):
+    """What is kept, in order; rows are unpacked when they are asked for, each time. `reading`: around that,
+    where what cannot be understood is damage.
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[tuple[Any, ...]],
+        reading: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        self._rows, self._reading = rows, reading
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, place: int) -> KeptRow: ...
+    @overload
+    def __getitem__(self, place: slice) -> KeptRows: ...
+    def __getitem__(self, place: int | slice) -> KeptRow | KeptRows:
+        if isinstance(place, slice):
+            return KeptRows(self._rows[place], self._reading)
+        _, state, time, _, content = self._rows[place]
+        with self._reading():
+            value = json.loads(zlib.decompress(content))
+            if state:
+                return KeptRow(time, value)
+            return KeptRow(time, None, [KeptMessage(*one) for one in value])
+
+    def state_before(self, time: Time) -> int | None:
+        """The place of the last state of before a time; None where all are later."""
+        places = [
+            place for place, row in enumerate(self._rows) if row[1] and (row[2] is None or row[2] < time)
+        ]
+        return places[-1] if places else None
+
+    def up_to(self, time: Time) -> KeptRows:
+        """Without rows of messages that came when all up to a time had run: none of them is of then."""
+        end = next(
+            (n for n, row in enumerate(self._rows) if row[2] is not None and row[2] >= time), len(self._rows)
         )
-    return found
+        return self[: end + 1]
+
+
+def read_kept(query: Query, reading: Callable[[], AbstractContextManager[None]] = nullcontext) -> KeptRows:
+    """Everything that is kept, in order."""
+    return KeptRows(query("SELECT * FROM kept ORDER BY id"), reading)
 
 
 def read_kept_summary(query: Query) -> KeptSummary | None:
@@ -868,10 +911,10 @@ class Journal:
             found = self._rows("SELECT value FROM meta WHERE key = 'keep'")
             return int(found[0][0]) if found else 0
 
-    def kept(self) -> list[KeptRow]:
+    def kept(self) -> KeptRows:
         """What is kept, in order; nothing in a deployment of an older format. Raises EngineError."""
         with self.reading():
-            return read_kept(self._whole) if self._has("kept") else []
+            return read_kept(self._whole, self.reading) if self._has("kept") else KeptRows([])
 
     def kept_summary(self) -> KeptSummary | None:
         """How much is kept; None where nothing is."""
@@ -917,9 +960,14 @@ class Journal:
         return digest_of(self.deployed())
 
     def last_event(self) -> int:
-        """The number of the last event of the outbox, 0 before the first."""
+        """The number of the last event of the outbox, 0 before the first and in an older format."""
         with self._guarded():
-            return read_bounds(self._rows, "outbox").last
+            return read_bounds(self._rows, "outbox").last if self._has("outbox") else 0
+
+    def cursors(self) -> list[Cursor]:
+        """The kept outputs and how far they are; none in a deployment of an older format."""
+        with self._guarded():
+            return read_cursors(self._rows) if self._has("cursors") else []
 
     def greatest_position(self, prefix: str) -> int:
         """The greatest number that is the position of a document in sources whose names begin so."""

@@ -35,7 +35,7 @@ from dotr.knowledge_base.model import Model, RuleSet, form, shipped_rules
 from dotr.knowledge_base.prepared_queries import PlannedQuery, as_select
 from dotr.knowledge_base.text_queries import Now, Result, result_of
 from dotr.lasting.model import Outcome
-from dotr.lasting.periods import Periods
+from dotr.lasting.periods import Periods, StatedChange
 from dotr.program import Entailment, Program, Select
 from dotr.rdf.terms import Triple
 from dotr.rdf.values import values_key
@@ -80,7 +80,7 @@ def committed(folder: str, known: Committed | None = None) -> tuple[Committed, P
         background, saved = frozenset(deployed_background(journal)), journal.stated()
     with journal.reading():
         found = Committed(0, digest, program, None, None).after(status)
-        periods = Periods(background, program.holds)
+        periods = Periods(background, program.holds, found.clock)
         periods.load(saved)
         if found.time is not None:
             periods.change(found.time)
@@ -209,9 +209,9 @@ class Knowledge:
         before = {triple for triple in commit.stated if triple in periods}
         now = self._now.after(commit.status)
         periods.take(commit.stated)
-        over = () if now.time is None else periods.change(now.time).ended
-        began = sorted(t for t in commit.stated if t not in before and t in periods)
-        ended = sorted({*(t for t in before if t not in periods), *over})
+        later = StatedChange() if now.time is None else periods.change(now.time)
+        began = sorted(t for t in {*commit.stated, *later.begun} if t not in before and t in periods)
+        ended = sorted({*(t for t in before if t not in periods), *later.ended})
         self._change(now, began, ended)
 
     def _read(self) -> None:

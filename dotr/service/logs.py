@@ -174,10 +174,12 @@ def write_events(execute: Execute, insert: Insert, query: Query, change: NewEven
     size += sum([len(row.line.encode()) for row in rows])
     held = min((cursor.number for cursor in read_cursors(query) if not cursor.gone), default=last)
     low = change.low
+    beyond = change.max_bytes is not None and size > change.max_bytes
+    oldest = query(f"SELECT time FROM outbox WHERE number >= {first} ORDER BY number LIMIT 1")  # noqa: S608  # a number
     some = f"""SELECT number, time, length(CAST(line AS BLOB)) FROM outbox
         WHERE number BETWEEN {first} AND {held} ORDER BY number LIMIT {2 * len(rows) + _SPARE}"""  # noqa: S608  # numbers
-    old = [] if low is None and change.max_bytes is None else query(some)
-    for number, time, length in old:
+    goes = beyond or any(low is not None and time < low for (time,) in oldest)
+    for number, time, length in query(some) if goes else ():
         too_old = low is not None and time < low
         if not too_old and (change.max_bytes is None or size <= change.max_bytes):
             break
@@ -264,10 +266,16 @@ def outcome_of(values: Sequence[Any]) -> Outcome:
 GONE: Final = "gone"
 """What the state of a cursor begins with whose output wants no more."""
 
+FAILING: Final = "failing"
+"""The same, of an output whose last delivery failed."""
+
+ENDED: Final = "ended"
+"""The same, of an output to which nothing can be delivered before the next start."""
+
 
 class Cursor(NamedTuple):
-    """How far a kept output has delivered the outbox; `state`: what it keeps beside that, or that it wants no
-    more.
+    """How far a kept output has delivered the outbox; `state`: "" where it works, else one of the words
+    above, for GONE also which receiver that was, and behind an end of line the error.
     """
 
     name: str
@@ -278,6 +286,16 @@ class Cursor(NamedTuple):
     def gone(self) -> bool:
         """Whether it wants no more: nothing is kept for it."""
         return self.state.startswith(GONE)
+
+    @property
+    def word(self) -> str:
+        """How the output is: `works`, or one of the words above."""
+        return self.state.partition("\n")[0].partition(" ")[0] or "works"
+
+    @property
+    def error(self) -> str:
+        """Why the last delivery failed; "" where it did not."""
+        return self.state.partition("\n")[2]
 
 
 def read_cursors(query: Query) -> list[Cursor]:

@@ -63,6 +63,9 @@ _EVENT: Final = "number, time, rule, id, line, digest"
 _SCAN: Final = 20_000
 """Rows that are looked at for those of some rules, in one reading."""
 
+_MARKS: Final = 500
+"""Values of one statement."""
+
 
 class Outbox(Struct):
     """Owns the events since the last commit. See `Sink`.
@@ -425,6 +428,35 @@ class OutboxReader:
                 upto = rows[-1].number if rows else number
             return OutboxPage(rows, max(upto, number), first)
 
+    def page_before(self, number: int, limit: int = 1_000, rules: Sequence[str] | None = None) -> OutboxPage:
+        """As `page`, the other way: the events before a number, the last one first. `upto` is the number
+        before which to go on; it is `first` where nothing is left.
+        """
+        with self._connections.using() as connection:
+            first, last, _ = _bounds(connection, "outbox")
+            end = min(number, last + 1)
+            begin = max(first, end - _SCAN) if rules is not None else first
+            some = "" if rules is None else f"AND rule IN ({', '.join('?' * len(rules))})"
+            found = connection.execute(
+                f"""SELECT {_EVENT} FROM outbox
+                WHERE number >= ? AND number < ? {some} ORDER BY number DESC LIMIT ?""",  # noqa: S608  # question marks
+                (begin, end, *(rules or ()), limit),
+            ).fetchall()
+            rows = [self._row(values) for values in found]
+            if rules is None and [row.number for row in rows] != list(range(end - 1, begin - 1, -1)[:limit]):
+                raise self._connections.damaged(f"events before {end} are missing")
+            upto = rows[-1].number if rows and len(rows) == limit else begin
+            return OutboxPage(rows, max(upto, first), first)
+
+    def counts(self, after: int, before: int, begin: Time, width: Time) -> list[tuple[str, int, int]]:
+        """(rule, bucket, how many) of the events between two numbers, neither included; a bucket is so many
+        µs, the first one begins at a time. Cost: the rows between.
+        """
+        query = """SELECT rule, (time - ?) / ?, count(*) FROM outbox
+            WHERE number > ? AND number < ? GROUP BY 1, 2 ORDER BY 1, 2"""
+        with self._connections.using() as connection:
+            return connection.execute(query, (begin, width, after, before)).fetchall()
+
     def _row(self, values: Sequence[Any]) -> OutboxRow:
         row = OutboxRow(*values[:5])
         if event_digest(row) != values[5]:
@@ -443,6 +475,17 @@ class OutboxReader:
         """From where to where events go, and how many bytes their lines have."""
         with self._connections.using() as connection:
             return _bounds(connection, "outbox")
+
+    def times(self, numbers: Sequence[int]) -> dict[int, Time]:
+        """The times of some events, of those that are still there."""
+        found: dict[int, Time] = {}
+        with self._connections.using() as connection:
+            for begin in range(0, len(numbers), _MARKS):
+                some = numbers[begin : begin + _MARKS]
+                marks = ", ".join("?" * len(some))
+                query = f"SELECT number, time FROM outbox WHERE number IN ({marks})"  # noqa: S608  # question marks
+                found.update(connection.execute(query, some).fetchall())
+        return found
 
     def by_id(self, id_: str) -> OutboxRow | None:
         """The event with an id, while it is kept."""

@@ -20,13 +20,14 @@ from dotr.detect.analysis import equality, evaluation_order, parts
 from dotr.detect.partitioning import describe
 from dotr.detect.plan import RulePlan
 from dotr.detect.plan_step import ColumnSpec
+from dotr.expressions.aggregates import written
 from dotr.extract.algebra import relations_of
 from dotr.extract.printing import Writer
 from dotr.io.python_events import kept
-from dotr.joins.plan import ALL, BodyPattern, Relation, class_relation, is_class
+from dotr.joins.plan import ALL, BodyPattern, Relation, class_relation, is_class, node_text
 from dotr.lang.printer import datalog_rule_text, lars_rule_text
-from dotr.program import DatalogRule, Every, LarsProgram, Program
-from dotr.program.names import duration_text
+from dotr.program import DatalogRule, LarsProgram, Position, Program
+from dotr.program.names import duration_text, rhythm_text
 from dotr.program.program import FactWindow, Modality, TimeWindow, WindowAggregate, WindowAtom
 from dotr.rdf.terms import RDF_TYPE, Term
 from dotr.windows.building import depths, horizon
@@ -49,13 +50,15 @@ def lasting(deployment: Deployment, writer: Writer) -> list[dict[str, Any]]:
 
 
 def hold_text(hold: program.Hold, writer: Writer) -> str:
-    """`HOLD :in LATEST FOR 1 h`."""
+    """`HOLD :in LATEST FROM :begin UNTIL :end FOR 1 h`."""
     if hold.class_ is not None:
         what = f"a {writer.term(hold.class_)}"
     else:
         what = "*" if hold.predicate is None else writer.term(hold.predicate)
-    latest = " LATEST" if hold.latest else ""
-    return f"HOLD {what}{latest}" + ("" if hold.duration is None else f" FOR {duration_text(hold.duration)}")
+    parts = [f"HOLD {what}", "LATEST"] if hold.latest else [f"HOLD {what}"]
+    named = (("FROM", hold.start), ("UNTIL", hold.until))
+    parts += [f"{word} {writer.term(predicate)}" for word, predicate in named if predicate is not None]
+    return " ".join(parts if hold.duration is None else [*parts, f"FOR {duration_text(hold.duration)}"])
 
 
 def bound(hold: program.Hold) -> str:
@@ -65,8 +68,16 @@ def bound(hold: program.Hold) -> str:
     bounds = []
     if hold.latest:
         bounds.append("by the subjects: of each the values stated last")
-    if hold.duration is not None:
+    if hold.duration is not None and hold.start is None:
         bounds.append(f"by what comes in {duration_text(hold.duration)}")
+    elif hold.duration is not None:
+        bounds.append(f"by what begins later, or began in the last {duration_text(hold.duration)}")
+    if hold.until is not None:
+        bounds.append("by the ends that graphs have")
+    if hold.start is not None and hold.duration is None:
+        bounds.append("by what graphs announce")
+    if not hold.latest and hold.duration is None and bounds:
+        bounds[-1] += ": what has no end stays until deleted"
     return " and ".join(bounds) or "grows until deleted"
 
 
@@ -116,6 +127,10 @@ def overview(deployment: Deployment, *, code: bool = False) -> Shown:
         "queries": _queries(deployment, writer, code),
         "lasting": lasting(deployment, writer),
         "holding": holding(deployment),
+        "functions": [
+            {"name": writer.term(one.term), "version": one.version, "from": one.origin}
+            for one in program.functions
+        ],
         "datalog": _datalog(deployment),
         "background": _background(deployment, writer.term),
         "spark": describe(program, deployment.partitioning()),
@@ -153,14 +168,20 @@ def _rules(deployment: Deployment, writer: Writer) -> list[Shown]:
 
 
 def _trigger(rule: program.Rule) -> Shown:
-    if isinstance(rule.trigger, program.Every):
-        return {"name": rule.trigger.name, "every": duration_text(rule.trigger.duration)}
+    if isinstance(rule.trigger, program.Tick):
+        return {"name": rule.trigger.name, "every": rhythm_text(rule.trigger.rhythm)}
+    event = rule.triggering
+    assert not isinstance(event, program.Tick), "it is no tick"
+    late: Shown = {}
+    if isinstance(rule.trigger, program.After):
+        late = {"after": duration_text(rule.trigger.duration), "due": rule.trigger.name}
     return {
-        "name": rule.trigger.name,
-        "stream": rule.trigger.stream,
-        "attributes": list(rule.trigger.variables),
-        "chained": rule.trigger.chained,
-        "held": rule.trigger.held,
+        "name": event.name,
+        "stream": event.stream,
+        "attributes": list(event.variables),
+        "chained": event.chained,
+        "held": event.held,
+        **late,
     }
 
 
@@ -199,11 +220,15 @@ def _shared(name: str, users: Collection[str]) -> Shown:
 
 
 def choice(conjunct: program.Conjunct, writer: Writer) -> str:
-    """`LAST 3`, `NOT`, `AVG(Reading.?val) AS ?mean`."""
+    """`LAST 3`, `NOT`, `AVG(Reading.?val) AS ?mean`, `AVG(Reading.?val) AS ?mean OVER LAST 3`."""
+    if isinstance(conjunct, program.Choose):
+        return f"{conjunct.word}{conjunct.suffix}"
     if not isinstance(conjunct, program.Summarise):
         return conjunct.word
     inner = "*" if conjunct.argument is None else writer.expression(conjunct.argument)
-    return f"{conjunct.function}({'DISTINCT ' if conjunct.distinct else ''}{inner}) AS ?{conjunct.variable}"
+    inner = f"DISTINCT {inner}" if conjunct.distinct else inner
+    over = "" if conjunct.selection is None else f" {conjunct.over}"
+    return f"{written(conjunct.function, inner)} AS ?{conjunct.variable}{over}"
 
 
 def parent(window: program.Window) -> str:
@@ -356,6 +381,10 @@ def _tables(program: LarsProgram) -> list[dict[str, str]]:
             counted = ", ".join(window.streams)
             text = f"{name}{shown} WITHIN {window.count} FACTS OF ({counted})"
             kept = f"the last {window.count} atoms of {counted}"
+            if window.per:
+                key = ", ".join(node_text(literal.atom.arguments[n]) for n in window.per)
+                text = f"{name}{shown} WITHIN {window.count} FACTS PER ({key})"
+                kept += f", of each {key}"
             found[text] = kept if name in window.streams else f"{kept}, and of {name} what came since"
         else:
             length = window.duration if isinstance(window, TimeWindow) else 0
@@ -377,7 +406,7 @@ def _head(program: Program, name: str, reaches: Mapping[str, int | None]) -> dic
     dense = [
         rule.name
         for rule in program.rules
-        if not isinstance(rule.trigger, Every) and rule.trigger.held and rule.trigger.stream == name
+        if isinstance(rule.trigger, Position) and rule.trigger.held and rule.trigger.stream == name
     ]
     reach = reaches[name]
     return {

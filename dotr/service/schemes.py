@@ -1,8 +1,11 @@
 """What reads and writes each kind of URI: one table for all commands, and for packages of others.
 
-Place:   `dotr feed` makes its sources and outputs here; a path without a scheme is `file`.
-Method:  a table of our own, then entry points: `dotr.sources` and `dotr.outputs` name a function by a scheme.
-         Those are looked up when a URI asks for one, so nothing is imported that nobody uses.
+Place:   `dotr feed` makes its sources and outputs here, and `dotr serve` those that packages of others read
+         and write; a path without a scheme is `file`. `webhook:https://…`, a URL of another scheme behind it,
+         is a URI of the scheme `webhook`.
+Method:  a table of our own, the `Connectors` that the caller has (brokers and hooks lie above this room),
+         then entry points: `dotr.sources` and `dotr.outputs` name a function by a scheme. Those are looked up
+         when a URI asks for one, so nothing is imported that nobody uses.
 Bad input: D4213 a scheme that nothing reads or writes.
 """
 
@@ -18,7 +21,7 @@ from dotr.errors import UsageError
 from dotr.io.events import BINARY, formatter
 from dotr.io.feeds import FileSource, GraphSource
 from dotr.io.graphs import SourceOptions
-from dotr.io.merged_source import MergedSource
+from dotr.io.merged_source import IDLE, MergedSource
 from dotr.lang.grammar.cursor import nearest
 from dotr.program import Program
 from dotr.regex import regex
@@ -27,7 +30,7 @@ from dotr.service.outputs import AppendingFile, EventParts, FileSink, Sink
 
 FILE: Final = "file"
 
-_SCHEME = regex(r"([a-z][a-z0-9+.-]+)://.*")
+_SCHEME = regex(r"([a-z][a-z0-9+.-]+):(?://|[a-z][a-z0-9+.-]+://|\?).*")
 
 
 class SourceRequest(Struct, frozen=True):
@@ -51,6 +54,19 @@ class OutputRequest(Struct, frozen=True):
 
 MakeSource: TypeAlias = Callable[[SourceRequest], GraphSource]
 MakeOutput: TypeAlias = Callable[[OutputRequest], Sink]
+
+
+class Connectors(Struct, frozen=True):
+    """What a caller connects to beside files, by scheme. `idle`: name of a source → seconds of silence after
+    which others do not wait for it; of those that are not there IDLE.
+    """
+
+    sources: Mapping[str, MakeSource] = {}
+    outputs: Mapping[str, MakeOutput] = {}
+    idle: Mapping[str, float] = {}
+
+
+NO_CONNECTORS: Final = Connectors()
 
 
 def _files(request: SourceRequest) -> GraphSource:
@@ -85,20 +101,56 @@ def scheme_of(uri: str) -> str:
     return FILE if found is None else found[1]
 
 
-def source_of(uris: Sequence[str], options: SourceOptions, *, fail: bool, follow: bool) -> GraphSource:
-    """One source of all URIs; those of several schemes are merged by time. Raises UsageError D4213."""
-    by_scheme: dict[str, list[str]] = {}
+def source_of(
+    uris: Sequence[str],
+    options: SourceOptions,
+    *,
+    fail: bool,
+    follow: bool,
+    connectors: Connectors = NO_CONNECTORS,
+) -> GraphSource:
+    """One source of all URIs; those of several schemes, and of connectors, are merged by time. Raises
+    UsageError D4213.
+    """
+    groups: dict[str, list[str]] = {}
     for uri in uris:
-        by_scheme.setdefault(scheme_of(uri), []).append(uri)
-    makers = {scheme: _maker("dotr.sources", SOURCES, scheme, of[0]) for scheme, of in by_scheme.items()}
-    made = [makers[scheme](SourceRequest(of, options, fail, follow)) for scheme, of in by_scheme.items()]
-    return made[0] if len(made) == 1 else MergedSource(made)
+        scheme = scheme_of(uri)
+        groups.setdefault(uri if scheme in connectors.sources else scheme, []).append(uri)
+    table = {**SOURCES, **connectors.sources}
+    makers = [_maker("dotr.sources", table, scheme_of(of[0]), of[0]) for of in groups.values()]
+    made: list[GraphSource] = [
+        make(SourceRequest(of, options, fail, follow))
+        for make, of in zip(makers, groups.values(), strict=True)
+    ]
+    idle = {one.name: connectors.idle.get(one.name, IDLE) for one in made}
+    return made[0] if len(made) == 1 else MergedSource(made, idle)
 
 
-def output_of(request: OutputRequest) -> Sink:
+def output_of(request: OutputRequest, connectors: Connectors = NO_CONNECTORS) -> Sink:
     """One output. Raises UsageError D4213."""
-    sink: Sink = _maker("dotr.outputs", OUTPUTS, scheme_of(request.uri), request.uri)(request)
+    table = {**OUTPUTS, **connectors.outputs}
+    sink: Sink = _maker("dotr.outputs", table, scheme_of(request.uri), request.uri)(request)
     return sink
+
+
+def check_source(uri: str) -> None:
+    """Raise UsageError D4213 where nothing reads a URI."""
+    _maker("dotr.sources", SOURCES, scheme_of(uri), uri)
+
+
+def check_output(uri: str) -> None:
+    """Raise UsageError D4213 where nothing writes to a URI."""
+    _maker("dotr.outputs", OUTPUTS, scheme_of(uri), uri)
+
+
+_LOGIN = regex(r"//[^/?]*@")
+_URL_BEHIND = regex(r"([^:/]+:[^:/]+://[^/?]*).+")
+
+
+def _shown(uri: str) -> str:
+    """A URI without what may be a secret: who logs in, or what stands behind the host of a URL of a hook."""
+    behind = _URL_BEHIND.fullmatch(uri)
+    return _LOGIN.sub("//…@", uri if behind is None else f"{behind[1]}/…")
 
 
 def _maker(group: str, table: Mapping[str, Any], scheme: str, uri: str) -> Any:
@@ -112,7 +164,7 @@ def _maker(group: str, table: Mapping[str, Any], scheme: str, uri: str) -> Any:
     what = "read from" if group == "dotr.sources" else "written to"
     raise UsageError.of(
         "D4213",
-        f"nothing is {what} `{uri}`: there is no scheme `{scheme}`",
+        f"nothing is {what} `{_shown(uri)}`: there is no scheme `{scheme}`",
         notes=(f"there are {', '.join(known)}",),
         hint=nearest(scheme, known) or "give a file, or install what connects to it",
     )

@@ -23,14 +23,14 @@ from msgspec import Struct
 
 from dotr import program
 from dotr.errors import Diagnostics
-from dotr.events import Clock, Fact, Time
+from dotr.events import NEVER, Clock, Fact, Time
 from dotr.expressions.evaluate import compile_expression
 from dotr.expressions.operators import truth_of
 from dotr.lang.checks.comparisons import NoValueError, comparable, result, term_sort
 from dotr.program import Aggregate, Attribute, Call, Const, Exists, Expression, TimeOf, Var
 from dotr.rdf.terms import RDF, XSD, XSD_DATETIME, XSD_STRING, Term, is_iri, is_literal, literal_parts
 from dotr.rdf.values import number, values_key
-from dotr.reference.tesla import window
+from dotr.reference.tesla import opening, window
 from dotr.survey.queries import Observed, Probes
 
 Row: TypeAlias = tuple[Time, tuple[Term | None, ...]]
@@ -419,7 +419,9 @@ class RuleProbe(Struct, frozen=True):
         conjunct = self.rule.conjuncts[number]
         if not isinstance(conjunct.window, program.Within):
             return None
-        place = _places(self.rule, number)[conjunct.window.reference]
+        reference = conjunct.window.reference
+        later = self.rule.delay if reference == self.rule.trigger.name else 0
+        place = _places(self.rule, number).get(reference, 0)  # the tick of an AFTER is there by its event
         stream = conjunct.position.stream
         candidates = sorted((facts[0] for facts, _ in self.facts[stream].matches), key=itemgetter(0))
         times = [fact[0] for fact in candidates]
@@ -427,11 +429,12 @@ class RuleProbe(Struct, frozen=True):
         gaps = []
         for facts, _ in self.prefixes[number].matches:
             own = [facts[n] for n in same]  # a fact is no neighbour of its own
-            index = bisect_right(times, facts[place][0]) - 1
+            until = facts[place][0] + later
+            index = bisect_right(times, until) - 1
             while index >= 0 and candidates[index] in own:
                 index -= 1
             if index >= 0:
-                gaps.append(facts[place][0] - times[index])
+                gaps.append(until - times[index])
         return min(gaps, default=None)
 
     def _stream(self, name: str) -> str | None:
@@ -464,16 +467,18 @@ def _values(conjuncts: Sequence[program.Conjunct]) -> list[program.Binding]:
 def _places(rule: program.Rule, number: int) -> dict[str, int]:
     """Position → its place among the facts of a match of the first conjuncts."""
     chosen = [c.position.name for c in rule.conjuncts[:number] if isinstance(c, program.Choose)]
-    return {name: place for place, name in enumerate((rule.trigger.name, *chosen))}
+    return {name: place for place, name in enumerate((rule.triggering.name, *chosen))}
 
 
 def _table(probe: RuleProbe, number: int, clock: Clock) -> SolutionTable:
     """Matches of the first conjuncts as rows: attributes and times of positions, values of aggregates."""
     rule, seen = probe.rule, probe.prefixes[number]
     positions = [c.position for c in rule.conjuncts[:number] if isinstance(c, program.Choose)]
-    trigger = () if isinstance(rule.trigger, program.Every) else rule.trigger.variables
+    first = rule.triggering
+    trigger = () if isinstance(first, program.Tick) else first.variables
+    late = [(rule.trigger.name, ())] if rule.delay else []  # the tick of an AFTER, behind the other facts
     columns: dict[str, int] = {}
-    for name, variables in ((rule.trigger.name, trigger), *((p.name, p.variables) for p in positions)):
+    for name, variables in ((first.name, trigger), *((p.name, p.variables) for p in positions), *late):
         for column in (*(f"{name}.?{v}" for v in variables), f"{name}.time"):
             columns[column] = len(columns)
     for conjunct in rule.conjuncts[:number]:
@@ -483,8 +488,10 @@ def _table(probe: RuleProbe, number: int, clock: Clock) -> SolutionTable:
     for facts, values in seen.matches:
         row: list[Term | None] = []
         for time, attributes, *_ in facts:
-            row += (*attributes, clock.term(time))
-        rows.append((facts[0][0], (*row, *(None if v == _NOTHING else v for v in values))))
+            row += (*attributes, None if time == NEVER else clock.term(time))
+        due = facts[0][0] + rule.delay
+        row += (clock.term(due) for _ in late)
+        rows.append((due, (*row, *(None if v == _NOTHING else v for v in values))))
     return SolutionTable(clock, columns, rows, seen.count, "matches", seen.partial, rule=True)
 
 
@@ -495,7 +502,8 @@ def _paired(probe: RuleProbe, number: int, before: SolutionTable) -> Iterator[tu
     facts = [match[0][0] for match in probe.facts[conjunct.position.stream].matches]
     times = [fact[0] for fact in facts]
     for row, (match, _) in zip(before.rows, probe.prefixes[number].matches, strict=True):
-        inside, _ = window(probe.rule, conjunct, {name: match[place] for name, place in places.items()})
+        found = {name: match[place] for name, place in places.items()}
+        inside, _ = window(probe.rule, conjunct, {**found, **opening(probe.rule, match[0])})
         first, last = bisect_left(times, inside.start), bisect_left(times, inside.stop)
         for fact in facts[max(first, last - _CANDIDATES) : last]:
             if isinstance(conjunct, program.Summarise) or fact not in match:

@@ -34,12 +34,12 @@ from dotr.program import (
     Call,
     Conjunct,
     Const,
-    Every,
     Expression,
     Position,
     Program,
     Rule,
     Select,
+    Trigger,
     TriplePattern,
 )
 from dotr.rdf.terms import OWL, RDF, RDF_TYPE, RDFS, XSD, Term, is_iri
@@ -197,7 +197,7 @@ class Probes:
         return self.rule(Position(name, name, select.variables))
 
     def rule(
-        self, trigger: Position | Every, conjuncts: Sequence[Conjunct] = (), bindings: Sequence[Binding] = ()
+        self, trigger: Trigger, conjuncts: Sequence[Conjunct] = (), bindings: Sequence[Binding] = ()
     ) -> Observed:
         """Look at the matches of a rule without WHERE."""
         name = f"_r{len(self._rules)}"

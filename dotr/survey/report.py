@@ -27,9 +27,10 @@ from dotr.core.deployment import Background, Deployment
 from dotr.detect.analysis import parts
 from dotr.errors import Diagnostic, Diagnostics, DotrError, Severity
 from dotr.events import Time, all_triples
+from dotr.expressions.rhythms import ticks_between
 from dotr.extract.printing import Writer
 from dotr.extract.rewriting import visible
-from dotr.program import Choose, Every, Position, Program, Rule, Select, Triples, Var
+from dotr.program import Choose, Position, Program, Rule, Select, Tick, Triples, Var
 from dotr.rdf.terms import Term, is_literal, literal_parts
 from dotr.source import Span
 from dotr.survey.conditions import (
@@ -264,8 +265,8 @@ def _look_for_pieces(
 
 def _needed(program: Program) -> set[str]:
     """The queries whose facts a rule needs, not only to find none of them, or to count them."""
-    needed = {rule.trigger.stream for rule in program.rules if isinstance(rule.trigger, Position)}
-    return needed | {choice.position.stream for rule in program.rules for choice in rule.chosen}
+    needed = {t.stream for rule in program.rules if isinstance(t := rule.triggering, Position)}
+    return needed | {choice.position.stream for rule in program.rules for choice in rule.required}
 
 
 def _report_piece(
@@ -296,7 +297,7 @@ def _judge_rule(probe: RuleProbe, sample: Sample, found: Diagnostics) -> None:
         pairs = probe.pairs(number, sample.clock)
         if pairs.rows:
             judge(pairs, parts(conjunct.on), where, found, chosen=isinstance(conjunct, Choose))
-        elif isinstance(conjunct, Choose) and not probe.prefixes[number].partial:
+        elif conjunct in rule.required and not probe.prefixes[number].partial:
             _report_window(probe, number, found)
     table = probe.before_where(sample.clock)
     if not table.rows:
@@ -348,8 +349,8 @@ def why_silent(deployment: Deployment, events: Mapping[str, int], sample: Sample
     silent = [rule for rule in silent if _ticks(rule, sample) <= _MOST_TICKS]
     needed: set[str] = set()
     for rule in silent:
-        first = [rule.trigger] if isinstance(rule.trigger, Position) else []
-        needed |= {p.stream for p in (*first, *(choice.position for choice in rule.chosen))}
+        first = [t] if isinstance(t := rule.triggering, Position) else []
+        needed |= {p.stream for p in (*first, *(choice.position for choice in rule.required))}
     streams = needed & program.written.keys()
     if not silent or not sample.graphs:
         return []
@@ -367,10 +368,10 @@ def why_silent(deployment: Deployment, events: Mapping[str, int], sample: Sample
 
 
 def _ticks(rule: Rule, sample: Sample) -> int:
-    if not isinstance(rule.trigger, Every) or not sample.graphs:
+    if not isinstance(rule.trigger, Tick) or not sample.graphs:
         return 0
     times = [time for time, _ in sample.graphs]
-    return (max(times) - min(times)) // rule.trigger.duration
+    return ticks_between(rule.trigger.rhythm, min(times), max(times))
 
 
 _YEAR_5000: Final = 95_617_584_000 * 1_000_000

@@ -39,7 +39,7 @@ from dotr.io.yaml_nodes import Scalar
 from dotr.lang import load_program
 from dotr.lang.grammar.cursor import nearest
 from dotr.program import Const, GroupPattern, Program, Projection, Select, TriplePattern, Triples, Var
-from dotr.rdf.terms import Term, Triple, literal
+from dotr.rdf.terms import Term, Triple, is_blank, is_list, list_of, literal, members, size_of_list
 from dotr.rdf.values import decode
 from dotr.source import Span
 from dotr.testing.suite import (
@@ -232,7 +232,12 @@ def run_all(
 
 
 def same_value(found: Term, wanted: Term) -> bool:
-    """Whether a term is what a test names: numbers and dateTimes by value, anything else by identity."""
+    """Whether a term is what a test names: numbers and dateTimes by value, anything else by identity; a list
+    by its members in order.
+    """
+    if is_list(found) and is_list(wanted):
+        pairs = zip(members(found), members(wanted), strict=False)
+        return size_of_list(found) == size_of_list(wanted) and all(same_value(*pair) for pair in pairs)
     return found == wanted or (found[0] == wanted[0] == '"' and equal(decode(found), decode(wanted)) is True)
 
 
@@ -435,7 +440,18 @@ class CaseReader:
         rules = {rule.name: rule for rule in self.bench.program.rules}
         if event.rule.text not in rules:
             raise _unknown("rule", event.rule.text, rules, event.rule.span)
-        values = self._attributes(event.values, rules[event.rule.text].variables, event.rule.text)
+        variables = rules[event.rule.text].variables
+        values = self._attributes(event.values, variables, event.rule.text)
+        for attribute, items in event.lists.items():
+            name = attribute.lstrip("?")
+            if name not in rules[event.rule.text].lists:
+                hint = "only a variable that COLLECT gives has a list"
+                raise _unread(f"`{attribute}` is not a list", event.span, hint)
+            values[name] = list_of(map(self.term, items))
+        for name in values.keys() & rules[event.rule.text].lists:
+            if not is_list(values[name]):
+                hint = f"write `{name}: [ … ]`, its members in order"
+                raise _unread(f"`{name}` is a list", event.span, hint)
         return Wanted(event.rule.text, None if event.at is None else self.time(event.at), values, event.span)
 
     def _attributes(
@@ -514,12 +530,14 @@ def recorded(
 
 
 def _event(event: Composite, time: str, terms: TermFormatter) -> str:
-    pairs = [("rule", event.rule), ("at", time)]
+    pairs = [("rule", _text(event.rule)), ("at", _text(time))]
     own = {"rule", "at"}  # keys of an expectation itself; a variable of that name is written with its `?`
     for name, term in event.bindings:
-        if term[0] != "_":
-            pairs.append((f"?{name}" if name in own else name, terms.term(term)))
-    return ", ".join(f"{_text(name)}: {_text(value)}" for name, value in pairs)
+        if not any(is_blank(member) for member in members(term)):
+            listed = [_text(terms.term(member)) for member in members(term)]
+            text = f"[{', '.join(listed)}]" if is_list(term) else listed[0]
+            pairs.append((f"?{name}" if name in own else name, text))
+    return ", ".join(f"{_text(name)}: {value}" for name, value in pairs)
 
 
 def _list(values: Sequence[str]) -> str:

@@ -169,10 +169,11 @@ def _of_rule(trace: Trace) -> Iterator[Item]:
         name = f"rule {rule.name}: {conjunct_name(conjunct)}"
         if isinstance(conjunct, program.Absent):
             yield Item(f"{name} let no match pass", trace.stages[number] > 0, conjunct.span)
-            yield Item(f"{name} stopped no match", trace.stopped[number] > 0, conjunct.span)
+            yield Item(f"{name} stopped no match", trace.lacked[number] > 0, conjunct.span)
         elif isinstance(conjunct, program.Choose):
-            yield Item(f"{name} chose nothing", trace.stages[number] > 0, conjunct.span)
-            yield Item(f"{name} always found something", trace.stopped[number] > 0, conjunct.span)
+            found = trace.stages[number] - (trace.lacked[number] if conjunct.optional else 0)
+            yield Item(f"{name} chose nothing", found > 0, conjunct.span)
+            yield Item(f"{name} always found something", trace.lacked[number] > 0, conjunct.span)
         if conjunct.on is not None and not isinstance(conjunct.on, program.Const):
             yield from _both(f"{name}: ON", trace, (ON, number), conjunct.span)
     if rule.where is not None:

@@ -59,13 +59,14 @@ Step: TypeAlias = MessageStep | FilesStep | FactsStep
 
 class ExpectedEvent(Struct, frozen=True):
     """`{ rule, at, attribute: term, … }`: attributes that are not named may have any value; `at` None: at any
-    time.
+    time. `lists`: attributes with the members of a list, in order.
     """
 
     rule: Scalar
     at: Scalar | None
     values: Mapping[str, Scalar]
     span: Span
+    lists: Mapping[str, tuple[Scalar, ...]] = {}
 
 
 class ExpectedState(Struct, frozen=True):
@@ -232,9 +233,11 @@ class _SuiteReader(YamlReader):
         if keys is None:
             return None
         self.needs(node, keys, ("rule",), "an expected event")
-        values = self.scalars(node)
+        listed = {name: one for name, one in keys.items() if isinstance(one, yaml.SequenceNode)}
+        lists = {name: self.texts(one, name) for name, one in listed.items() if name not in ("rule", "at")}
+        values = self.scalars(node, lists)
         rule, at = values.pop("rule", None), values.pop("at", None)
-        return None if rule is None else ExpectedEvent(rule, at, values, self.span(node))
+        return None if rule is None else ExpectedEvent(rule, at, values, self.span(node), lists)
 
     def _state(self, node: yaml.Node) -> ExpectedState | None:
         keys = self.mapping(node, "an expected state", _STATE, _STATE)

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from msgspec import Struct, field
 
 from dotr.core.instant import Facts
-from dotr.events import Clock, Match, Time
+from dotr.events import NEVER, Clock, Match, Time
 from dotr.program import Choose, Conjunct, Expression, Program, Rule
 from dotr.reference.operators import Row
 from dotr.reference.tesla import LiteralRule, LiteralTesla
@@ -26,27 +26,27 @@ Asked: TypeAlias = tuple[str, int]
 
 class Trace(Struct):
     """What was seen of a rule: `triggers`; matches that each conjunct left (`stages`), and how often it left
-    none of a match; conditions that were true and false; `events`.
+    none of a match, or an OPTIONAL had nothing (`lacked`); conditions that were true and false; `events`.
     """
 
     rule: Rule
     triggers: int = 0
     stages: list[int] = field(default_factory=list)
-    stopped: list[int] = field(default_factory=list)
+    lacked: list[int] = field(default_factory=list)
     true: dict[Asked, int] = field(default_factory=dict)
     false: dict[Asked, int] = field(default_factory=dict)
     events: int = 0
 
     def __post_init__(self) -> None:
         self.stages = [0] * len(self.rule.conjuncts)
-        self.stopped = [0] * len(self.rule.conjuncts)
+        self.lacked = [0] * len(self.rule.conjuncts)
 
     def add(self, other: Trace) -> None:
         """Add what another test saw of the same rule."""
         self.triggers += other.triggers
         self.events += other.events
         self.stages = [a + b for a, b in zip(self.stages, other.stages, strict=True)]
-        self.stopped = [a + b for a, b in zip(self.stopped, other.stopped, strict=True)]
+        self.lacked = [a + b for a, b in zip(self.lacked, other.lacked, strict=True)]
         for mine, theirs in ((self.true, other.true), (self.false, other.false)):
             for asked, count in theirs.items():
                 mine[asked] = mine.get(asked, 0) + count
@@ -74,7 +74,7 @@ class TracedRule(LiteralRule):
         rows = super()._extend(row, conjunct)
         self._asked = (WHERE, 0)
         self.trace.stages[number] += len(rows)
-        self.trace.stopped[number] += not rows
+        self.trace.lacked[number] += not rows or _is_without(rows[0], conjunct)
         return rows
 
     def holds(self, condition: Expression, row: Row) -> bool:
@@ -82,6 +82,10 @@ class TracedRule(LiteralRule):
         counts = self.trace.true if held else self.trace.false
         counts[self._asked] = counts.get(self._asked, 0) + 1
         return held
+
+
+def _is_without(row: Row, conjunct: Conjunct) -> bool:
+    return isinstance(conjunct, Choose) and row[conjunct.position.name][0] == NEVER
 
 
 class Tracer(LiteralTesla):
@@ -104,7 +108,7 @@ class Tracer(LiteralTesla):
 
 def stages_text(trace: Trace) -> str:
     """How far a rule came: `Smoke 2 → LAST Hot 1 → NOT Drill 0`."""
-    parts = [f"{trace.rule.trigger.name} {trace.triggers}"]
+    parts = [f"{trace.rule.triggering.name} {trace.triggers}"]
     for conjunct, left in zip(trace.rule.conjuncts, trace.stages, strict=True):
         parts.append(f"{conjunct_name(conjunct)} {left}")
         if not left:
@@ -119,6 +123,7 @@ def stages_text(trace: Trace) -> str:
 def conjunct_name(conjunct: Conjunct) -> str:
     """A conjunct as a reader names it: `LAST Hot`, `NOT Drill`, `COUNT OVER Beat`."""
     if isinstance(conjunct, Choose):
-        return f"{conjunct.selection} {conjunct.position.name}"
+        optional = "OPTIONAL " if conjunct.optional else ""
+        return f"{optional}{conjunct.selection} {conjunct.position.name}"
     name = getattr(conjunct, "function", None)
     return f"NOT {conjunct.position.name}" if name is None else f"{name} OVER {conjunct.position.name}"

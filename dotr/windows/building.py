@@ -403,8 +403,9 @@ def rule_keys(rule: LarsRule, parted: Mapping[str, int]) -> Iterator[dict[str, i
 def whole_reason(rule: LarsRule) -> str | None:
     """Why a rule, by itself, cannot be parted; None if it can."""
     atoms = _atoms(rule)
-    if any(isinstance(item.window, FactWindow) for item in _windows(rule)):
-        return "a window of facts counts those of all keys"
+    counting = [item.window for item in _windows(rule) if isinstance(item.window, FactWindow)]
+    if counting:
+        return "it has a window of facts" if counting[0].per else "a window of facts counts those of all keys"
     if len(atoms) == 1:
         return "its body reads nothing"
     shared = {argument.name for argument in atoms[0][1] if isinstance(argument, Var)}

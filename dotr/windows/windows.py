@@ -26,13 +26,15 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
 from dotr.budget import EXPRESSION, Meter
 from dotr.events import Time, Values
-from dotr.expressions.accumulators import Accumulator, accumulator
+from dotr.expressions.accumulators import InOrder, accumulator
+from dotr.expressions.aggregates import aggregator
 from dotr.program.program import FactWindow, Modality, WindowAggregate, WindowAtom
 from dotr.rdf.terms import Term
 from dotr.rdf.values import values_key
@@ -352,13 +354,16 @@ Shown = tuple[int, Values]
 
 
 class PointLog:
-    """Owns the last atoms of the streams of a window, and where the window begins."""
+    """Owns the last atoms of the streams of a window, of each key if it has one, and where the window begins;
+    with keys it begins where the timeline does, since nothing but its atoms is asked for.
+    """
 
     def __init__(self, window: FactWindow, beginning: int) -> None:
         self._count = window.count
         self._places = {name: place for place, name in enumerate(window.streams)}
         self._names = window.streams
-        self._last: deque[tuple[int, int, Values]] = deque()  # (point, place, values)
+        self._key = window.per
+        self._last: dict[Values, deque[tuple[int, int, Values]]] = {}  # key → (point, place, values)
         self._new: dict[tuple[int, int, Values], Time] = {}  # of this point, with the latest time
         self._views: list[FactView] = []
         self.beginning = beginning
@@ -377,15 +382,18 @@ class PointLog:
         """Take in the facts of this point, of which there will be no more."""
         if not self._new:
             return
-        last = self._last
         for atom, _ in sorted(self._new.items(), key=lambda e: (e[1], e[0][1], values_key(e[0][2]))):
+            last = self._of_key(atom[2])
             last.append(atom)
             self._notify(atom, 1)
+            if len(last) > self._count:
+                self._notify(last.popleft(), -1)
+            if len(last) == self._count and not self._key:
+                self.beginning = last[0][0]
         self._new.clear()
-        while len(last) > self._count:
-            self._notify(last.popleft(), -1)
-        if len(last) == self._count:
-            self.beginning = last[0][0]
+
+    def _of_key(self, values: Values) -> deque[tuple[int, int, Values]]:
+        return self._last.setdefault(tuple([values[n] for n in self._key]), deque())
 
     def _notify(self, atom: tuple[int, int, Values], sign: int) -> None:
         point, place, values = atom
@@ -394,14 +402,16 @@ class PointLog:
                 view.count((point, values), sign)
 
     def dump(self) -> Any:
-        return [self.beginning, [[point, place, list(values)] for point, place, values in self._last]]
+        atoms = [atom for last in self._last.values() for atom in last]
+        return [self.beginning, [[point, place, list(values)] for point, place, values in atoms]]
 
     def load(self, state: Any) -> None:
         """Before views are loaded, which are filled again."""
         self.beginning, atoms = state
         for point, place, values in atoms:
-            self._last.append((point, place, tuple(values)))
-            self._notify(self._last[-1], 1)
+            atom = (point, place, tuple(values))
+            self._of_key(atom[2]).append(atom)
+            self._notify(atom, 1)
 
 
 class FactView:
@@ -514,7 +524,14 @@ class Totals:
         self._meter = meter
         self._literal = literal
         self._reading = reading
-        self._groups: dict[Row, Accumulator] = {}
+        function = literal.function
+        self._ordered = aggregator(function).ordered
+        self._make: Callable[[], Any] = (
+            partial(InOrder, function)
+            if self._ordered
+            else partial(accumulator, function, literal.distinct, literal.argument is None)
+        )
+        self._groups: dict[Row, Any] = {}
         self._shown: dict[Row, Row] = {}
         self._journal: list[tuple[Row, bool]] = []
         self._source = source
@@ -534,13 +551,13 @@ class Totals:
             key, term = read
             group = self._groups.get(key)
             if group is None:
-                literal = self._literal
-                group = accumulator(literal.function, literal.distinct, literal.argument is None)
-                self._groups[key] = group
+                group = self._groups[key] = self._make()
+            # rows end with their points
+            entry = (values_key((row[-1], *row[:-1])), term) if self._ordered else term
             if began:
-                group.add(term)
+                group.add(entry)
             else:
-                group.remove(term)
+                group.remove(entry)
             touched[key] = None
         self._journal.clear()
         for key in touched:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dotr.detect.analysis import rule_reaches
 from dotr.events import Fact
-from dotr.program import Conjunct, Every, Expression, Position, Program, Rule
+from dotr.program import After, Conjunct, Every, Expression, Position, Program, Rule, Trigger
 from tests.detect.building import (
     absent,
     at,
@@ -60,9 +60,12 @@ def rules(draw: st.DrawFn, number: int, chainable: Sequence[Rule], cycle: bool) 
         chosen = draw(st.sampled_from([*streams, *streams, *extra]))
         return at(own, chosen.stream, " ".join(chosen.variables), chosen.chained)
 
-    trigger: Position | Every
+    trigger: Trigger
     trigger = Every(draw(st.integers(2, 4)), "T") if draw(st.integers(0, 5)) == 0 else position("T")
     bound = ["T"]
+    if isinstance(trigger, Position) and draw(st.integers(0, 3)) == 0:
+        trigger = After(trigger, draw(st.integers(1, 4)), "Due")
+        bound = ["Due", "T"]
     tied = draw(st.booleans())
     conjuncts: list[Conjunct] = []
     totals: list[str] = []
@@ -105,7 +108,7 @@ def rules(draw: st.DrawFn, number: int, chainable: Sequence[Rule], cycle: bool) 
                 continue
         bound.append(own)
         attributes += [f"{own}.k", f"{own}.v"]
-    chosen = [b for b in bound if b != "T"]
+    chosen = [b for b in bound if b not in ("T", "Due")]
     consuming = [c for c in chosen if draw(st.integers(0, 3)) == 0]
     values = [a for a in attributes if a.endswith(".k")] or ["T.time"]
     give = {"k": draw(st.sampled_from(values)), "v": draw(st.sampled_from([*values, *totals, "T.time"]))}

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from dotr.batch.facts import Cut, FactRow, Layout, Router, marks
 from dotr.batch.work import Detecting
 from dotr.core.deployment import Deployment, Settings
-from dotr.detect.analysis import idle_ticks
 from dotr.detect.partitioning import Partitioning
 from dotr.program.names import Passed, summed
 from tests.batch.programs import Story
@@ -21,17 +20,16 @@ from tests.detect.building import CLOCK
 def in_one_process(story: Story, deployment: Deployment) -> tuple[dict[str, Passed], dict[str, int]]:
     """(how far trigger facts came, matches) by rule, of a run over all instants and ticks between them."""
     detector = deployment.detector(CLOCK)
-    ticks = idle_ticks(story.program, ["A"] if story.always else [])
     matches = {rule.name: 0 for rule in story.program.rules}
     last: int | None = None
     for time, facts in story.instants.items():
-        tick = None if last is None else ticks.next(last, last, time)
-        while tick is not None:
+        tick = None if last is None else detector.next_tick(last)
+        while tick is not None and tick < time:
             found = detector.detect(tick, story.at_tick(tick), False)
             for match in found:
                 for rule in match[0]:
                     matches[story.program.rules[rule].name] += 1
-            tick = ticks.next(tick, last, time)
+            tick = detector.next_tick(tick)
         for match in detector.detect(time, facts, True):
             for rule in match[0]:
                 matches[story.program.rules[rule].name] += 1

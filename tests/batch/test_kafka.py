@@ -1,32 +1,26 @@
 """Kafka through Spark's connector, against a broker that the test starts: records in, events out.
 
-The jars of both come from Maven's repository, by the Ivy that Spark has; they are kept in the user's cache.
+The jars of the connector come as those of the broker do (tests/connectors/kafka_broker.py).
 """
 
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from dotr.batch.spark.session import find_java
-from dotr.errors import EngineError
 from tests.batch.test_micro_batches import RULES, SECOND, graphs, in_one_go
+from tests.connectors.kafka_broker import LIMIT, jars, running
 
 pytestmark = pytest.mark.spark
 
-BROKER = ("org.apache.kafka", "kafka_2.13", "3.9.1")
 CONNECTOR = ("org.apache.spark", "spark-sql-kafka-0-10_2.13")
 FALLBACK = "4.2.0"
 """A connector that works with the Spark that is pinned, where its own release has none."""
-
-LIMIT = 240
 
 STORY = """
 import sys, json
@@ -50,72 +44,11 @@ for mode in ("ordered", "distributed"):
 """
 
 
-def jars(organisation: str, name: str, version: str) -> list[Path]:
-    """The jar of a module and all that it needs, without what Spark has."""
-    import pyspark  # noqa: PLC0415  # start-up
-
-    folder = Path.home() / ".cache" / "dotr-tests" / f"{name}-{version}"
-    done = folder / "complete"
-    if not done.exists():
-        ivy = next((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
-        command = [str(Path(find_java().home, "bin", "java")), "-jar", str(ivy), "-types", "jar", "bundle"]
-        command += ["-cache", str(folder / "ivy"), "-confs", "default", "-dependency", organisation, name]
-        command += [version, "-retrieve", f"{folder}/jars/[artifact]-[revision](-[classifier]).[ext]"]
-        found = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, check=False)
-        if found.returncode or "UNRESOLVED" in found.stdout or not list(folder.glob(f"jars/{name}-*.jar")):
-            raise LookupError(f"{name} {version} cannot be had: {found.stdout.splitlines()[-1:]}")
-        done.touch()
-    return sorted((folder / "jars").glob("*.jar"))
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[str]:
-    """A broker of one node on loopback, which is its own controller."""
-    try:
-        java = str(Path(find_java().home, "bin", "java"))
-        path = ":".join(map(str, jars(*BROKER)))
-    except (EngineError, LookupError, OSError, subprocess.SubprocessError) as error:
-        pytest.skip(f"no broker: {error}")
-    port, control = free_port(), free_port()
-    settings = {
-        "process.roles": "broker,controller",
-        "node.id": 1,
-        "controller.quorum.voters": f"1@127.0.0.1:{control}",
-        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{control}",
-        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
-        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
-        "controller.listener.names": "CONTROLLER",
-        "offsets.topic.replication.factor": 1,
-        "group.initial.rebalance.delay.ms": 0,
-        "log.dirs": tmp_path / "kafka",
-    }
-    config = tmp_path / "server.properties"
-    config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()), encoding="utf-8")
-    run = [java, "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", path]
-    cluster = "QUFBQUFBQUFBQUFBQUFBQQ"
-    format_ = [*run, "kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(config)]
-    subprocess.run(format_, check=True, capture_output=True, timeout=LIMIT)
-    with (tmp_path / "broker.log").open("w") as log:
-        process = subprocess.Popen([*run, "kafka.Kafka", str(config)], stdout=log, stderr=log)
-    try:
-        until = time.monotonic() + LIMIT
-        while True:
-            with socket.socket() as asked:
-                if asked.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            assert process.poll() is None, (tmp_path / "broker.log").read_text(encoding="utf-8")
-            assert time.monotonic() < until
-            time.sleep(0.2)
-        yield f"127.0.0.1:{port}"
-    finally:
-        process.kill()
-        process.wait()
+    """Where a broker is."""
+    with running(tmp_path / "broker") as one:
+        yield one.servers
 
 
 def connector() -> str:

@@ -27,7 +27,7 @@ from dotr.io.events import format_jsonl, late_line
 from dotr.io.sources import SourceOptions
 from dotr.lang import parse_program
 from dotr.program import Program
-from dotr.rdf.terms import Triple
+from dotr.rdf.terms import Triple, integer
 from tests.batch.test_local import Serial, in_one_process, output, quiet
 from tests.lasting.histories import UNIT, histories
 from tests.lasting.test_engines import _background, _with_schema
@@ -138,12 +138,51 @@ def test_a_story_is_the_same_however_it_is_cut(length: int | None, tmp_path: Pat
     assert {json.loads(line)["rule"] for line in lines} == {"Came", "Left", "Once", "Still"}
 
 
+PERMITS = """HOLD :permits FROM :from UNTIL :until
+HOLD :costs LATEST FROM :from FOR 25 s
+QUERY Permits := { SELECT ?x ?y WHERE { ?x :permits ?y } }
+QUERY Costs := { SELECT ?x ?y WHERE { ?x :costs ?y } }
+RULE Opened DEFINE { dotr_o a :Opened } FROM O := ISTREAM Permits
+AND LAST C := Costs WITHIN 30 s FROM O WITH ?x := O.?x, ?c := C.?y
+RULE Shut DEFINE { dotr_s a :Shut } FROM S := DSTREAM Permits WITH ?x := S.?x
+RULE Costly DEFINE { dotr_c a :Costs } FROM C := ISTREAM Costs WITH ?x := C.?x, ?y := C.?y
+"""
+
+
+def permits(count: int) -> list[tuple[Time, GraphOrMessage]]:
+    """People, with permits and costs that begin later, or have no period."""
+    parts = people(count)
+    for number in range(0, count, 3):
+        time, who = number * 2 + 1, f"<urn:p{number % 4}>"
+        start, end = time + number % 11 - 2, time + number % 29 - 1
+        graph = [(who, "<urn:from>", integer(start)), (who, "<urn:until>", integer(end))]
+        graph.append((who, "<urn:permits>", f"<urn:r{number % 5}>"))
+        graph.append((who, "<urn:costs>", integer(number)))
+        parts.append((time * UNIT, graph))
+        if number % 4 == 0:
+            parts.append(((time + 1) * UNIT, Message(None, None, [(who, "<urn:permits>", "<urn:r1>")])))
+    return parts
+
+
+@pytest.mark.parametrize("length", [None, 5 * UNIT, 17 * UNIT])
+def test_what_begins_later_begins_in_whichever_slice(length: int | None, tmp_path: Path) -> None:
+    program, parts = parse_program(RULES + PERMITS), permits(80)
+    expected, _ = reported(program, [], parts)
+    lines, report = in_slices(program, [], parts, tmp_path, length)
+    assert lines == expected
+    assert report.parts > 2
+    assert report.funnel(program) == funnels_of_run(program, [], parts)
+    assert {json.loads(line)["rule"] for line in lines} >= {"Opened", "Shut", "Costly"}
+    assert report.not_held == 4
+    assert {finding.code for finding in report.findings} == {"D2603"}
+
+
 @pytest.mark.spark
 def test_a_story_is_the_same_on_spark(spark: Any, tmp_path: Path) -> None:
-    parts = people(60)
+    parts = permits(60)
     gone = Message(None, None, [("<urn:p3>", "<urn:in>", "<urn:r4>")])
     parts.append((61 * UNIT, gone))
-    program = parse_program(RULES)
+    program = parse_program(RULES + PERMITS)
     expected, _ = reported(program, [], parts)
     lines, report = in_slices(program, [], parts, tmp_path, 23 * UNIT, SparkRunner())
     assert lines == expected

@@ -104,6 +104,29 @@ def test_a_tick_is_waited_for() -> None:
     assert set(due) == {None, 6 * SECOND}
 
 
+LATE = """PREFIX : <urn:x:> QUERY O := { SELECT ?k { ?o :k ?k } }
+RULE Late DEFINE { dotr_l :of ?k } FROM O AFTER 10 s AS Due WITH ?k := O.?k"""
+
+
+def test_a_part_waits_for_the_tick_of_what_came() -> None:
+    job = shipped(LATE)
+    came = [(4 * SECOND, [[("<urn:a>", "<urn:x:k>", "<urn:b>")]])]
+    ((part, time, text),) = [row for row in extract(job.worker(), came) if row[0] > APART]
+    found = LiveParts(job).fresh(part)
+
+    def marks(first: Time, last: Time) -> list[tuple[Time, str]]:
+        return [(time, text) for _, time, text in marks_of([part], first, last)]
+
+    assert found.due() is None
+    assert found.take([*marks(4 * SECOND, 4 * SECOND), (time, text)], 5 * SECOND) == []
+    assert found.due() == 14 * SECOND
+    again = LiveParts(job).fresh(part)
+    again.restore(found.snapshot())
+    assert again.due() == 14 * SECOND
+    assert [event.time for event in again.take(marks(20 * SECOND, 20 * SECOND), 19 * SECOND)] == [14 * SECOND]
+    assert again.due() is None
+
+
 def test_slots_deal_parts_out_in_turn() -> None:
     """By Spark's hash of a bigint; test_distributed_streams.py asks Spark."""
     layout = stream_layout(Deployment(parse_program(RULES, "r.dotr")), 8)

@@ -78,6 +78,24 @@ def test_golden_cases_hold_on_spark(case: Path, spark: Any) -> None:
     assert [row[:4] for row in found] == expected_rows(expected, clock)
 
 
+def test_lists_are_a_column_of_their_own(spark: Any, tmp_path: Path) -> None:
+    rules = tmp_path / "rules.dotr"
+    rules.write_text("""PREFIX : <urn:x:>
+QUERY Item := { SELECT ?i WHERE { ?o :item ?i } }
+RULE Order DEFINE { dotr_e :items ?items } FROM End := { SELECT ?e WHERE { ?o :end ?e } }
+AND COLLECT(Item.?i) AS ?all OVER Item WITHIN 9 s FROM End
+WITH ?e := End.?e, ?items := ?all
+""")
+    graphs = [
+        (1, "<urn:x:o> <urn:x:item> <urn:x:b> .\n<urn:x:o> <urn:x:item> <urn:x:a> ."),
+        (2, "<urn:x:o> <urn:x:end> <urn:x:e> ."),
+    ]
+    frame = spark.createDataFrame(graphs, "time bigint, graph string")
+    (row,) = dotr.spark.detect(frame, rules).collect()
+    assert row.bindings == {"e": "<urn:x:e>"}
+    assert row.lists == {"items": ["<urn:x:a>", "<urn:x:b>"]}
+
+
 RULES = """PREFIX : <urn:x:>
 QUERY Smoke := { SELECT ?room WHERE { ?o :smoke ?room } }
 RULE Alarm

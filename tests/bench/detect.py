@@ -43,6 +43,10 @@ CONJUNCTS = {
     "each (30 a trigger)": f"AND EACH Heat WITHIN 300 s FROM Smoke {SAME_ROOM}",
     "not": f"AND NOT Heat WITHIN 5 s FROM Smoke {SAME_ROOM}",
     "average": f"AND AVG(Heat.?val) AS ?mean OVER Heat WITHIN 300 s FROM Smoke {SAME_ROOM}",
+    "deviation": f"AND STDDEV(Heat.?val) AS ?sd OVER Heat WITHIN 300 s FROM Smoke {SAME_ROOM}",
+    "variance": f"AND VARIANCE(Heat.?val) AS ?var OVER Heat WITHIN 300 s FROM Smoke {SAME_ROOM}",
+    "median": f"AND MEDIAN(Heat.?val) AS ?middle OVER Heat WITHIN 300 s FROM Smoke {SAME_ROOM}",
+    "percentile": f"AND PERCENTILE(Heat.?val, 0.95) AS ?high OVER Heat WITHIN 300 s FROM Smoke {SAME_ROOM}",
     "maximum": f"AND MAX(Heat.?val) AS ?most OVER Heat WITHIN 300 s FROM Smoke {SAME_ROOM}",
 }
 

@@ -20,7 +20,9 @@ from . import background as indexes
 from . import budget as charges
 from . import citybench, formats, phases, runners, workloads
 from . import counting as funnel_counts
+from . import kafka as topics
 from . import lars as laser
+from . import mqtt as broker
 from . import serve as serving
 from . import tables as mapped
 from .harness import compare, once, same
@@ -515,6 +517,18 @@ def serve(size: Size) -> Result:
     return Result("serve", rows, figures, checks, "readers")
 
 
+def kafka(size: Size) -> Result:
+    """Kafka in and out of a server, beside the client library alone."""
+    rows, figures, checks = topics.figures(size.of(400_000, 60_000))
+    return Result("kafka", rows, figures, checks)
+
+
+def mqtt(size: Size) -> Result:
+    """A broker: what a server takes in, and what that costs beside a bare client."""
+    rows, figures, checks = broker.figures(size.of(50_000, 10_000))
+    return Result("mqtt", rows, figures, checks, "what")
+
+
 SCENARIOS: Mapping[str, Callable[[Size], Result]] = {
     scenario.__name__: scenario
     for scenario in (
@@ -536,5 +550,7 @@ SCENARIOS: Mapping[str, Callable[[Size], Result]] = {
         counting,
         background,
         serve,
+        kafka,
+        mqtt,
     )
 }

@@ -51,7 +51,7 @@ class Server:
         ]
         self.process = subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True)
         assert self.process.stderr is not None
-        line = self.process.stderr.readline()
+        line = next(line for line in self.process.stderr if "http://" in line)
         self.port = int(line.strip().rpartition(":")[2])
 
     def __enter__(self) -> Server:

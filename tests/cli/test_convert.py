@@ -1,9 +1,8 @@
-"""`dotr convert` keeps every graph and every time through every format; `dotr doctor` looks around."""
+"""`dotr convert` keeps every graph and every time through every format."""
 
 from __future__ import annotations
 
 import json
-from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
@@ -92,26 +91,6 @@ def test_a_file_that_is_no_archive_is_reported(dotr: Dotr) -> None:
     Path("bad.parquet").write_text("nonsense")
     ran = dotr("convert", "bad.parquet", "-o", "out.nq")
     assert (ran.code, "D2017" in ran.err) == (3, True)
-
-
-def test_doctor_finds_what_is_needed(dotr: Dotr) -> None:
-    ran = dotr("doctor", "--format", "json")
-    found = {finding["what"]: finding for finding in json.loads(ran.out)["findings"]}
-    assert ran.code == 0
-    assert {"Python", "pyoxigraph", "SQLite", "Java for Spark", "memory"} <= set(found)
-    assert all(finding["works"] for finding in found.values() if finding["needed"])
-    assert "ok  Python" in dotr("doctor").out
-
-
-def test_doctor_says_how_to_mend(dotr: Dotr, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dotr.cli.help.version", _missing)
-    ran = dotr("doctor")
-    assert ran.code == 4
-    assert "pip install pyoxigraph" in ran.out
-
-
-def _missing(name: str) -> str:
-    raise PackageNotFoundError(name)
 
 
 def test_an_archive_in_parts_is_what_many_tasks_read(dotr: Dotr, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import sqlite3
 from pathlib import Path
 
 import pytest
 
+from dotr.service.outbox import Cursors
 from tests.cli.conftest import Dotr
 
 TWO = """PREFIX : <urn:x:>
@@ -103,6 +105,28 @@ def test_status_says_how_far_it_is_and_what_every_rule_did(dotr: Dotr) -> None:
     text = dotr("status").out
     assert "watermark   12" in text
     assert "5 min" in text
+
+
+def test_status_reads_a_deployment_of_an_older_format_and_changes_nothing(dotr: Dotr) -> None:
+    packed = Path(__file__).parents[1] / "service" / "format7.db.gz"
+    database = Path(".dotr/deployment.db")
+    database.parent.mkdir()
+    database.write_bytes(gzip.decompress(packed.read_bytes()))
+    ran = dotr("status")
+    assert (ran.code, ran.err) == (0, "")
+    assert "fed         45 graphs" in ran.out
+    assert database.read_bytes() == gzip.decompress(packed.read_bytes())
+
+
+def test_status_shows_an_output_that_has_ended_on_one_line(dotr: Dotr) -> None:
+    """What the other side answered may be in the error."""
+    dotr("deploy", "fire.dotr")
+    with Cursors(".dotr") as cursors:
+        cursors.move("board", 0, "ended\nit answers \x1b]0;x\x07\r\nBad")
+    assert (
+        "output      board   has every event; has ended: it answers \\x1b]0;x\\x07 Bad\n"
+        in dotr("status").out
+    )
 
 
 @pytest.mark.parametrize("verb", [("feed", "events"), ("status",), ("undeploy", "Fire")])

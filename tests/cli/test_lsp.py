@@ -75,6 +75,13 @@ def test_what_may_stand_at_a_place() -> None:
     assert {("Hot", "query"), ("Fire", "rule"), ("Again", "query"), ("EACH", "keyword")} <= words
 
 
+def test_a_time_of_day_is_no_term_to_complete() -> None:
+    text = 'PREFIX : <ex:>\nRULE R DEFINE { dotr_x a :Report } FROM EVERY 1 d AT 08:00 IN "UTC" AS Tick\n'
+    one = analysed(text)
+    assert [c.label for c in completions(one, text.index(":R") + 2)] == [":Report"]
+    assert {"MONDAY", "MONTH", "AT"} <= {c.label for c in completions(one, text.index("EVERY"))}
+
+
 def test_the_rule_around_a_token() -> None:
     one = analysed()
     number = one.at(TEXT.index("Again.time"))

@@ -24,7 +24,8 @@ def ran(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Configuration, str]]:
     found: list[tuple[Configuration, str]] = []
     module = ModuleType("dotr.serve.server")
 
-    def run(configuration: Configuration, *, log_format: str) -> int:
+    def run(configuration: Configuration, *, log_format: str, watcher: object) -> int:
+        assert watcher is None, "standard error is no terminal"
         found.append((configuration, log_format))
         return 0
 
@@ -105,7 +106,11 @@ def test_check_says_what_would_be_done_and_does_nothing(dotr: Dotr, folder: Path
         (["fire.dotr", "--set", "outputs.o.file=fire.dotr"], 5, "D5002"),
         (["--set", "outputs.o.file=.dotr/deployment.db"], 5, "D5002"),
         (["--set", "sources.s={http: {}, map: none.map}"], 3, "none.map"),
-        (["--set", "sources.s={kafka: k}"], 3, "D4191"),
+        (["--set", "sources.s={kafka: k}"], 3, "D4190"),
+        (["--set", "sources.s={ldes: 'http://127.0.0.1:9', time: arrival}"], 3, "D4222"),
+        (["--set", "sources.s={dotr: 'http://127.0.0.1:9', time: header}"], 3, "D4222"),
+        (["--set", "sources.s={dotr: 'http://127.0.0.1:9', token: 'env:DOTR_NO_SUCH'}"], 3, "D4192"),
+        (["--set", "sources.s={ldes: 'ftp://127.0.0.1/'}"], 3, "is not a URL of HTTP"),
     ],
 )
 def test_what_cannot_be_served_is_refused_before_it_listens(

@@ -124,7 +124,7 @@ def on_a_terminal(*arguments: str, columns: int = 100) -> tuple[int, str]:
     ) as ran:
         os.close(theirs)
         reported = b""
-        end = time.monotonic() + 120
+        end = time.monotonic() + 300
         while time.monotonic() < end:
             if not select.select([ours], [], [], 1)[0]:
                 continue

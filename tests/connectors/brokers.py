@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import socket
 import subprocess
 import time
@@ -21,9 +22,11 @@ needs_mosquitto = pytest.mark.skipif(MOSQUITTO is None, reason="mosquitto is not
 
 
 class Mosquitto:
-    """Owns the process; it keeps sessions over restarts."""
+    """Owns the process; it keeps sessions over restarts. `saves`: it writes its store once a second while
+    something changes, and not only at its end; the whole store, which costs more the more it has queued.
+    """
 
-    def __init__(self, folder: Path, more: str = "") -> None:
+    def __init__(self, folder: Path, more: str = "", *, saves: bool = True) -> None:
         self.folder = folder
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -32,7 +35,8 @@ class Mosquitto:
         (folder / "store").chmod(0o777)
         (folder / "mosquitto.conf").write_text(
             f"listener {self.port} 127.0.0.1\npersistence true\npersistence_location {folder}/store/\n"
-            f"autosave_interval 1\nautosave_on_changes true\nmax_queued_messages 0\n"
+            f"autosave_interval {int(saves)}\nautosave_on_changes {str(saves).lower()}\n"
+            f"max_queued_messages 0\n"
             f"max_inflight_messages 0\nuser root\n{more or 'allow_anonymous true'}\n"
         )
         self.url = f"mqtt://127.0.0.1:{self.port}"
@@ -57,6 +61,21 @@ class Mosquitto:
         """In good order: it writes its sessions first."""
         self.process.terminate()
         self.process.wait(10)
+
+    def kill(self) -> None:
+        """SIGKILL: what it has not written is lost."""
+        self.process.kill()
+        self.process.wait(10)
+
+    def save(self) -> None:
+        """Let it write its store, and wait for that."""
+        store = self.folder / "store" / "mosquitto.db"
+        store.unlink(missing_ok=True)
+        self.process.send_signal(signal.SIGUSR1)
+        deadline = time.monotonic() + 20
+        while not store.exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
 
     def client(self, **more: Any) -> paho.Client:
         """A connected client, whose thread runs."""

@@ -6,13 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.detect.totals import JoinedTotal, running
-from dotr.expressions.aggregates import summarise
+from dotr.expressions.aggregates import SPREADS, summarise
 from dotr.rdf.terms import XSD, Term
 from tests.detect.worlds import ODD_VALUES
 
 TERMS: tuple[Term | None, ...] = (*ODD_VALUES, f'"0.1"^^<{XSD}double>', f'"1e300"^^<{XSD}double>')
+FUNCTIONS = ("COUNT", "SUM", "AVG", "MIN", "MAX", *SPREADS, "MEDIAN", "PERCENTILE 0.3")
 AGGREGATES = st.sampled_from(
-    [(f, d, False) for f in ("COUNT", "SUM", "AVG", "MIN", "MAX") for d in (False, True)]
+    [
+        (f, d, False)
+        for f in ("COUNT", "SUM", "AVG", "MIN", "MAX", *SPREADS, "MEDIAN", "PERCENTILE 0.3")
+        for d in (False, True)
+    ]
     + [("COUNT", False, True)]
 )
 STREAMS = st.lists(st.tuples(st.integers(0, 2), st.sampled_from(TERMS), st.booleans()), max_size=30)

@@ -172,8 +172,8 @@ def silent_worlds(draw: st.DrawFn) -> tuple[World, list[Fact]]:
 
 
 def _may_tick(rule: Rule) -> bool:
-    """Whether nothing asks its trigger for an attribute."""
-    return "Attribute(position='Start'" not in repr(rule)
+    """Whether nothing asks its trigger for an attribute, or for the time after it."""
+    return "Attribute(position='Start'" not in repr(rule) and "Due" not in repr(rule)
 
 
 def driven(
@@ -185,7 +185,11 @@ def driven(
     for instant in world.instants:
         at = graph = last
         while at is not None:
-            at = detector.next_tick(at) if skip is None else skip.next(at, graph, instant.time)
+            if skip is None:
+                at = detector.next_tick(at)
+            else:
+                assert isinstance(detector, TeslaDetector)
+                at = detector.next_idle(skip, at, graph, instant.time)
             if at is None or at >= instant.time:
                 break
             found += detector.at(at, background(without_graph, at), False)

@@ -39,5 +39,5 @@ def test_a_tick_and_a_computed_attribute_carry_nothing() -> None:
 
 def test_subjects_must_not_be_literals_and_predicates_must_be_iris() -> None:
     text = "FROM A WITH ?s := A.?x, ?p := A.?y, ?o := A.?y"
-    assert faults(rule(f"RULE R DEFINE {{ ?s ?p ?o }} {text}")) == ({0}, {1}, False)
-    assert faults(rule(f"RULE R DEFINE {{ dotr_x :p ?o ; :q ?s }} {text}")) == (set(), set(), False)
+    assert faults(rule(f"RULE R DEFINE {{ ?s ?p ?o }} {text}")) == ({0}, {1}, False, ())
+    assert faults(rule(f"RULE R DEFINE {{ dotr_x :p ?o ; :q ?s }} {text}")) == (set(), set(), False, ())

@@ -33,7 +33,20 @@ from tests.detect.worlds import (
     instants,
 )
 
-FUNCTIONS = ("COUNT", "COUNT", "SUM", "AVG", "MIN", "MAX")
+FUNCTIONS = (
+    "COUNT",
+    "COUNT",
+    "SUM",
+    "AVG",
+    "MIN",
+    "MAX",
+    "STDDEV",
+    "VAR_POP",
+    "MEDIAN",
+    "PERCENTILE 0.3",
+    "FIRST",
+    "LAST",
+)
 START = Position("Start", "P", VARIABLES)
 
 

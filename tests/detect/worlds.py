@@ -1,7 +1,8 @@
 """Random programs and streams, small and rich in ties, for engine against oracle.
 
-Every operator can stand beside every other: EVERY triggers, chaining with strict cycles, consumption,
-BETWEEN, NOT, aggregates, k, several keys, residual conditions. Streams have few keys, values and times.
+Every operator can stand beside every other: EVERY and AFTER triggers, chaining with strict cycles,
+consumption, BETWEEN, NOT, OPTIONAL, aggregates, k, several keys, residual conditions. Streams have few keys,
+values and times.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from dotr.events import Fact, Values
 from dotr.extract.sharing import attributes, facts_of
 from dotr.program import (
     Absent,
+    After,
     Attribute,
     Between,
     Call,
@@ -37,6 +39,7 @@ from dotr.program import (
     TemplateNode,
     TemplateVar,
     TimeOf,
+    Trigger,
     Var,
     Window,
     Within,
@@ -91,6 +94,11 @@ ODD_VALUES: tuple[Term | None, ...] = (
     integer(10**400),
     f'"9223372036854775808"^^<{XSD}double>',
     f'"340282366920938463463374607431768211456.5"^^<{XSD}decimal>',
+)
+
+AGGREGATES = (
+    *("COUNT", "SUM", "AVG", "MIN", "MAX", "STDDEV", "VARIANCE", "STDDEV_POP", "VAR_POP"),
+    *("MEDIAN", "PERCENTILE 0.3", "FIRST", "LAST"),
 )
 
 
@@ -222,13 +230,17 @@ def families(draw: st.DrawFn) -> World:
 def kin(draw: st.DrawFn) -> World:
     """Rules that begin alike, part somewhere, and differ in constants besides."""
     base = draw(_rule("K", 0, 0, holes=draw(st.booleans())))
-    every = isinstance(base.trigger, Every)
+    first = base.triggering
     rules: list[Rule] = []
     for number in range(draw(st.sampled_from((2, 4, 6, 9)))):
         conjuncts = list(base.conjuncts[: draw(st.sampled_from((1, 2, 3, 4)))])
         known = [c.position for c in conjuncts if isinstance(c, Choose)]
-        known += [] if isinstance(base.trigger, Every) else [base.trigger]
-        references_ = [base.trigger.name, *(c.position.name for c in conjuncts if isinstance(c, Choose))]
+        known += [] if isinstance(first, Every) else [first]
+        references_ = [
+            base.trigger.name,
+            first.name,
+            *(c.position.name for c in conjuncts if isinstance(c, Choose)),
+        ]
         variables = [c.variable for c in conjuncts if isinstance(c, Summarise)]
         if draw(st.booleans()):
             window = draw(_window(references_))
@@ -244,7 +256,7 @@ def kin(draw: st.DrawFn) -> World:
             return expression is not None and names(expression) <= sight
 
         where = base.where if seen(base.where) and draw(st.booleans()) else None
-        other = Const(A) if every else Attribute(base.trigger.name, "k")
+        other = Const(A) if isinstance(first, Every) else Attribute(first.name, "k")
         bindings = tuple(
             b if seen(b.expression) and draw(st.integers(0, 2)) else replace(b, expression=other)
             for b in base.bindings
@@ -319,8 +331,9 @@ def _ordered(rules: list[Rule]) -> bool:
 def _rule(draw: st.DrawFn, name: str, index: int, count: int, holes: bool = False) -> Rule:
     """`holes`: no chaining, and comparisons with HOLES among the conditions."""
     trigger = draw(_trigger(index))
-    known: list[Position] = [] if isinstance(trigger, Every) else [trigger]
-    references_ = [trigger.name]
+    first = trigger.position if isinstance(trigger, After) else trigger
+    known: list[Position] = [] if isinstance(first, Every) else [first]
+    references_ = [trigger.name, *([first.name] if first != trigger else [])]
     variables: list[str] = []
     conjuncts: list[Conjunct] = []
     for i in range(draw(st.integers(0, 4) if not holes else st.sampled_from((1, 1, 2, 3)))):
@@ -341,20 +354,28 @@ def _rule(draw: st.DrawFn, name: str, index: int, count: int, holes: bool = Fals
                     if selection is Selection.EACH or not free
                     else draw(st.sampled_from((1, 1, 1, 1, 2, 3)))
                 )
-                conjuncts.append(Choose(selection, position, window, on, k))
+                may_lack = selection is not Selection.EACH and k == 1 and draw(st.integers(0, 2)) == 0
+                conjuncts.append(Choose(selection, position, window, on, k, optional=may_lack))
                 known.append(position)
-                references_.append(position.name)
+                if selection is Selection.EACH and draw(st.integers(0, 2)) == 0:
+                    per = draw(st.lists(st.sampled_from(VARIABLES), min_size=1, unique=True))
+                    conjuncts[-1] = replace(conjuncts[-1], per=tuple(per))
+                else:
+                    references_.append(position.name)
             case "total":
-                function = draw(st.sampled_from(("COUNT", "SUM", "AVG", "MIN", "MAX")))
+                function = draw(st.sampled_from(AGGREGATES))
                 star = function == "COUNT" and draw(st.booleans())
                 argument = None if star else draw(_argument(position, known))
                 distinct = not star and draw(st.booleans())
-                conjuncts.append(Summarise(function, argument, distinct, f"a{i}", position, window, on))
+                few = draw(st.sampled_from((None, None, Selection.LAST, Selection.FIRST)))
+                k = 0 if few is None else draw(st.sampled_from((1, 2, 2, 3)))
+                total = Summarise(function, argument, distinct, f"a{i}", position, window, on)
+                conjuncts.append(replace(total, selection=few, k=k))
                 variables.append(f"a{i}")
             case _:
                 conjuncts.append(Absent(position, window, on))
     where = draw(st.none() | st.none() | _guard(known, variables, references_))
-    chosen = [c.position.name for c in conjuncts if isinstance(c, Choose)]
+    chosen = [c.position.name for c in conjuncts if isinstance(c, Choose) and not c.per]
     consumes = chosen and not (holes and draw(st.integers(0, 3)))
     consuming = draw(st.lists(st.sampled_from(chosen), unique=True, max_size=2)) if consumes else []
     give = {
@@ -375,13 +396,14 @@ def _rule(draw: st.DrawFn, name: str, index: int, count: int, holes: bool = Fals
 
 
 @st.composite
-def _trigger(draw: st.DrawFn, index: int) -> Position | Every:
+def _trigger(draw: st.DrawFn, index: int) -> Trigger:
     kind = draw(st.integers(0, 5))
     if kind == 5:
         return Every(draw(st.integers(1, 5)), "Start")
+    event = Position("Start", draw(st.sampled_from(QUERIES)), VARIABLES)
     if kind >= 3 and index:
-        return Position("Start", f"T{draw(st.integers(0, index - 1))}", VARIABLES, chained=True)
-    return Position("Start", draw(st.sampled_from(QUERIES)), VARIABLES)
+        event = Position("Start", f"T{draw(st.integers(0, index - 1))}", VARIABLES, chained=True)
+    return After(event, draw(st.integers(1, 5)), "Due") if draw(st.integers(0, 3)) == 0 else event
 
 
 @st.composite

@@ -28,6 +28,12 @@ CLAUSES: dict[str, Clauses] = {
         "times and durations": "conditions/differences-of-times-are-seconds "
         "conditions/seconds-are-added-to-integer-times sparql/durations-are-those-of-xpath "
         "holds/times-differ-by-durations-in-datalog-and-lars",
+        "mathematics": "conditions/mathematics",
+        "functions of one's own": "conditions/functions-of-ones-own",
+        "spread and ranks": "aggregates/spread-and-ranks aggregates/equal-values-of-other-types-leave",
+        "lists": "aggregates/lists-of-candidates aggregates/lists-with-members-that-are-no-rdf",
+        "calendars": "conditions/local-calendars conditions/days-that-are-none",
+        "geometries": "places/*",
         "terms": "terms/*",
         "facts": "selection/equal-facts-are-told-apart reference/queries-written-twice-share-no-fact "
         "reference/two-positions-may-pick-the-same-fact",
@@ -44,20 +50,29 @@ CLAUSES: dict[str, Clauses] = {
         "`QUERY`": "reference/queries-written-twice-share-no-fact chaining/*",
         "`IMPORT`": "patterns/*",
         "`PARAMETER`": "patterns/*",
-        "keywords and comments": "syntax/keywords-in-any-case syntax/private-is-a-name-too",
+        "keywords and comments": "syntax/keywords-in-any-case syntax/private-is-a-name-too "
+        "syntax/aggregates-are-names-too",
         "`PRIVATE RULE`": "chaining/events-of-private-rules-stay-inside syntax/private-is-a-name-too",
     },
     "A rule": {
         "`DEFINE { … }`": "output/fresh-names output/a-graph-is-a-set output/templates-drop-what-is-no-rdf",
         "`FROM X`": "selection/equal-facts-are-told-apart output/the-papers-example",
         "`FROM EVERY d AS Tick`": "every/*",
+        '`FROM EVERY n d AT 08:00 IN "zone" AS Tick`': "calendars/* lasting/a-tick-at-a-local-time "
+        "holds/a-tick-at-a-local-time",
+        "`FROM X AFTER d AS Due`": "after/* lasting/an-end-follows-a-beginning-without-a-graph "
+        "holds/after-a-head-begins-and-ends",
         "`AND EACH X w`": "selection/each-is-one-match-per-candidate "
         "reference/each-never-picks-the-reference-itself",
+        "`AND EACH G := X PER (?k, …) w`": "per/*",
         "`AND LAST [k] X w`, `AND FIRST [k] X w`": "selection/last-k-and-first-k "
         "selection/ties-in-time-are-broken-by-value selection/no-backtracking "
         "reference/last-and-first-never-pick-the-reference-itself",
+        "`AND OPTIONAL LAST X w`, `AND OPTIONAL FIRST X w`": "optional/*",
         "`AND NOT X w`": "not/* reference/not-does-not-see-the-reference-itself",
         "`AND AVG(e) AS ?v OVER X w`": "aggregates/* reference/aggregates-see-the-reference-itself",
+        "`AND AVG(e) AS ?v OVER LAST n X w`, `… OVER FIRST n X w`": "aggregates/over-the-last-n "
+        "aggregates/the-last-n-break-ties-by-value",
         "`WITHIN d FROM R`": "windows/within-from-is-closed-at-both-ends not/within-is-closed-at-both-ends "
         "windows/reference-is-an-earlier-conjunct windows/units windows/milliseconds windows/zero-seconds "
         "reference/the-trigger-is-a-candidate-of-another-reference",
@@ -95,6 +110,9 @@ CLAUSES: dict[str, Clauses] = {
         "lasting/a-statement-keeps-the-terms-of-its-time",
         "`HOLD … LATEST`": "lasting/latest-*",
         "`HOLD *`": "lasting/everything-with-an-exception",
+        "`HOLD … FROM … UNTIL …`": "lasting/until-* lasting/from-a-time-ahead lasting/several-ends-* "
+        "lasting/what-has-no-period-* lasting/a-deletion-ends-what-is-ahead lasting/one-triple-for-* "
+        "lasting/what-is-ahead-* lasting/permits-until-* lasting/latest-from-*",
         "insertions and deletions": "lasting/inserted-and-held lasting/delete* lasting/a-delet* "
         "lasting/a-message-* lasting/a-late-message-* lasting/what-only-follows-* lasting/parts-are-*",
         "`ISTREAM`, `DSTREAM`": "lasting/an-answer-* lasting/one-of-two-* lasting/the-* "
@@ -110,6 +128,7 @@ CLAUSES: dict[str, Clauses] = {
         "`AT LEAST k`": "holds/sometime-and-at-least",
         "one timeline": "holds/parts-by-key holds/istream-at-the-beginning",
         "`WITHIN n FACTS [OF (A, B)]`": "holds/laser-example-1 holds/laser-example-9 holds/the-last-facts",
+        "`WITHIN n FACTS PER (?k, …)`": "holds/the-last-facts-of-each-key",
         "heads, ahead and back": "holds/heads-ahead-and-back holds/attributes-of-a-head "
         "holds/heads-of-a-library",
         "`NOT`": "holds/negation-of-a-head",

@@ -14,6 +14,7 @@ CODE = Path(__file__).resolve().parents[2] / "dotr"
 ASKING = {
     "explain/text.py": "says `latest` and `earliest` of the other candidates",
     "lang/checks/comparisons.py": "D1327 is about LAST 1 and FIRST 1 alone",
+    "lang/checks/advice.py": "D1331 and D1335 are about EACH alone",
     "lang/grammar/dotr.py": "EACH has no number",
 }
 """Files outside of the three rooms that tell selections apart, and why."""

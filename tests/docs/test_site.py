@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from hashlib import sha256
 from html import unescape
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote
 
+import yaml
 from click.testing import CliRunner
 
 import dotr
@@ -18,6 +21,8 @@ from dotr.cli.check import command as check
 from dotr.cli.help import pages, write_pages
 from dotr.cli.main import VERBS
 from dotr.lang.explain import PAGES
+
+HOME = Path(dotr.__file__).parent / "docs"
 
 
 def test_the_site_has_every_page_and_needs_nothing_else(tmp_path: Path) -> None:
@@ -29,9 +34,17 @@ def test_the_site_has_every_page_and_needs_nothing_else(tmp_path: Path) -> None:
     for name in (*pages(), "diagnostics", "commands", "api", "patterns"):
         assert (tmp_path / "site" / f"{name}.html").exists(), name
     index = (tmp_path / "site" / "index.html").read_text(encoding="utf-8")
-    assert not re.findall(r'(?:src|href)="https?://[^"]+\.(?:js|css|woff2?)"', index)
+    assert not re.findall(r'<(?:script|link|img|iframe)[^>]+(?:src|href)=["\']?https?:', index)
     assert list((tmp_path / "site" / "search").glob("search_index*"))
     assert dead_links(tmp_path / "site") == []
+
+
+def test_the_shim_of_the_search_is_the_one_of_npm() -> None:
+    head, _, content = (HOME / "iframe-worker.js").read_text(encoding="utf-8").partition(" */\n")
+    assert "iframe-worker 1.0.4" in head
+    assert "Permission is hereby granted, free of charge" in head
+    found = sha256(content.encode()).hexdigest()
+    assert found == "e8e412dbcfea9b7e31b5ffa288d7b6035915e714c542f4176a0cdbe262fc9609"
 
 
 def dead_links(site: Path) -> list[str]:
@@ -51,6 +64,23 @@ def dead_links(site: Path) -> list[str]:
             if not there or (place and named is not None and unquote(place) not in named):
                 dead.append(f"{page.name}: {link}")
     return dead
+
+
+def named_in(nav: list[Any]) -> list[str]:
+    """The pages of a navigation."""
+    found: list[str] = []
+    for entry in nav:
+        for value in entry.values():
+            found += named_in(value) if isinstance(value, list) else [value]
+    return found
+
+
+def test_the_navigation_names_every_page_once(tmp_path: Path) -> None:
+    write_pages(tmp_path)
+    nav = yaml.safe_load((HOME / "site.yml").read_text("utf-8"))["nav"]
+    assert sorted(named_in(nav)) == sorted(path.name for path in tmp_path.glob("*.md"))
+    parts = ["Begin", "How to", "Reference", "Operate", "From other engines"]
+    assert [name for entry in nav for name in entry] == parts
 
 
 def test_links_between_pages_lead_somewhere(tmp_path: Path) -> None:

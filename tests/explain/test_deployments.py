@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from dotr.io.feeds import FileSource
+from dotr.io.graphs import SourceOptions
+from dotr.service.deployment import deployed_program
+from dotr.service.feed import CheckpointPolicy, FeedOptions, keeping_of, open_feed
+from dotr.service.history import Asked, FedDeployment, Question
+from dotr.service.history import explained as reasons
 from dotr.service.journal import Journal, KeptChange, KeptMessage, KeptRow, read_kept, write_kept
+from dotr.service.outbox import Outbox, OutboxReader
 from tests.cli.conftest import Dotr
 from tests.cli.conftest import dotr as dotr  # a fixture
 from tests.cli.conftest import folder as folder  # a fixture
@@ -216,3 +223,128 @@ def test_no_more_is_kept_than_the_limit() -> None:
     assert left[0].state is not None
     assert 0 < len(left) < 12
     assert left[-1].messages[-1] == KeptMessage(5, [["<urn:5>", "<urn:p>", '"49"']], "s")
+
+
+def with_a_kept_log(dotr: Dotr, monkeypatch: pytest.MonkeyPatch, count: int) -> list[dict[str, object]]:
+    """The events of a deployment that keeps `count` messages, some of them out of order, in many parts."""
+    monkeypatch.setattr("dotr.service.feed._RUN", 1)
+    assert dotr("deploy", "pairs.dotr", "--keep", "1d").code == 0
+    lines = pairs(0, count)
+    for place in range(10, count - 10, 17):
+        lines[place], lines[place + 3] = lines[place + 3], lines[place]
+    lines_of("log.jsonl", lines)
+    ran = dotr("feed", "log.jsonl", "--lateness", "4s", "--commit-graphs", "50", "-o", "out.jsonl", "-q")
+    assert ran.code == 0, ran.err
+    return [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
+
+
+def test_an_event_is_explained_alike_from_the_state_before_all_that_it_can_need(
+    dotr: Dotr, deployed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = with_a_kept_log(dotr, monkeypatch, 800)
+    fed = FedDeployment(".dotr")
+    assert sum(row.state is not None for row in fed.kept) > 10
+    assert {event["rule"] for event in events} == {"Pair", "Many"}
+    for event in [*events[:5], *events[::23], *events[-5:]]:
+        whole = reasons(fed, Question(event_id=str(event["id"])))
+        near = reasons(fed, Question(event_id=str(event["id"]), time=int(str(event["time"])) * 1_000_000))
+        assert near.values() == whole.values()
+        assert near.written("text") == whole.written("text")
+
+
+@pytest.mark.parametrize("count", [400, 1600])
+def test_how_much_is_run_again_does_not_depend_on_how_much_is_kept(
+    dotr: Dotr, deployed: Path, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    events = with_a_kept_log(dotr, monkeypatch, count)
+    fed = FedDeployment(".dotr")
+    for event in (events[3], events[len(events) // 2], events[-1]):
+        time, name = int(str(event["time"])) * 1_000_000, event["id"]
+        asked = Asked(lambda one, _: one.id == name, True, time, 0, False, False, nearby=True)  # noqa: B023  # run here
+        history = fed.run(asked)
+        assert history.wanted_event is not None
+        assert len(history.times()) <= 64 + 64 + 50, "a stretch, what a commit keeps, and what rules reach"
+
+
+def test_the_time_of_an_event_is_found_where_a_server_keeps_its_events(
+    dotr: Dotr, deployed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dotr.service.feed._RUN", 1)
+    assert dotr("deploy", "pairs.dotr", "--keep", "1d").code == 0
+    lines_of("log.jsonl", pairs(0, 500))
+    with Journal(".dotr") as journal:
+        program = deployed_program(journal.deployed())
+        feed = open_feed(journal, program, FeedOptions(unit=1_000_000), CheckpointPolicy(50, 0.0), print)
+        feed.sinks = [Outbox()]
+        feed.keeping = keeping_of(journal, feed.pipeline)
+        feed.resume()
+        feed.run(FileSource(["log.jsonl"], SourceOptions(unit=1_000_000), fail=True, follow=False))
+        feed.close()
+    with OutboxReader(".dotr") as reader:
+        rows = reader.after(0)
+    fed, ran = FedDeployment(".dotr"), []
+    run = fed.run
+    monkeypatch.setattr(fed, "run", lambda asked: ran.append(asked) or run(asked))
+    assert fed.when(rows[-1].id) == rows[-1].time
+    assert fed.when("urn:dotr:Pair:none") is None
+    found = reasons(fed, Question(event_id=rows[-1].id))
+    assert found.happened
+    assert [(one.nearby, one.until) for one in ran] == [(True, rows[-1].time)]
+
+
+def test_what_lasts_is_explained_from_the_first_message_on(
+    dotr: Dotr, deployed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dotr.service.feed._RUN", 1)
+    Path("held.dotr").write_text(HELD)
+    assert dotr("deploy", "held.dotr", "--keep", "1d").code == 0
+    lines = [{"time": 0, "graph": "<urn:o> <urn:in> <urn:a> ."}]
+    lines += [{"time": n, "graph": f"<urn:p{n}> <urn:b> 1 ."} for n in range(1, 300)]
+    lines_of("log.jsonl", [*lines, {"time": 300, "graph": "<urn:o> <urn:in> <urn:b> ."}])
+    assert dotr("feed", "log.jsonl", "-o", "out.jsonl", "-q").code == 0
+    text = reasons(FedDeployment(".dotr"), Question(rule="Left", time=300_000_000, at="300")).written("text")
+    assert "log.jsonl:1" in text
+
+
+READINGS = """PREFIX : <urn:>
+QUERY A := { SELECT ?x ?v WHERE { ?x a :A ; :v ?v } }
+QUERY B := { SELECT ?x ?v WHERE { ?x a :B ; :v ?v } }
+"""
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "FROM A AFTER 7 s AS Due AND NOT B WITHIN 5 s FROM Due ON B.?v = A.?v WITH ?a := A.?x",
+        "FROM B AND EACH A WITHIN 15 s FROM B ON A.?v != B.?v WITH ?a := A.?x CONSUMING A",
+        "FROM B AND SUM(A.?v) AS ?a OVER A WITHIN 20 s FROM B ON A.?v > 0 WITH ?a := ?a",
+    ],
+    ids=["after", "consuming", "sum"],
+)
+def test_leaves_that_waited_in_a_state_have_their_places(
+    dotr: Dotr, deployed: Path, monkeypatch: pytest.MonkeyPatch, rule: str
+) -> None:
+    """Messages that were taken and not yet run when a state was kept are in the state, without places."""
+    monkeypatch.setattr("dotr.service.feed._RUN", 1)
+    monkeypatch.setattr("dotr.service.feed._SHARE", 0)
+    Path("readings.dotr").write_text(f"{READINGS}RULE R DEFINE {{ dotr_r a :R ; :of ?a }} {rule}\n")
+    assert dotr("deploy", "readings.dotr", "--keep", "1d").code == 0
+    lines = [
+        {"time": n, "graph": f"<urn:o{n}> a <urn:{'AAB'[n * n % 7 % 3]}> ; <urn:v> {n % 4} ."}
+        for n in range(400)
+    ]
+    for place in range(10, 380, 17):
+        lines[place], lines[place + 3] = lines[place + 3], lines[place]
+    lines_of("log.jsonl", lines)
+    ran = dotr("feed", "log.jsonl", "--lateness", "4s", "--commit-graphs", "50", "-o", "out.jsonl", "-q")
+    assert ran.code == 0, ran.err
+    events = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
+    fed = FedDeployment(".dotr")
+    bounds = [row.time // 1_000_000 for row in fed.kept if row.state is not None and row.time is not None]
+    near_a_state = [one for one in events if any(0 <= int(one["time"]) - at <= 16 for at in bounds)]
+    assert len(near_a_state) > 10
+    for event in near_a_state:
+        time = int(event["time"]) * 1_000_000
+        near = reasons(fed, Question(event_id=event["id"], time=time)).written("text")
+        assert near == reasons(fed, Question(event_id=event["id"])).written("text")
+        assert "stream @" not in near

@@ -103,6 +103,38 @@ def test_a_triple_that_lasts_is_explained_between_graphs(dotr: Dotr) -> None:
     assert dotr("explain", "in.dotr", "s.jsonl", "--triple", ":ann :in :r", "--at", "70").code == 1
 
 
+PERMITS = """PREFIX : <urn:>
+HOLD :permits LATEST FROM :from UNTIL :until
+QUERY Permits := { SELECT ?x ?y WHERE { ?x :permits ?y } }
+RULE Opened DEFINE { dotr_o a :Opened } FROM O := ISTREAM Permits WITH ?x := O.?x, ?y := O.?y
+RULE Shut DEFINE { dotr_s a :Shut } FROM S := DSTREAM Permits WITH ?x := S.?x, ?y := S.?y
+"""
+ANNOUNCED = (
+    (1, "<urn:p> <urn:permits> <urn:door> ; <urn:from> 4 ; <urn:until> 9 ."),
+    (5, "<urn:p> <urn:permits> <urn:gate> ; <urn:from> 7 ; <urn:until> 12 ."),
+    (20, ""),
+)
+
+
+def test_what_was_announced_has_its_period(dotr: Dotr, folder: Path) -> None:
+    (folder / "in.dotr").write_text(PERMITS)
+    lines = [json.dumps({"time": time, "graph": graph}) for time, graph in ANNOUNCED]
+    (folder / "s.jsonl").write_text("\n".join(lines))
+    assert "held since 4 until another value, at most until 9" in reported(
+        dotr, "--rule", "Opened", "--at", "4"
+    )
+    assert "s.jsonl:1   held since 4 until 7: replaced" in reported(dotr, "--rule", "Shut", "--at", "7")
+    assert "s.jsonl:2   held since 7 until another value, at most until 12" in reported(
+        dotr, "--rule", "Opened", "--at", "7"
+    )
+    assert "1 such answer before, 0 from then on" in reported(dotr, "--rule", "Shut", "--at", "12")
+    for triple, at, code in (("door", 3, 1), ("door", 6, 0), ("gate", 6, 1), ("gate", 8, 0), ("gate", 12, 1)):
+        ran = dotr("explain", "in.dotr", "s.jsonl", "--triple", f":p :permits :{triple}", "--at", str(at))
+        assert ran.code == code, (triple, at)
+    ran = dotr("explain", "in.dotr", "s.jsonl", "--verify")
+    assert ran.code == 0, ran.err
+
+
 def test_why_not_of_a_stream_of_changes(dotr: Dotr) -> None:
     ran = dotr("explain", "in.dotr", "s.jsonl", "--why-not", "Left", "--at", "3")
     assert ran.code == 1

@@ -29,6 +29,8 @@ BACKGROUND <map.ttl>
 RULES <ways.dlog>
 HOLD :in LATEST
 HOLD :noise FOR 20 s
+HOLD :pass LATEST FROM :from UNTIL :until
+QUERY Pass := { SELECT ?x ?y WHERE { ?x :pass ?y } }
 QUERY Near := { SELECT DISTINCT ?x ?y WHERE { ?x :near ?y } }
 QUERY Loud := { SELECT ?r WHERE { ?r :noise ?n } }
 QUERY Crowd := { SELECT ?r ?n WHERE { ?r :count ?n FILTER(?n > 1) } }
@@ -39,6 +41,7 @@ WITH ?x := B.?x, ?y := B.?y
 RULE Left DEFINE { dotr_l a :Left } FROM E := DSTREAM Near
 AND EACH M := Met WITHIN 1 min BEFORE E ON M.?x = E.?x
 WITH ?x := E.?x, ?y := E.?y
+RULE Lost DEFINE { dotr_p a :Lost } FROM P := DSTREAM Pass WITH ?x := P.?x
 RULE Full DEFINE { dotr_f a :Full } FROM C := ISTREAM Crowd WITH ?r := C.?r, ?n := C.?n
 """
 WAYS = """PREFIX : <urn:>
@@ -49,6 +52,8 @@ WAYS = """PREFIX : <urn:>
 STREAM = """{"time": 1, "graph": "<urn:ann> <urn:in> <urn:a> . <urn:a> <urn:noise> <urn:hum> ."}
 {"time": 3, "graph": "<urn:bob> <urn:in> <urn:b> ."}
 {"time": 6, "graph": "<urn:b> <urn:noise> <urn:hum> ."}
+{"time": 7, "graph": "<urn:ann> <urn:pass> 1 ; <urn:from> 8 ; <urn:until> 13 ."}
+{"time": 8, "graph": "<urn:ann> <urn:pass> 2 ; <urn:from> 12 ; <urn:until> 18 ."}
 {"time": 9, "graph": "<urn:cem> <urn:in> <urn:b> ."}
 {"time": 12, "insert": "<urn:c> <urn:door> <urn:b> ."}
 {"time": 15, "graph": "<urn:ann> <urn:in> <urn:c> ."}
@@ -189,7 +194,7 @@ def test_the_proofs_themselves_are_accepted(
     proofs: tuple[list[EventProof], Callable[[Any], list[str]]],
 ) -> None:
     events, check = proofs
-    assert {event.rule.name for event in events} == {"Met", "Left", "Full"}
+    assert {event.rule.name for event in events} == {"Met", "Left", "Full", "Lost"}
     for proof in events:
         assert check(proof) == []
 

@@ -18,15 +18,18 @@ from dotr.explain.proofs import Blocked, EventProof
 from tests.explain.proving import checker_of, explainer_of, history_of
 from tests.explain.test_why_not import fails, nothing_there
 from tests.whole import TURTLE, wholes
+from tests.whole_days import in_days
 
 MOST = 8
 """Events of one program that are explained, and trigger times at which each rule is asked."""
 
 
-def explained(seed: int) -> int:
-    """Check a program and a log; how many events it had."""
+def explained(seed: int, days: bool = False) -> int:
+    """Check a program and a log, with `days` one whose clocks tick at local times; how many events it had."""
     r = Random(seed)  # no secret
     whole = wholes(r)
+    if days:
+        whole = in_days(r, whole)
     with TemporaryDirectory() as folder:
         path = Path(folder)
         named = "BACKGROUND <background.ttl>\nRULES <rules.dlog>\n"
@@ -59,6 +62,11 @@ def explained(seed: int) -> int:
 @given(st.integers(0, 2**32))
 def test_every_event_of_a_random_program_has_a_proof(seed: int) -> None:
     explained(seed)
+
+
+def test_every_event_at_local_times_has_a_proof() -> None:
+    """Seeds of programs with events at ticks, and some without."""
+    assert sum(explained(seed, days=True) for seed in (7, 71, 85, 104, 114, 121, 163, 166, 184)) > 9
 
 
 def test_there_is_something_to_explain() -> None:

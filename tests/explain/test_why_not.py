@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from dotr.events import no_fact
 from dotr.explain.checker import Checker
-from dotr.explain.proofs import Blocked, Chosen, Counted, EventProof, NoTrigger
-from dotr.program import Absent, Every
-from dotr.reference.tesla import LiteralRule, Row
+from dotr.explain.proofs import Blocked, Chosen, Counted, EventProof, NothingThere, NoTrigger
+from dotr.program import Absent, Choose, Tick
+from dotr.reference.calendars import ticks_at
+from dotr.reference.tesla import LiteralRule, Row, opening
 from tests.explain.proving import checker_of, explainer_of, history_of
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -20,10 +22,12 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 def row_of(found: Blocked) -> Row:
     """What a match had bound when it was stopped."""
-    row: Row = {found.rule.trigger.name: found.trigger.fact}
+    row: Row = opening(found.rule, found.trigger.fact)
     for step in found.steps:
         if isinstance(step, Chosen):
-            row[step.conjunct.position.name] = step.fact.fact
+            row[step.conjunct.position.name] = step.group or step.fact.fact
+        elif isinstance(step, NothingThere) and isinstance(step.conjunct, Choose):
+            row[step.conjunct.position.name] = no_fact(len(step.conjunct.position.variables))
         elif isinstance(step, Counted):
             row["?" + step.conjunct.variable] = step.value  # type: ignore[union-attr]
     return row
@@ -55,14 +59,17 @@ def fails(checker: Checker, found: Blocked) -> bool:
 
 def nothing_there(checker: Checker, found: NoTrigger) -> bool:
     """Whether the trigger has no fact then."""
-    trigger = found.rule.trigger
-    if isinstance(trigger, Every):
-        return found.time % trigger.duration != 0
+    trigger, time = found.rule.triggering, found.time - found.rule.delay
+    if found.ahead is not None:
+        return found.time > found.ahead
+    if isinstance(trigger, Tick):
+        return not ticks_at(trigger.rhythm, found.time)
     if trigger.chained:
-        return not [fact for fact in checker.composites[trigger.stream] if fact[0] == found.time]
+        return not [fact for fact in checker.composites[trigger.stream] if fact[0] == time]
     if trigger.held:
-        return not [f for f in checker._lars().seen(trigger.stream, found.time) if f[0] == found.time]
-    return not checker.history.facts(trigger.stream, found.time)
+        return not [f for f in checker._lars().seen(trigger.stream, time) if f[0] == time]
+    no_graph = found.rule.delay > 0 and " " not in trigger.stream and time not in checker.history.stated
+    return no_graph or not checker.history.facts(trigger.stream, time)
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.expressions.accumulators import accumulator, mergeable
-from dotr.expressions.aggregates import summarise
+from dotr.expressions.aggregates import SPREADS, summarise
 from dotr.rdf.terms import XSD, Term, integer, literal
 from tests.detect.worlds import ODD_VALUES
 
 HALF = literal("0.5", XSD + "decimal")
 TERMS: tuple[Term | None, ...] = (*ODD_VALUES, f'"0.1"^^<{XSD}double>', f'"1e300"^^<{XSD}double>', None)
-FUNCTIONS = ("COUNT", "SUM", "AVG", "MIN", "MAX")
+FUNCTIONS = ("COUNT", "SUM", "AVG", "MIN", "MAX", *SPREADS, "MEDIAN", "PERCENTILE 0.3")
 KINDS = st.sampled_from([(f, d, False) for f in FUNCTIONS for d in (False, True)] + [("COUNT", False, True)])
 STEPS = st.lists(st.tuples(st.sampled_from(TERMS), st.integers(-2, 3), st.booleans()), max_size=30)
 
@@ -86,7 +86,7 @@ def test_a_value_beyond_the_known_extreme_is_the_new_one() -> None:
         assert kept.value() == beyond
 
 
-@pytest.mark.parametrize("function", ["COUNT", "SUM", "AVG", "MIN", "MAX"])
+@pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("distinct", [True, False])
 def test_what_left_has_left_no_trace(function: str, distinct: bool) -> None:
     kept = accumulator(function, distinct, star=False)

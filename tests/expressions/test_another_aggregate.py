@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-WITH_MEDIAN = """
+WITH_MIDDLE = """
 from dotr.expressions.aggregates import AGGREGATES, Aggregator
 from dotr.rdf.values import term_key
 
@@ -17,7 +17,7 @@ def median(terms):
     return present[(len(present) - 1) // 2] if present else None
 
 
-AGGREGATES["MEDIAN"] = Aggregator(median, number=True)
+AGGREGATES["MIDDLE"] = Aggregator(median, number=True)
 
 import sys
 
@@ -35,13 +35,13 @@ QUERY heat := { SELECT ?room ?v { ?o :celsius ?v ; :room ?room } }
 RULE Sliding
 DEFINE { dotr_e :window ?m ; :least ?least ; :at ?room }
 FROM Ask := { SELECT ?room { ?o :ask ?room } }
-AND MEDIAN(Any.?v) AS ?m OVER Any := heat WITHIN 4 s FROM Ask ON Any.?room = Ask.?room
-AND MEDIAN(DISTINCT Other.?v) AS ?least OVER Other := heat WITHIN 1 min FROM Ask ON Other.?room = Ask.?room
+AND MIDDLE(Any.?v) AS ?m OVER Any := heat WITHIN 4 s FROM Ask ON Any.?room = Ask.?room
+AND MIDDLE(DISTINCT Other.?v) AS ?least OVER Other := heat WITHIN 1 min FROM Ask ON Other.?room = Ask.?room
 WITH ?m := ?m, ?least := ?least, ?room := Ask.?room
 
 RULE Asked
 DEFINE { dotr_e :query ?m }
-FROM Of := { SELECT (MEDIAN(?v) AS ?m) { ?o :celsius ?v } HAVING (COUNT(?v) > 0) }
+FROM Of := { SELECT (MIDDLE(?v) AS ?m) { ?o :celsius ?v } HAVING (COUNT(?v) > 0) }
 WITH ?m := Of.?m
 
 RULE Derived
@@ -57,12 +57,12 @@ WITH ?m := half.?m
 RULE OfHeld
 DEFINE { dotr_e :of ?m }
 FROM Again := { SELECT ?room { ?o :ask ?room } }
-AND MEDIAN(half.?m) AS ?m OVER half WITHIN 3 s FROM Again
+AND MIDDLE(half.?m) AS ?m OVER half WITHIN 3 s FROM Again
 WITH ?m := ?m
 """
 
-HALF = "[:all, :half, ?m] :- AGGREGATE([?o, :celsius, ?v] BIND MEDIAN(?v) AS ?m) .\n"
-HELD = "STEP 1 s\nhalf(?room, ?m) :- MEDIAN(?v) AS ?m OVER heat(?room, ?v) WITHIN 3 s PER ?room .\n"
+HALF = "[:all, :half, ?m] :- AGGREGATE([?o, :celsius, ?v] BIND MIDDLE(?v) AS ?m) .\n"
+HELD = "STEP 1 s\nhalf(?room, ?m) :- MIDDLE(?v) AS ?m OVER heat(?room, ?v) WITHIN 3 s PER ?room .\n"
 
 
 def readings(time: int, *values: int, ask: bool = False) -> str:
@@ -75,7 +75,7 @@ def readings(time: int, *values: int, ask: bool = False) -> str:
 
 
 def test_a_row_of_the_table_is_an_aggregate_of_every_language(tmp_path: Path) -> None:
-    (tmp_path / "median.py").write_text(WITH_MEDIAN)
+    (tmp_path / "median.py").write_text(WITH_MIDDLE)
     (tmp_path / "r.dotr").write_text(RULES)
     (tmp_path / "half.dlog").write_text("PREFIX : <urn:x:>\n" + HALF)
     (tmp_path / "held.lars").write_text(HELD)

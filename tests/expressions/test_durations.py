@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dotr.events import Clock
 from dotr.expressions.aggregates import summarise
-from dotr.expressions.evaluate import compile_expression
+from dotr.expressions.evaluate import check_call, compile_expression
 from dotr.extract.called_operators import CALLS
 from dotr.program import Call, Const, Expression
 from dotr.rdf.terms import XSD, Term, canonical, integer, literal
@@ -149,7 +149,7 @@ def test_operators_agree_with_the_letter_of_the_standard(function: str, a: Term,
     assert value(function, a, b) == answer(Call(function, (Const(a), Const(b))), {"a": integer(1)})
 
 
-@given(st.sampled_from(sorted(set(CALLS) - {"+", "*", "/"})), durations())
+@given(st.sampled_from(sorted(name for name in CALLS if check_call(name, 1) is None)), durations())
 def test_components_and_casts_agree_with_the_letter_of_the_standard(function: str, term: Term) -> None:
     expression: Expression = Call(function, (Const(canonical(term)),))
     assert value(function, canonical(term)) == answer(expression, {"a": integer(1)})

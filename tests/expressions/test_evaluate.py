@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from typing import Any
 
 from hypothesis import assume, given
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 from dotr.events import Clock
 from dotr.expressions.evaluate import check_call, compile_condition, compile_expression
 from dotr.expressions.functions import CASTS, FUNCTIONS
+from dotr.expressions.mathematics import MATHEMATICS
 from dotr.program import Call, Const, Expression, Var
-from dotr.rdf.terms import TRUE, Term, canonical
+from dotr.rdf.terms import TRUE, XSD_DATETIME, Term, canonical, literal, literal_parts
 from tests.expressions.engine import answer, text
 from tests.rdf import terms_strategies as t
 
@@ -98,10 +100,35 @@ def test_functions_of_strings(expression: Expression, row: dict[str, Term | None
 
 
 TEMPORAL = ["YEAR", "MONTH", "DAY", "HOURS", "MINUTES", "SECONDS", "TIMEZONE", "TZ", "STR", "DATATYPE"]
+TEMPORAL += ["DAYOFWEEK", "DATE"]
 
 
 @given(calls([*TEMPORAL, *COMPARISON, *ARITHMETIC, "u-", "IN"], variables), temporal_rows)
 def test_functions_of_dates_and_durations(expression: Expression, row: dict[str, Term | None]) -> None:
+    agree(expression, row)
+
+
+ZONES = ["Europe/Brussels", "America/New_York", "Asia/Kathmandu", "UTC", "-03:30", "Mars/Olympus", ""]
+INSTANTS = st.datetimes(datetime(1850, 1, 1), datetime(2200, 1, 1)).map(
+    lambda moment: canonical(literal(f"{moment.isoformat()}Z", XSD_DATETIME))
+)
+
+
+@given(
+    st.sampled_from(ZONES) | t.strings.map(lambda term: literal_parts(term)[0]),
+    INSTANTS | temporal | bindable,
+)
+def test_local_times(zone: str, time: Term) -> None:
+    agree(Call("LOCAL", (Var("a"), Const(literal(zone)))), {"a": time})
+
+
+@given(calls(sorted(MATHEMATICS), variables), numeric_rows)
+def test_mathematics(expression: Expression, row: dict[str, Term | None]) -> None:
+    agree(expression, row)
+
+
+@given(calls(sorted(MATHEMATICS), variables), rows)
+def test_mathematics_of_any_terms(expression: Expression, row: dict[str, Term | None]) -> None:
     agree(expression, row)
 
 

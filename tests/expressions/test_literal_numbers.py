@@ -12,9 +12,17 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dotr.events import Clock
-from dotr.expressions.aggregates import summarise
+from dotr.expressions.aggregates import SPREADS, summarise
 from dotr.expressions.evaluate import compile_condition, compile_expression
-from dotr.expressions.literal_numbers import OPERATORS, literally, order_key, read, summarised, write
+from dotr.expressions.literal_numbers import (
+    MATHEMATICS,
+    OPERATORS,
+    literally,
+    order_key,
+    read,
+    summarised,
+    write,
+)
 from dotr.program import Call, Const, Expression, Var
 from dotr.rdf.terms import FALSE, TRUE, XSD, Term, canonical, integer, literal, literal_parts
 from dotr.rdf.values import term_key
@@ -42,7 +50,11 @@ def test_a_number_is_read_and_written(term: Term) -> None:
 
 
 A, B = Var("a"), Var("b")
-NAMES = [name for name in OPERATORS if name not in ("truth", f"<{XSD}integer>", f"<{XSD}decimal>")]
+NAMES = [
+    name
+    for name in OPERATORS
+    if name not in ("truth", f"<{XSD}integer>", f"<{XSD}decimal>", *MATHEMATICS)  # the engine has none
+]
 
 
 @given(st.sampled_from(NAMES), numbers, numbers)
@@ -56,7 +68,34 @@ def test_they_are_the_engines_own_where_that_has_an_answer(name: str, a: Term, b
 
 @given(st.lists(numbers | st.none() | t.strings, max_size=6), st.booleans())
 def test_aggregates_read_literally_are_those_of_the_engines(terms: list[Term | None], distinct: bool) -> None:
-    for function in ("COUNT", "SUM", "AVG", "MIN", "MAX"):
+    for function in ("COUNT", "SUM", "AVG", "MIN", "MAX", *SPREADS, "MEDIAN", "PERCENTILE 0.3"):
+        assert summarised(function, distinct, terms) == summarise(function, distinct, terms)
+
+
+FRACTIONS = st.sampled_from(["", ".5", ".000000000000000001", ".999999999999999999", ".1234567890123456789"])
+LENGTHS = st.builds(
+    lambda sign, size, fraction: canonical(literal(f"{sign}PT{size}{fraction}S", f"{XSD}dayTimeDuration")),
+    st.sampled_from(["", "-"]),
+    st.integers(0, 10) | st.sampled_from([86_400, 2**127 // 10**18, 2**127 // 10**18 - 1, 2**128]),
+    FRACTIONS,
+)
+MONTHS = st.builds(
+    lambda sign, size: canonical(literal(f"{sign}P{size}M", f"{XSD}yearMonthDuration")),
+    st.sampled_from(["", "-"]),
+    st.integers(0, 30) | st.sampled_from([2**63 - 1, 2**63 - 2, 2**64]),
+)
+
+
+@given(
+    st.lists(LENGTHS, max_size=6)
+    | st.lists(MONTHS, max_size=6)
+    | st.lists(LENGTHS | MONTHS | numbers | st.none()),
+    st.booleans(),
+)
+def test_aggregates_of_durations_read_literally_are_those_of_the_engines(
+    terms: list[Term | None], distinct: bool
+) -> None:
+    for function in ("SUM", "AVG", "MEDIAN", "PERCENTILE 0.3", "PERCENTILE 1"):
         assert summarised(function, distinct, terms) == summarise(function, distinct, terms)
 
 

@@ -218,13 +218,20 @@ def selects(draw: st.DrawFn, monotone: bool = False) -> Select:
     return Select(tuple(projection), where, distinct, order_by=tuple(order), limit=limit, offset=offset)
 
 
+AGGREGATES = ("COUNT", "SUM", "AVG", "MIN", "MAX", "STDDEV", "VAR_POP", "MEDIAN", "PERCENTILE 0.3")
+
+
 @st.composite
 def _grouped(draw: st.DrawFn, where: GroupPattern, scope: list[str], distinct: bool) -> Select:
     names = draw(st.lists(st.sampled_from(scope), max_size=2, unique=True)) if scope else []
     projection = [Projection(Var(name)) for name in names]
     having: list[Expression] = []
     for i in range(draw(st.integers(1, 2))):
-        function = draw(st.sampled_from(["COUNT", "SUM", "AVG", "MIN", "MAX"]))
+        function = draw(
+            st.sampled_from(
+                ["COUNT", "SUM", "AVG", "MIN", "MAX", "STDDEV", "VAR_POP", "MEDIAN", "PERCENTILE 0.3"]
+            )
+        )
         star = function == "COUNT" and draw(st.booleans())
         total = Aggregate(function, None if star else draw(expressions(1)), draw(st.booleans()))
         projection.append(Projection(Var(f"t{i}"), total))

@@ -95,6 +95,30 @@ def test_text_is_visible_when_it_is_flushed(hot: Composite) -> None:
     assert stream.getvalue().decode() == nquads((hot, hot), SECONDS)
 
 
+class Terminal(io.BytesIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_terminal_gets_control_characters_as_escapes_that_are_read_back() -> None:
+    words = "a\x00\x1b[31m\x7f\x80\x9b2J\x9f\rb\u202e\u2066\u00a0\u00fc\ud7a3 \U0001f525"
+    line = json.dumps({"words": words}, ensure_ascii=False) + "\tend\r\n"
+    for stream in (Terminal(), io.BytesIO()):
+        out = StreamOutput(stream)
+        out.write(line)
+        out.write_bytes(b"\xc2")
+        out.write_bytes(b"\x9bK\n")
+        out.finish()
+        first, second = stream.getvalue().decode().splitlines()
+        shown, *_ = first.split("\t")
+        assert json.loads(shown) == {"words": words}
+        if stream.isatty():
+            assert all(one.isprintable() or one == "\xa0" for one in shown)
+            assert second == "\\u009bK"
+        else:
+            assert stream.getvalue() == line.encode() + b"\xc2\x9bK\n"
+
+
 def test_a_written_line_is_that_of_a_template_put_together_by_hand(hot: Composite) -> None:
     line = json.loads(format_jsonl(hot, SECONDS))
     assert list(line) == ["rule", "time", "id", "bindings", "match", "graph"]

@@ -12,7 +12,7 @@ from dotr.core.pipeline import Counters
 from dotr.errors import UsageError
 from dotr.events import Clock
 from dotr.io.decode.messages import times_in
-from dotr.io.python_events import NO_EVENTS, SHOWN, Event, Events, Plan, engine_table, frame_of, keeps
+from dotr.io.python_events import NO_EVENTS, SHOWN, Event, Events, Plan, engine_picture, frame_of, keeps
 from dotr.io.python_values import PairReader, asked
 from dotr.io.time import TimestampExtractor
 from dotr.lang import parse_program
@@ -101,9 +101,9 @@ def test_a_plan_of_many_rules_is_cut() -> None:
 
 def test_an_engine_shows_counts_also_of_rules_without_events() -> None:
     counters = Counters(events={"Hot": 1234}, funnel={"Hot": [("Temp", 1234)]})
-    table = engine_table("<title>", parse_program(RULES), counters)
-    assert "<td>Hot</td><td>1,234</td><td>Temp 1,234</td>" in table
-    assert "<td>Tick</td><td>0</td><td></td>" in table
+    table = engine_picture("<title>", parse_program(RULES), counters)
+    assert '<td>Hot</td><td class="n">1,234</td><td>Temp 1,234</td>' in table
+    assert '<td>Tick</td><td class="n">0</td><td></td>' in table
     assert "&lt;title&gt;" in table
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from hypothesis import strategies as st
 
 _NAMES = st.sampled_from(["temp", "seen", "alarm", "Hot", "step_1"])
@@ -32,18 +34,24 @@ def _windows(draw: st.DrawFn) -> str:
 def _literals(draw: st.DrawFn) -> str:
     atom, window = draw(_atoms()), draw(_windows())
     total = draw(_TOTALS)
-    group = draw(st.sampled_from(["", " PER ?a", " PER (?a)", " per (?a, ?room)"]))
+    groups, key = ["", " PER ?a", " PER (?a)", " per (?a, ?room)"], ""
+    if "facts" in window:  # brackets are the window's own key there, of variables of the atom
+        groups = ["", " PER ?a", " per ?a, ?room"]
+        own = draw(st.lists(st.sampled_from(sorted(set(re.findall(r"\?\w+", atom))) or [""]), max_size=2))
+        if any(own) and "OF" not in window:
+            key = f" PER ({', '.join(own)})"
+    group = key + draw(st.sampled_from(groups))
     positive = draw(
         st.sampled_from(
             [
                 atom,
-                f"{atom} {window}",
-                f"{atom} SOMETIME {window}",
+                f"{atom} {window}{key}",
+                f"{atom} SOMETIME {window}{key}",
                 f"sometime {atom} {window}",
                 f"{atom} ALWAYS {window}",
                 f"ALWAYS {atom} {window}",
-                f"{atom} AT ?t {window}",
-                f"{atom} AT LEAST 3 {window}",
+                f"{atom} AT ?t {window}{key}",
+                f"{atom} AT LEAST 3 {window}{key}",
             ]
         )
     )

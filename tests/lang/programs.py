@@ -224,6 +224,8 @@ def programs(draw: st.DrawFn) -> str:
         ["HOLD", ":p", ",", "a", "ex:C", "FOR", "?patience"],
         ["HOLD", "<http://example.org/r>", "LATEST", "FOR", "90", "min"],
         ["HOLD", "ex:q", "latest"],
+        ["HOLD", ":t", ",", "a", ":D", "FROM", "ex:from", "UNTIL", "<urn:until>", "FOR", "1", "h"],
+        ["HOLD", ":u", "LATEST", "until", ":end"],
     ]  # fmt: skip
     for number in range(draw(st.integers(1, 4))):
         kind = draw(st.integers(0, 2))

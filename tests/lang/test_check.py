@@ -60,6 +60,16 @@ def test_a_predicate_that_nothing_has_is_a_warning_when_a_sample_is_given(
     assert found["hint"] == "did you mean <http://example.org/in_room>?"
 
 
+def test_an_end_that_nothing_has_is_a_warning_when_a_sample_is_given(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("ends.dotr").write_text("PREFIX : <http://example.org/>\nHOLD :in_room UNTIL :madBy\n")
+    assert run(["check", "ends.dotr", "--sample", "sample.jsonl", "--format", "json"]) == 0
+    [found] = findings(capsys)
+    assert (found["code"], found["severity"]) == ("D1509", "warning")
+    assert found["hint"] == "did you mean <http://example.org/madeBy>?"
+
+
 def test_without_a_sample_only_a_near_miss_is_remarked_on(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -141,7 +141,7 @@ def test_a_clause_that_cannot_be_read_is_left_out_and_its_names_are_unresolved()
         ("WHERE 1 < 2 AND A.?x > 1", "D1010"),
         ("WITH ?x := 1 WHERE 1 < 2", "D1004"),
         ("WHERE 1 < 2 WHERE 1 < 2", "D1004"),
-        ("AND MEDIAN(A.?x) AS ?m OVER B WITHIN 1 s FROM A", "D1004"),
+        ("AND MODE(A.?x) AS ?m OVER B WITHIN 1 s FROM A", "D1004"),
         ("AND EACH B BETWEEN A AND A", "D1411"),
         ("AND NOT LAST B WITHIN 1 s FROM A", "D1004"),
         ("AND SUM(*) AS ?n OVER B WITHIN 1 s FROM A", "D1004"),

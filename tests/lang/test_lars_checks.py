@@ -46,6 +46,16 @@ def resolved(lars: str, rules: str = "") -> tuple[program.Program, list[str]]:
         ("h(?s, ?n) :- COUNT(*) AS ?n OVER temp(?s, ?v) WITHIN 5 s .", ["D1612"]),
         ("h(?n) :- COUNT(*) AS ?n OVER temp(?s, ?v) WITHIN 5 s PER ?w .", ["D1612"]),
         ("h(?s) :- temp(?s, ?v) WITHIN 5 FACTS .\ng(?s) :- h(?s) WITHIN 5 FACTS .", ["D1610"]),
+        (
+            "h(?s) :- temp(?s, ?v) WITHIN 5 FACTS PER (?s) .\ng(?s) :- h(?s) WITHIN 5 FACTS PER ?s .",
+            ["D1610"],
+        ),
+        ("h(?s) :- temp(?s, ?v) WITHIN 5 FACTS PER (?w) .", ["D1619"]),
+        ("h(?s) :- temp(?s, ?v) WITHIN 5 FACTS OF (temp, seen) PER (?s) .", ["D1619"]),
+        ("h(?s) :- temp(?s, ?v) ALWAYS WITHIN 5 FACTS PER (?s) .", ["D1619"]),
+        ("h(?s, ?n) :- SUM(?v) AS ?n OVER temp(?s, ?v) WITHIN 5 FACTS PER (?s) .", []),
+        ("h(?s, ?n) :- SUM(?v) AS ?n OVER temp(?s, ?v) WITHIN 5 FACTS PER (?w, ?s) .", ["D1619"]),
+        ("h(?s, ?v) :- COUNT(*) AS ?n OVER temp(?s, ?v) WITHIN 5 FACTS PER ?s, ?v .", []),
         ("STEP 2 s\nh(?s) :- temp(?s, ?v) WITHIN 4 s .", []),
         ("STEP 2 s\nh(?s) :- temp(?s, ?v) WITHIN 5 s .", ["D1608"]),
         ("STEP 0 s\nh(?s) :- temp(?s, ?v) WITHIN 5 s .", ["D1607"]),
@@ -149,6 +159,21 @@ def test_rules_and_literals_are_printed_as_they_can_be_read() -> None:
     one = lars_rule_text(rule, {})
     assert one == " ".join(format_lars(Source("a.lars", text)).split())
     assert lars_literal_text(rule.body[2], {}) == "temp(?s, ?w) AT LEAST 2 WITHIN 5 FACTS"
+
+
+@pytest.mark.parametrize(
+    "total",
+    [
+        "SUM(?v) AS ?n OVER temp(?s, ?v) WITHIN 5 FACTS PER (?s)",
+        "SUM(?v) AS ?n OVER temp(?s, ?v) WITHIN 5 FACTS PER (?v, ?s)",
+        "SUM(?v) AS ?n OVER temp(?s, ?v) WITHIN 5 FACTS PER (?s) PER ?v",
+        "SUM(?v) AS ?n OVER temp(?s, ?v) WITHIN 5 FACTS PER ?s",
+        "SUM(?v) AS ?n OVER temp(?s, ?v) WITHIN 5 FACTS PER ?s, ?v",
+        "SUM(?v) AS ?n OVER temp(?s, ?v) WITHIN 5 s PER (?s, ?v)",
+    ],
+)
+def test_the_key_of_a_window_and_groups_differ_by_brackets(total: str) -> None:
+    assert format_lars(Source("a.lars", f"h(?n) :- {total} .")) == f"h(?n) :- {total} .\n"
 
 
 def test_a_long_rule_has_a_literal_a_line() -> None:

@@ -131,6 +131,24 @@ FOLLOWED = (
         "k(?v) :- temp(?v) .\nh(?v) :- k(?v) WITHIN 10 s .",
     ),
     one(
+        "D1619",
+        "h(?v) :- seen(?v, ?o) WITHIN 3 FACTS OF (seen, temp) PER (?v) .",
+        "write `FACTS PER (?v)`, without OF",
+        "h(?v) :- seen(?v, ?o) WITHIN 3 FACTS PER (?v) .",
+    ),
+    one(
+        "D1619",
+        "h(?v) :- seen(?v, ?other) WITHIN 3 FACTS PER (?othr) .",
+        "did you mean `?other`?",
+        "h(?v) :- seen(?v, ?other) WITHIN 3 FACTS PER (?other) .",
+    ),
+    one(
+        "D1619",
+        "h(?v) :- seen(?v, ?o) ALWAYS WITHIN 3 FACTS PER (?v) .",
+        "write `AT LEAST k`, or a window of time",
+        "h(?v) :- seen(?v, ?o) AT LEAST 2 WITHIN 3 FACTS PER (?v) .",
+    ),
+    one(
         "D1611",
         "h(?v) :- temp(?v) WITHIN 3 FACTS OF (seen) .",
         "write `OF (seen, temp)`",

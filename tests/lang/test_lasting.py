@@ -164,3 +164,24 @@ def test_what_a_rule_remembers_of_changes_is_not_what_it_remembers_of_answers() 
     [begun] = rule_digests(parse_program(JAM + rule("FROM B := ISTREAM { SELECT ?x WHERE { ?x :p ?y } }")))
     [ended] = rule_digests(parse_program(JAM + rule("FROM B := DSTREAM { SELECT ?x WHERE { ?x :p ?y } }")))
     assert len({of_answers, begun, ended}) == 3
+
+
+def test_a_hold_may_name_the_times_that_data_have() -> None:
+    text = """HOLD :permit, a :Pass from :since until :end
+    HOLD :price LATEST FROM :since FOR 1 min
+    HOLD * UNTIL :end"""
+    assert parse_program(PREFIX + text).holds == (
+        Hold(ex("permit"), start=ex("since"), until=ex("end")),
+        Hold(RDF_TYPE, ex("Pass"), start=ex("since"), until=ex("end")),
+        Hold(ex("price"), latest=True, duration=MINUTE, start=ex("since")),
+        Hold(until=ex("end")),
+    )
+    assert format_text(Source("x.dotr", PREFIX + text)) == (
+        PREFIX + "\nHOLD :permit, a :Pass FROM :since UNTIL :end\n"
+        "HOLD :price LATEST FROM :since FOR 1 min\nHOLD * UNTIL :end\n"
+    )
+
+
+def test_lines_that_end_otherwise_are_different_lines() -> None:
+    assert codes(PREFIX + "HOLD :in UNTIL :end\nHOLD :in UNTIL :over") == ["D1503"]
+    assert codes(PREFIX + "HOLD :in UNTIL :end\nHOLD :in UNTIL :end") == []

@@ -51,6 +51,7 @@ def rule(body: str, name: str = "R", template: str = "dotr_x a :E") -> str:
          "AND COUNT(*) AS ?n OVER B := Hot WITHIN 1 s FROM Hot"), ["D1309"]),
         ("EVERY 1 s AS Tick WHERE Tick.?v > 1", ["D1308"]),
         ("EVERY 1 s AS Tick AND EACH Hot WITHIN 1 s FROM Tick WHERE Tick.time > Hot.time", []),
+        ("Hot AFTER 1 s AS Hot WHERE Hot.?v > 1", ["D1105"]),
         ("EVERY 1 s AS Hot", ["D1107"]),
         ("Hot AND EACH R := { SELECT ?v WHERE { ?s :v ?v } } WITHIN 1 s FROM Hot", ["D1107"]),
         ("Hot WITH ?a := Hot.?v, ?a := Hot.?s", ["D1108"]),
@@ -134,3 +135,12 @@ def test_rules_that_wait_for_each_other_are_reported_once_a_circle() -> None:
         ("`A` refers to `B` refers to `A`",),
         ("`D` refers to `D`",),
     ]
+
+
+def test_a_node_that_inherits_is_equal_by_all_of_its_fields() -> None:
+    class Narrow(program.TimeWindow, frozen=True):
+        per: tuple[int, ...] = ()
+
+    assert Narrow(1, per=(0,)) == Narrow(1, per=(0,))
+    assert Narrow(1, per=(0,)) != Narrow(2, per=(0,))
+    assert Narrow(1, per=(0,)) != Narrow(1, per=(1,))

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from dotr.cli.main import run
-from dotr.cli.plan import as_text, dot, mermaid
+from dotr.cli.plan import as_text, dot, mermaid, plan_picture
 from dotr.core.deployment import Deployment
 from dotr.core.pipeline import Pipeline
 from dotr.events import Clock
@@ -120,6 +120,25 @@ def test_graphs_name_every_rule_and_query_once() -> None:
     chart = list(mermaid(plan))
     assert chart[0] == "flowchart LR"
     assert any(line.endswith('(["Fire · 65 min"])') for line in chart)
+
+
+def test_drawings_join_a_query_to_the_rule_of_its_changes() -> None:
+    program = """PREFIX : <urn:>
+HOLD :in LATEST
+QUERY Places := { SELECT ?who WHERE { ?who :in :hall } }
+RULE Came DEFINE { dotr_e a :Came ; :who ?who } FROM Begun := ISTREAM Places WITH ?who := Begun.?who
+RULE Went DEFINE { dotr_e a :Went ; :who ?who } FROM Ended := DSTREAM Places WITH ?who := Ended.?who
+"""
+    plan = overview(Deployment(parse_program(program)))
+    joined = list(dot(plan))
+    assert '  "query Places" -> "rule Came" [label="ISTREAM trigger"];' in joined
+    assert '  "query Places" -> "rule Went" [label="DSTREAM trigger"];' in joined
+    named = [line.split("[")[0].split("(")[0].strip() for line in mermaid(plan) if "-->" not in line]
+    ends = [end for line in mermaid(plan) if "-->" in line for end in (line.split()[0], line.split()[-1])]
+    assert set(ends) <= set(named)
+    picture = plan_picture(plan)
+    assert picture.count("marker-end") == 2
+    assert "ISTREAM, DSTREAM" in picture
 
 
 @pytest.mark.parametrize("form", ["text", "json", "dot", "mermaid"])

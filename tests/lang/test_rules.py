@@ -10,18 +10,22 @@ from dotr.program import (
     Absent,
     Attribute,
     Between,
+    Calendar,
+    CalendarTick,
     Call,
     Choose,
     Every,
     Fresh,
     Program,
+    Rhythm,
     Selection,
     Summarise,
     TemplateVar,
+    Tick,
     Var,
     Within,
 )
-from dotr.program.names import duration
+from dotr.program.names import duration, rhythm_text
 
 PREFIX = "PREFIX : <http://example.org/>\n"
 QUERIES = """PREFIX : <http://example.org/>
@@ -118,6 +122,32 @@ def test_a_fixed_trigger_of_ticks() -> None:
         rule("FROM EVERY 1 h AS Tick AND NOT Smoke WITHIN 1 d FROM Tick WITH ?t := Tick.time")
     ).rules
     assert found.trigger == Every(3600 * SECOND, "Tick")
+
+
+@pytest.mark.parametrize(
+    ("written", "calendar"),
+    [
+        ('2 d AT 8:05 IN "UTC"', Calendar("UTC", (8 * 60 + 5) * 60 * SECOND, 2)),
+        ('7 d AT 00:00 IN "+05:30"', Calendar("+05:30", 0, 7)),
+        ('THURSDAY AT 23:59:59 IN "UTC"', Calendar("UTC", 86_399 * SECOND, 7, 7)),
+        ('sunday at 00:00 in "Asia/Kolkata"', Calendar("Asia/Kolkata", 0, 7, 3)),
+        ("MONTH AT 12:00 IN 'UTC'", Calendar("UTC", 43_200 * SECOND, 0, 1)),
+        ('MONTH ON DAY 31 AT 00:00:01 IN "UTC"', Calendar("UTC", SECOND, 0, 31)),
+    ],
+)
+def test_a_trigger_of_local_times(written: str, calendar: Calendar) -> None:
+    [found] = program(
+        rule(f"FROM EVERY {written} AS Tick AND NOT Smoke WITHIN 1 d FROM Tick WITH ?t := Tick.time")
+    ).rules
+    assert found.trigger == CalendarTick(calendar, "Tick")
+    assert parse_rhythm(rhythm_text(calendar)) == calendar
+
+
+def parse_rhythm(text: str) -> Rhythm:
+    """What EVERY reads of the text of a plan."""
+    [found] = program(rule(f"FROM EVERY {text} AS T AND NOT Smoke WITHIN 1 d FROM T WITH ?t := T.time")).rules
+    assert isinstance(found.trigger, Tick)
+    return found.trigger.rhythm
 
 
 def test_with_variables_are_a_namespace_of_their_own() -> None:

@@ -14,12 +14,21 @@ UNIT = 1_000_000
 NODES = [f"<ex:{name}>" for name in "abc"]
 PREDICATES = ["<ex:p>", "<ex:q>", "<ex:r>"]
 CLASSES = ["<ex:C>", "<ex:D>"]
+TIMELY = ["<ex:from>", "<ex:until>"]
+TIMES = [
+    *(f'"{second}"^^<http://www.w3.org/2001/XMLSchema#integer>' for second in range(-1, 16)),
+    '"7"',
+    "<ex:a>",
+]
 
 triples: st.SearchStrategy[Triple] = st.one_of(
     st.tuples(st.sampled_from(NODES), st.sampled_from(PREDICATES), st.sampled_from(NODES)),
     st.tuples(st.sampled_from(NODES), st.just(RDF_TYPE), st.sampled_from(CLASSES)),
 )
-_some = st.lists(triples, max_size=3)
+_timely: st.SearchStrategy[Triple] = st.tuples(
+    st.sampled_from(NODES), st.sampled_from(TIMELY), st.sampled_from(TIMES)
+)
+_some = st.lists(st.one_of(triples, _timely), max_size=4)
 _part = st.one_of(st.none(), _some)
 
 
@@ -35,18 +44,21 @@ def messages(draw: st.DrawFn) -> Message:
 durations = st.one_of(st.none(), st.integers(0, 6).map(lambda n: n * UNIT))
 
 
+_named = st.tuples(*(st.one_of(st.none(), st.just(predicate)) for predicate in TIMELY))
+
+
 @st.composite
 def holds(draw: st.DrawFn) -> tuple[Hold, ...]:
     """At most one line for each predicate and class, and for everything else."""
     found = []
     for predicate in PREDICATES:
         if draw(st.booleans()):
-            found.append(Hold(predicate, None, draw(st.booleans()), draw(durations)))
+            found.append(Hold(predicate, None, draw(st.booleans()), draw(durations), *draw(_named)))
     for class_ in CLASSES:
         if draw(st.booleans()):
-            found.append(Hold(RDF_TYPE, class_, False, draw(durations)))
+            found.append(Hold(RDF_TYPE, class_, False, draw(durations), *draw(_named)))
     if draw(st.booleans()):
-        found.append(Hold(duration=draw(durations)))
+        found.append(Hold(None, None, False, draw(durations), *draw(_named)))
     return tuple(found)
 
 

@@ -7,11 +7,11 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dotr.events import Message, Time
+from dotr.events import Clock, Message, Time
 from dotr.lasting.periods import FOREVER, Periods, StatedChange
 from dotr.program import Hold
 from dotr.rdf.terms import Triple
-from dotr.reference.lasting import LiteralStatements
+from dotr.reference.lasting import LiteralStatements, unheld
 from tests.lasting.histories import UNIT, histories, holds, triples
 
 A: Triple = ("<ex:a>", "<ex:p>", "<ex:b>")
@@ -42,7 +42,7 @@ def test_what_is_stated_is_what_the_list_of_statements_says(
         lines = first if time < change * UNIT else second
         periods.declare(lines)
         ends = literally.ends(last, time + 1)
-        if time not in came and time not in ends and periods.next_end() != time:
+        if time not in came and time not in ends and periods.next_change() != time:
             continue
         messages = came.get(time, [])
         before = set(periods)
@@ -54,10 +54,11 @@ def test_what_is_stated_is_what_the_list_of_statements_says(
         assert set(periods) == literally.at(time)
         assert len(list(periods)) == len(set(periods))
         assert reported.useless == useless
+        assert [one.triple for one in reported.unheld] == sorted(unheld(time, messages, lines, Clock()))
         assert set(reported.begun) == set(periods) - before
         assert set(reported.ended) == before - set(periods)
         assert all(triple in periods for triple in reported.moved)
-        end = periods.next_end()
+        end = periods.next_change()
         assert end is None or end > time
         last = time
 
@@ -68,14 +69,14 @@ def test_statements_saved_and_loaded_go_on_as_before(
 ) -> None:
     periods = Periods(background, lines)
     for time, messages in history:
-        while (end := periods.next_end()) is not None and end < time:
+        while (end := periods.next_change()) is not None and end < time:
             periods.change(end)
         periods.change(time, messages)
         copy = Periods(background, lines)
         copy.load(json.loads(json.dumps(periods.save())))
         assert set(copy) == set(periods)
         assert copy.save() == periods.save()
-        assert copy.next_end() == periods.next_end()
+        assert copy.next_change() == periods.next_change()
         periods = copy
 
 
@@ -84,7 +85,7 @@ def test_a_change_says_when_what_begins_will_end() -> None:
     assert periods.change(0, graph(A)) == StatedChange({A: 10}, held=(A,))
     assert periods.change(5, graph(A)) == StatedChange(moved={A: 15})
     assert periods.change(6, [Message(insert=[A])]) == StatedChange(moved={A: FOREVER})
-    assert periods.next_end() == 15
+    assert periods.next_change() == 15
     assert periods.change(15) == StatedChange()
     assert periods.change(16, [Message(delete=[A, B])]) == StatedChange(ended=(A,), useless=1)
 

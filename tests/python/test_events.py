@@ -12,6 +12,7 @@ import pytest
 import rdflib
 
 import dotr
+from tests.python.notebook import NOTEBOOK, data_of, shown
 
 RULES = """PREFIX : <urn:ex:>
 QUERY Temp := { SELECT ?m ?c WHERE { ?o :celsius ?c ; :of ?m } }
@@ -62,7 +63,7 @@ def test_a_frame_has_times_with_a_zone() -> None:
 def test_what_a_notebook_shows_is_escaped() -> None:
     html = events()._repr_html_()
     assert "<th>time</th><th>rule</th><th>m</th><th>c</th>" in html
-    assert "<td>5</td><td>Hot</td><td>:oven</td><td>70</td>" in html
+    assert '<td><span class="time">5</span></td><td>Hot</td><td>:oven</td><td>70</td>' in html
     engine = dotr.Engine.from_text(RULES.replace("Temp.?c", '"<script>"'))
     engine.push(
         "<urn:ex:d> <urn:ex:door> <urn:ex:m> . <urn:ex:o> <urn:ex:celsius> 7 ; <urn:ex:of> <urn:ex:m> .", 1
@@ -77,7 +78,7 @@ def test_an_engine_says_what_it_is() -> None:
     engine.push("<urn:ex:o> <urn:ex:celsius> 7 ; <urn:ex:of> <urn:ex:m> .", at=12)
     assert repr(engine.finish()) == "[<Warm @ 12>]"
     assert repr(engine) == "<dotr.Engine: 2 rules, 1 graphs, 1 events, at 12>"
-    assert "<td>Hot</td><td>0</td><td>Temp 1 → LAST Door 0</td>" in engine._repr_html_()
+    assert '<td>Hot</td><td class="n">0</td><td>Temp 1 → LAST Door 0</td>' in engine._repr_html_()
 
 
 def test_a_program_says_what_it_is() -> None:
@@ -89,7 +90,7 @@ def test_a_program_says_what_it_is() -> None:
     assert "<td>Warm</td><td>private</td><td>Temp</td>" in html
     assert repr(dotr.Engine.from_text("").program) == "<dotr program: empty>"
     many = "".join(f"RULE R{n} DEFINE {{ dotr_x a <urn:{n}> }} FROM Temp\n" for n in range(30))
-    assert "<p>and 12 more</p>" in dotr.Engine.from_text(RULES + many).program._repr_html_()
+    assert '<p class="note">and 12 more</p>' in dotr.Engine.from_text(RULES + many).program._repr_html_()
 
 
 def test_programs_that_differ_have_other_fingerprints() -> None:
@@ -213,7 +214,7 @@ for event in engine.push("<urn:a> <urn:b> <urn:c> .", at=12):
     when: int | datetime.datetime = event.time
     value: rdflib.term.Node = event["room"]
     graph: rdflib.Graph = event.graph
-    facts: dict[str, rdflib.term.Node | None] = event.match["Smoke"].values
+    facts: dict[str, rdflib.term.Node | list[rdflib.term.Node] | None] = event.match["Smoke"].values
 frame: pandas.DataFrame = engine.finish().to_frame()
 steps: list[tuple[str, int]] = engine.counters.funnel["Fire"]
 found: list[dotr.Diagnostic] = engine.diagnostics
@@ -237,24 +238,18 @@ def test_a_strict_checker_sees_types_everywhere(tmp_path: Path) -> None:
 
 
 def test_the_notebook_of_the_examples_runs_and_shows_what_it_has_saved(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Cells share a namespace; the text of an output must be what the last expression shows."""
-    path = Path(__file__).parents[2] / "examples" / "building" / "building.ipynb"
-    notebook = json.loads(path.read_text(encoding="utf-8"))
-    monkeypatch.chdir(path.parent)
-    namespace: dict[str, object] = {}
-    shown = 0
-    for cell in notebook["cells"]:
-        if cell["cell_type"] != "code":
-            continue
-        *lines, last = "".join(cell["source"]).rstrip("\n").split("\n")
-        exec("\n".join(lines), namespace)  # noqa: S102  # our own notebook
-        value = eval(last, namespace)  # noqa: S307  # see above
+    """Texts and pictures; `python -m tests.python.notebook` renews them."""
+    notebook = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
+    monkeypatch.chdir(NOTEBOOK.parent)
+    kinds: list[str] = []
+    for cell, value in shown(notebook):
         for output in cell["outputs"]:
-            assert repr(value) == "".join(output["data"]["text/plain"])
-            shown += 1
-    assert shown >= 4
+            assert output["data"] == data_of(value)
+            kinds += output["data"]
+    assert kinds.count("text/html") >= 5
+    assert kinds.count("text/plain") >= 7
 
 
 def test_an_engine_is_asked_what_holds() -> None:

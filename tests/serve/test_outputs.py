@@ -61,6 +61,20 @@ def test_a_webhook_gets_every_event_once_it_works_again(tmp_path: Path, receiver
     assert len({headers["webhook-id"] for headers, _ in receiver.came}) == 3
 
 
+def test_a_rule_that_an_output_names_and_that_is_not_deployed_is_reported(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    log = "  log: {file: log.jsonl, rules: [Fire, Fier]}\n"
+    configured(tmp_path, f"{log}  hook: {{webhook: '{receiver.url}', rules: [No]}}\n")
+    server = Server(tmp_path, ())
+    try:
+        server.said("no rule `Fier` is deployed: the output `log` gets no events of it")
+        server.said("no rule `No` is deployed: the output `hook` gets no events of it")
+        assert not any("no rule `Fire`" in line for line in server.log)
+    finally:
+        assert server.stop() == 0
+
+
 def test_outputs_come_and_go_with_the_configuration(tmp_path: Path, receiver: Receiver) -> None:
     configured(tmp_path, "  log: {file: log.jsonl}\n")
     server = Server(tmp_path, ())

@@ -349,7 +349,7 @@ def test_the_openapi_document_is_valid_and_names_every_route(server: Server) -> 
     assert document == json.loads(json.dumps(openapi()))
     validate(document)
     named = {(method.upper(), path) for path, of in document["paths"].items() for method in of}
-    assert named == {(route.method, route.path) for route in ROUTES}
+    assert named == {(route.method, route.path.replace(":path", "")) for route in ROUTES}
 
 
 def test_a_signal_commits_and_the_next_server_goes_on(tmp_path: Path) -> None:

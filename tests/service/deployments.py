@@ -98,7 +98,7 @@ LASTING = """
 PREFIX : <urn:x:>
 RULES <reach.dlog>
 HOLD * FOR 20 s
-HOLD :status LATEST FOR 1 min
+HOLD :status LATEST FROM :from FOR 1 min
 QUERY hot := { SELECT DISTINCT ?room { ?o :celsius ?v ; :room ?room FILTER(?v > 80) } }
 QUERY reach := { SELECT ?a ?b { ?a :reach ?b } }
 QUERY seen := { SELECT ?room (COUNT(?o) AS ?n) { ?o :room ?room } GROUP BY ?room }
@@ -129,7 +129,7 @@ def doors(line: str, number: int) -> list[str]:
     noise, time = random.Random(number), json.loads(line)["time"]
     a, b = (f"<urn:x:{noise.choice('abcdef')}>" for _ in range(2))
     part = "insert" if noise.random() < 0.5 else "delete"
-    status = f"{a} <urn:x:status> {noise.randrange(3)} ."
+    status = f"{a} <urn:x:status> {noise.randrange(3)} ; <urn:x:from> {time + noise.randrange(4)} ."
     return [
         json.dumps({"time": time, part: f"{a} <urn:x:door> {b} ."}),
         json.dumps({"time": time, "graph": status}),

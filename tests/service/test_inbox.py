@@ -21,7 +21,7 @@ from dotr.errors import DotrError, EngineError, RefusedError
 from dotr.io.decode.documents import Format
 from dotr.io.tables.mapping import parse_mapping
 from dotr.service.database import Disk
-from dotr.service.inbox import DATABASE, Inbox, InboxTransport, Received, Row, format_called
+from dotr.service.inbox import DATABASE, Inbox, InboxTransport, Incoming, Received, Row, format_called
 from tests.service.deployments import FailingDisk
 
 LINES = "application/x-ndjson"
@@ -207,6 +207,80 @@ def test_what_is_forgotten_goes_in_steps_and_by_source(tmp_path: Path) -> None:
         assert rows(inbox)[0][0] == 4_003
     with Inbox(str(tmp_path)) as inbox:
         assert inbox.counts() == {"a": (499, 499), "b": (2_500, 2_500)}
+
+
+def test_documents_given_together_are_one_commit_and_each_has_its_answer(tmp_path: Path) -> None:
+    disk = CountingDisk()
+    with Inbox(str(tmp_path), disk=disk) as inbox:
+        put(inbox, "there", key="k")
+        before = disk.commits
+        given = [
+            Incoming(b"one", LINES, key="a"),
+            Incoming(b"there", LINES, key="k"),
+            Incoming(b"one", LINES, key="a"),  # the key of one that came with it
+            Incoming(b"other", LINES, key="k"),
+            Incoming(b"new", LINES, key="k", renew=True),
+            Incoming(b"new", LINES, key="k"),
+        ]
+        answers = inbox.append_all("a", given).result(WAIT)
+        assert disk.commits == before + 1
+        assert answers[:3] == [(2, False), (1, True), (2, True)]
+        assert isinstance(answers[3], RefusedError)
+        assert code_of(answers[3]) == "D5231"
+        assert answers[4:] == [(3, False), (3, True)]
+        assert rows(inbox) == [(1, b"there"), (2, b"one"), (3, b"new")]
+        assert inbox.counts() == {"a": (3, 11)}
+    with Inbox(str(tmp_path)) as inbox:
+        assert inbox.counts() == {"a": (3, 11)}
+
+
+def test_of_documents_given_together_those_are_accepted_for_which_there_is_room(tmp_path: Path) -> None:
+    given = [Incoming(b"%d" % number, LINES) for number in range(5)]
+    with Inbox(str(tmp_path), max_rows=3, max_bytes=100) as inbox:
+        assert len(inbox.append_all("a", given).result(WAIT)) == 3
+        with pytest.raises(RefusedError) as full:
+            inbox.append_all("a", given[3:])
+        assert code_of(full.value) == "D5230"
+        inbox.forget({"a": 2})
+        gone(inbox, 1)
+        large = [Incoming(b"x" * 90, LINES), Incoming(b"x" * 90, LINES)]
+        assert inbox.append_all("a", large).result(WAIT) == [(4, False)]
+        assert [number for number, _ in rows(inbox)] == [3, 4]
+
+
+def test_a_disk_that_fails_takes_none_of_what_was_given_together(tmp_path: Path) -> None:
+    given = [Incoming(b"%d" % number, LINES, key=f"k{number}") for number in range(4)]
+    failed = 0
+    for at in range(9, 20):
+        folder = tmp_path / str(at)
+        with Inbox(str(folder), disk=FailingDisk(at)) as inbox:
+            try:
+                inbox.append_all("a", given).result(WAIT)
+            except EngineError:
+                failed += 1
+                assert rows(inbox) == []
+                inbox.append_all("a", given).result(WAIT)
+            assert rows(inbox) == [(n + 1, b"%d" % n) for n in range(4)]
+        with Inbox(str(folder)) as inbox:
+            assert inbox.counts() == {"a": (4, 4)}
+    assert failed > 2
+
+
+def test_rows_that_are_one_json_line_each_are_decoded_together(tmp_path: Path) -> None:
+    """Their places and positions are those of rows; others stay alone."""
+    line = b'{"time":%d,"graph":"<urn:a> <urn:b> %d ."}'
+    with Inbox(str(tmp_path)) as inbox:
+        given = [Incoming(line % (n, n), LINES) for n in range(5)]
+        given.insert(3, Incoming(b"<urn:a> <urn:b> 1 .", "text/turtle", time="2"))
+        inbox.append_all("a", given).result(WAIT)
+        (batch,) = InboxTransport(inbox, {"a": "event"}).open("a", None)
+        assert [[place for place, _ in one.each] or [one.place] for one in batch] == [
+            ["a@1"],
+            ["a@2", "a@3"],
+            ["a@4"],
+            ["a@5", "a@6"],
+        ]
+        assert [one.mark for one in batch] == [1, 3, 4, 6]
 
 
 def test_a_full_disk_fails_those_who_wait_and_nobody_else(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from dotr.events import Clock, Composite
 from dotr.io.decode.documents import Format
 from dotr.io.events import nquads
 from dotr.io.feeds import Document, DocumentSource, Position
-from dotr.io.graphs import TimedGraph
+from dotr.io.graphs import SourceOptions, TimedGraph
 from dotr.io.tables.mapping import parse_mapping
 from dotr.service.journal import Journal, Prepared
 from tests.service.deployments import deploy, feed, stream
@@ -361,3 +361,19 @@ def test_a_document_says_how_it_is_written() -> None:
     rows = b"at,room\n1970-01-01T00:00:01Z,1\n1970-01-01T00:00:02Z,2\n"
     assert times_of(Document(rows, 1, mapping=table)) == [1_000_000, 2_000_000]
     assert times_of(Document(rows, 1, mapping=table, time="1970-01-01T00:00:09Z")) == [9_000_000] * 2
+
+
+def test_the_last_line_of_a_document_is_whole_where_files_are_followed() -> None:
+    """`dotr feed --follow` leaves the last line of a file that grows, if it has no end, for the next look."""
+    line = b'{"time": 3, "graph": "<urn:x:a> a <urn:x:Smoke> ."}'
+    followed = DocumentSource(
+        Told([Document(line + b"\n" + line, 1)]), Format.JSONLINES, SourceOptions(growing=True), ends=False
+    )
+    found = [item for item in followed.items(lambda _s, _p: None) if isinstance(item, TimedGraph)]
+    assert [item.time for item in found] == [3_000_000] * 2
+
+
+def test_the_number_of_a_document_is_not_its_time() -> None:
+    """`input@7` calls the seventh document of a source, and is no file name."""
+    assert times_of(Document(BARE, 1, "input@7"), Document(BARE, 2, "input@8", arrival=99)) == [-1, 99]
+    assert times_of(Document(STAMPED, 1, "topic/0@2")) == [5_000_000]

@@ -142,7 +142,10 @@ BUILDING = (
         ("D2517", 'nothing matches `sosa:observedProperty "CO2"`'),
     ),
     Mistake(
-        "LAST where EACH is meant", Place.BUILDING, "AND EACH  Beat", "AND LAST  Beat",
+        "LAST where EACH is meant", Place.BUILDING,
+        "FROM      Beat AFTER 5 min AS Due\nAND NOT   Again := Beat  WITHIN 5 min FROM Due",
+        "FROM EVERY 1 min AS Due\nAND LAST  Beat WITHIN 6 min FROM Due\n"
+        "AND NOT   Again := Beat  WITHIN 5 min FROM Due",
         ("D1327", "LAST takes one `Beat` of all", "write `AND EACH Beat`"),
     ),
     Mistake(

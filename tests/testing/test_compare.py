@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dotr.events import Clock
 from dotr.lang import parse_program
 from dotr.rdf.terms import Triple
-from dotr.testing.compare import Comparing, Version
+from dotr.service.comparison import Comparing, Difference, Version, moves
 from tests.cli.conftest import FIRE, Dotr
 
 SMOKE = """PREFIX : <http://example.org/building#>
@@ -50,6 +50,14 @@ def test_a_rule_that_is_gone_is_named(folder: Path, dotr: Dotr) -> None:
     assert "+ Blaze @ 12" in ran.out
 
 
+def test_at_one_time_a_cause_comes_before_what_follows_from_it(folder: Path, dotr: Dotr) -> None:
+    rules = SMOKE + ("RULE Alarm DEFINE { dotr_a a :Alarm ; :of ?s } FROM Heat WITH ?s := Heat.?s\n")
+    (folder / "old.dotr").write_text(rules, encoding="utf-8")
+    (folder / "new.dotr").write_text(rules.replace(":= 60", ":= 800"), encoding="utf-8")
+    ran = dotr("compare", "old.dotr", "new.dotr", "events", "--explain", "0")
+    assert [line.split()[1] for line in ran.out.splitlines() if line.startswith("−")] == ["Heat", "Alarm"]
+
+
 def test_json_and_html_have_the_same_figures(folder: Path, dotr: Dotr) -> None:
     (folder / "new.dotr").write_text(FIRE.replace("?v > 60", "?v > 80"), encoding="utf-8")
     found = json.loads(dotr("compare", "fire.dotr", "new.dotr", "events", "--format", "json").out)
@@ -63,6 +71,47 @@ def test_json_and_html_have_the_same_figures(folder: Path, dotr: Dotr) -> None:
     text = (folder / "c.html").read_text(encoding="utf-8")
     assert "<svg" in text
     assert "http://" not in text.replace("http://www.w3.org/2000/svg", "").replace("http://example.org", "")
+
+
+MOVES = """PREFIX : <urn:x:>
+RULE Seen DEFINE { dotr_a a :Seen } FROM T := { SELECT ?x { ?x a :Trigger } } WITH ?x := T.?x
+RULE Same DEFINE { dotr_b a :Same } FROM U := { SELECT ?x { ?x a :Other } } WITH ?x := U.?x
+"""
+
+
+def test_an_event_that_moved_says_how_far_and_what_is_the_same_is_folded(folder: Path, dotr: Dotr) -> None:
+    for kind in ("Early", "Late"):
+        (folder / f"{kind}.dotr").write_text(MOVES.replace(":Trigger", f":{kind}"), encoding="utf-8")
+    lines = [
+        (10, "a", "Early"),
+        (20, "b", "Early"),
+        (100, "o", "Other"),
+        (310, "a", "Late"),
+        (900, "c", "Late"),
+    ]
+    log = "".join(f'{{"time": {t}, "graph": "<urn:x:{x}> a <urn:x:{kind}> ."}}\n' for t, x, kind in lines)
+    (folder / "log.jsonl").write_text(log)
+    ran = dotr("compare", "Early.dotr", "Late.dotr", "log.jsonl", "--format", "html", "-o", "c.html")
+    assert ran.code == 1
+    page = (folder / "c.html").read_text(encoding="utf-8")
+    assert "Seen @ 10  ?x :a   moved by 5 min, to 310" in page
+    assert "− Seen @ 20  ?x :b" in page
+    assert "+ Seen @ 900  ?x :c" in page
+    assert "+ Seen @ 310" not in page
+    assert page.count('class="move"') == 1
+    assert "<summary>1 row is the same</summary>" in page
+    back = dotr("compare", "Late.dotr", "Early.dotr", "log.jsonl", "--format", "html", "--explain", "0")
+    assert "Seen @ 310  ?x :a   moved by 5 min earlier, to 10" in back.out
+
+
+def test_the_nearest_of_events_that_are_the_same_moved() -> None:
+    def one(time: int, change: int, rule: str = "R") -> Difference:
+        return Difference(1, change, time, rule, (("x", "<urn:x>"),))
+
+    gone, also, come, far = one(10, -1), one(50, -1), one(12, 1), one(90, 1)
+    assert moves([gone, also, come, far]) == {gone: come, also: far}
+    assert moves([gone, come, one(11, 1)]) == {gone: one(11, 1)}
+    assert moves([gone, one(12, 1, "S"), one(10, -2)]) == {}
 
 
 def test_values_of_a_parameter_stand_side_by_side(folder: Path, dotr: Dotr) -> None:
@@ -204,3 +253,10 @@ def test_late_graphs_end_it_where_that_is_asked_for(folder: Path, dotr: Dotr) ->
     ran = dotr("compare", "fire.dotr", "same.dotr", "late.jsonl", "--late", "fail")
     assert ran.code == 3
     assert "D2301" in ran.err
+
+
+def test_a_page_says_that_nothing_differs(folder: Path, dotr: Dotr) -> None:
+    ran = dotr("compare", "fire.dotr", "fire.dotr", "events", "--format", "html")
+    assert ran.code == 0
+    assert "none: both versions have the same events" in ran.out
+    assert "<svg" not in ran.out

@@ -15,11 +15,10 @@ from dotr.io.rules_and_background import read_rules_text
 from dotr.io.sources import SourceOptions
 from dotr.lang import parse_program
 from dotr.rdf.terms import integer, literal
+from dotr.service.comparison import RunComparison, Version
 from dotr.source import Source
 from dotr.testing.cases import Bench, recorded
 from dotr.testing.compare import (
-    RunComparison,
-    Version,
     as_json,
     compared_batches,
     difference_text,
@@ -183,7 +182,7 @@ def test_a_comparison_as_values_and_as_a_page_with_its_reasons() -> None:
     assert (one["version"], one["change"], one["time"], one["because"]) == ("new", -1, 12, "a <reason>")
     page = html(found, why, 5)
     assert "a &lt;reason&gt;" in page
-    assert page.count("<rect ") == 4
+    assert page.count("<circle ") == 1
     ElementTree.fromstring(page[page.index("<svg") : page.index("</svg>") + 6])  # noqa: S314  # our own
 
 

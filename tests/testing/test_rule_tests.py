@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import html
 import os
+import re
 import signal
 import subprocess
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -209,6 +212,42 @@ def test_coverage_names_what_no_test_did(folder: Path, dotr: Dotr) -> None:
     assert "rooms.dlog:3:1  Datalog rule at line 3 derived nothing" in ran.out
 
 
+def test_a_page_of_coverage_has_the_rules_and_what_no_test_did_below_its_line(
+    folder: Path, dotr: Dotr
+) -> None:
+    (folder / "a.test.yaml").write_text(
+        HEAD + "  - { name: 'a <b> test', only: true }\n  - { name: bad, expect: [ Fire ] }\n",
+        encoding="utf-8",
+    )
+    ran = dotr("test", "a.test.yaml", "--coverage-html", "c.html", "--coverage")
+    assert ran.code == 1
+    page = (folder / "c.html").read_text(encoding="utf-8")
+    assert "<script" not in page
+    assert not re.search(r'(?:src|href)="(?!#)', page)
+    shown = html.unescape(re.sub(r"<[^>]*>", "\n", page))
+    first, *missing = [
+        line.strip() for line in ran.out.splitlines() if "covered" in line or "  fire.dotr:" in line
+    ]
+    assert missing
+    assert first.removeprefix("a.test.yaml: ") in shown
+    for line in missing:
+        place, what = line.split("  ", 1)
+        number = place.split(":")[1]
+        at = rf'<div class="line bad"><span class="n">{number}</span>.*?</div>'
+        at += '(?:<div class="missing">[^<]*</div>)*'
+        below = re.search(at, page)
+        assert below is not None, line
+        assert html.escape(what) in below[0]
+    assert 'class="line good"' in page or "0 of" in first
+    assert "a <b> test" in shown
+    assert "FAILED a.test.yaml · bad" in shown
+    assert "AND LAST HighTemp" in shown
+    assert dotr("test", "a.test.yaml", "--coverage-html", "c.html").code == 5
+    again = dotr("test", "a.test.yaml", "--coverage-html", "c.html", "--overwrite")
+    assert (again.code, (folder / "c.html").read_text(encoding="utf-8")) == (1, page)
+    assert dotr("test", "a.test.yaml", "--coverage-html", "x", "--junit", "x").code == 2
+
+
 def test_junit_has_every_test(folder: Path, dotr: Dotr) -> None:
     (folder / "a.test.yaml").write_text(
         HEAD + "  - { name: good, only: true }\n  - { name: bad, expect: [ Fire ] }\n", encoding="utf-8"
@@ -290,9 +329,18 @@ def test_every_pattern_library_has_tests(library: str) -> None:
 def test_watching_runs_again_when_a_rule_changes_and_ends_with_ctrl_c(folder: Path) -> None:
     case(folder, "expect: [ Fire ]")
     command = [sys.executable, "-m", "dotr", "test", "--watch", "a.test.yaml"]
-    with subprocess.Popen(
-        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as ran:
+    with (
+        subprocess.Popen(
+            command,
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # it may be ignored
+        ) as ran,
+        ExitStack() as stack,
+    ):
+        stack.callback(ran.kill)
         assert ran.stderr is not None
         assert ran.stdout is not None
 

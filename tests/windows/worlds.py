@@ -34,6 +34,11 @@ STREAMS = {"P": 1, "Q": 2, "Z": 0, "Rule": 1}
 TERMS = ("<a>", integer(1), integer(2), integer(2**63 - 1))
 VARIABLES = ("x", "y", "z")
 
+AGGREGATES = (
+    *("COUNT", "SUM", "AVG", "MIN", "MAX", "STDDEV", "VARIANCE", "STDDEV_POP", "VAR_POP"),
+    *("MEDIAN", "PERCENTILE 0.3", "FIRST", "LAST"),
+)
+
 
 class Piece(Struct, frozen=True):
     """Facts of a stream that come together."""
@@ -134,10 +139,13 @@ class _Maker:
             arguments[0] = Var("x")
         return NamedAtom(name.name, tuple(arguments))
 
-    def window(self, name: _Name) -> LarsWindow:
+    def window(self, name: _Name, modality: Modality = Modality.AT) -> LarsWindow:
         draw = self.draw
         if name.level or self.keyed or draw(st.integers(0, 2)):
             return TimeWindow(self.step * draw(st.integers(0, 4)))
+        if name.arity and modality is not Modality.ALWAYS and draw(st.booleans()):
+            columns = draw(st.lists(st.integers(0, name.arity - 1), min_size=1, unique=True))
+            return FactWindow(draw(st.integers(1, 3)), (name.name,), None, tuple(columns))
         others = draw(st.lists(st.sampled_from(sorted(STREAMS)), max_size=2, unique=True))
         own = (name.name, *others) if draw(st.integers(0, 4)) or not others else tuple(others)
         return FactWindow(draw(st.integers(1, 4)), tuple(dict.fromkeys(own)))
@@ -153,7 +161,7 @@ class _Maker:
             draw(st.sampled_from(("t", "t", "t" if self.keyed else "x"))) if modality is Modality.AT else None
         )
         count = draw(st.integers(1, 3)) if modality is Modality.AT_LEAST else 0
-        return WindowAtom(atom, modality, self.window(name), at, count, negated)
+        return WindowAtom(atom, modality, self.window(name, modality), at, count, negated)
 
     def aggregate(self, head: _Name, bound: list[str]) -> WindowAggregate:
         draw = self.draw
@@ -165,7 +173,7 @@ class _Maker:
         group = ["x_"] if self.keyed else group
         renamed = tuple(Var(a.name[:-1]) if isinstance(a, Var) and a.name in group else a for a in arguments)
         argument: Expression | None = None
-        function = draw(st.sampled_from(("COUNT", "SUM", "AVG", "MIN", "MAX")))
+        function = draw(st.sampled_from(AGGREGATES))
         inside = list(dict.fromkeys(a.name for a in renamed if isinstance(a, Var)))
         if inside and (function != "COUNT" or draw(st.booleans())):
             argument = Var(draw(st.sampled_from(inside)))

@@ -119,7 +119,10 @@ def _slot(added: Sequence[int], tasks: int) -> Column:
 FEW = 100_000
 """The limit of repeated times that are sent to every worker, instead of shuffling all graphs."""
 
-EVENT_COLUMNS = "rule string, id string, bindings map<string,string>, match string, graph string"
+EVENT_COLUMNS = (
+    "rule string, id string, bindings map<string,string>, match string, graph string, "
+    "lists map<string,array<string>>"
+)
 LINE_COLUMNS = "value string, note string"
 WRITTEN = ["file", "counts", "dropped", "parts", "letters", "refused", "findings", "left_out"]
 WRITTEN += ["counted", "weights"]

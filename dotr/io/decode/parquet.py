@@ -34,6 +34,7 @@ from dotr.io.decode.plain import LONG, MANY, PlainGraphs
 from dotr.io.decode.rdf import parse_triples
 from dotr.io.events import format_graph, format_match
 from dotr.io.time import UNITS
+from dotr.rdf.terms import is_list, members
 
 
 def integers(values: Sequence[int | None], kind: Any = None) -> Any:
@@ -505,7 +506,9 @@ TABLE_ROWS = 4096
 
 
 def event_schema(clock: Clock) -> pa.Schema:
-    """The columns of an event: time in the form of the input, terms of `bindings` as N-Triples."""
+    """The columns of an event: time in the form of the input, terms of `bindings`, and of `lists`, as
+    N-Triples. They do not depend on the rules, so the files of a feed whose rules change fit together.
+    """
     time = pa.int64() if clock.integer else pa.timestamp("us", tz="UTC")
     return pa.schema(
         [
@@ -515,6 +518,7 @@ def event_schema(clock: Clock) -> pa.Schema:
             ("bindings", pa.map_(pa.string(), pa.string())),
             ("match", pa.string()),
             ("graph", pa.string()),
+            ("lists", pa.map_(pa.string(), pa.list_(pa.string()))),
         ]
     )
 
@@ -527,9 +531,10 @@ def event_batch(events: Sequence[Composite], clock: Clock) -> pa.RecordBatch:
         [event.time // unit for event in events],
         [event.rule for event in events],
         [event.id for event in events],
-        [list(event.bindings) for event in events],
+        [[pair for pair in event.bindings if not is_list(pair[1])] for event in events],
         [format_match(event, clock) for event in events],
         [format_graph(event) for event in events],
+        [[(name, members(term)) for name, term in event.bindings if is_list(term)] for event in events],
     ]
     arrays = [column(values, kind.type) for values, kind in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)

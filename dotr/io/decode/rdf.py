@@ -330,7 +330,7 @@ def parse_with_prefixes(
     choices: ParseChoices = STRICT,
 ) -> tuple[str, dict[str, str], str | None]:
     """A document as N-Quads text, with the prefixes and the base that hold at its end. Raises DataError."""
-    _refuse_costly(text, format_, name)
+    refuse_costly(text, format_, name)
     parser = parse(text, _OXIGRAPH[format_], base_iri=base)
     lines = "".join(_pieces(parser, text, format_, name, skipped, _N_QUADS, choices))
     return lines, parser.prefixes, parser.base_iri
@@ -349,7 +349,7 @@ def _written(
 
     In N-Triples named graphs are refused.
     """
-    _refuse_costly(text, format_, name)
+    refuse_costly(text, format_, name)
     missing = ""
     if format_ is Format.JSONLD:
         text, missing = with_contexts(text, choices.contexts, name)
@@ -394,7 +394,8 @@ def _pieces(
         raise _too_much(error, name) from None
 
 
-def _refuse_costly(text: str, format_: Format, name: str) -> None:
+def refuse_costly(text: str, format_: Format, name: str) -> None:
+    """Raise DataError for a document that would cost its parser too much, or end the process (limits.py)."""
     if format_ is Format.RDFXML:
         refuse_costly_xml(text, name)
     elif format_ is Format.JSONLD:

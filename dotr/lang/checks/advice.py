@@ -6,17 +6,19 @@ Method:  windows by reachability over "not later than"; comparisons by the sorts
          Unrelated events: a conjunct is related if a part of its ON reads both its own event and something
          known before it. Without one, and with a variable of the same name on both sides, every pair matches,
          which is rarely meant. `ON true` states that it is.
+         Polls: a clock with EACH over a window, and a NOT about what EACH chose, asks again and again what
+         AFTER asks once and on time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from msgspec.structs import replace
 
 from dotr import program
-from dotr.detect.analysis import names, parts
+from dotr.detect.analysis import equality, names, parts
 from dotr.errors import Diagnostics
 from dotr.extract.printing import query_text
 from dotr.lang.checks.comparisons import (
@@ -30,7 +32,19 @@ from dotr.lang.checks.comparisons import (
 )
 from dotr.lang.grammar.cursor import tokenize
 from dotr.lang.operators import WRITTEN, check_every
-from dotr.program import BindAtom, Choose, FilterAtom
+from dotr.program import (
+    Absent,
+    Attribute,
+    BindAtom,
+    Choose,
+    Every,
+    FilterAtom,
+    Position,
+    Selection,
+    Summarise,
+    Tick,
+    TimeOf,
+)
 from dotr.rdf.terms import TRUE
 from dotr.source import Source, Span
 
@@ -53,6 +67,8 @@ def advise(program: program.Program, found: Diagnostics, infos: bool = True) -> 
     _comparisons(program, found)
     if infos:
         _twins(program, found)
+        _polls(program, found)
+        _groups(program, found)
 
 
 def _head(span: Span | None) -> Span | None:
@@ -101,6 +117,8 @@ def _windows(rule: program.Rule, found: Diagnostics) -> None:
 def _not_later(rule: program.Rule) -> dict[str, set[str]]:
     """Position → those it is never later than, by one window each."""
     edges: dict[str, set[str]] = {rule.trigger.name: set()}
+    if rule.delay:
+        edges[rule.triggering.name] = {rule.trigger.name}
     for conjunct in rule.conjuncts:
         window = conjunct.window
         if isinstance(conjunct, program.Choose) and isinstance(window, program.Within):
@@ -158,7 +176,7 @@ def _sorts_in(rule: program.Rule, streams: Mapping[str, Mapping[str, Sort]]) -> 
         place, total = positions.get(position), totals.get(leaf)
         if variable and place is not None:
             return streams.get(place.stream, {}).get(variable)
-        if total is None or total.argument is None or total.function not in ("MIN", "MAX"):
+        if total is None or total.argument is None or total.function not in ("MIN", "MAX", "FIRST", "LAST"):
             return None if total is None else sort(program.Aggregate(total.function, None), _unknown)
         return sort(total.argument, sort_of, rule=True)
 
@@ -167,6 +185,113 @@ def _sorts_in(rule: program.Rule, streams: Mapping[str, Mapping[str, Sort]]) -> 
 
 def _unknown(_: str) -> Sort | None:
     return None
+
+
+# -- polls -----------------------------------------------------------------------------------------
+
+
+def _polls(program: program.Program, found: Diagnostics) -> None:
+    """Suggest AFTER where a clock looks for each event whether something came behind it, D1331."""
+    for rule in program.rules:
+        if not isinstance(rule.trigger, Every):
+            continue
+        for conjunct in rule.conjuncts:
+            absent = _polled(rule, conjunct)
+            if absent is None:
+                continue
+            name, other, tick = conjunct.position.name, absent.position.name, rule.trigger.name
+            found.info(
+                "D1331",
+                f"at every `{tick}` each `{name}` is examined, and whether `{other}` is missing",
+                conjunct.position.span,
+                hint=f"`FROM {name} AFTER … AS Due AND NOT {other} WITHIN … FROM Due` does that once for "
+                f"each `{name}`, at the very time",
+            )
+            break
+
+
+def _polled(rule: program.Rule, conjunct: program.Conjunct) -> Absent | None:
+    """The NOT about a fact that EACH takes from a window of the clock; None where there is none."""
+    if not (isinstance(conjunct, Choose) and conjunct.selection is Selection.EACH) or conjunct.per:
+        return None
+    window, name = conjunct.window, conjunct.position.name
+    if window.reference != rule.trigger.name or window.duration == 0 or conjunct.position.of_head:
+        return None
+    absences = [o for o in rule.conjuncts if isinstance(o, Absent) and o.position.stream != rule.name]
+    return next((o for o in absences if o.on is not None and name in names(o.on)), None)
+
+
+# -- groups ----------------------------------------------------------------------------------------
+
+
+def _groups(program: program.Program, found: Diagnostics) -> None:
+    """Suggest PER where at a tick every event counts the events of its own key, D1335: it makes as many equal
+    events as it counts.
+    """
+    for rule in program.rules:
+        if not isinstance(rule.trigger, Tick):
+            continue
+        for conjunct in rule.conjuncts:
+            if isinstance(conjunct, Choose) and (keys := _repeated(program, rule, conjunct)):
+                name = conjunct.position.name
+                per = ", ".join(f"?{key}" for key in keys)
+                found.info(
+                    "D1335",
+                    f"each `{name}` makes an event, and all with the same {per} make equal ones",
+                    conjunct.position.span,
+                    hint=f"`AND EACH {name} := … PER ({per})` makes one for each {per}",
+                )
+
+
+def _repeated(whole: program.Program, rule: program.Rule, choice: Choose) -> list[str]:
+    """The attributes by which an aggregate over the same facts depends on what EACH takes at a tick, if
+    nothing else of it is read; empty where that is not so.
+    """
+    own = choice.position.name
+    if choice.selection is not Selection.EACH or choice.per or choice.window.reference != rule.trigger.name:
+        return []
+    if choice.position.of_head or own in rule.consuming or choice.window.duration == 0:
+        return []
+    if any(own in _references(other.window) for other in rule.conjuncts):
+        return []
+    read = {leaf for one in rule_expressions(rule) for leaf in _leaves(one) if leaf.position == own}
+    keys = {leaf.variable for leaf in read if isinstance(leaf, Attribute)}
+    if not keys or len(keys) < len(read):
+        return []
+    for total in rule.conjuncts:
+        if isinstance(total, Summarise) and _same_facts(whole, choice, total):
+            equated = set(_equated(total, own))
+            if keys <= equated:
+                return sorted(keys, key=choice.position.variables.index)
+    return []
+
+
+def _equated(total: Summarise, chosen: str) -> Iterator[str]:
+    """The attributes of `chosen` by which an aggregate finds its candidates."""
+    for part in parts(total.on):
+        sides = equality(part, total.position.name)
+        if sides is not None and isinstance(sides[1], Attribute) and sides[1].position == chosen:
+            yield sides[1].variable
+
+
+def _leaves(expression: program.Expression) -> Iterator[Attribute | TimeOf]:
+    if isinstance(expression, Attribute | TimeOf):
+        yield expression
+    elif isinstance(expression, program.Call):
+        for argument in expression.arguments:
+            yield from _leaves(argument)
+
+
+def _same_facts(whole: program.Program, one: program.Conjunct, other: program.Conjunct) -> bool:
+    """Whether both are over one stream, or over queries with equal patterns."""
+    a, b = one.position.stream, other.position.stream
+    if a == b:
+        return True
+    selects = whole.queries.get(a), whole.queries.get(b)
+    if selects[0] is None or selects[1] is None:
+        return False
+    first, second = (replace(select, projection=(), distinct=False) for select in selects if select)
+    return _shape(first) == _shape(second)
 
 
 # -- twins -----------------------------------------------------------------------------------------
@@ -238,15 +363,13 @@ def _mask(expression: program.Expression) -> program.Expression:
 def check_relations(program: program.Program, found: Diagnostics) -> None:
     """Warn about conjuncts that any event satisfies, D1321, and conditions without their event, D1322."""
     for rule in program.rules:
-        known = {rule.trigger.name: frozenset(rule.positions[0].variables if _has_facts(rule) else ())}
+        known = {rule.trigger.name: frozenset[str]()}
+        if isinstance(rule.triggering, Position):
+            known[rule.triggering.name] = frozenset(rule.triggering.variables)
         for conjunct in rule.conjuncts:
             _check_unrelated(conjunct, known, found)
             if isinstance(conjunct, Choose):
-                known[conjunct.position.name] = frozenset(conjunct.position.variables)
-
-
-def _has_facts(rule: program.Rule) -> bool:
-    return len(rule.positions) > len(rule.conjuncts)
+                known[conjunct.position.name] = frozenset(_attributes(conjunct))
 
 
 def _check_unrelated(
@@ -262,10 +385,15 @@ def _check_unrelated(
         return
     near = (*_references(conjunct.window), *known)
     for other in near:
-        shared = [name for name in conjunct.position.variables if name in known[other]]
+        shared = [name for name in _attributes(conjunct) if name in known[other]]
         if shared:
             _report_unrelated(conjunct, other, shared[0], found)
             return
+
+
+def _attributes(conjunct: program.Conjunct) -> tuple[str, ...]:
+    """The attributes that can be read of it: of a group those of PER."""
+    return (conjunct.per if isinstance(conjunct, Choose) else ()) or conjunct.position.variables
 
 
 def _references(window: program.Window) -> tuple[str, ...]:

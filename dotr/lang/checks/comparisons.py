@@ -34,8 +34,10 @@ from dotr.budget import Overlong
 from dotr.detect.analysis import names, parts
 from dotr.errors import Diagnostics
 from dotr.events import Clock
-from dotr.expressions.aggregates import AGGREGATES
+from dotr.expressions.aggregates import AGGREGATES, aggregator, word_of
 from dotr.expressions.evaluate import Getter, compile_condition
+from dotr.expressions.geometry import GEOF, RELATIONS
+from dotr.expressions.mathematics import MATHEMATICS
 from dotr.extract.printing import Writer
 from dotr.program import (
     Absent,
@@ -202,7 +204,9 @@ _NUMERIC: Final = frozenset(
         "nonPositiveInteger negativeInteger unsignedLong unsignedInt unsignedShort unsignedByte"
     )
 )
-_NUMBER_CALLS: Final = _words("ABS CEIL FLOOR ROUND STRLEN YEAR MONTH DAY DAYS HOURS MINUTES SECONDS")
+_NUMBER_CALLS: Final = _words(
+    "ABS CEIL FLOOR ROUND STRLEN YEAR MONTH DAY DAYS DAYOFWEEK HOURS MINUTES SECONDS"
+)
 _TEXT_CALLS: Final = _words(
     "STR LANG CONCAT SUBSTR UCASE LCASE REPLACE STRBEFORE STRAFTER ENCODE_FOR_URI TZ "
     "MD5 SHA1 SHA256 SHA384 SHA512"
@@ -211,6 +215,8 @@ _BOOLEAN_CALLS: Final = _words(
     "|| && ! = != < > <= >= IN NOT-IN BOUND SAMETERM ISIRI ISBLANK ISLITERAL ISNUMERIC REGEX CONTAINS "
     "STRSTARTS STRENDS LANGMATCHES"
 )
+_RELATIONS: Final = frozenset(f"<{GEOF}{name}>" for name in RELATIONS)
+_DISTANCES: Final = frozenset((f"<{GEOF}distance>", f"<{GEOF}metricDistance>"))
 _DATATYPES: Final = {
     **dict.fromkeys(_NUMERIC, Sort.NUMBER),
     XSD + "string": Sort.TEXT,
@@ -251,7 +257,8 @@ def sort(expression: program.Expression, leaves: Leaves, *, rule: bool = False) 
         case program.Aggregate(function):
             if function == "COUNT":
                 return Sort.NUMBER
-            return Sort.AMOUNT if function in AGGREGATES and AGGREGATES[function].number else None
+            known = word_of(function) in AGGREGATES and aggregator(function).number
+            return Sort.AMOUNT if known else None
         case program.Exists():
             return Sort.BOOLEAN
         case program.Call(function, arguments):
@@ -263,9 +270,9 @@ def sort(expression: program.Expression, leaves: Leaves, *, rule: bool = False) 
 def _call_sort(
     function: str, arguments: tuple[program.Expression, ...], leaves: Leaves, rule: bool
 ) -> Sort | None:
-    if function in _BOOLEAN_CALLS:
+    if function in _BOOLEAN_CALLS or function in _RELATIONS:
         return Sort.BOOLEAN
-    if function in _NUMBER_CALLS:
+    if function in _NUMBER_CALLS or function in MATHEMATICS or function in _DISTANCES:
         return Sort.NUMBER
     if function in ARITHMETIC:
         try:
@@ -278,6 +285,8 @@ def _call_sort(
         return Sort.TEXT
     if function == "IRI":
         return Sort.RESOURCE
+    if function in ("LOCAL", "DATE"):
+        return Sort.TIME if function == "LOCAL" else Sort.DATE
     return _DATATYPES.get(function[1:-1])
 
 
@@ -666,9 +675,9 @@ def _possible(program: program.Program, never: Mapping[str, _Reason], own: Mappi
 
 def _needed(rule: program.Rule) -> Iterator[program.Position]:
     """The events without which the rule has none: its trigger's, and those it chooses."""
-    if isinstance(rule.trigger, program.Position):
-        yield rule.trigger
-    yield from (choice.position for choice in rule.chosen)
+    if isinstance(rule.triggering, program.Position):
+        yield rule.triggering
+    yield from (choice.position for choice in rule.required)
 
 
 def _first_word(span: Span | None) -> Span | None:
@@ -701,7 +710,7 @@ def _false_for_all(rule: program.Rule, sorts: Mapping[str, Mapping[str, Sort]]) 
         position, _, variable = leaf.partition(".?")
         return sorts.get(streams.get(position, ""), {}).get(variable)
 
-    for choice in rule.chosen:
+    for choice in rule.required:
         window = choice.window
         if isinstance(window, program.Within) and window.before and not window.duration:
             return _Reason("its window is empty", known=True)

@@ -228,12 +228,15 @@ def _unsafe(
 
 
 class LarsName(Struct, frozen=True):
-    """What a name of a body stands for: `attributes` None: it could not be read. `head`: of a .lars file."""
+    """What a name of a body stands for: `attributes` None: it could not be read. `head`: of a .lars file.
+    `lists`: attributes whose values are lists.
+    """
 
     name: str
     attributes: tuple[str, ...] | None
     head: bool
     kind: str
+    lists: frozenset[str] = frozenset()
 
 
 LookUp = Callable[[LoadedFile, str], LarsName | None]
@@ -422,6 +425,15 @@ class _RuleNames(Struct):
         attributes, given = stream.attributes, len(atom.arguments)
         if attributes is None:
             self.broken = True
+        elif stream.lists:
+            self.broken = True
+            first = next(name for name in attributes if name in stream.lists)
+            self.found.error(
+                "D1341",
+                f"`?{first}` of `{atom.name}` is a list, which is no value of an atom",
+                atom.span,
+                hint=f"write a rule like `{atom.name}` that has a COUNT instead of the list, and read that",
+            )
         elif len(attributes) != given:
             self.broken = True
             shown = ", ".join("?" + name for name in attributes)

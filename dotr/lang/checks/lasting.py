@@ -60,6 +60,13 @@ def check_holds(lines: Iterable[tuple[LoadedFile, HoldSyntax]], found: Diagnosti
     """What lasts, one Hold for each predicate and class, in the order of the lines."""
     known: dict[Held, Hold] = {}
     for unit, line in lines:
+        if line.start is not None and line.start == line.until:
+            found.error(
+                "D1508",
+                "what ends at the time at which it begins is never held",
+                line.until.span,
+                hint="name two predicates, or leave FROM or UNTIL out",
+            )
         for held in line.held:
             if _allowed(unit, line, held, found):
                 _add(held, _hold(line, held), known, found)
@@ -79,13 +86,14 @@ def check_holds(lines: Iterable[tuple[LoadedFile, HoldSyntax]], found: Diagnosti
 
 def _hold(line: HoldSyntax, held: Held) -> Hold:
     duration = None if line.duration is None else line.duration.micros
+    begin, end = (None if one is None else one.iri for one in (line.start, line.until))
     match held:
         case HeldPredicate(iri, span):
-            return Hold(iri, None, line.latest, duration, span)
+            return Hold(iri, None, line.latest, duration, begin, end, span)
         case HeldClass(iri, span):
-            return Hold(RDF_TYPE, iri, line.latest, duration, span)
+            return Hold(RDF_TYPE, iri, line.latest, duration, begin, end, span)
         case HeldRest(span):
-            return Hold(None, None, line.latest, duration, span)
+            return Hold(None, None, line.latest, duration, begin, end, span)
         case _:
             assert_never(held)
 
@@ -139,7 +147,8 @@ def check_standing(operator: RelationToStream, select: Select, span: Span, found
             "D1507",
             f"NOW() has no value under {operator}",
             span,
-            hint="compare with the time of the event, in ON or WHERE",
+            hint="compare with the time of the event, in ON or WHERE; what ends at a time that the data have "
+            "is `HOLD :p UNTIL :end`",
             notes=(f"{operator} compares answers over what lasts whenever it changes",),
         )
 
@@ -200,6 +209,8 @@ def check_vocabulary(
     program: program.Program, vocabulary: Vocabulary, *, sampled: bool, found: Diagnostics
 ) -> None:
     """Warn about queries that need what is not there; without a sample, remark on near misses."""
+    if sampled:
+        _check_times(program, vocabulary, found)
     for name, select in program.written.items():
         for predicate, class_, span in _unknown(select, vocabulary):
             word = class_ or predicate
@@ -223,6 +234,22 @@ def check_vocabulary(
                     hint=hint,
                     notes=("it is correct if the stream has it; `--sample SOURCE` checks the stream, too",),
                 )
+
+
+def _check_times(program: program.Program, vocabulary: Vocabulary, found: Diagnostics) -> None:
+    """Warn of FROM and UNTIL whose predicate nothing has."""
+    for hold in program.holds:
+        for word, predicate in (("FROM", hold.start), ("UNTIL", hold.until)):
+            if predicate is None or vocabulary.knows(predicate, None):
+                continue
+            likely = near_names(predicate, vocabulary.predicates)
+            found.warning(
+                "D1509",
+                f"{word} has no effect: no triple has the predicate {predicate}",
+                hold.span,
+                hint=f"did you mean {likely}?" if likely else "",
+                notes=(f"what has no time there is held as without {word}",),
+            )
 
 
 def near_names(word: Term, words: Iterable[Term]) -> str:
@@ -360,7 +387,7 @@ def _meets_again(conjunct: Conjunct) -> bool:
     if isinstance(window, Within) and window.duration == 0:
         return False
     if isinstance(conjunct, Choose):
-        return conjunct.operator is Operator.EACH
+        return conjunct.operator is Operator.EACH and not conjunct.per
     return isinstance(conjunct, Summarise) and not conjunct.distinct and conjunct.function not in _REPEATABLE
 
 

@@ -9,7 +9,8 @@ Method:  language.md, sec. 2 and 3. First the names of the deployment (queries, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -21,6 +22,9 @@ from dotr.lang.checks.lasting import check_holds, check_standing
 from dotr.lang.grammar.cursor import nearest
 from dotr.lang.grammar.dotr import KEYWORDS
 from dotr.lang.grammar.syntax import (
+    AfterSyntax,
+    CalendarSyntax,
+    ChooseSyntax,
     ConjunctSyntax,
     EventSyntax,
     EverySyntax,
@@ -28,14 +32,28 @@ from dotr.lang.grammar.syntax import (
     QuerySyntax,
     RuleSyntax,
     SummariseSyntax,
+    TriggerSyntax,
     WindowSyntax,
     WithinSyntax,
 )
 from dotr.lang.loading import Loaded, LoadedFile
-from dotr.lang.operators import CHOOSING, EXCLUDED, WRITTEN, build_every, check_consuming
+from dotr.lang.operators import (
+    A_GROUP,
+    CHOOSING,
+    EXCLUDED,
+    GROUP_ROLE,
+    WRITTEN,
+    build_after,
+    build_calendar,
+    build_every,
+    check_consuming,
+)
+from dotr.lang.operators import AFTER_ROLE as FOLLOWED
 from dotr.lang.operators import EVERY_ROLE as TICK
-from dotr.program import LarsProgram, Program, RelationToStream, Rule, Select, StandingQuery
-from dotr.source import Span
+from dotr.program import Call, LarsProgram, Program, RelationToStream, Rule, Select, StandingQuery
+from dotr.program.own_functions import OWN, called_by
+from dotr.program.rules import COLLECT
+from dotr.source import PLACES, Span
 
 
 class StreamNames(Struct, frozen=True):
@@ -43,7 +61,7 @@ class StreamNames(Struct, frozen=True):
 
     `operator`: the stream is one of changes; `select` is then the query that changes, as it is of a QUERY.
     `definition`: the name under which a QUERY or rule defines it, where that is not `name`. `head`: of a
-    .lars file; its variables are its attributes.
+    .lars file; its variables are its attributes. `lists`: those variables whose values are lists.
     """
 
     name: str
@@ -54,6 +72,7 @@ class StreamNames(Struct, frozen=True):
     select: Select | None = None
     definition: str = ""
     head: bool = False
+    lists: frozenset[str] = frozenset()
 
     @property
     def kind(self) -> str:
@@ -115,7 +134,8 @@ class Streams:
         else:
             readable = definition.whole or definition.bindings
             names = tuple(b.variable.text for b in definition.bindings) if readable else None
-            self._streams[name] = StreamNames(name, names, True, definition.name.span)
+            lists = definition.lists
+            self._streams[name] = StreamNames(name, names, True, definition.name.span, lists=lists)
         self.accepted.append((unit, definition))
 
     def _define_head(self, name: str, attributes: tuple[str, ...], span: Span) -> None:
@@ -135,7 +155,14 @@ class Streams:
 
     def lars_name(self, unit: LoadedFile, name: str) -> LarsName | None:
         stream = self.look_up(unit, name)
-        return None if stream is None else LarsName(stream.name, stream.variables, stream.head, stream.kind)
+        if stream is None:
+            return None
+        return LarsName(stream.name, stream.variables, stream.head, stream.kind, stream.lists)
+
+    def lists_of(self, stream: str) -> frozenset[str]:
+        """The attributes of a stream whose values are lists."""
+        found = self._streams.get(stream)
+        return frozenset() if found is None else found.lists
 
     def use(self, stream: str) -> None:
         """A .lars file reads a stream."""
@@ -263,7 +290,9 @@ def selects(variables: tuple[str, ...]) -> str:
     return f"it selects {' '.join('?' + v for v in variables)}" if variables else "it selects nothing"
 
 
-_ONE_FACT = frozenset(("trigger", TICK, *CHOOSING))
+BY_COUNT: Final = "bind its COUNT in `{}`, `WITH ?{}_count := ?n`, and read that"
+
+_ONE_FACT = frozenset(("trigger", FOLLOWED, TICK, *CHOOSING))
 """Roles of names that stand for one fact, or tick."""
 
 
@@ -277,6 +306,8 @@ class _Known(Struct):
     positions: dict[str, program.Position] = field(default_factory=dict)
     roles: dict[str, str] = field(default_factory=dict)  # trigger, tick, chosen, NOT, aggregate
     totals: dict[str, Span] = field(default_factory=dict)
+    grouped: dict[str, tuple[str, ...]] = field(default_factory=dict)  # of groups, the attributes of PER
+    lists: set[str] = field(default_factory=set)
     unresolved: set[str] = field(default_factory=set)
 
 
@@ -287,7 +318,7 @@ class RuleResolver:
         self._streams = streams
         self._unit = unit
         self._syntax = syntax
-        self._found = found
+        self._found = self.found = found
         self._name = unit.prefix + syntax.name.text
         self._known = _Known(unresolved=set(syntax.unresolved))
         self._spans: dict[str, Span] = {}
@@ -328,22 +359,32 @@ class RuleResolver:
 
     # -- events ------------------------------------------------------------
 
-    def _trigger(self, written: EventSyntax | EverySyntax | None) -> program.Position | program.Every | None:
+    def _trigger(self, written: TriggerSyntax | None) -> program.Trigger | None:
         match written:
             case None:
                 return None
             case EverySyntax():
                 return build_every(self, written)
+            case CalendarSyntax():
+                return build_calendar(self, written)
+            case AfterSyntax():
+                return build_after(self, written, self._triggering(written.event))
             case EventSyntax():
-                position = self._position(written)
+                position = self._triggering(written)
                 self.register(written.name, position, "trigger")
-                if position is None and written.query is None and written.alias is None:
-                    self._lost = True  # the names that follow may be what this one should have been
                 return position
 
+    def _triggering(self, written: EventSyntax) -> program.Position | None:
+        """The stream of the trigger's event."""
+        position = self._position(written)
+        if position is None and written.query is None and written.alias is None:
+            self._lost = True  # the names that follow may be what this one should have been
+        return position
+
     def define(self, name: Name, role: str) -> None:
-        """A name that is no event's has this role from now on."""
-        self._claim(name, defined=True)
+        """A name that is no event's has this role from now on, unless it has another."""
+        if not self._claim(name, defined=True) and name.text in self._known.roles:
+            return
         self._known.roles[name.text] = role
         self._spans[name.text] = name.span
 
@@ -456,6 +497,8 @@ class RuleResolver:
         own = event.name.text
         window = self._window(written.window, own)
         fresh = own not in self._known.roles
+        if fresh and isinstance(written, ChooseSyntax) and written.per:
+            self._known.grouped[own] = tuple(name.text for name in written.per)
         if fresh and position is not None:
             self._known.positions[own] = position
         elif fresh:
@@ -464,8 +507,23 @@ class RuleResolver:
             self.check(written.on, own)
         return WRITTEN[written.operator].build(self, written, position, window)
 
-    def total(self, variable: Name) -> None:
+    def selects(self, position: program.Position, variable: Name) -> bool:
+        """Whether a stream has an attribute; it is reported where it has not."""
+        if variable.text in position.variables:
+            return True
+        self._found.error(
+            "D1310",
+            f"`{position.name}` does not select `?{variable.text}`",
+            variable.span,
+            selects(position.variables),
+            hint=nearest(variable.text, position.variables, "?"),
+        )
+        return False
+
+    def total(self, variable: Name, function: str = "") -> None:
         """An aggregate's name is known from now on."""
+        if function == COLLECT:
+            self._known.lists.add(variable.text)
         if variable.text in self._known.totals:
             self._found.error(
                 "D1309",
@@ -498,7 +556,7 @@ class RuleResolver:
             return False
         earlier = [n for n, r in self._known.roles.items() if r in _ONE_FACT]
         if role is not None:
-            called = EXCLUDED[role].called
+            called = A_GROUP if role == GROUP_ROLE else EXCLUDED[role].called
             self._found.error(
                 "D1303",
                 f"`{name.text}` is {called}: no single event that a window could be measured from",
@@ -537,7 +595,14 @@ class RuleResolver:
             case program.Attribute(position, variable, span):
                 self._attribute(position, variable, own, span)
             case program.TimeOf(position, span):
-                self._readable(position, own, span, span)
+                if self._readable(position, own, span, span) and position in self._known.grouped:
+                    self._broken = True
+                    self._found.error(
+                        "D1310",
+                        f"`{position}` is {A_GROUP} and has no time",
+                        span,
+                        hint="measure from the trigger, or take MAX of the times in an aggregate",
+                    )
             case program.Var(name, span):
                 self._total_use(name, own, span)
             case program.Call(_, arguments):
@@ -562,7 +627,22 @@ class RuleResolver:
             self._broken = True
             return
         known = self._known.positions.get(position)
-        if known is None or variable in known.variables:
+        if known is None:
+            return
+        grouped = self._known.grouped.get(position)
+        if grouped is not None and variable in known.variables and variable not in grouped:
+            self._broken = True
+            self._found.error(
+                "D1310",
+                f"`{position}` is {A_GROUP} and has no `?{variable}`",
+                variable_span,
+                f"it is one for each {' '.join('?' + name for name in grouped)}",
+                hint=f"add `?{variable}` to PER",
+            )
+            return
+        if variable in known.variables:
+            if variable in self._streams.lists_of(known.stream):
+                self._list_read(f"{position}.?{variable}", span, BY_COUNT.format(known.stream, variable))
             return
         self._broken = True
         self._found.error(
@@ -578,7 +658,7 @@ class RuleResolver:
         if name == own or (name in self._known.unresolved and name not in self._known.roles):
             return True
         role = self._known.roles.get(name)
-        if role in _ONE_FACT:
+        if role in _ONE_FACT or role == GROUP_ROLE:
             return True
         self._broken = True
         if role is None and self._maybe_unresolved(name):
@@ -616,6 +696,8 @@ class RuleResolver:
 
     def _total_use(self, name: str, own: str | None, span: Span | None) -> None:
         """`?name` is an aggregate that is known here; `own` is the event of the conjunct it stands in."""
+        if name in self._known.lists:
+            self._list_read(f"?{name}", span, "write its COUNT as an aggregate beside it, and use that")
         if name in self._known.totals or "?" + name in self._known.unresolved:
             return
         self._broken = True
@@ -634,12 +716,25 @@ class RuleResolver:
             hint = nearest(name, self._known.totals, "?") or "attributes are written `Event.?x`"
         self._found.error("D1304", f"no aggregate is called `?{name}` here", span, hint=hint, notes=notes)
 
+    def _list_read(self, written: str, span: Span | None, hint: str) -> None:
+        """A list is used where a term is needed."""
+        self._broken = True
+        self._found.error(
+            "D1341",
+            f"`{written}` is a list, which is no value of an expression",
+            span,
+            hint=hint,
+            notes=("a list is given to one variable, `WITH ?list := ?list`, for DEFINE and for the output",),
+        )
+
     # -- the end of a rule ------------------------------------------------------------
 
     def _bindings(self) -> tuple[program.Binding, ...]:
         found: dict[str, program.Binding] = {}
         for written in self._syntax.bindings:
-            self.check(written.expression, None)
+            expression = written.expression
+            if not (isinstance(expression, program.Var) and expression.name in self._known.lists):
+                self.check(expression, None)
             name = written.variable
             if name.text in found:
                 self._found.error("D1108", f"WITH binds `?{name.text}` twice", name.span,
@@ -650,6 +745,19 @@ class RuleResolver:
         return tuple(found.values())
 
     def _template(self) -> None:
+        listed = self._syntax.lists
+        for triple in self._syntax.template:
+            nodes = triple.subject, triple.predicate, triple.object
+            lists = [n.name for n in nodes if isinstance(n, program.TemplateVar) and n.name in listed]
+            if len(lists) > 1:
+                self._broken = True
+                self._found.error(
+                    "D1342",
+                    "a triple has two lists: " + " and ".join(f"`?{name}`" for name in lists),
+                    triple.span,
+                    "it would stand for every pair of their members",
+                    hint="write a triple for each list",
+                )
         bound = {b.variable.text for b in self._syntax.bindings}
         reported: set[str] = set()
         for name in self._syntax.template_names:
@@ -674,6 +782,7 @@ class RuleResolver:
         called = dict.fromkeys(_ONE_FACT, "the trigger") | {
             role: operator.called for role, operator in EXCLUDED.items()
         }
+        called[GROUP_ROLE] = A_GROUP
         known = self._known
         if not check_consuming(self._syntax.consuming, known.roles, known.unresolved, called, self._found):
             self._broken = True
@@ -714,7 +823,7 @@ class Resolver:
         self._streams.report_unknown()
         self._unused(bool(rules))
         self._unread(rules, lars)
-        return Program(
+        program = Program(
             queries=self._streams.queries,
             rules=tuple(rules),
             datalog=tuple(self._loaded.datalog),
@@ -727,6 +836,7 @@ class Resolver:
             standing=self._streams.standing,
             named=self._loaded.background,
         )
+        return replace(program, functions=called_by(_calls(program))) if OWN else program
 
     def _unused(self, rules: bool) -> None:
         """Warn about the user's own queries that nothing uses; a file of queries alone is fine."""
@@ -758,3 +868,18 @@ class Resolver:
                     definition.name.span,
                     hint="delete PRIVATE, or read it in a rule",
                 )
+
+
+def _calls(value: Any) -> Iterator[str]:
+    """What is called below a syntax node, by name."""
+    if isinstance(value, Call):
+        yield value.function
+    if isinstance(value, tuple | list):
+        for item in value:
+            yield from _calls(item)
+    elif isinstance(value, Mapping):
+        yield from _calls(tuple(value.values()))
+    elif isinstance(value, Struct):
+        for name in value.__struct_fields__:
+            if name not in PLACES:
+                yield from _calls(getattr(value, name))

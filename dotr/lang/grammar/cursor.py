@@ -734,6 +734,7 @@ WELL_KNOWN: Final[Mapping[str, str]] = {
     "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
     "owl": "http://www.w3.org/2002/07/owl#",
     "xsd": "http://www.w3.org/2001/XMLSchema#",
+    "math": "http://www.w3.org/2005/xpath-functions/math#",
     "sosa": "http://www.w3.org/ns/sosa/",
     "ssn": "http://www.w3.org/ns/ssn/",
     "prov": "http://www.w3.org/ns/prov#",
@@ -749,6 +750,7 @@ class Parameters:
 
     def __init__(self, cursor: Cursor, values: Mapping[str, ParameterValue] | None = None) -> None:
         self._cursor = cursor
+        self.symbolic = False  # whether parameters are read as names, for printing
         self.terms: dict[str, Term] = {}
         self.durations: dict[str, Duration] = {}
         for name, value in (values or {}).items():

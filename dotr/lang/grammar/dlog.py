@@ -13,7 +13,7 @@ from dotr import program
 from dotr.errors import Diagnostics
 from dotr.expressions.aggregates import AGGREGATES, listed
 from dotr.lang.grammar.cursor import TYPE, Cursor, Skip
-from dotr.lang.grammar.expressions import ExpressionParser, Mode
+from dotr.lang.grammar.expressions import FORBIDDEN, ExpressionParser, Mode
 from dotr.program import BindAtom, Expression, FilterAtom, Var
 from dotr.rdf.terms import Term
 from dotr.source import Source, Span
@@ -78,17 +78,20 @@ class AtomParser:
             self.cursor.expect(")")
         return BindAtom(expression, variable, self.cursor.since(start))
 
-    def aggregate(self, close: str = "") -> tuple[bool, Expression | None]:
-        """Take `(DISTINCT e)` or `(*)` after the word: whether DISTINCT, and what of; None for `*`."""
-        counts = self.cursor.tokens[self.cursor.at - 1].key == "COUNT"
+    def aggregate(self, close: str = "") -> tuple[str, bool, Expression | None]:
+        """Take `(DISTINCT e)` or `(*)` after the word: the function, whether DISTINCT, and what of; None for
+        `*`.
+        """
+        function = self.cursor.tokens[self.cursor.at - 1].key
         argument: Expression | None = None
         self.cursor.expect("(")
         with self.cursor.nested():
             distinct = self.cursor.accept("DISTINCT") is not None
-            if not (counts and self.cursor.accept("*")):
+            if not (function == "COUNT" and self.cursor.accept("*")):
                 argument = self.expressions.expression()
+                function = self.expressions.with_share(function)
             self.cursor.expect(")", close)
-        return distinct, argument
+        return function, distinct, argument
 
     def variable(self) -> Var:
         token = self.cursor.variable()
@@ -204,10 +207,12 @@ class DatalogParser:
         token = self.cursor.token
         if token.key not in AGGREGATES:
             raise self.cursor.fail(listed())
+        if token.key in FORBIDDEN:
+            self._expressions.forbid(token.key, token)
         self.cursor.advance()
-        distinct, argument = self._atoms.aggregate()
+        function, distinct, argument = self._atoms.aggregate()
         self.cursor.expect("AS")
-        return program.AggregateTerm(token.key, argument, distinct, self._atoms.variable())
+        return program.AggregateTerm(function, argument, distinct, self._atoms.variable())
 
     def _atom(self) -> program.Atom:
         """`:p(?x, ?y)`, `:C(?x)` or `[?x, :p, ?y]`."""

@@ -22,6 +22,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from dotr.errors import Diagnostics
+from dotr.expressions.aggregates import AGGREGATES
+from dotr.expressions.aggregates import KEYWORDS as AGGREGATE_KEYWORDS
 from dotr.lang.checks.comparisons import STAND_IN
 from dotr.lang.grammar import syntax
 from dotr.lang.grammar.cursor import (
@@ -41,7 +43,7 @@ from dotr.lang.grammar.cursor import (
 from dotr.lang.grammar.expressions import ExpressionParser, Mode
 from dotr.lang.grammar.sparql import SparqlParser
 from dotr.lang.grammar.syntax import Name
-from dotr.lang.operators import AGGREGATE, BEFORE_EVENTS, BY_WORD, parse_every
+from dotr.lang.operators import AGGREGATE, BEFORE_EVENTS, BY_WORD, OPTIONAL, PER, parse_after, parse_every
 from dotr.program import (
     Expression,
     Fresh,
@@ -72,7 +74,7 @@ _AFTER_EVENTS: Final = frozenset(("WITHIN", "BETWEEN", "ON", "FROM", "BEFORE"))
 KEYWORDS: Final = frozenset(
     (
         *STATEMENTS,
-        *CONJUNCTS,
+        *(word for word in CONJUNCTS if BY_WORD[word] is not AGGREGATE or word in AGGREGATE_KEYWORDS),
         *("DEFINE", "FROM", "EVERY", "AS", "AND", "OVER", "ON", "WHERE", "WITH", "CONSUMING"),
         *("WITHIN", "BEFORE", "BETWEEN", "DISTINCT", "SELECT"),
     )
@@ -183,7 +185,7 @@ class WindowParser:
         return (
             (key == "RULE" and second == "DEFINE")
             or (key == "QUERY" and second == ":=")
-            or (key == "AND" and following in CONJUNCTS)
+            or (key == "AND" and following in (*CONJUNCTS, OPTIONAL))
         )
 
     def window(self) -> syntax.WindowSyntax:
@@ -196,6 +198,8 @@ class WindowParser:
             hint = nearest(start.text, ("WITHIN", "BETWEEN")) if start.kind == "name" else ""
             if start.key == "ON":
                 hint = "write the window before ON"
+            elif start.key == PER:
+                hint = "PER stands behind the event of EACH: `AND EACH Group := Event PER (?key) WITHIN …`"
             raise self.cursor.fail(
                 "WITHIN or BETWEEN", hint or "every conjunct has a window: `WITHIN 5 min FROM Event`"
             )
@@ -434,7 +438,7 @@ class ClauseParser:
         whole = True
         template: tuple[TemplateTriple, ...] = ()
         names: tuple[syntax.Name, ...] = ()
-        trigger: syntax.EventSyntax | syntax.EverySyntax | None = None
+        trigger: syntax.TriggerSyntax | None = None
         conjuncts: list[syntax.ConjunctSyntax] = []
         where: Expression | None = None
         bindings: list[syntax.BindingSyntax] = []
@@ -492,12 +496,14 @@ class ClauseParser:
             return EMIT
         return foreign_word(self.cursor.token) or nearest(self.cursor.token.text, ("DEFINE",))
 
-    def _trigger(self) -> syntax.EventSyntax | syntax.EverySyntax:
+    def _trigger(self) -> syntax.TriggerSyntax:
         if (tick := parse_every(self)) is not None:
             return tick
         if self.cursor.key in BEFORE_EVENTS and self.cursor.peek().kind == "name":
             raise self.cursor.fail("an event", "the trigger is every fact of its query: write its name alone")
-        return self.event()
+        start = self.cursor.token
+        event = self.event()
+        return parse_after(self, event, start) or event
 
     def event(self) -> syntax.EventSyntax:
         changes = self.windows.operator()
@@ -554,14 +560,18 @@ class ClauseParser:
 
     def _conjunct(self) -> syntax.ConjunctSyntax:
         start = self.cursor.expect("AND")
-        if (operator := BY_WORD.get(self.cursor.key)) is not None:
+        word = self.cursor.peek() if self._at_optional() else self.cursor.token
+        operator = BY_WORD.get(word.key)
+        if self.cursor.key in AGGREGATES and self.cursor.peek().key == "(":
+            operator = AGGREGATE
+        if operator is not None:
             return operator.parse(self, start)
         if self.cursor.token.kind == "name" and self.cursor.peek().key == "(":
             self.cursor.error(
                 "D1004",
                 f"there is no aggregate `{self.cursor.token.text}`",
                 self.cursor.span(self.cursor.token),
-                hint=f"the aggregates are {', '.join(AGGREGATE.words)}",
+                hint=f"the aggregates are {', '.join(AGGREGATES)}",
             )
             return AGGREGATE.parse(self, start)
         hint = ""
@@ -570,18 +580,42 @@ class ClauseParser:
             hint = near or self._unselected()
         elif self.cursor.token.kind in ("attribute", "timeof"):
             hint = "conditions are joined with &&"
+        if self.cursor.key == OPTIONAL:
+            hint = "write OPTIONAL LAST or OPTIONAL FIRST, and the event"
         raise self.cursor.fail("EACH, LAST, FIRST, NOT or an aggregate", hint)
 
-    def scope(self) -> tuple[syntax.EventSyntax, syntax.WindowSyntax, Expression | None]:
-        """An event, its window, ON. Where the rest cannot be read its name is unresolved."""
+    def _at_optional(self) -> bool:
+        """Whether OPTIONAL stands before the word that chooses."""
+        return self.cursor.key == OPTIONAL and self.cursor.peek().key in tuple(Selection)
+
+    def scope(
+        self, groups: list[syntax.Name] | None = None
+    ) -> tuple[syntax.EventSyntax, syntax.WindowSyntax, Expression | None]:
+        """An event, its window, ON. Where the rest cannot be read its name is unresolved. `groups` takes the
+        attributes of PER, where it may stand behind the event.
+        """
         event = self.event()
         known = event.name.text in self.unresolved
         self.unresolved.add(event.name.text)
+        if groups is not None:
+            groups += self.per()
         window = self.windows.window()
         on = self.expressions.expression() if self.cursor.accept("ON") else None
         if not known:
             self.unresolved.discard(event.name.text)
         return event, window, on
+
+    def per(self) -> tuple[syntax.Name, ...]:
+        """`PER (?a, ?b)`, or `PER ?a`; nothing at anything else."""
+        if not self.cursor.accept(PER):
+            return ()
+        if not self.cursor.accept("("):
+            return (self.windows.variable(),)
+        found = [self.windows.variable()]
+        while self.cursor.accept(","):
+            found.append(self.windows.variable())
+        self.cursor.expect(")", "`,` or `)`")
+        return tuple(found)
 
     def _names_event(self) -> bool:
         return self.cursor.peek().key in (":=", "WITHIN", "BETWEEN")
@@ -649,7 +683,9 @@ class ClauseParser:
         elif token.key == ";":
             hint = "no semicolon ends a clause here"
         elif token.key in ("WITHIN", "BETWEEN") and not conditions:
-            hint = "the trigger has no window: it is the latest event"
+            hint = (
+                "the trigger has no window: it is the latest event; some time later is `AFTER 5 min AS Due`"
+            )
         elif token.key == "ON":
             hint = (
                 "the trigger has no ON: write the condition into its query, or as WHERE"
@@ -662,7 +698,7 @@ class ClauseParser:
     def _at_conjunct(self) -> bool:
         """Whether `AND` begins a conjunct, if one that does not say how its event is chosen."""
         event = self.cursor.peek().kind == "name" and self.cursor.peek(2).key in (":=", "WITHIN", "BETWEEN")
-        return event or self.cursor.peek().key in CONJUNCTS
+        return event or self.cursor.peek().key in (*CONJUNCTS, OPTIONAL)
 
     def _and_for_both(self) -> None:
         self.cursor.error(
@@ -687,7 +723,7 @@ class ClauseParser:
                     self.unresolved.add(token.text)
 
 
-HOLDING: Final = ("LATEST", "FOR")
+HOLDING: Final = ("LATEST", "FROM", "UNTIL", "FOR")
 """Keywords after the predicates of a HOLD; names everywhere else."""
 
 
@@ -705,6 +741,7 @@ class DotrParser:
         self.cursor = cursor = Cursor(source, found)
         self._given = frozenset(values or ())
         self._parameters = Parameters(cursor, values)
+        self._parameters.symbolic = symbolic
         self._windows = WindowParser(cursor, self._parameters, symbolic=symbolic)
         queries = SparqlParser(cursor, ExpressionParser(cursor, Mode.RULE, self._parameters))
         self._clauses = ClauseParser(cursor, queries, self._windows)
@@ -966,15 +1003,25 @@ class DotrParser:
         while self.cursor.accept(","):
             held.append(self._held())
         latest = self.cursor.accept("LATEST") is not None
+        begin = self._predicate_of_time() if self.cursor.accept("FROM") else None
+        end = self._predicate_of_time() if self.cursor.accept("UNTIL") else None
         duration = self._windows.duration() if self.cursor.accept("FOR") else None
         if not self._windows.at_statement() and self.cursor.token.kind != "end":
-            hint = "write FOR after LATEST" if self.cursor.key == "LATEST" else ""
+            hint = "write LATEST, FROM, UNTIL and FOR in this order" if self.cursor.key in HOLDING else ""
             if self.cursor.token.kind in ("iri", "pname"):
                 hint = "predicates are separated by commas"
             raise self.cursor.fail(
-                "`,`, LATEST, FOR or the next line", hint or nearest(self.cursor.token.text, HOLDING)
+                "`,`, LATEST, FROM, UNTIL, FOR or the next line",
+                hint or nearest(self.cursor.token.text, HOLDING),
             )
-        return syntax.HoldSyntax(tuple(held), latest, duration, self.cursor.since(start))
+        return syntax.HoldSyntax(tuple(held), latest, duration, self.cursor.since(start), begin, end)
+
+    def _predicate_of_time(self) -> syntax.HeldPredicate:
+        start = self.cursor.token
+        if not self.cursor.at_iri():
+            hint = "write FOR for a length of time" if start.kind in ("integer", "decimal") else ""
+            raise self.cursor.fail("the predicate that has the time", hint)
+        return syntax.HeldPredicate(self.cursor.iri_term(), self.cursor.since(start))
 
     def _held(self) -> syntax.Held:
         start = self.cursor.token

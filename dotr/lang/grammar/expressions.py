@@ -3,31 +3,41 @@
 Place:   above cursor.py; used by sparql.py and dlog.py. `mode`: what a leaf may be.
 Method:  SPARQL 1.1, sec. 19.8, rules 107-128, by precedence climbing: one call per level of brackets instead
          of eight, so that the nesting limit and not Python's stack ends deeply nested input. Functions:
-         SPARQL 1.1, sec. 17.4, and DAYS of a duration, with their numbers of arguments, and which no rule may
-         use; casts are those of expressions/functions.py.
+         SPARQL 1.1, sec. 17.4, DAYS of a duration and those of calendars, with their numbers of arguments,
+         and which no rule may use; casts and mathematics are those of expressions/functions.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from decimal import Decimal
 from enum import Enum
 from typing import Final
 
-from dotr.expressions.aggregates import AGGREGATES
-from dotr.expressions.functions import CASTS, DATA_VALUE
+from dotr.errors import UsageError
+from dotr.expressions.aggregates import AGGREGATES, WITH_SHARE
+from dotr.expressions.calendars import zone, zone_names
+from dotr.expressions.functions import CASTS, DATA_VALUE, FUNCTIONS
+from dotr.expressions.geometry import GEOF, GEOMETRY, available
+from dotr.expressions.mathematics import MATH, MATHEMATICS
+from dotr.lang.checks.comparisons import STAND_IN
 from dotr.lang.grammar.cursor import DEEPEST, Cursor, Parameters, Skip, Token, nearest, string_value
 from dotr.program import Aggregate, Attribute, Call, Const, Exists, Expression, GroupPattern, TimeOf, Var
+from dotr.program.own_functions import OwnFunction, is_reserved, missing, own_function
+from dotr.program.rules import COLLECT
+from dotr.rdf.terms import Term, literal_parts
+from dotr.rdf.values import number
 from dotr.source import Span
 
 MANY: Final = 1_000_000
 
 _ONE: Final = (
     "STR LANG DATATYPE BOUND IRI URI ABS CEIL FLOOR ROUND STRLEN UCASE LCASE ENCODE_FOR_URI YEAR MONTH DAY "
-    "DAYS HOURS MINUTES SECONDS TIMEZONE TZ MD5 SHA1 SHA256 SHA384 SHA512 ISIRI ISURI ISBLANK ISLITERAL "
-    "ISNUMERIC"
+    "DAYS DAYOFWEEK DATE HOURS MINUTES SECONDS TIMEZONE TZ MD5 SHA1 SHA256 SHA384 SHA512 ISIRI ISURI ISBLANK "
+    "ISLITERAL ISNUMERIC"
 )
-_TWO: Final = "LANGMATCHES CONTAINS STRSTARTS STRENDS STRBEFORE STRAFTER STRLANG STRDT SAMETERM"
+_TWO: Final = "LANGMATCHES CONTAINS STRSTARTS STRENDS STRBEFORE STRAFTER STRLANG STRDT SAMETERM LOCAL"
 _NONE: Final = "NOW RAND UUID STRUUID"
 
 ARGUMENTS: Final[Mapping[str, tuple[int, int]]] = {
@@ -58,6 +68,14 @@ FORBIDDEN: Final[Mapping[str, tuple[str, str]]] = {
         ),
     ),
     "BNODE": ("blank nodes are scoped to their graph", 'build an IRI: IRI(CONCAT("urn:…", STR(?x)))'),
+    **dict.fromkeys(
+        ("FIRST", "LAST"),
+        ("one instant has no first and no last", "use MIN or MAX, or aggregate over the events of a rule"),
+    ),
+    COLLECT: (
+        "a list is no term: only events of rules in .dotr have lists",
+        "select the values, one fact each; a rule collects them: AND COLLECT(X.?x) AS ?list OVER X …",
+    ),
     "SAMPLE": ("which value it takes depends on an undefined order", "use MIN or MAX"),
     "GROUP_CONCAT": ("its string depends on an undefined order", "select the values, one fact each"),
 }
@@ -255,20 +273,52 @@ class ExpressionParser:
             return Const(term, self.cursor.since(token))
         with self.cursor.nested():
             arguments = self._arguments(0)
-        if term in CASTS or (term == DATA_VALUE and self.mode is Mode.DATALOG):
-            if len(arguments) != 1:
+        if term in FUNCTIONS or term in CASTS or (term == DATA_VALUE and self.mode is Mode.DATALOG):
+            wanted = FUNCTIONS[term].least if term in FUNCTIONS else 1
+            if len(arguments) != wanted:
                 self.cursor.error(
-                    "D1215", f"{token.text} takes 1 argument, not {len(arguments)}", self.cursor.since(token)
+                    "D1215",
+                    f"{token.text} takes {wanted} argument{'s' if wanted != 1 else ''}, not {len(arguments)}",
+                    self.cursor.since(token),
                 )
+            elif term in GEOMETRY and not available():
+                self.cursor.error(
+                    "D1230",
+                    f"{token.text} needs shapely and pyproj",
+                    self.cursor.since(token),
+                    hint="pip install 'dotr[geo]'",
+                )
+        elif (own := self._own(term, len(arguments), token)) is not None:
+            return Call(term, tuple(arguments), self.cursor.since(token), own.version)
         elif term != "<urn:dotr:unresolved>":
+            hint = _nearest_function(term)
+            notes: tuple[str, ...] = ()
+            if not hint and not is_reserved(term):
+                hint, notes = missing(term)
             report = self.cursor.error if self._deployed else self.cursor.found.warning
             report(
                 "D1216",
                 f"there is no function {term}",
                 self.cursor.since(token),
-                hint="casts are xsd:integer, xsd:double, xsd:string, xsd:boolean, xsd:dateTime, …",
+                hint=hint or "casts are xsd:integer, xsd:double, xsd:string, xsd:boolean, xsd:dateTime, …",
+                notes=notes,
             )
         return Call(term, tuple(arguments), self.cursor.since(token))
+
+    def _own(self, term: Term, arguments: int, token: Token) -> OwnFunction | None:
+        """The function of one's own of this name; a wrong number of arguments is reported."""
+        try:
+            own = own_function(term)
+        except UsageError as error:  # of a package
+            first = error.diagnostics[0]
+            self.cursor.error(
+                first.code, first.message, self.cursor.since(token), hint=first.hint, notes=first.notes
+            )
+            return None
+        wrong = None if own is None else own.wrong(arguments)
+        if wrong is not None:
+            self.cursor.error("D1215", wrong, self.cursor.since(token))
+        return own
 
     def _arguments(self, least: int) -> list[Expression]:
         """Take `( e, … )`."""
@@ -307,7 +357,9 @@ class ExpressionParser:
             self.cursor.jump(self.cursor.at + 3)
             return Const('""', self.cursor.since(token))
         known = (*ARGUMENTS, *QUERY_AGGREGATES, "EXISTS")
-        hint = nearest(token.text, known) if self.cursor.peek().key == "(" else ""
+        hint = ""
+        if self.cursor.peek().key == "(":
+            hint = _in_mathematics(token.text) or nearest(token.text, known)
         if not hint and self.mode is Mode.RULE and key not in ARGUMENTS:
             hint = f"an attribute is written `{token.text}.?x`, its time `{token.text}.time`"
         elif not hint and key not in ARGUMENTS:
@@ -331,7 +383,9 @@ class ExpressionParser:
                 "D1215", "BOUND takes a variable", self.cursor.since(token), hint="write `BOUND(?x)`"
             )
         if key in FORBIDDEN:
-            self._forbid(key, token)
+            self.forbid(key, token)
+        if key == "LOCAL":
+            self._check_zone(arguments)
         name = SYNONYMS.get(key, key)
         if name == "IRI" and self.cursor.base is not None and self.mode is Mode.QUERY and len(arguments) == 1:
             arguments = (
@@ -340,7 +394,22 @@ class ExpressionParser:
             )  # what a relative one is resolved against
         return Call(name, arguments, self.cursor.since(token))
 
-    def _forbid(self, key: str, token: Token) -> None:
+    def _check_zone(self, arguments: tuple[Expression, ...]) -> None:
+        """A zone that is written must be one."""
+        match arguments:
+            case (_, Const(term) as written) if not term.startswith(STAND_IN):
+                name = literal_parts(term)[0] if term[0] == term[-1] == '"' else None
+                if name is None or zone(name) is None:
+                    nearby = nearest(name or "", zone_names())
+                    self.cursor.error(
+                        "D1225",
+                        f"`{term if name is None else name}` is not a time zone",
+                        written.span,
+                        hint=nearby or 'write "Europe/Berlin", "UTC" or "+02:00"',
+                    )
+
+    def forbid(self, key: str, token: Token) -> None:
+        """Report a word of FORBIDDEN."""
         why, instead = FORBIDDEN[key]
         self.cursor.error(
             "D1205", f"a rule may not use {key}", self.cursor.span(token), hint=instead, notes=(why,)
@@ -363,7 +432,7 @@ class ExpressionParser:
                 "D1209", f"{key} is not allowed here", self.cursor.span(token), hint=hint, notes=(why,)
             )
         if key in FORBIDDEN:
-            self._forbid(key, token)
+            self.forbid(key, token)
         with self.place("it is inside another aggregate"), self.cursor.nested():
             self.cursor.expect("(")
             distinct = self.cursor.accept("DISTINCT") is not None
@@ -372,9 +441,32 @@ class ExpressionParser:
                 self.cursor.advance()
             else:
                 argument = self.expression()
+                key = self.with_share(key)
             separator = self._separator() if key == "GROUP_CONCAT" else None
             self.cursor.expect(")")
         return Aggregate(key, argument, distinct, separator, self.cursor.since(token))
+
+    def with_share(self, function: str) -> str:
+        """The function of an aggregate whose argument has been read, with the share that PERCENTILE has."""
+        if function != WITH_SHARE:
+            return function
+        named = self.cursor.accept(",") is not None
+        start = self.cursor.token
+        share = self.expression() if named else None
+        if isinstance(share, Var) and self.parameters.symbolic:
+            return f"{function} ?{share.name}"
+        if isinstance(share, Const) and share.term.startswith(STAND_IN):
+            return function
+        value = number(share.term) if isinstance(share, Const) else None
+        if value is None or not 0 <= value <= 1:
+            self.cursor.error(
+                "D1226",
+                "the share of a PERCENTILE is a number from 0 to 1",
+                self.cursor.since(start) if named else self.cursor.span(),
+                hint=f"write `{WITH_SHARE}(?x, 0.95)`, for what 95 % do not exceed",
+            )
+            return function
+        return f"{function} {Decimal(repr(float(value)) if isinstance(value, float) else value):f}"
 
     def _separator(self) -> str | None:
         if not self.cursor.accept(";"):
@@ -403,6 +495,22 @@ class ExpressionParser:
         with self.place("EXISTS is evaluated for one solution"):
             pattern = self.group()
         return Exists(pattern, negated, self.cursor.since(token))
+
+
+def _in_mathematics(word: str) -> str:
+    """What to write instead of a function of mathematics without its prefix; empty if it is none."""
+    if f"<{MATH}{word.lower()}>" not in MATHEMATICS:
+        return ""
+    return f"write `math:{word.lower()}(…)` with `PREFIX math: <{MATH}>`"
+
+
+def _nearest_function(term: Term) -> str:
+    """The function of mathematics or geometries that was meant by an IRI of its namespace."""
+    for prefix, space, functions in (("math", MATH, MATHEMATICS), ("geof", GEOF, GEOMETRY)):
+        if term.startswith(f"<{space}"):
+            known = [f"{prefix}:{name[1 + len(space) : -1]}" for name in functions]
+            return nearest(f"{prefix}:{term[1 + len(space) : -1]}", known) or f"there are {', '.join(known)}"
+    return ""
 
 
 def _too_high(expression: Expression) -> bool:

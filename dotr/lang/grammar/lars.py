@@ -14,11 +14,13 @@ from typing import Final
 from dotr import program
 from dotr.errors import Diagnostics
 from dotr.expressions.aggregates import AGGREGATES
-from dotr.lang.grammar.cursor import NUMBERS, Cursor, Parameters, Skip, nearest
+from dotr.expressions.aggregates import KEYWORDS as AGGREGATE_KEYWORDS
+from dotr.lang.grammar.cursor import NUMBERS, Cursor, Parameters, Skip, Token, nearest
 from dotr.lang.grammar.dlog import AtomParser
 from dotr.lang.grammar.dotr import KEYWORDS, WindowParser
 from dotr.lang.grammar.expressions import ExpressionParser, Mode
 from dotr.lang.grammar.syntax import Duration, Name
+from dotr.program.rules import COLLECT
 from dotr.source import Source, Span, Syntax
 
 MODALITIES: Final[Mapping[str, program.Modality]] = {
@@ -28,7 +30,7 @@ MODALITIES: Final[Mapping[str, program.Modality]] = {
 RESERVED: Final = frozenset(
     (
         *MODALITIES,
-        *AGGREGATES,
+        *AGGREGATE_KEYWORDS,
         *("STEP", "FACTS", "OF", "PER", "AT", "LEAST", "NOT", "FILTER", "BIND", "WITHIN"),
     )
 )
@@ -151,30 +153,54 @@ class LarsParser:
                         "an atom", "write `FILTER(! …)`" if self.cursor.key == "FILTER" else ""
                     )
                 return self._atoms.filter() if self.cursor.key == "FILTER" else self._atoms.bind()
-            case key if key in AGGREGATES and self.cursor.peek().key == "(":
+            case key if key in AGGREGATES and self._at_aggregate():
                 if negated:
                     raise self.cursor.fail("an atom", "compare the aggregate's ?v in a FILTER")
                 return self._lars_aggregate()
             case _:
                 return self._lars_atom(start.start, negated)
 
+    def _at_aggregate(self) -> bool:
+        """Whether a word with brackets is an aggregate: one that may also be an atom's name has AS behind."""
+        if self.cursor.key in AGGREGATE_KEYWORDS or self.cursor.peek().key != "(":
+            return self.cursor.peek().key == "("
+        depth = 0
+        for token in self.cursor.tokens[self.cursor.at + 1 :]:
+            depth += (token.key == "(") - (token.key == ")")
+            if not depth:
+                break
+        else:
+            return False
+        return self.cursor.tokens[self.cursor.tokens.index(token) + 1].key == "AS"
+
     def _lars_aggregate(self) -> program.WindowAggregate:
         start = self.cursor.advance()
-        distinct, argument = self._atoms.aggregate("`)` or an operator")
+        function, distinct, argument = self._atoms.aggregate("`)` or an operator")
+        if function == COLLECT:
+            self._atoms.expressions.forbid(COLLECT, start)
         self.cursor.expect("AS", "`AS ?v`")
         variable = self._atoms.variable()
         self.cursor.expect("OVER", "`OVER` and an atom")
         atom = self._named_atom()
         if self.cursor.key in (*MODALITIES, "AT"):
             raise self.cursor.fail("WITHIN", "an aggregate ranges over every atom and point of its window")
-        window = self._lars_window(atom, f"`{atom.name}(…) WITHIN …`: an aggregate has a window")
-        group = self._per() if self.cursor.accept("PER") else ()
+        what = f"`{atom.name}(…) WITHIN …`: an aggregate has a window"
+        window = self._lars_window(atom, what, aggregated=True)
+        group: tuple[program.Var, ...] = ()
+        if self.cursor.accept("PER"):
+            group = self._per()
+        elif isinstance(window, program.FactWindow):
+            group = tuple(one for n in window.per if isinstance(one := atom.arguments[n], program.Var))
         span = self.cursor.since(start)
-        return program.WindowAggregate(start.key, argument, distinct, variable, atom, window, group, span)
+        return program.WindowAggregate(function, argument, distinct, variable, atom, window, group, span)
 
     def _per(self) -> tuple[program.Var, ...]:
         if not self.cursor.accept("("):
-            return (self._atoms.variable(),)
+            found = [self._atoms.variable()]
+            while self.cursor.key == "," and self.cursor.peek().kind == "var":
+                self.cursor.advance()
+                found.append(self._atoms.variable())
+            return tuple(found)
         found = [self._atoms.variable()]
         while self.cursor.accept(","):
             found.append(self._atoms.variable())
@@ -200,6 +226,13 @@ class LarsParser:
                 atom, modality, program.TimeWindow(0), at, count, negated, self.cursor.since(start)
             )
         window = self._lars_window(atom)
+        if modality is program.Modality.ALWAYS and isinstance(window, program.FactWindow) and window.per:
+            self.cursor.error(
+                "D1619",
+                "ALWAYS is about each point of one window, and each key has its own",
+                self.cursor.since(start),
+                hint="write `AT LEAST k`, or a window of time",
+            )
         return program.WindowAtom(
             atom, modality or program.Modality.SOMETIME, window, at, count, negated, self.cursor.since(start)
         )
@@ -226,7 +259,9 @@ class LarsParser:
             notes=("an atom that may be read for ever can never be forgotten",),
         )
 
-    def _lars_window(self, atom: program.NamedAtom, what: str = "WITHIN") -> program.LarsWindow:
+    def _lars_window(
+        self, atom: program.NamedAtom, what: str = "WITHIN", *, aggregated: bool = False
+    ) -> program.LarsWindow:
         start = self.cursor.token
         hint = nearest(start.text, ("WITHIN",)) if start.kind == "name" else ""
         self.cursor.expect(
@@ -239,8 +274,39 @@ class LarsParser:
             self.cursor.advance()
             streams = self._counted() if self.cursor.accept("OF") else ()
             streams = () if streams == (atom.name,) else streams
+            if self.cursor.key == "PER" and (self.cursor.peek().key == "(" or not aggregated):
+                return self._keyed(atom, program.FactWindow(count, streams), start)
             return program.FactWindow(count, streams, self.cursor.since(start))
         return program.TimeWindow(self._duration().micros, self.cursor.since(start))
+
+    def _keyed(self, atom: program.NamedAtom, window: program.FactWindow, start: Token) -> program.FactWindow:
+        """A window of facts with `PER (?k, …)` next: an aggregate has brackets there, `PER ?k` groups it."""
+        self.cursor.advance()
+        key = [variable.name for variable in self._per()]
+        span = self.cursor.since(start)
+        known: dict[str, int] = {}
+        for place, one in enumerate(atom.arguments):
+            if isinstance(one, program.Var):
+                known.setdefault(one.name, place)
+        for name in key:
+            if name not in known:
+                written = f"{atom.name}(…, ?{name}, …) WITHIN {window.count} FACTS PER (?{name})"
+                self.cursor.error(
+                    "D1619",
+                    f"`?{name}` is no argument of `{atom.name}`",
+                    span,
+                    hint=nearest(name, known, "?") or f"write `{written}`",
+                )
+                key = list(known)  # so that nothing else is found of it
+        columns = [known[name] for name in dict.fromkeys(key)]
+        if window.streams:
+            self.cursor.error(
+                "D1619",
+                "a window of facts PER a key counts those of its own atom",
+                span,
+                hint=f"write `FACTS PER ({', '.join('?' + name for name in key)})`, without OF",
+            )
+        return program.FactWindow(window.count, (), span, tuple(columns))
 
     def _counted(self) -> tuple[str, ...]:
         self.cursor.expect("(", "`(Name, …)`, the queries whose facts are counted")

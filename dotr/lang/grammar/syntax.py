@@ -9,7 +9,8 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from dotr.program import Expression, Operator, RelationToStream, Select, Selection, TemplateTriple
+from dotr.program import Expression, Operator, RelationToStream, Select, Selection, TemplateTriple, Var
+from dotr.program.rules import COLLECT
 from dotr.rdf.terms import Term
 from dotr.source import Span, Syntax
 
@@ -66,8 +67,37 @@ class EverySyntax(Syntax, frozen=True):
     span: Span
 
 
+class CalendarSyntax(Syntax, frozen=True):
+    """`EVERY 1 d AT 08:00 IN "zone" AS name`. `unit`: `MONTH`, a weekday, or empty for `duration`. `day` is
+    that of ON DAY. `at` is in µs. `zone_name`: the parameter that the zone was written as.
+    """
+
+    unit: str
+    duration: Duration | None
+    day: int | None
+    at: int
+    zone: str
+    zone_name: str
+    name: Name
+    span: Span
+
+
+class AfterSyntax(Syntax, frozen=True):
+    """`event AFTER duration AS name`."""
+
+    event: EventSyntax
+    duration: Duration
+    name: Name
+    span: Span
+
+
+TriggerSyntax: TypeAlias = EventSyntax | EverySyntax | CalendarSyntax | AfterSyntax
+
+
 class ChooseSyntax(Syntax, frozen=True):
-    """`k_name`: the parameter that k was written as."""
+    """`k_name`: the parameter that k was written as. `optional`: OPTIONAL stands before it. `per`: the
+    attributes of PER.
+    """
 
     selection: Selection
     k: int
@@ -76,6 +106,8 @@ class ChooseSyntax(Syntax, frozen=True):
     window: WithinSyntax
     on: Expression | None
     span: Span
+    optional: bool = False
+    per: tuple[Name, ...] = ()
 
     @property
     def operator(self) -> Operator:
@@ -94,6 +126,8 @@ class AbsentSyntax(Syntax, frozen=True):
 
 
 class SummariseSyntax(Syntax, frozen=True):
+    """`selection`, `k`, `k_name`: what stands behind OVER, as in ChooseSyntax."""
+
     function: str
     argument: Expression | None
     distinct: bool
@@ -102,6 +136,9 @@ class SummariseSyntax(Syntax, frozen=True):
     window: WindowSyntax
     on: Expression | None
     span: Span
+    selection: Selection | None = None
+    k: int = 0
+    k_name: str = ""
 
     @property
     def operator(self) -> Operator:
@@ -124,7 +161,7 @@ class RuleSyntax(Syntax, frozen=True):
 
     name: Name
     template: tuple[TemplateTriple, ...]
-    trigger: EventSyntax | EverySyntax | None
+    trigger: TriggerSyntax | None
     conjuncts: tuple[ConjunctSyntax, ...]
     where: Expression | None
     bindings: tuple[BindingSyntax, ...]
@@ -135,6 +172,14 @@ class RuleSyntax(Syntax, frozen=True):
     span: Span
     clauses: tuple[Span, ...]
     private: bool = False
+
+    @property
+    def lists(self) -> frozenset[str]:
+        """The variables of WITH whose values are lists."""
+        found = [c for c in self.conjuncts if isinstance(c, SummariseSyntax) and c.function == COLLECT]
+        totals = {conjunct.variable.text for conjunct in found}
+        given = [b for b in self.bindings if isinstance(b.expression, Var) and b.expression.name in totals]
+        return frozenset(binding.variable.text for binding in given)
 
 
 class QuerySyntax(Syntax, frozen=True):
@@ -231,12 +276,14 @@ Held: TypeAlias = HeldPredicate | HeldClass | HeldRest
 
 
 class HoldSyntax(Syntax, frozen=True):
-    """`HOLD held, … [LATEST] [FOR duration]`."""
+    """`HOLD held, … [LATEST] [FROM predicate] [UNTIL predicate] [FOR duration]`."""
 
     held: tuple[Held, ...]
     latest: bool
     duration: Duration | None
     span: Span
+    start: HeldPredicate | None = None
+    until: HeldPredicate | None = None
 
 
 Statement: TypeAlias = (

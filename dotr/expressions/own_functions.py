@@ -1,0 +1,187 @@
+"""Calls of functions of one's own: arguments as values of Python, and what they return as a value.
+
+Place:   evaluate.py calls by `called`; literal_functions.py does so independently, for literal readings.
+Method:  integers, decimals, doubles and floats, strings and booleans are int, Decimal, float, str, bool; a
+         dateTime is a datetime (without tzinfo if it has no zone), a duration without months a timedelta,
+         where Python's types can hold them exactly; everything else is a term of rdflib. What a function
+         raises, and what it returns that is none of these, is an error of the expression, as is a blank node
+         that no argument is. SystemExit is such an error, too: no function ends the process; others that are
+         no Exception pass. Results are kept: a function is pure, so it is called once for each distinct tuple
+         of arguments, as long as there are no more than KEPT of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import ROUND_DOWN, Context, Decimal
+from functools import lru_cache
+from typing import Any, Final
+
+from dotr.budget import DIGITS, TEXT
+from dotr.program.own_functions import OwnFunction
+from dotr.rdf.rdflib_terms import is_rdflib, of_rdflib, rdflib_term
+from dotr.rdf.terms import FRACTION, XSD_DATETIME, Term, canonical, literal
+from dotr.rdf.values import (
+    BEYOND,
+    DAY_TIME,
+    TICKS,
+    YEAR_MONTH,
+    DateTime,
+    Duration,
+    Value,
+    decode,
+    duration,
+    encode,
+)
+
+KEPT: Final = 1 << 16
+"""Results of a function that are kept."""
+
+LONGEST: Final = 1 << 12
+"""Characters of arguments and result beyond which they are not."""
+
+_NOTHING: Final = object()
+
+
+@lru_cache(maxsize=1 << 12)
+def called(own: OwnFunction) -> Callable[..., Value | None]:
+    """The function on values; None is an error."""
+    results: dict[tuple[Term, ...], Value | None] = {}
+
+    def call(*values: Value) -> Value | None:
+        terms = tuple(map(encode, values))
+        found: Any = results.get(terms, _NOTHING)
+        if found is not _NOTHING:
+            return found  # type: ignore[no-any-return]  # a value
+        value = _computed(own, terms)
+        size = sum(map(len, terms)) + (0 if value is None else len(encode(value)))
+        if size <= LONGEST:
+            if len(results) >= KEPT:
+                results.clear()
+            results[terms] = value
+        return value
+
+    return call
+
+
+def _computed(own: OwnFunction, terms: tuple[Term, ...]) -> Value | None:
+    arguments = [_argument(term) for term in terms]
+    try:
+        return _value(own.function(*arguments), terms)
+    except (Exception, SystemExit):  # code of others: an error of the expression
+        return None
+
+
+_MICRO: Final = TICKS // 1_000_000
+_EPOCH: Final = datetime(1970, 1, 1)  # local times are counted from it
+
+
+def _argument(term: Term) -> Any:
+    """A term as a value of Python."""
+    value = decode(term)
+    if isinstance(value, bool | str | int | Decimal):
+        return value
+    if isinstance(value, float):
+        return float(value)  # of an xsd:float, too
+    if isinstance(value, DateTime):
+        return _datetime(value) or rdflib_term(term)
+    if isinstance(value, Duration) and value.datatype != YEAR_MONTH:
+        length = _timedelta(value)
+        return rdflib_term(term) if length is None else length
+    return rdflib_term(term)
+
+
+def _datetime(value: DateTime) -> datetime | None:
+    """The same time; None beyond the years or the microseconds of Python."""
+    micros, rest = divmod(value.ticks, _MICRO)
+    text = value.term[: value.term.index('"', 1)]
+    offset = timedelta()
+    if value.zoned and text[-1] != "Z":
+        minutes = int(text[-5:-3]) * 60 + int(text[-2:])
+        offset = timedelta(minutes=-minutes if text[-6] == "-" else minutes)
+    if rest:
+        return None
+    try:
+        local = _EPOCH + timedelta(microseconds=micros) if not offset else _moved(micros, offset)
+    except OverflowError:
+        return None
+    return local.replace(tzinfo=timezone(offset) if offset else UTC) if value.zoned else local
+
+
+def _moved(micros: int, offset: timedelta) -> datetime:
+    return _EPOCH + timedelta(microseconds=micros + offset // timedelta(microseconds=1))
+
+
+def _timedelta(value: Duration) -> timedelta | None:
+    micros, rest = divmod(value.ticks, _MICRO)
+    if value.months or rest:
+        return None
+    try:
+        return timedelta(microseconds=micros)
+    except OverflowError:
+        return None
+
+
+_DOWN: Final = Context(
+    prec=2 * (DIGITS + 2 * FRACTION), rounding=ROUND_DOWN, Emin=-4 * DIGITS, Emax=4 * DIGITS, traps=[]
+)
+
+
+def _value(found: Any, terms: tuple[Term, ...]) -> Value | None:
+    """What a function returned, as a value; None if it is none. Raises anything that its methods raise."""
+    if found is True or found is False:
+        return bool(found)
+    if is_rdflib(found):
+        return _of_term(of_rdflib(found), terms)
+    if isinstance(found, str):
+        text = str.__str__(found)
+        text.encode()  # no half of a surrogate pair
+        return text if len(text) <= TEXT else None
+    if isinstance(found, int):
+        whole = int.__int__(found)
+        return whole if -BEYOND < whole < BEYOND else None
+    if isinstance(found, float):
+        return float.__float__(found)
+    if isinstance(found, Decimal):
+        return _decimal(found)
+    if isinstance(found, datetime):
+        return _of_datetime(found)
+    if isinstance(found, timedelta):
+        micros = (found.days * 86_400 + found.seconds) * 1_000_000 + found.microseconds
+        return duration(0, micros * _MICRO, DAY_TIME)
+    return None
+
+
+def _of_term(term: Term, terms: tuple[Term, ...]) -> Value | None:
+    term.encode()
+    if len(term) > TEXT or (term[0] == "_" and term not in terms):
+        return None
+    return decode(term)
+
+
+def _decimal(found: Decimal) -> Decimal | None:
+    """Cut after 18 digits."""
+    if not found.is_finite() or (found and found.adjusted() >= DIGITS):
+        return None
+    if not found or found.adjusted() < -FRACTION:
+        return Decimal(0)
+    return _DOWN.scaleb(Decimal(int(_DOWN.scaleb(found, FRACTION))), -FRACTION)
+
+
+def _of_datetime(found: datetime) -> Value | None:
+    """A dateTime with the offset of its zone, if that is one of whole minutes up to 14 hours; else in UTC."""
+    offset = found.utcoffset()
+    if offset is not None and (offset % timedelta(minutes=1) or abs(offset) > timedelta(hours=14)):
+        found, offset = found.astimezone(UTC), timedelta()
+    text = (
+        f"{found.year:04}-{found.month:02}-{found.day:02}T{found.hour:02}:{found.minute:02}:{found.second:02}"
+    )
+    if found.microsecond:
+        text += f".{found.microsecond:06}".rstrip("0")
+    if offset is not None:
+        minutes = offset // timedelta(minutes=1)
+        sign = "-" if minutes < 0 else "+"
+        text += f"{sign}{abs(minutes) // 60:02}:{abs(minutes) % 60:02}" if minutes else "Z"
+    value = decode(canonical(literal(text, XSD_DATETIME)))
+    return value if isinstance(value, DateTime) else None

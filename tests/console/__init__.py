@@ -1,0 +1,1 @@
+"""The console of `dotr serve`, in a real browser."""

@@ -1,0 +1,365 @@
+"""Functions of one's own: what they get and give, by engine and literal reading, and what is refused."""
+
+from __future__ import annotations
+
+import datetime as d
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable
+from decimal import Decimal
+from enum import IntEnum
+from functools import partial
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+import rdflib
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dotr
+from dotr.expressions.literal_functions import call_of_terms, called_literally
+from dotr.expressions.own_functions import called
+from dotr.program.own_functions import OWN, OwnFunction, _brought, register
+from dotr.rdf.terms import Term, canonical
+from dotr.rdf.values import decode, encode
+from tests import own_functions
+from tests.rdf import terms_strategies as t
+
+SPACE = "http://example.org/test#"
+
+
+def own(function: Callable[..., Any]) -> OwnFunction:
+    return OwnFunction(f"<{SPACE}{id(function)}>", function, "", "", 0, 9)
+
+
+def given_to(*terms: Term) -> list[Any]:
+    """What a function gets for terms, by the engine and literally."""
+    seen: list[Any] = []
+
+    def see(*arguments: Any) -> bool:
+        seen.append(arguments)
+        return True
+
+    called(own(see))(*map(decode, terms))
+    call_of_terms(own(see), terms)
+    return seen
+
+
+def made_of(found: Any) -> Term | None:
+    """The term of what a function returns, which both conversions must agree on."""
+    value, literally = called(own(lambda: found))(), called_literally(own(lambda: found))()
+    terms = [None if one is None else encode(one) for one in (value, literally)]
+    assert terms[0] == terms[1]
+    return terms[0]
+
+
+@given(st.one_of(t.literals, t.datetimes, t.numbers, t.others, t.iris).map(canonical))
+def test_engine_and_literal_reading_give_the_same_argument(term: Term) -> None:
+    (one,), (other,) = given_to(term)
+    assert type(one) is type(other)
+    assert repr(one) == repr(other)
+
+
+moments = st.datetimes(timezones=st.none() | st.timezones())
+returned = st.one_of(
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.decimals(),
+    st.text(max_size=20),
+    moments,
+    st.timedeltas(),
+    st.none(),
+    st.binary(max_size=3),
+    st.dates(),
+    st.text(max_size=5).map(rdflib.Literal),
+)
+
+
+@given(returned)
+def test_engine_and_literal_reading_make_the_same_term_of_a_result(found: Any) -> None:
+    made_of(found)
+
+
+class Level(IntEnum):
+    HIGH = 3
+
+
+@pytest.mark.parametrize(
+    ("found", "term"),
+    [
+        (True, '"true"^^xsd:boolean'),
+        (Level.HIGH, '"3"^^xsd:integer'),
+        (10**4095, f'"1{"0" * 4095}"^^xsd:integer'),
+        (10**4096, None),
+        (-(10**4096), None),
+        (Decimal("1.50"), '"1.5"^^xsd:decimal'),
+        (Decimal("-0"), '"0"^^xsd:decimal'),
+        (Decimal("0.9999999999999999999"), '"0.999999999999999999"^^xsd:decimal'),
+        (Decimal("1E-999999"), '"0"^^xsd:decimal'),
+        (Decimal("1E+999999"), None),
+        (Decimal("NaN"), None),
+        (Decimal("sNaN"), None),
+        (float("nan"), '"NaN"^^xsd:double'),
+        (float("-inf"), '"-INF"^^xsd:double'),
+        (-0.0, '"-0"^^xsd:double'),
+        ("", '""'),
+        ("a" * (1 << 20), f'"{"a" * (1 << 20)}"'),
+        ("a" * ((1 << 20) + 1), None),
+        ('"\n', r'"\"\n"'),
+        ("\udc80", None),
+        (None, None),
+        ([1], None),
+        (b"a", None),
+        (1j, None),
+        (d.date(2026, 1, 1), None),
+        (d.datetime(1, 1, 1), '"0001-01-01T00:00:00"^^xsd:dateTime'),  # without a zone
+        (
+            d.datetime(2026, 7, 1, tzinfo=ZoneInfo("Europe/Brussels")),
+            '"2026-07-01T00:00:00+02:00"^^xsd:dateTime',
+        ),
+        (
+            d.datetime(1800, 1, 1, tzinfo=d.timezone(d.timedelta(minutes=19, seconds=32))),
+            '"1799-12-31T23:40:28Z"^^xsd:dateTime',
+        ),
+        (d.timedelta(0), '"PT0S"^^xsd:dayTimeDuration'),
+        (d.timedelta(days=-1), '"-P1D"^^xsd:dayTimeDuration'),
+        (rdflib.URIRef("http://example.org/a"), "<http://example.org/a>"),
+        (rdflib.URIRef("no iri"), None),
+        (rdflib.BNode("new"), None),
+        (rdflib.Variable("x"), None),
+        (rdflib.Literal("chat", lang="fr"), '"chat"@fr'),
+        (rdflib.Literal("\ud800"), None),
+        (rdflib.Literal("01", datatype=rdflib.XSD.integer), '"1"^^xsd:integer'),
+    ],
+)
+def test_what_a_function_returns(found: Any, term: Term | None) -> None:
+    if term is not None and "^^xsd:" in term:
+        term = term.replace("^^xsd:", "^^<http://www.w3.org/2001/XMLSchema#") + ">"
+    assert made_of(found) == term
+
+
+def test_a_blank_node_comes_back_and_none_is_made() -> None:
+    assert call_of_terms(own(lambda x: x), ["_:b"]) == "_:b"
+    value = called(own(lambda x: x))(decode("_:b"))
+    assert value is not None
+    assert encode(value) == "_:b"
+
+
+@pytest.mark.parametrize("error", [ValueError, RecursionError, SystemExit, StopIteration, dotr.UsageError])
+def test_what_a_function_raises_is_an_error_of_the_expression(error: type[BaseException]) -> None:
+    def fail() -> None:
+        raise error(())
+
+    assert called(own(fail))() is None
+    assert call_of_terms(own(fail), []) is None
+
+
+def test_an_interrupt_passes() -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        called(own(interrupt))()
+    with pytest.raises(KeyboardInterrupt):
+        call_of_terms(own(interrupt), [])
+
+
+def test_a_function_is_called_once_for_each_tuple_of_arguments() -> None:
+    calls: list[Any] = []
+    call = called(own(lambda x: calls.append(x) or len(calls)))
+    zeros = [1, True, 1.0, Decimal(1), "1", 0.0, -0.0]
+    assert [call(x) for x in zeros] == [call(x) for x in zeros] == [1, 2, 3, 4, 5, 6, 7]
+    assert call(Decimal("1.0")) == 4  # the same term as Decimal(1)
+
+
+RULES = """
+PREFIX : <urn:>
+PREFIX f: <http://example.org/test#>
+RULE Found
+DEFINE { dotr_e :is ?y }
+FROM Value := { SELECT ?v WHERE { ?o :v ?v } }
+WITH ?y := f:%s(Value.?v)
+"""
+
+
+def values(name: str, function: Any, *given: str, verify: bool = True) -> list[str]:
+    engine = dotr.Engine.from_text(RULES % name, functions={SPACE + name: function}, verify=verify)
+    events = [
+        event for at, one in enumerate(given) for event in engine.push(f"<urn:o> <urn:v> {one} .", at=at)
+    ]
+    return [str(event["y"]) for event in [*events, *engine.finish()]]
+
+
+def test_an_engine_calls_functions_in_rules() -> None:
+    assert values("twice", lambda x: 2 * x, "1", "2.5", '"a"', "<urn:i>") == ["2", "5", "aa", "urn:iurn:i"]
+
+
+def test_a_function_may_use_an_engine_itself() -> None:
+    def inner(value: int) -> str:
+        return " ".join(values("innermost", lambda x: x + 1, str(value)))
+
+    assert values("outer", inner, "1", "5") == ["2", "6"]
+
+
+def test_two_functions_of_one_name_are_refused_and_one_defined_twice_is_one() -> None:
+    def make(factor: int) -> Callable[[int], int]:
+        return lambda x: factor * x
+
+    name = f"{SPACE}scaled"
+    register({name: make(2)})
+    register({name: make(2)})
+    with pytest.raises(dotr.UsageError, match="D4155"):
+        register({name: make(3), f"{SPACE}never": make(1)})
+    assert f"<{SPACE}never>" not in OWN
+
+
+async def _later() -> int:
+    return 1
+
+
+def _yields() -> Any:
+    yield 1
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "message"),
+    [
+        ("twice", len, "is not the name of a function"),
+        ("http://a b", len, "is not the name of a function"),
+        (7, len, "is not the name of a function"),
+        ("http://www.w3.org/2001/XMLSchema#integer", len, "a name of dotr's own"),
+        ("http://www.w3.org/2005/xpath-functions/math#sqrt", len, "a name of dotr's own"),
+        ("http://www.opengis.net/def/function/geosparql/distance", len, "a name of dotr's own"),
+        ("urn:dotr:owl:dataValue", len, "a name of dotr's own"),
+        ("urn:x:f", 7, "is no function"),
+        ("urn:x:f", _later, "gives its value later"),
+        ("urn:x:f", _yields, "gives its value later"),
+        ("urn:x:f", lambda *, unit: unit, "needs an argument `unit` by keyword"),
+    ],
+)
+def test_what_cannot_be_registered(name: Any, function: Any, message: str) -> None:
+    with pytest.raises(dotr.UsageError, match=message) as raised:
+        register({name: function})
+    assert raised.value.diagnostics[0].code == "D4155"
+    assert raised.value.diagnostics[0].hint
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "wrong"),
+    [
+        (lambda: 1, 1, "takes 0 arguments, not 1"),
+        (lambda a: a, 2, "takes 1 argument, not 2"),
+        (lambda a, b=1: a, 0, "takes 1 to 2 arguments, not 0"),
+        (lambda a, *more: a, 0, "takes 1 or more arguments, not 0"),
+        (partial(max, 1), 3, None),
+        (max, 7, None),
+    ],
+)
+def test_numbers_of_arguments(function: Any, arguments: int, wrong: str | None) -> None:
+    name = f"{SPACE}arity{arguments}{wrong}".replace(" ", "_")
+    register({name: function})
+    found = OWN[f"<{name}>"].wrong(arguments)
+    assert found is None if wrong is None else wrong in (found or "")
+
+
+def test_a_wrong_number_of_arguments_is_an_error_of_the_program() -> None:
+    with pytest.raises(dotr.ProgramError, match="D1215"):
+        dotr.Engine.from_text(RULES % "two", functions={f"{SPACE}two": lambda a, b: a})
+
+
+def test_a_function_that_is_missing_is_an_error_with_the_option() -> None:
+    with pytest.raises(dotr.ProgramError, match="--functions MODULE") as raised:
+        dotr.Engine.from_text(RULES % "absent")
+    assert raised.value.diagnostics[0].code == "D1216"
+    assert raised.value.diagnostics[0].span is not None
+    register({f"{SPACE}presence": abs})
+    with pytest.raises(dotr.ProgramError, match=f"did you mean <{SPACE}presence>?"):
+        dotr.Engine.from_text(RULES % "presense")
+
+
+def test_another_process_imports_what_a_program_calls(tmp_path: Path) -> None:
+    text = RULES.replace(SPACE, own_functions.SPACE) % "half"
+    program = dotr.Engine.from_text(text).program
+    assert [one.term for one in program.functions] == [f"<{own_functions.SPACE}half>"]
+    (tmp_path / "program").write_bytes(pickle.dumps(program))
+    code = (
+        "import pickle, dotr\n"
+        f"program = pickle.load(open({str(tmp_path / 'program')!r}, 'rb'))\n"
+        "engine = dotr.Engine(program)\n"
+        "engine.push('<urn:o> <urn:v> 3 .', at=1)\n"
+        "print(engine.finish()[0]['y'])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "1.5"
+
+
+def test_packages_offer_functions_by_entry_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One whose module fails is named where a function is missing."""
+    about = tmp_path / "offering-3.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: offering\nVersion: 3.0\n")
+    entries = "[dotr.functions]\nall = offering_functions\nbroken = offering_broken:TABLE\n"
+    (about / "entry_points.txt").write_text(entries)
+    (tmp_path / "offering_broken.py").write_text("raise OSError('no table')")
+    name = f"{own_functions.SPACE}offered"
+    (tmp_path / "offering_functions.py").write_text(f"FUNCTIONS = {{{name!r}: lambda x: x + 1}}")
+    text = RULES.replace(SPACE, own_functions.SPACE)
+    code = (
+        "import pickle, dotr\n"
+        f"program = dotr.Engine.from_text({text % 'offered'!r}).program\n"
+        "(one,) = program.functions\n"
+        "print(one.version, one.origin)\n"
+        "try:\n"
+        f"    dotr.Engine.from_text({text % 'absent'!r})\n"
+        "except dotr.ProgramError as error:\n"
+        "    print(error)\n"
+        "open('program', 'wb').write(pickle.dumps(program))\n"
+    )
+    again = "import pickle; print(pickle.load(open('program', 'rb')).functions)"
+    paths = os.pathsep.join([str(tmp_path), str(Path(dotr.__file__).parents[1])])
+    found = ""
+    for part in (code, again):
+        done = subprocess.run(
+            [sys.executable, "-c", part],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": paths},
+        )
+        assert done.returncode == 0, done.stderr
+        found += done.stdout
+    assert "3.0 entry point offering_functions\n" in found
+    assert "the entry point broken = offering_broken:TABLE failed: OSError: no table" in found
+    assert f"OwnFunction(term='<{name}>', version='3.0')" in found
+
+
+def test_a_lambda_does_not_go_to_another_process() -> None:
+    program = dotr.Engine.from_text(RULES % "local", functions={f"{SPACE}local": lambda x: x}).program
+    with pytest.raises(dotr.UsageError, match="D4156"):
+        pickle.dumps(program)
+
+
+def test_another_version_is_another_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dotr.detect.digest import rule_digests  # noqa: PLC0415  # for this test alone
+
+    text = RULES.replace(SPACE, own_functions.SPACE) % "half"
+    before = dotr.Engine.from_text(text).program
+    name = f"<{own_functions.SPACE}half>"
+    old = OWN[name]
+    monkeypatch.setitem(OWN, name, OwnFunction(name, old.function, "2", old.origin, old.least, old.most))
+    after = dotr.Engine.from_text(text).program
+    assert rule_digests(before) != rule_digests(after)
+    assert before.fingerprint != after.fingerprint
+    with pytest.raises(dotr.UsageError, match="D4156"):
+        pickle.loads(pickle.dumps(before))  # noqa: S301  # our own bytes
+
+
+@pytest.mark.parametrize("origin", ["math:no_such_function", "entry point math:no_such_table"])
+def test_a_function_that_another_process_lacks_is_a_diagnostic(origin: str) -> None:
+    with pytest.raises(dotr.DotrError, match="D4156"):
+        _brought("<https://example.org/nowhere#f>", "1", origin)
