@@ -353,10 +353,10 @@ def _items(
 
 
 def _nearby(items: Sequence[Item], store: TripleIndex, meter: Meter) -> Iterator[BodyPattern]:
-    """Patterns that filters over geometries imply: which objects of a predicate may touch another place."""
-    tests = [item.condition for item in items if isinstance(item, RowFilter)]
-    pairs = [test.arguments for test in tests if isinstance(test, Call) and test.function in TOUCHING]
-    if not pairs:
+    """Patterns that stand for filters over geometries where one of the two is an object of a predicate."""
+    conditions = [item.condition for item in items if isinstance(item, RowFilter)]
+    tests = [test for test in conditions if isinstance(test, Call) and test.function in TOUCHING]
+    if not tests:
         return
     objects = {
         pattern.columns[1].name: pattern.relation
@@ -368,12 +368,14 @@ def _nearby(items: Sequence[Item], store: TripleIndex, meter: Meter) -> Iterator
         and not is_path(pattern.relation)
         and store.filled(pattern.relation)
     }
-    for pair in pairs:
-        for place, object_ in (pair, pair[::-1]):
+    for test in tests:
+        for turned in (False, True):
+            place, object_ = test.arguments[::-1] if turned else test.arguments
             match place, object_:
                 case (Var() | Const(), Var(name)) if name in objects and place != object_:
                     node = place.term if isinstance(place, Const) else place
-                    yield BodyPattern(store.nearby(objects[name], meter), (node, object_))
+                    relation = store.nearby(objects[name], test.function, turned, meter)
+                    yield BodyPattern(relation, (node, object_))
 
 
 def _output(name: str, bound: Iterable[str], constants: dict[str, Term]) -> Node:

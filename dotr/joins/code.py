@@ -25,6 +25,7 @@ from msgspec.structs import replace
 from dotr.budget import Meter
 from dotr.codegen import Names, make, row_of
 from dotr.joins.filters import Charges, Moment, positional_condition, positional_value
+from dotr.joins.nearby import NearbyRelation
 from dotr.joins.plan import (
     ALL,
     AntiJoin,
@@ -46,7 +47,7 @@ from dotr.joins.plan import (
     nodes_variables,
 )
 from dotr.joins.store import TripleIndex
-from dotr.program import Node, Var
+from dotr.program import Call, Const, Node, Var
 from dotr.rdf.index import Changes, Column, Many, Row
 from dotr.rdf.mapped import MappedColumn
 from dotr.rdf.terms import RDF_TYPE, Term
@@ -380,6 +381,9 @@ class Access:
         rows = self.block.local()
         self.block.line(f"{rows} = {self._match_call()}")
         self._rows(rows, False, all_columns=False)
+        relation = self.store.paths.get(self.pattern.relation)
+        if isinstance(relation, NearbyRelation):
+            self.block.implied.add(relation.implied(*self.pattern.columns))
 
     def _match_call(self) -> str:
         columns = tuple(i for i, is_bound in enumerate(self.bound) if is_bound)
@@ -426,6 +430,15 @@ def any_agreeing(pattern: BodyPattern, bound: Sequence[bool]) -> Callable[[Itera
 def lookup(column: Column | None, name: str, key: str) -> str:
     """An expression: the value of a column of this name for a key, or None."""
     return f"{name}[{key}]" if isinstance(column, MappedColumn) else f"{name}.get({key})"
+
+
+def _arguments(step: RowFilter) -> object:
+    """A filter by a function of nodes: its name, and these; None for others."""
+    match step.condition:
+        case Call(function, (Var() | Const() as a, Var() | Const() as b)):
+            return function, *(node.term if isinstance(node, Const) else node for node in (a, b))
+        case _:
+            return None
 
 
 def _stays_forward(values: Many, subject: Term, removed: Container[Row]) -> bool:
@@ -618,6 +631,7 @@ class CodeBlock:
         self._env: dict[str, str] = {}
         self._fresh = 0
         self._notes: list[str] = []  # annotations to be joined, by local name
+        self.implied: set[object] = set()  # functions of nodes that hold of every row so far
         self._wholes: dict[tuple[Node, ...], str] = {}  # columns → the local of a row that has them
 
     def write(self, plan: JoinPlan, columns: Sequence[str]) -> None:
@@ -767,8 +781,9 @@ class CodeBlock:
                     if not (access.lacks() if isinstance(step, AntiJoin) else access.probe(step.exists)):
                         return False
                 case RowFilter():
-                    self._charges.expression()
-                    self.guard(f"not {self._condition(step)}")
+                    if _arguments(step) not in self.implied:
+                        self._charges.expression()
+                        self.guard(f"not {self._condition(step)}")
                 case Check():
                     self._charges.expression()
                     values = ", ".join(self._env[name] for name in step.variables)

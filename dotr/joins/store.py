@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Container, Iterable, Sequence
 
 from dotr.budget import Meter
+from dotr.expressions.geometry import RTree
 from dotr.joins.filters import Moment
-from dotr.joins.nearby import NearbyRelation
+from dotr.joins.nearby import NearbyRelation, tree_of
 from dotr.joins.paths import Automaton, PathRelation
 from dotr.joins.plan import (
     ALL,
@@ -98,7 +99,8 @@ class TripleIndex:
         self.overlay = Overlay()
         self.tables: dict[Relation, Table] = {}
         self.paths: dict[Relation, PathRelation | NearbyRelation] = {}
-        self._nearby: dict[tuple[Term, int], NearbyRelation] = {}
+        self._nearby: dict[tuple[Term, str, bool, int], NearbyRelation] = {}
+        self._trees: dict[Term, RTree] = {}
         self._paths: dict[tuple[str, tuple[Term | None, Term | None], int], PathRelation] = {}
         self.volatile = volatile
         self.static = frozenset(static)
@@ -132,14 +134,24 @@ class TripleIndex:
             self._paths[text, ends, id(meter)] = found  # which keeps the meter alive
         return found
 
-    def nearby(self, predicate: Term, meter: Meter) -> Relation:
-        """The relation of geometries and the objects of a predicate that may touch them."""
-        found = self._nearby.get((predicate, id(meter)))
+    def nearby(self, predicate: Term, function: str, turned: bool, meter: Meter) -> Relation:
+        """The relation of geometries and the objects of a predicate of which a function holds; `turned`: of
+        the object and the geometry.
+        """
+        key = predicate, function, turned, id(meter)
+        found = self._nearby.get(key)
         if found is None:
             relation = path_relation(len(self.paths), f"near an object of {predicate}:")
-            found = self.paths[relation] = NearbyRelation(relation, predicate, self, meter)
-            self._nearby[predicate, id(meter)] = found  # which keeps the meter alive
+            found = NearbyRelation(relation, predicate, function, turned, self, meter)
+            self.paths[relation] = self._nearby[key] = found  # which keeps the meter alive
         return found.relation
+
+    def tree(self, predicate: Term) -> RTree:
+        """The R-tree of the geometries that are objects of a predicate in the background."""
+        found = self._trees.get(predicate)
+        if found is None:
+            found = self._trees[predicate] = tree_of(self.column(predicate, 1) or ())
+        return found
 
     def sources(self, relation: Relation) -> tuple[Relation, ...]:
         """The relations from whose rows this one is computed."""
@@ -252,6 +264,9 @@ class TripleIndex:
         """`find` for one set of bound columns, as a function of their values."""
         places = [i for i, is_bound in enumerate(bound) if is_bound]
         width = len(bound)
+        path = self.paths.get(relation)
+        if isinstance(path, NearbyRelation) and places == [0]:
+            return path.near
 
         def match(*values: Term) -> list[Columns]:
             asked: list[Term | None] = [None] * width

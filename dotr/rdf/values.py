@@ -133,7 +133,7 @@ class Duration(Struct, frozen=True):
         return tuple(found)
 
 
-class Opaque(Struct, frozen=True):
+class Opaque(Struct, frozen=True, gc=False):
     """Any other literal: dates, times of day, ill-typed and unknown ones. `datatype` is the IRI itself."""
 
     lexical: str
@@ -200,7 +200,7 @@ _GEOMETRIES = tuple(f"opengis.net/ont/geosparql#{name}>" for name in ("wktLitera
 
 def _shape(term: Term) -> Opaque:
     lexical, datatype, _ = literal_parts(term)
-    return Opaque(lexical, datatype, canonical(term))
+    return Opaque(lexical, datatype, term)  # which has one form only
 
 
 _shapes: TextMemo[Opaque] = TextMemo(_shape)

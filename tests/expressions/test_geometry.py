@@ -94,7 +94,7 @@ def test_an_r_tree_leaves_out_nothing_that_touches(stored: list[Term], asked: Te
     known = [(term, one) for term, one in read if one is not None]
     if given_place is None:
         return
-    found = RTree(known).touching(given_place)
+    found = [term for term, _ in RTree(known).touching(given_place)]
     assert len(set(found)) == len(found)
     for name in TOUCHING:
         _, test = GEOMETRY[name]

@@ -74,8 +74,8 @@ def test_answers_are_those_of_every_pair(
     relation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[int] = []
-    look = NearbyRelation.find
-    monkeypatch.setattr(NearbyRelation, "find", lambda *given: asked.append(1) or look(*given))
+    look = NearbyRelation.near
+    monkeypatch.setattr(NearbyRelation, "near", lambda *given: asked.append(1) or look(*given))
     for seed in range(4):
         draw = random.Random(100 + seed)
         zones = "\n".join(f"<urn:x:z{n}> <{GEO}asWKT> {box(draw)} ." for n in range(40))

@@ -215,7 +215,6 @@ _BOOLEAN_CALLS: Final = _words(
     "|| && ! = != < > <= >= IN NOT-IN BOUND SAMETERM ISIRI ISBLANK ISLITERAL ISNUMERIC REGEX CONTAINS "
     "STRSTARTS STRENDS LANGMATCHES"
 )
-_RELATIONS: Final = frozenset(f"<{GEOF}{name}>" for name in RELATIONS)
 _DISTANCES: Final = frozenset((f"<{GEOF}distance>", f"<{GEOF}metricDistance>"))
 _DATATYPES: Final = {
     **dict.fromkeys(_NUMERIC, Sort.NUMBER),
@@ -270,7 +269,7 @@ def sort(expression: program.Expression, leaves: Leaves, *, rule: bool = False) 
 def _call_sort(
     function: str, arguments: tuple[program.Expression, ...], leaves: Leaves, rule: bool
 ) -> Sort | None:
-    if function in _BOOLEAN_CALLS or function in _RELATIONS:
+    if function in _BOOLEAN_CALLS or function in RELATIONS:
         return Sort.BOOLEAN
     if function in _NUMBER_CALLS or function in MATHEMATICS or function in _DISTANCES:
         return Sort.NUMBER
