@@ -486,6 +486,7 @@ class ExistsLeaf:
         items += [
             RowFilter(without(step.condition, known)) for step in branch.steps if not isinstance(step, Bind)
         ]
+        items += _nearby(items, self.store, self._meter)
         return plan(items, (), self.store, given=given, view=view, as_set=True)
 
 

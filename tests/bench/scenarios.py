@@ -23,6 +23,7 @@ from . import counting as funnel_counts
 from . import kafka as topics
 from . import lars as laser
 from . import mqtt as broker
+from . import places as zones
 from . import serve as serving
 from . import tables as mapped
 from .harness import compare, once, same
@@ -529,6 +530,12 @@ def mqtt(size: Size) -> Result:
     return Result("mqtt", rows, figures, checks, "what")
 
 
+def places(size: Size) -> Result:
+    """A point in zones of the background: what the filter costs."""
+    rows, checks = zones.figures(size.of(20_000, 4_000))
+    return Result("places", rows, checks=checks)
+
+
 SCENARIOS: Mapping[str, Callable[[Size], Result]] = {
     scenario.__name__: scenario
     for scenario in (
@@ -552,5 +559,6 @@ SCENARIOS: Mapping[str, Callable[[Size], Result]] = {
         serve,
         kafka,
         mqtt,
+        places,
     )
 }

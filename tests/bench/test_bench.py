@@ -34,6 +34,7 @@ from . import (
     peers_environment,
     peers_esper,
     peers_flink,
+    places,
     report,
     residuals,
     runners,
@@ -188,6 +189,13 @@ def test_a_mapped_background_writes_the_events_of_dicts() -> None:
     rows = list(background.lookups(sensors=300, graphs=400, repeats=1))  # they are compared
     assert [row["readings"] for row in rows] == ["hot", "uniform"]
     assert all(row["events a graph"] > 0 for row in rows)
+
+
+def test_a_point_in_zones_is_found_with_the_filter_alone() -> None:
+    pytest.importorskip("shapely")
+    pytest.importorskip("pyproj")
+    row = places.measure(100, places.PIECE)
+    assert 0.7 < row["in a zone"] < 0.9
 
 
 def test_what_workers_hold_is_measured_in_their_processes() -> None:

@@ -8,14 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 pytest.importorskip("shapely")
 pytest.importorskip("pyproj")
 
 import dotr
 from dotr.cli.main import main
+from dotr.expressions.geometry import TOUCHING
 from dotr.extract import leaves
 from dotr.joins.nearby import NearbyRelation
+from tests.expressions.test_geometry import literals
 
 GEO = "http://www.opengis.net/ont/geosparql#"
 RULES = """PREFIX : <urn:x:>
@@ -89,6 +93,88 @@ def test_answers_are_those_of_every_pair(
                 every.setattr(leaves, "_nearby", lambda *given: ())
                 assert events(tmp_path, rules, seed) == found
     assert asked
+
+
+@st.composite
+def geometries(draw: st.DrawFn) -> str:
+    """Those of one reference system or another, empty, invalid ones, and what is none."""
+    crossed = f'"POLYGON((0 0, 6 6, 6 0, 0 6, 0 0))"^^<{GEO}wktLiteral>'
+    return draw(literals() | st.just(crossed))
+
+
+streams = st.lists(
+    st.tuples(
+        st.lists(geometries(), max_size=3),
+        st.lists(geometries(), max_size=1),  # zones of one instant alone
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.sampled_from(sorted(TOUCHING)),
+    st.booleans(),
+    st.lists(geometries(), min_size=1, max_size=12, unique=True),
+    streams,
+    st.sampled_from(("", "EXISTS", "NOT EXISTS")),
+    st.booleans(),
+)
+def test_any_geometries_one_by_one_and_together(
+    tmp_path: Path, function: str, turned: bool, zones: list[str], stream: Any, exists: str, whole: bool
+) -> None:
+    (tmp_path / "zones.ttl").write_text(
+        "".join(f"<urn:x:z{n}> <{GEO}asWKT> {zone} .\n" for n, zone in enumerate(zones))
+    )
+    pair = ("?g", "?p") if turned else ("?p", "?g")
+    name = function.rpartition("/")[2].rstrip(">")
+    rules = RULES.replace("RELATION", name).replace("ONE", pair[0]).replace("OTHER", pair[1])
+    if exists:
+        rules = rules.replace("?v :at ?p . ", f"?v :at ?p FILTER {exists} {{ ").replace(")) }", ")) } }")
+        rules = rules.replace(" ; :in ?z", "").replace(", ?z := Q.?z", "")
+        rules = rules.replace("SELECT ?v ?z", "SELECT ?v")
+    (tmp_path / "in.dotr").write_text(rules)
+    graphs = [
+        (
+            time,
+            "\n".join(
+                [f"<urn:x:v{k}> <urn:x:at> {one} ." for k, one in enumerate(at)]
+                + [f"<urn:x:new{k}> <{GEO}asWKT> {one} ." for k, one in enumerate(new)]
+            ),
+        )
+        for time, (at, new) in enumerate(stream)
+    ]
+
+    def found() -> list[Any]:
+        engine = dotr.Engine(tmp_path / "in.dotr")
+        if whole:
+            events = [*engine.push_all(graphs)]
+        else:
+            events = [engine.push(graph, at=time) for time, graph in graphs]
+        return [(one.time, one.id) for part in [*events, engine.finish()] for one in part]
+
+    with pytest.MonkeyPatch.context() as every:
+        every.setattr(leaves, "_nearby", lambda *given: ())
+        expected = found()
+    assert found() == expected
+
+
+def test_conditions_that_use_the_tree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "zones.ttl").write_text(f"<urn:x:z> <{GEO}asWKT> {box(random.Random(1))} .\n")
+    within = "geof:sfWithin(?p, ?g)"
+    for condition, uses in (
+        (f"FILTER({within} && ?z != :none)", True),
+        (f"FILTER({within} || ?z = :none)", False),
+        (f"FILTER(!{within})", False),
+        ("FILTER(geof:sfDisjoint(?p, ?g))", False),
+        ("FILTER(geof:sfIntersects(geof:metricBuffer(?p, 5), ?g))", False),
+        ("FILTER(geof:metricDistance(?p, ?g) < 5)", False),
+    ):
+        (tmp_path / "in.dotr").write_text(RULES.replace("FILTER(geof:RELATION(ONE, OTHER))", condition))
+        with pytest.raises(SystemExit, match="0"):
+            main(["plan", str(tmp_path / "in.dotr")])
+        assert ("near an object of" in capsys.readouterr().out) is uses, condition
 
 
 def test_the_plan_shows_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
