@@ -62,7 +62,7 @@ PLACES: Final = frozenset({"span", "clauses", "named", "places", "prologue", "wa
 """The fields of syntax nodes that say where, not what."""
 
 _UNSHOWN: Final = PLACES | {"held", "private"}
-_SHOWN_IF_SET: Final = frozenset({"optional", "selection", "k", "per", "version"})
+_SHOWN_IF_SET: Final = frozenset({"optional", "selection", "k", "per", "version", "inserts", "deletes"})
 """Fields that came later: where they are not set a node's text, and so a rule's digest, is what it was."""
 
 

@@ -5,7 +5,7 @@ messages that insert and delete, and other rules from a time on.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from random import Random
 
 from msgspec import Struct
@@ -109,7 +109,27 @@ def program(r: Random, text: str, entailment: str) -> str:
 
     text = re.sub(r"(?<!QUERY )\b(\w+) := (\{)", moving, text)
     text = re.sub(r"(?<!QUERY )\b(\w+) := (Q\d)", moving, text)
+    never = {line.split()[1] for line in lines if line.endswith("FOR 0 s")}
+    if often(r, 4):
+        text = re.sub(r"(RULE \w+ DEFINE .*?)(?=\n\s*\n|\Z)", lambda rule: rule[1] + effects(r, never), text, flags=re.S)
     return text + more
+
+
+def effects(r: Random, never: Container[str]) -> str:
+    """What the events of a rule state and end, without predicates that are never held; or nothing."""
+    if not often(r, 4):
+        return ""
+    verbs = [verb for verb in (*LINKS, ":v", ":d0", ":s") if verb not in never]
+    stated = [f"{one(r, '?k', ':a', ':b', 'dotr_e', 'dotr_n')} {one(r, *verbs)} {one(r, '?v', '?k', ':c', '1')}"]
+    if "a" not in never and often(r, 3):
+        stated.append(f"{one(r, '?k', ':a')} a {one(r, ':A', ':B')}")
+    ended = [
+        f"{one(r, '?k', ':a', '?s')} {one(r, *verbs, '?p')} {one(r, '?v', '?o', '?s')}"
+        for _ in range(r.choice((1, 1, 2)))
+    ]
+    ended = [re.sub(r"\?([spo])\b", rf"?\g<1>{place}", one_) for place, one_ in enumerate(ended)]
+    clauses = [f"INSERT {{ {' . '.join(stated)} }}", f"DELETE {{ {' . '.join(ended)} }}"]
+    return "\n" + "\n".join(r.sample(clauses, r.choice((1, 1, 2))))
 
 
 def holds(r: Random) -> Iterator[str]:

@@ -201,7 +201,7 @@ OnState: TypeAlias = Callable[[Time, Sequence[Triple]], None]
 AGAIN = frozenset({MANY_FACTS, MUCH_DATALOG, MANY_ANSWERS, MUCH_WORK, OVERLONG})
 """Errors of the quick way that the canonical way decides on."""
 
-REFUSABLE = AGAIN | {"D2106", "D2107", "D2601", "D3101"}
+REFUSABLE = AGAIN | {"D2106", "D2107", "D2601", "D2604", "D3101"}
 """Errors of an instant, raised before detection has seen any of it."""
 
 

@@ -51,6 +51,7 @@ from dotr.core.instants import (
 from dotr.detect.analysis import idle_ticks
 from dotr.detect.detector import TeslaDetector
 from dotr.detect.state import Restored
+from dotr.emit.effects import Effects
 from dotr.emit.events import Emitter, InstantEvents
 from dotr.errors import DataError, DotrError, EngineError, ProgramError, Severity, UsageError
 from dotr.events import Clock, Composite, Fact, GraphOrMessage, Instant, RawMatch, Time
@@ -97,7 +98,8 @@ def refuse_closed(time: Time, watermark: Time | None, clock: Clock) -> None:
 class Counters(Struct):
     """What was processed. `graphs`: all messages, with a graph or without; `instants`: those with a message;
     `ticks`: those without one that a rule was evaluated at. `useless_deletes`: deletions of triples that were
-    not stated. `not_held`: triples that a HOLD does not hold by the times of their graphs. `overlooked`:
+    not stated. `not_held`: triples that a HOLD does not hold by the times of their graphs. `not_stated`:
+    triples of INSERT that are none. `ineffective`: events whose effects were left out (D2604). `overlooked`:
     instants in error without a message. `left_out`: rule → trigger facts that took too much work.
     """
 
@@ -109,6 +111,8 @@ class Counters(Struct):
     dropped: int = 0
     useless_deletes: int = 0
     not_held: int = 0
+    not_stated: int = 0
+    ineffective: int = 0
     overlooked: int = 0
     events: dict[str, int] = field(default_factory=dict)
     left_out: dict[str, int] = field(default_factory=dict)
@@ -330,6 +334,7 @@ class Pipeline:
         self._detect: TeslaDetector | None = None
         self._oracle = deployment.oracle() if verify else None
         self._emit, self._run_counts = deployment.emitter, RunCounts(self.program)
+        self._effects = Effects(self.program)
         self._lasting: LastingRun | None = None  # where something lasts
         self._planned: list[tuple[Time, Program, Collection[Triple]]] = []  # `replace` before anything lasts
         self.place: Any = ""
@@ -404,6 +409,8 @@ class Pipeline:
             dropped=0 if detect is None else detect.dropped,
             useless_deletes=0 if lasting is None else lasting.useless,
             not_held=0 if lasting is None else lasting.unheld,
+            not_stated=0 if lasting is None else lasting.unstated,
+            ineffective=0 if lasting is None else lasting.ineffective,
             left_out=dict(self._left_out.counts),
             last=opened.last,
         )
@@ -642,7 +649,7 @@ class Pipeline:
         assert self.clock is not None
         state, counts = self._detect.snapshot(), self.counters
         names = {rule.name for rule in program.rules}
-        self.program, self._emit = program, Emitter(program)
+        self.program, self._emit, self._effects = program, Emitter(program), Effects(program)
         self._run_counts = RunCounts(
             program, counts, {n: c for n, c in counts.events.items() if n not in names}
         )
@@ -700,7 +707,7 @@ class Pipeline:
             refused(time, parts, error)
         except DotrError as raised:
             return raised
-        if not parts:
+        if not parts and error.diagnostics[0].code != "D2604":
             self._run_counts.counts.overlooked += 1
         return None
 
@@ -741,6 +748,9 @@ class Pipeline:
                 failed = left_out.settle(time, self.program.rules, self.clock) if left_out.facts else None
                 if matches and on_matches is not None:
                     on_matches(time, matches)
+                if self._effects and matches:
+                    assert self._lasting is not None, "effects last"
+                    self._lasting.happen(time, self._effects.of(matches))
                 if leaving := emitter.public(matches):
                     run_counts.events(leaving)
                     yield InstantEvents(emitter, leaving)

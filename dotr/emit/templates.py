@@ -14,7 +14,7 @@ from itertools import groupby, product
 from typing import TypeAlias
 
 from dotr.codegen import Names, make
-from dotr.program import Fresh, Rule, TemplateNode, TemplateTriple, TemplateVar, Tick
+from dotr.program import Fresh, PatternTriple, Rule, TemplateNode, TemplateTriple, TemplateVar, Tick
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple, members
 
 _LONG = 64  # triples of a template
@@ -67,7 +67,7 @@ class RuleTemplate:
         self.variables = rule.variables
         self.positions = (first, *((c.position.name, c.position.variables) for c in rule.chosen))
         self.optional = frozenset(c.position.name for c in rule.chosen if c.optional)
-        fresh = _fresh_names(rule)
+        fresh = fresh_names(rule)
         self.suffixes = tuple(suffix for suffix in fresh.values() if suffix)
         self.lists = frozenset(2 + n for n, name in enumerate(rule.variables) if name in rule.lists)
         slot = _slots(rule, fresh)
@@ -122,10 +122,11 @@ class RuleTemplate:
         return texts
 
 
-def _fresh_names(rule: Rule) -> dict[str, str]:
+def fresh_names(rule: Rule) -> dict[str, str]:
     """Fresh name → what follows the id: nothing for the first of the template, "-y" for `dotr_y`."""
     names: dict[str, str] = {}
-    for triple in rule.template:
+    triples: list[TemplateTriple | PatternTriple] = [*rule.template, *rule.inserts, *rule.deletes]
+    for triple in triples:
         for node in (triple.subject, triple.object):
             if isinstance(node, Fresh) and node.name not in names:
                 names[node.name] = f"-{node.name.removeprefix('dotr_')}" if names else ""

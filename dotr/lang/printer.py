@@ -451,7 +451,7 @@ class _Printer:
     def _rule(self, rule: syntax.RuleSyntax) -> list[list[str]]:
         """The lines of each clause, in the order in which they are written."""
         keyword = "PRIVATE RULE" if rule.private else "RULE"
-        clauses = [[f"{keyword} {rule.name.text}", *self._template(rule.template)]]
+        clauses = [[f"{keyword} {rule.name.text}", *self._template("DEFINE", rule.template)]]
         match rule.trigger:
             case syntax.EverySyntax(duration, name):
                 clauses.append([f"FROM EVERY {self._duration(duration)} AS {name.text}"])
@@ -477,11 +477,14 @@ class _Printer:
             )
         if rule.consuming:
             clauses.append([f"CONSUMING {', '.join(name.text for name in rule.consuming)}"])
+        for word, effect in (("DELETE", rule.deletes), ("INSERT", rule.inserts)):
+            if effect is not None:
+                clauses.append(self._template(word, effect.triples))
         return clauses
 
-    def _template(self, template: Sequence[program.TemplateTriple]) -> list[str]:
+    def _template(self, word: str, template: Sequence[program.TemplateTriple]) -> list[str]:
         if not template:
-            return ["DEFINE {}"]
+            return [f"{word} {{}}"]
         groups: list[tuple[program.TemplateNode, list[str]]] = []
         for triple in template:
             verb = "a" if triple.predicate == RDF_TYPE else self._node(triple.predicate)
@@ -492,8 +495,8 @@ class _Printer:
                 groups.append((triple.subject, [text]))
         line = " . ".join(f"{self._node(subject)} {' ; '.join(texts)}" for subject, texts in groups)
         if len(line) + 11 <= WIDTH:
-            return [f"DEFINE {{ {line} }}"]
-        lines = ["DEFINE {"]
+            return [f"{word} {{ {line} }}"]
+        lines = [f"{word} {{"]
         for subject, texts in groups:
             inner = f" ;\n{_STEP}{_STEP}".join(texts)
             lines += f"{_STEP}{self._node(subject)} {inner} .".split("\n")
@@ -501,7 +504,7 @@ class _Printer:
 
     def _node(self, node: program.TemplateNode) -> str:
         match node:
-            case program.TemplateVar(name):
+            case program.TemplateVar(name) | program.AnyTerm(name):
                 return f"?{name}"
             case program.Fresh(name):
                 return name

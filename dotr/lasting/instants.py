@@ -42,6 +42,16 @@ from dotr.extract.extractor import MUCH_WORK, wanted
 from dotr.extract.operators import Row
 from dotr.extract.sharing import facts_of
 from dotr.joins.plan import relation_of
+from dotr.lasting.effects import (
+    DEEPEST,
+    LONGEST,
+    Effect,
+    Pending,
+    forms_of,
+    loaded,
+    next_moment,
+    saved,
+)
 from dotr.lasting.model import MaintainedModel, SchemaChange, lasting_model
 from dotr.lasting.periods import Entry, Periods, StatedChange
 from dotr.program import (
@@ -413,7 +423,14 @@ class LastingRun:
         self.consistent = True
         """Whether the last M was a consistent model: not after `overlook`."""
         self._background = frozenset(background)
-        self._periods = Periods(self._background, program.holds, clock)
+        self._periods = Periods(self._background, program.holds, clock, forms_of(program.rules))
+        self._pending: Pending | None = None
+        self._depth = 0  # of events of the last instant
+        self._points = 0  # that effects made since the last message
+        self.unstated = 0
+        """Triples of INSERT that are none, or have a blank node."""
+        self.ineffective = 0
+        """Events whose effects contradict what lasts."""
         self._states = states
         self._given: frozenset[Triple] | None = None  # what follows from the background alone
         self.clock, self._all, self._budget = clock, materialize_all, budget
@@ -446,7 +463,15 @@ class LastingRun:
     def next(self) -> Time | None:
         """When what lasts next changes without a message, or None."""
         times = [*self._ahead, *([] if (end := self._periods.next_change()) is None else [end])]
+        if self._pending is not None:
+            times.append(self._pending.time)
         return min(times, default=None)
+
+    def happen(self, time: Time, effects: Sequence[Effect]) -> None:
+        """The events of an instant have effects: they are stated at the next moment."""
+        if effects:
+            self._pending = Pending(next_moment(time, self.clock), self._depth, tuple(effects))
+            self.unstated += sum(effect.lost for effect in effects)
 
     def instants(
         self,
@@ -478,19 +503,47 @@ class LastingRun:
             yield self._leap(time, (), is_tick(time))
 
     def _leap(self, time: Time, parts: Sequence[GraphOrMessage], tick: bool) -> Leap:
+        self._begin_moment(time, parts, tick)
         try:
             return time, self.at(time, parts, tick), None
         except (DataError, ProgramError) as error:
             return time, *self._without(time, parts, tick, self._placed(error, time))
 
+    def _begin_moment(self, time: Time, parts: Sequence[GraphOrMessage], tick: bool) -> None:
+        """Set how deep the events of an instant are. Raises ProgramError D4013 where effects follow effects
+        without an end.
+        """
+        pending = self._due(time)
+        silent = pending is not None and not parts
+        alone = silent and not tick and time not in self._ahead and self._periods.next_change() != time
+        self._points = self._points + 1 if silent else 0
+        self._depth = pending.depth + 1 if alone and pending is not None else 0
+        if pending is not None and (self._depth > DEEPEST or self._points > LONGEST):
+            raise _endless(pending, self._depth, self.clock.text(time))
+
+    def _due(self, time: Time) -> Pending | None:
+        """The effects that happen at an instant."""
+        pending = self._pending
+        return pending if pending is not None and pending.time == time else None
+
     def _without(
         self, time: Time, parts: Sequence[GraphOrMessage], tick: bool, error: DotrError
     ) -> tuple[LastingInstant, DotrError | None]:
-        """The instant without its messages, which are refused."""
+        """The instant without its messages, which are refused, or without effects that contradict what
+        lasts.
+        """
         oracle = self._oracle
-        failed = self._on_refused(time, parts, error) if parts or self.consistent else None
         if oracle is not None:
             oracle.refuse(time, labelled(parts, time), error)
+        failed: DotrError | None = None
+        if self._due(time) is not None and self._error_of(time, self._effects(time)) is not None:
+            failed = self._leave_out(time)
+            try:
+                return self.at(time, parts, tick), failed
+            except (DataError, ProgramError) as again:
+                error = self._placed(again, time)
+        if parts or self.consistent:
+            failed = failed or self._on_refused(time, parts, error)
         if parts:
             try:
                 return self.at(time, (), tick), failed
@@ -500,6 +553,51 @@ class LastingRun:
         if oracle is not None:
             oracle.overlook(time)
         return self.overlook(time, tick), failed
+
+    def _effects(self, time: Time) -> tuple[Effect, ...]:
+        pending = self._due(time)
+        return () if pending is None else pending.effects
+
+    def _leave_out(self, time: Time) -> DotrError | None:
+        """Keep the effects of events, in output order, as far as they contradict neither what lasts nor
+        those kept; returns what to raise after the instant, if anything.
+        """
+        assert self._pending is not None
+        kept: list[Effect] = []
+        failed: DotrError | None = None
+        for effect in self._pending.effects:
+            error = self._error_of(time, (*kept, effect))
+            if error is None:
+                kept.append(effect)
+                continue
+            self.ineffective += 1
+            failed = self._on_refused(time, (), _left_out(effect, error, self.clock.text(time))) or failed
+        self._pending = self._pending._replace(effects=tuple(kept))
+        if self._oracle is not None:
+            self._oracle.leave_out(time)
+        return failed
+
+    def _error_of(self, time: Time, effects: Sequence[Effect]) -> DotrError | None:
+        """What is wrong with an instant of effects alone. Nothing changes."""
+        self._spending.begin(_triples_of(effects), self._periods.statements, self._readers)
+        try:
+            self._knowledge.change(
+                time, self._stated(time, (), self._ahead.get(time), effects), self.program_from(time)
+            )
+        except (DataError, ProgramError) as error:
+            return error
+        finally:
+            self._spending.end()
+            self._undo()
+        return None
+
+    def _undo(self) -> None:
+        self._knowledge.abandon()
+        self._periods.undo()
+        self._declare(self.program)
+
+    def _declare(self, program: Program) -> None:
+        self._periods.declare(program.holds, forms_of(program.rules))
 
     def _placed(self, error: DotrError, time: Time) -> DotrError:
         """An error of an instant, with its time for a place."""
@@ -515,10 +613,12 @@ class LastingRun:
         instant in error; what lasts is then as before.
         """
         messages = labelled(parts, time)
-        self._spending.begin(sum(map(_triples, messages)), self._periods.statements, self._readers)
+        effects = self._effects(time)
+        come = sum(map(_triples, messages)) + _triples_of(effects)
+        self._spending.begin(come, self._periods.statements, self._readers)
         came = any(message.graph is not None for message in messages)
         replacement = self._ahead.get(time)
-        stated = self._stated(time, messages, replacement)
+        stated = self._stated(time, messages, replacement, effects)
         knowledge = self._knowledge
         program = self.program_from(time)
         state: Sequence[Triple] = ()
@@ -532,9 +632,7 @@ class LastingRun:
                 graph = [triple for message in messages for triple in message.graph or ()]
                 state = sorted(knowledge.state(graph) - self._background_alone(replacement))
         except BaseException as error:
-            knowledge.abandon()
-            self._periods.undo()
-            self._periods.declare(self.program.holds)
+            self._undo()
             if isinstance(error, ProgramError):
                 raise self._spending.explained(error) from None
             raise
@@ -574,7 +672,7 @@ class LastingRun:
     def overlook(self, time: Time, tick: bool) -> LastingInstant:
         """Advance to an instant that is in error without its messages: it has no facts."""
         replacement = self._ahead.get(time)
-        stated = self._stated(time, (), replacement)
+        stated = self._stated(time, (), replacement, self._effects(time))
         program = self.program_from(time)
         self._knowledge.overlook(time, stated, program)
         self._settle(time, stated, replacement)
@@ -586,15 +684,21 @@ class LastingRun:
         return list(self._periods)
 
     def _stated(
-        self, time: Time, messages: Sequence[Message], replacement: Replacement | None
+        self,
+        time: Time,
+        messages: Sequence[Message],
+        replacement: Replacement | None,
+        effects: Sequence[Effect] = (),
     ) -> StatedChange:
         if replacement is None:
-            return self._periods.change(time, messages)
-        self._periods.declare(replacement.program.holds)
+            return self._periods.change(time, messages, effects=effects)
+        self._declare(replacement.program)
         old, new = self._background, replacement.background
-        return self._periods.change(time, messages, sorted(old - new), sorted(new - old))
+        return self._periods.change(time, messages, sorted(old - new), sorted(new - old), effects)
 
     def _settle(self, time: Time, stated: StatedChange, replacement: Replacement | None) -> None:
+        if self._due(time) is not None:
+            self._pending = None
         self.useless += stated.useless
         self.unheld += len(stated.unheld)
         if replacement is not None:
@@ -622,6 +726,7 @@ class LastingRun:
             "unheld": self.unheld,
             "spent": self._spending.spent,
             "knowledge": self._knowledge.snapshot(),
+            "effects": [saved(self._pending), self._points, self.unstated, self.ineffective],
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -630,6 +735,8 @@ class LastingRun:
         self.consistent, self.useless = state["consistent"], state["useless"]
         self.unheld = state.get("unheld", 0)
         self._spending.restore(state.get("spent", 0))
+        pending, self._points, self.unstated, self.ineffective = state.get("effects", (None, 0, 0, 0))
+        self._pending = loaded(pending)
         self._knowledge = self._opened()
         self._knowledge.restore(state["knowledge"])
 
@@ -637,6 +744,37 @@ class LastingRun:
 def _triples(message: Message) -> int:
     """How many a message has."""
     return sum(map(len, filter(None, message)))
+
+
+def _triples_of(effects: Iterable[Effect]) -> int:
+    """How many triples and patterns effects have."""
+    return sum(len(effect.insert) + len(effect.delete) for effect in effects)
+
+
+def _endless(pending: Pending, depth: int, at: str) -> ProgramError:
+    names = sorted({effect.rule for effect in pending.effects})
+    how = (
+        f"{depth:,} instants follow one another"
+        if depth > DEEPEST
+        else f"{LONGEST:,} instants lie between two messages"
+    )
+    return ProgramError.of(
+        "D4013",
+        f"effects make effects without an end: {', '.join(f'`{name}`' for name in names)} at {at}",
+        notes=(f"{how}, each made by effects of events of the one before",),
+        hint="let a rule state what does not trigger the rule that undoes it",
+    )
+
+
+def _left_out(effect: Effect, error: DotrError, at: str) -> DotrError:
+    found = error.diagnostics[0]
+    return DataError.of(
+        "D2604",
+        f"the effects of an event of `{effect.rule}` are left out: {found.message}",
+        place=f"@ {at}",
+        notes=(f"the event is {effect.id}", f"the reason has code {found.code}"),
+        hint="the event stays; let its rule state what agrees with what lasts",
+    )
 
 
 def _readers(program: Program) -> int:

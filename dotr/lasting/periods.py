@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from msgspec import Struct, field
 
 from dotr.events import FOREVER, Clock, Message, Time
+from dotr.lasting.effects import Effect, Form, StatedIndex, fits
 from dotr.lasting.validity import NotHeld, period, times_of
 from dotr.program import Hold
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
@@ -80,7 +81,11 @@ class Periods:
     """
 
     def __init__(
-        self, background: Collection[Triple] = (), holds: Sequence[Hold] = (), clock: Clock | None = None
+        self,
+        background: Collection[Triple] = (),
+        holds: Sequence[Hold] = (),
+        clock: Clock | None = None,
+        forms: Collection[Form] = (),
     ) -> None:
         self._clock = clock or Clock()
         self._background = background if isinstance(background, set | frozenset) else frozenset(background)
@@ -92,10 +97,14 @@ class Periods:
         self._ends: list[tuple[Time, Triple]] = []  # heap, of beginnings, too
         self._undo: list[tuple[Triple, bool, bool, Held, tuple[Later, ...]]] = []
         self._changed: dict[Triple, bool] = {}  # since the last `changed`: whether there was an entry then
-        self.declare(holds)
+        self._index = StatedIndex(forms, ())
+        self.declare(holds, forms)
 
-    def declare(self, holds: Sequence[Hold]) -> None:
-        """Set how long what graphs state lasts from now on; earlier statements keep their lifetimes."""
+    def declare(self, holds: Sequence[Hold], forms: Collection[Form] = ()) -> None:
+        """Set how long what graphs state lasts from now on, and what patterns of effects bind; earlier
+        statements keep their lifetimes.
+        """
+        self._index = StatedIndex(forms, self) if forms else StatedIndex((), ())
         self._predicates = {hold.predicate: hold for hold in holds if hold.class_ is None}
         self._classes = {hold.class_: hold for hold in holds if hold.class_ is not None}
         self._rest = self._predicates.pop(None, None)
@@ -164,24 +173,29 @@ class Periods:
         messages: Iterable[Message] = (),
         ended: Iterable[Triple] = (),
         begun: Iterable[Triple] = (),
+        effects: Sequence[Effect] = (),
     ) -> StatedChange:
         """Advance to `time`: ends and beginnings first, then deletions, then insertions and what is held.
 
         `messages`: all of the instant, with labelled blank nodes. `ended` and `begun`: triples that a change
         of the background also deletes and inserts, without counting. A deletion also ends what begins later.
+        `effects`: of the events of the moment before; their patterns match what is stated before the change.
         Times never decrease, and no end is skipped. `undo` undoes the last change.
         """
         parts = list(messages)
         deleted = dict.fromkeys(triple for part in parts for triple in part.delete or ())
         graphs = [triple for part in parts for triple in part.graph or ()]
+        stated = dict.fromkeys(triple for effect in effects for triple in effect.insert)
+        matched = self._matched(effects) if effects else ()
         self._undo = []
         before: dict[Triple, Time] = {}
         useless = sum(self._end(triple) == _NONE and triple not in self._later for triple in deleted)
         for triple in self._due(time):
             self._pass(triple, time, before)
-        for triple in (*deleted, *ended):
+        for triple in (*deleted, *ended, *matched):
             self._delete(triple, before)
-        made, unheld = self._made(graphs, time)
+        graphs += stated
+        made, unheld = self._made(graphs, time, stated)
         self._replace(graphs, made, time, before)
         for part in parts:
             for triple in part.insert or ():
@@ -192,14 +206,32 @@ class Periods:
             self._hold(triple, one, time, before)
         return self._net(before, made, useless, unheld)
 
-    def _made(self, graphs: Sequence[Triple], time: Time) -> tuple[dict[Triple, Later], list[NotHeld]]:
-        """The statements that the triples of an instant's graphs make, and which of those make none."""
+    def _matched(self, effects: Sequence[Effect]) -> list[Triple]:
+        """The stated triples that a DELETE of these effects ends."""
+        found: set[Triple] = set()
+        for pattern in {pattern for effect in effects for pattern in effect.delete}:
+            subject, predicate, object_ = pattern
+            if isinstance(subject, str) and isinstance(predicate, str) and isinstance(object_, str):
+                found.update([one] if (one := (subject, predicate, object_)) in self else [])
+            else:
+                near = self._index.candidates(pattern)
+                found.update(triple for triple in (self if near is None else near) if fits(triple, pattern))
+        return sorted(found)
+
+    def _made(
+        self, graphs: Sequence[Triple], time: Time, stated: Collection[Triple] = ()
+    ) -> tuple[dict[Triple, Later], list[NotHeld]]:
+        """The statements that the triples of an instant's graphs make, and which of those make none.
+        `stated`: those of effects, which last without a line, too.
+        """
         made: dict[Triple, Later] = {}
         unheld: list[NotHeld] = []
         plain: dict[int, Later] = {}  # by line: of one instant all are the same
         times = times_of(graphs, self._timely) if self._timely else {}
         for triple in graphs:
             hold = self.hold_of(triple)
+            if hold is None and triple in stated:
+                made[triple] = Later(time, FOREVER, latest=False)
             if hold is None or hold.duration == 0 or triple in made:
                 continue
             if hold.start is None and hold.until is None:
@@ -227,7 +259,13 @@ class Periods:
             self._await_all(triple, held, later)
             self._changed.setdefault(triple, False)
             self._forget_new(triple)
+            self._file(triple)
         self._undo = []
+
+    def _file(self, triple: Triple) -> None:
+        """Keep the index of stated triples right."""
+        if self._index.forms:
+            (self._index.put if triple in self else self._index.discard)(triple)
 
     def _forget_new(self, triple: Triple) -> None:
         """Forget what began and ended since the last `changed`."""
@@ -245,6 +283,7 @@ class Periods:
         moved: dict[Triple, Time] = {}
         ended: list[Triple] = []
         for triple, was in before.items():
+            self._file(triple)
             now = self._end(triple)
             if now == _NONE:
                 self._forget_new(triple)
@@ -430,6 +469,7 @@ class Periods:
             held, ahead = Held(_time(until), _time(latest)), later_of(*later)
             self._put_held(triple, held, ahead)
             self._await_all(triple, held, ahead)
+        self._index = StatedIndex(self._index.forms, self)
 
 
 def predicates_of_times(holds: Sequence[Hold]) -> frozenset[Term]:

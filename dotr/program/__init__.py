@@ -63,6 +63,7 @@ from dotr.program.queries import (
 from dotr.program.rules import (
     Absent,
     After,
+    AnyTerm,
     Between,
     Binding,
     Calendar,
@@ -73,6 +74,8 @@ from dotr.program.rules import (
     Every,
     Fresh,
     Operator,
+    PatternNode,
+    PatternTriple,
     Position,
     Rhythm,
     Rule,

@@ -317,8 +317,10 @@ class Program(Syntax, frozen=True):
 
     @property
     def lasting(self) -> bool:
-        """Whether it declares that anything lasts, or uses changes of what does."""
-        return bool(self.holds or self.standing)
+        """Whether it declares that anything lasts, uses changes of what does, or has events that change
+        it.
+        """
+        return bool(self.holds or self.standing or any(rule.has_effects for rule in self.rules))
 
     @property
     def written(self) -> dict[str, Select]:

@@ -259,7 +259,14 @@ class Fresh(Struct, frozen=True):
     name: str
 
 
+class AnyTerm(Struct, frozen=True):
+    """A variable of DELETE that WITH does not bind: any term, the same at all its places in a triple."""
+
+    name: str
+
+
 TemplateNode: TypeAlias = Term | TemplateVar | Fresh
+PatternNode: TypeAlias = TemplateNode | AnyTerm
 
 
 class TemplateTriple(Syntax, frozen=True):
@@ -269,11 +276,25 @@ class TemplateTriple(Syntax, frozen=True):
     span: Span | None = None
 
 
+class PatternTriple(Syntax, frozen=True):
+    """A triple of DELETE: it matches by itself."""
+
+    subject: PatternNode
+    predicate: PatternNode
+    object: PatternNode
+    span: Span | None = None
+
+    @property
+    def nodes(self) -> tuple[PatternNode, PatternNode, PatternNode]:
+        return self.subject, self.predicate, self.object
+
+
 class Rule(Syntax, frozen=True):
     """One composite event rule. `bindings` are its attributes under chaining, in WITH order.
 
     `private`: its events are facts of other rules and never leave. That does not change its state's digest
-    (detect/digest.py), so it is not printed.
+    (detect/digest.py), so it is not printed. `inserts` and `deletes`: what its events state and end at the
+    next moment.
     """
 
     name: str
@@ -285,6 +306,13 @@ class Rule(Syntax, frozen=True):
     consuming: tuple[str, ...]
     span: Span | None = None
     private: bool = False
+    inserts: tuple[TemplateTriple, ...] = ()
+    deletes: tuple[PatternTriple, ...] = ()
+
+    @property
+    def has_effects(self) -> bool:
+        """Whether its events change what lasts."""
+        return bool(self.inserts or self.deletes)
 
     @property
     def variables(self) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from datetime import date
 from typing import Any, Final, NamedTuple
 
 import pyoxigraph as ox
-from msgspec import Struct
+from msgspec import Struct, convert, to_builtins
 from msgspec.structs import replace
 
 from dotr.enrich.owl import (
@@ -31,8 +31,8 @@ from dotr.enrich.owl import (
     stream_schema,
     vocabulary,
 )
-from dotr.errors import DataError
-from dotr.events import Clock, Fact, Message, Time, Values
+from dotr.errors import DataError, ProgramError
+from dotr.events import Clock, Fact, Match, Message, Time, Values
 from dotr.expressions.literal_numbers import row_key
 from dotr.extract.algebra import relations_of
 from dotr.extract.full import BoundedFullQuery
@@ -40,6 +40,7 @@ from dotr.extract.sharing import facts_of
 from dotr.joins.plan import relation_of
 from dotr.program import DatalogRule, Entailment, Hold, Program, RelationToStream, Select
 from dotr.rdf.terms import RDF_TYPE, XSD, Term, Triple, literal_parts
+from dotr.reference.effects import LiteralEffect, effects_of, next_moment
 from dotr.reference.enrich import LiteralStates, closure, contradictions, in_rdf, plain_closure, quad
 from dotr.reference.extract import LiteralExtractor
 
@@ -92,26 +93,33 @@ class LiteralStatements:
         ended: Collection[Triple] = (),
         begun: Iterable[Triple] = (),
         clock: Clock | None = None,
+        effects: Sequence[LiteralEffect] = (),
     ) -> tuple[LiteralStatements, int]:
         """With what comes at `time`; and how many triples were to be deleted that were not stated.
 
-        `ended` and `begun`: the difference that a change of the background makes.
+        `ended` and `begun`: the difference that a change of the background makes. `effects`: of the events of
+        the moment before.
         """
         before = self.at(time - 1) | {s.triple for s in self.made if time <= s.start < s.until}
         deleted = {triple for message in messages for triple in message.delete or ()}
         graphs = {triple for message in messages for triple in message.graph or ()}
+        stated = {triple for effect in effects for triple in effect.stated}
+        graphs |= stated
+        matched = {t for t in self.at(time - 1) if any(effect.ends(t) for effect in effects)}
         own = {}
         for triple in graphs:
             hold = _hold_of(triple, holds)
             if hold is not None and hold.duration != 0:
                 own[triple] = statement_of(triple, hold, time, graphs, clock or Clock())
+            elif hold is None and triple in stated:
+                own[triple] = TimedStatement(triple, time, held=True)
         values: dict[tuple[Term, Term], Time] = {}
         for triple in graphs:
             new = own.get(triple)
             values[triple[:2]] = min(time if new is None else new.start, values.get(triple[:2], FOREVER))
         made = []
         for statement in self.made:
-            if statement.triple in deleted or statement.triple in ended:
+            if statement.triple in deleted | matched or statement.triple in ended:
                 made.append(statement.ended(time))
             elif statement.latest and statement.triple[:2] in values:
                 made.append(statement.ended(values[statement.triple[:2]]))
@@ -233,6 +241,7 @@ class LiteralLasting:
         self._model = frozenset(closure(rules_over(program, self._background), self._background))
         self._consistent = True
         self._last = _EVER
+        self._effects: tuple[Time, list[LiteralEffect]] | None = None
         self._queries: dict[Select, BoundedFullQuery] = {}
         self._extract: tuple[Program, LiteralExtractor] | None = None
 
@@ -243,7 +252,34 @@ class LiteralLasting:
     def jumps(self, before: Time) -> list[Time]:
         """When M jumps next without a message, up to `before` and without it, in order."""
         changes = {change.time for change in self._changes if self._last < change.time < before}
-        return sorted(self.statements.ends(self._last, before) | changes)
+        pending = set() if self._effects is None else {self._effects[0]}
+        ahead = {time for time in pending if time < before}
+        return sorted(self.statements.ends(self._last, before) | changes | ahead)
+
+    def happen(self, time: Time, matches: Collection[Match]) -> None:
+        """The events of `time`, those of PRIVATE rules too: their effects come at the next moment."""
+        found = effects_of(self.program, matches)
+        if found:
+            self._effects = next_moment(time, self.clock), found
+
+    def leave_out(self, time: Time) -> None:
+        """Of the effects of `time`, which contradict what lasts, keep those that do not, event by event."""
+        kept: list[LiteralEffect] = []
+        all_of_them = self._due(time)
+        for effect in all_of_them:
+            before = self.snapshot()
+            self._effects = time, [*kept, effect]
+            try:
+                self.at(time, ())
+            except (DataError, ProgramError):
+                pass
+            else:
+                kept.append(effect)
+                self.restore(before)
+        self._effects = time, kept
+
+    def _due(self, time: Time) -> list[LiteralEffect]:
+        return self._effects[1] if self._effects is not None and self._effects[0] == time else []
 
     @property
     def last(self) -> Time:
@@ -263,8 +299,9 @@ class LiteralLasting:
         rules = rules_over(program, lasting)
         graph = {triple for message in messages for triple in message.graph or ()}
         came = any(message.graph is not None for message in messages)
-        if came:
-            new = [s for s in statements.made if s.held and s.start == time and s.triple in graph]
+        stated = {triple for effect in self._due(time) for triple in effect.stated}
+        if came or stated:
+            new = [s for s in statements.made if s.held and s.start == time and s.triple in graph | stated]
             own = {s.triple for s in new}
             others = {s.triple for s in statements.made if s.holds(time) and s not in new}
             _refuse_schema(program, rules, others, own | graph)
@@ -291,7 +328,7 @@ class LiteralLasting:
     ) -> tuple[LiteralStatements, int]:
         program, new = (self.program, self._background) if change is None else change[1:]
         gone, more = self._background - new, new - self._background
-        return self.statements.after(time, messages, program.holds, gone, more, self.clock)
+        return self.statements.after(time, messages, program.holds, gone, more, self.clock, self._due(time))
 
     def _settle(
         self,
@@ -302,6 +339,8 @@ class LiteralLasting:
         change: ProgramChange | None,
     ) -> None:
         self.program, self.statements, self._last = program, statements, time
+        if self._due(time):
+            self._effects = None
         self.useless += useless
         if change is not None:
             self._background = change.background
@@ -336,6 +375,7 @@ class LiteralLasting:
             "last": str(self._last),
             "useless": self.useless,
             "unheld": self.unheld,
+            "effects": None if self._effects is None else to_builtins(self._effects),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -345,6 +385,8 @@ class LiteralLasting:
         )
         self.useless, self._last = state["useless"], int(state["last"])
         self.unheld = state.get("unheld", 0)
+        effects = state.get("effects")
+        self._effects = None if effects is None else convert(effects, tuple[int, list[LiteralEffect]])
         self._consistent = state["model"] is None
         if state["model"] is not None:
             self._model = frozenset((s, p, o) for s, p, o in state["model"])

@@ -120,6 +120,11 @@ class Oracle:
             f"refused at {self._clock.text(time)}", f"the literal reading has no error; engine: {error}"
         )
 
+    def leave_out(self, time: Time) -> None:
+        """The engine leaves out the effects of events that contradict what lasts."""
+        assert self._lasting is not None
+        self._lasting.leave_out(time)
+
     def overlook(self, time: Time) -> None:
         """The engine goes on over an instant that is in error without a message."""
         assert self._lasting is not None
@@ -147,7 +152,9 @@ class Oracle:
             facts = self._lasting.at(time, messages)
         self._take(self._lasting.program)
         assert self._detect is not None
-        return self._detect.at(time, facts, graph, left_out)
+        found = self._detect.at(time, facts, graph, left_out)
+        self._lasting.happen(time, found)
+        return found
 
     def _take(self, program: Program) -> None:
         """The program of the time; rules that are the same keep what they saw."""

@@ -19,7 +19,7 @@ Why not: checking derived and background triples one by one: a query that also r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from difflib import SequenceMatcher
 from typing import Any, Final, assert_never
 
@@ -31,23 +31,29 @@ from dotr.errors import Diagnostics
 from dotr.extract.algebra import relations_of
 from dotr.joins.plan import ALL, Relation, class_relation, relation_of
 from dotr.lang.checks.scopes import has_aggregate
-from dotr.lang.grammar.syntax import Held, HeldClass, HeldPredicate, HeldRest, HoldSyntax
+from dotr.lang.grammar.syntax import EffectSyntax, Held, HeldClass, HeldPredicate, HeldRest, HoldSyntax
 from dotr.lang.loading import LoadedFile
 from dotr.program import (
     Absent,
+    AnyTerm,
     Atom,
     Attribute,
     Call,
     Choose,
     Conjunct,
     Expression,
+    Fresh,
     Hold,
     Operator,
+    PatternNode,
+    PatternTriple,
     Program,
     RelationToStream,
     Rule,
     Select,
     Summarise,
+    TemplateTriple,
+    TemplateVar,
     TimeOf,
     Var,
     Within,
@@ -82,6 +88,62 @@ def check_holds(lines: Iterable[tuple[LoadedFile, HoldSyntax]], found: Diagnosti
                     notes=("FOR 0 s is an exception to `HOLD *`, and there is no such line",),
                 )
     return holds
+
+
+def patterns_of(
+    effect: EffectSyntax, bound: Collection[str], found: Diagnostics
+) -> tuple[tuple[PatternTriple, ...], bool]:
+    """The triples of DELETE, in which a variable that WITH does not bind is any term; and whether none is
+    wrong.
+    """
+    triples: list[PatternTriple] = []
+    first: dict[str, TemplateTriple] = {}
+    whole = True
+    for triple in effect.triples:
+        nodes: list[PatternNode] = []
+        for node in (triple.subject, triple.predicate, triple.object):
+            if isinstance(node, Fresh):
+                found.warning(
+                    "D1511",
+                    f"`{node.name}` is new, so no triple with it is stated",
+                    triple.span,
+                    hint="write a variable that WITH does not bind, which is any term",
+                )
+            if isinstance(node, TemplateVar) and node.name not in bound:
+                if first.setdefault(node.name, triple) is not triple:
+                    whole = False
+                    found.error(
+                        "D1510",
+                        f"`?{node.name}` is in two triples of DELETE, and WITH does not bind it",
+                        triple.span,
+                        "each triple of DELETE matches by itself",
+                        hint=f"bind it in WITH, or write another variable: `?{node.name}2`",
+                    )
+                nodes.append(AnyTerm(node.name))
+            else:
+                nodes.append(node)
+        subject, predicate, object_ = nodes
+        triples.append(PatternTriple(subject, predicate, object_, triple.span))
+    return tuple(triples), whole
+
+
+def check_effects(rules: Iterable[Rule], holds: Iterable[Hold], found: Diagnostics) -> None:
+    """Report an INSERT of what a HOLD says is not held."""
+    never = {(hold.predicate, hold.class_) for hold in holds if hold.duration == 0}
+    for rule in rules:
+        for triple in rule.inserts:
+            if not isinstance(triple.predicate, str):
+                continue
+            class_ = (
+                triple.object if triple.predicate == RDF_TYPE and isinstance(triple.object, str) else None
+            )
+            if (triple.predicate, class_) in never:
+                found.error(
+                    "D1512",
+                    "INSERT states what `FOR 0 s` says is not held",
+                    triple.span,
+                    hint="delete the HOLD line, or the triple",
+                )
 
 
 def _hold(line: HoldSyntax, held: Held) -> Hold:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from dotr import program
 from dotr.errors import Diagnostics
 from dotr.lang.checks.lars import LarsName, LarsResolver, layered, order, unread_heads
-from dotr.lang.checks.lasting import check_holds, check_standing
+from dotr.lang.checks.lasting import check_effects, check_holds, check_standing, patterns_of
 from dotr.lang.grammar.cursor import nearest
 from dotr.lang.grammar.dotr import KEYWORDS
 from dotr.lang.grammar.syntax import (
@@ -341,7 +341,8 @@ class RuleResolver:
         if syntax.where is not None:
             self.check(syntax.where, None)
         bindings = self._bindings()
-        self._template()
+        self._template(syntax.template, syntax.template_names)
+        inserts, deletes = self._effects()
         self._consuming()
         if trigger is None or self._broken:
             return None
@@ -355,6 +356,8 @@ class RuleResolver:
             consuming=tuple(dict.fromkeys(name.text for name in syntax.consuming)),
             span=syntax.span,
             private=syntax.private,
+            inserts=inserts,
+            deletes=deletes,
         )
 
     # -- events ------------------------------------------------------------
@@ -744,9 +747,27 @@ class RuleResolver:
             found[name.text] = program.Binding(name.text, written.expression, name.span)
         return tuple(found.values())
 
-    def _template(self) -> None:
+    def _template(self, triples: Sequence[program.TemplateTriple], names: Sequence[Name]) -> None:
+        self._spread(triples)
+        self._unbound(names)
+
+    def _effects(self) -> tuple[tuple[program.TemplateTriple, ...], tuple[program.PatternTriple, ...]]:
+        """The triples of INSERT and DELETE."""
+        inserts, deletes = self._syntax.inserts, self._syntax.deletes
+        if inserts is not None:
+            self._template(inserts.triples, inserts.names)
+        if deletes is None:
+            return () if inserts is None else inserts.triples, ()
+        self._spread(deletes.triples)
+        bound = {b.variable.text for b in self._syntax.bindings}
+        found, whole = patterns_of(deletes, bound, self._found)
+        self._broken = self._broken or not whole
+        return () if inserts is None else inserts.triples, found
+
+    def _spread(self, triples: Sequence[program.TemplateTriple]) -> None:
+        """Report triples with two lists."""
         listed = self._syntax.lists
-        for triple in self._syntax.template:
+        for triple in triples:
             nodes = triple.subject, triple.predicate, triple.object
             lists = [n.name for n in nodes if isinstance(n, program.TemplateVar) and n.name in listed]
             if len(lists) > 1:
@@ -758,9 +779,12 @@ class RuleResolver:
                     "it would stand for every pair of their members",
                     hint="write a triple for each list",
                 )
+
+    def _unbound(self, names: Sequence[Name]) -> None:
+        """Report variables of a template that WITH does not bind."""
         bound = {b.variable.text for b in self._syntax.bindings}
         reported: set[str] = set()
-        for name in self._syntax.template_names:
+        for name in names:
             if name.text in bound or name.text in reported or (not self._syntax.whole and not bound):
                 continue
             reported.add(name.text)
@@ -823,6 +847,8 @@ class Resolver:
         self._streams.report_unknown()
         self._unused(bool(rules))
         self._unread(rules, lars)
+        holds = check_holds(self._loaded.holds, self._found)
+        check_effects(rules, holds, self._found)
         program = Program(
             queries=self._streams.queries,
             rules=tuple(rules),
@@ -832,7 +858,7 @@ class Resolver:
             prefixes=self._loaded.prefixes,
             dependencies=dependencies,
             lars=lars,
-            holds=check_holds(self._loaded.holds, self._found),
+            holds=holds,
             standing=self._streams.standing,
             named=self._loaded.background,
         )

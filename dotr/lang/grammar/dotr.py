@@ -69,6 +69,8 @@ CONTEXTUAL: Final[Mapping[str, frozenset[str]]] = {
     "LARS": frozenset(("iri", "string", "<")),
 }
 """Words that begin a statement before one of these tokens (`Token.key`), and are names everywhere else."""
+EFFECTS: Final = ("INSERT", "DELETE")
+"""Words that begin a clause before `{`, and are names everywhere else."""
 CLAUSES: Final = frozenset((*STATEMENTS, "AND", "WHERE", "WITH", "CONSUMING", "DEFINE", "end"))
 _AFTER_EVENTS: Final = frozenset(("WITHIN", "BETWEEN", "ON", "FROM", "BEFORE"))
 KEYWORDS: Final = frozenset(
@@ -105,7 +107,11 @@ class WindowParser:
 
     def at_clause(self) -> bool:
         """Whether a clause of a rule, or a statement, begins here, or the text ends."""
-        return self.cursor.key in CLAUSES or self.at_statement()
+        return self.cursor.key in CLAUSES or self.at_effect() or self.at_statement()
+
+    def at_effect(self) -> bool:
+        """Whether an INSERT or a DELETE begins here."""
+        return self.cursor.key in EFFECTS and self.cursor.peek().key == "{"
 
     def name(self, what: str) -> syntax.Name:
         """Take a name that is not a keyword."""
@@ -483,10 +489,23 @@ class ClauseParser:
             except Skip:
                 whole = False
                 self.to_clause()
+        effects: dict[str, syntax.EffectSyntax] = {}
+        while self.windows.at_effect() and self.cursor.key not in effects:
+            before = self.cursor.advance()
+            triples, variables, clean = self._templates.template()
+            whole = whole and clean
+            effects[before.key] = syntax.EffectSyntax(triples, variables, self.cursor.since(before))
+            clauses.append(effects[before.key].span)
+            try:
+                self._end_of_clause()
+            except Skip:
+                whole = False
+                self.to_clause()
         self._misplaced()
         return syntax.RuleSyntax(
             name, template, trigger, tuple(conjuncts), where, tuple(bindings), tuple(consuming), names,
             frozenset(self.unresolved), whole, self.cursor.since(start), tuple(clauses), private,
+            effects.get("INSERT"), effects.get("DELETE"),
         )  # fmt: skip
 
     def _for_define(self) -> str:
@@ -650,13 +669,14 @@ class ClauseParser:
 
     def _misplaced(self) -> None:
         """A clause of this rule that stands too late: said, and skipped."""
-        while self.cursor.key in ("AND", "WHERE", "WITH", "CONSUMING", "DEFINE"):
+        clauses = ("AND", "WHERE", "WITH", "CONSUMING", "DEFINE")
+        while self.cursor.key in clauses or self.windows.at_effect():
             token = self.cursor.advance()
             self.cursor.error(
                 "D1004",
                 f"`{token.text}` comes too late or twice",
                 self.cursor.span(token),
-                hint="the order is DEFINE FROM AND… WHERE WITH CONSUMING, each but AND once",
+                hint="the order is DEFINE FROM AND… WHERE WITH CONSUMING INSERT DELETE, each but AND once",
             )
             self.to_clause()
 

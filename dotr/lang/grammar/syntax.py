@@ -153,10 +153,19 @@ class BindingSyntax(Struct, frozen=True):
     expression: Expression
 
 
+class EffectSyntax(Syntax, frozen=True):
+    """The triples of INSERT or DELETE, and the variables that they name."""
+
+    triples: tuple[TemplateTriple, ...]
+    names: tuple[Name, ...]
+    span: Span
+
+
 class RuleSyntax(Syntax, frozen=True):
     """One rule. `unresolved`: names of events whose conjunct could not be read; nothing is reported of them.
 
-    `clauses` are the places of DEFINE (from RULE on), FROM, every AND, WHERE, WITH and CONSUMING, as written.
+    `clauses` are the places of DEFINE (from RULE on), FROM, every AND, WHERE, WITH, CONSUMING, INSERT and
+    DELETE, as written.
     """
 
     name: Name
@@ -172,6 +181,8 @@ class RuleSyntax(Syntax, frozen=True):
     span: Span
     clauses: tuple[Span, ...]
     private: bool = False
+    inserts: EffectSyntax | None = None
+    deletes: EffectSyntax | None = None
 
     @property
     def lists(self) -> frozenset[str]:
