@@ -111,7 +111,9 @@ def program(r: Random, text: str, entailment: str) -> str:
     text = re.sub(r"(?<!QUERY )\b(\w+) := (Q\d)", moving, text)
     never = {line.split()[1] for line in lines if line.endswith("FOR 0 s")}
     if often(r, 4):
-        text = re.sub(r"(RULE \w+ DEFINE .*?)(?=\n\s*\n|\Z)", lambda rule: rule[1] + effects(r, never), text, flags=re.S)
+        text = re.sub(
+            r"(RULE \w+ DEFINE .*?)(?=\n\s*\n|\Z)", lambda rule: rule[1] + effects(r, never), text, flags=re.S
+        )
     return text + more
 
 
@@ -120,7 +122,9 @@ def effects(r: Random, never: Container[str]) -> str:
     if not often(r, 4):
         return ""
     verbs = [verb for verb in (*LINKS, ":v", ":d0", ":s") if verb not in never]
-    stated = [f"{one(r, '?k', ':a', ':b', 'dotr_e', 'dotr_n')} {one(r, *verbs)} {one(r, '?v', '?k', ':c', '1')}"]
+    stated = [
+        f"{one(r, '?k', ':a', ':b', 'dotr_e', 'dotr_n')} {one(r, *verbs)} {one(r, '?v', '?k', ':c', '1')}"
+    ]
     if "a" not in never and often(r, 3):
         stated.append(f"{one(r, '?k', ':a')} a {one(r, ':A', ':B')}")
     ended = [

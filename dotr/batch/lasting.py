@@ -101,6 +101,8 @@ class SliceDone(Struct):
     instants: int = 0
     useless: int = 0
     not_held: int = 0
+    not_stated: int = 0
+    ineffective: int = 0
     refused: set[Time] = field(default_factory=set)
     letters: list[str] = field(default_factory=list)
     findings: list[tuple[Time, str]] = field(default_factory=list)
@@ -268,6 +270,7 @@ class SliceRun:
         done.spent = pipeline.spent_at_most
         done.useless = total.useless_deletes - counted.useless_deletes
         done.not_held = total.not_held - counted.not_held
+        done.not_stated, done.ineffective = total.not_stated, total.ineffective  # then there is one slice
 
     def _begin(self, pipeline: Pipeline) -> None:
         """Let a pipeline continue from the state before the slice."""
@@ -360,7 +363,7 @@ def run_slices(
         report.first,
         report.last,
     )
-    whole = treatment.verify or request.max_jump is not None
+    whole = treatment.verify or request.max_jump is not None or request.program.has_effects
     cut = slices(request.plan(), quantiles, report.last, request.slice_length, whole)
     if len(cut) > 1:
         try:
@@ -452,6 +455,8 @@ def _sum_up(report: Report, parts: Sequence[_SlicePart]) -> None:
     first = [part for part in parts if part.slice.rules == parts[-1].slice.rules]
     report.instants = sum(part.done.instants for part in first if part.done is not None)
     report.not_held = sum(part.done.not_held for part in first if part.done is not None)
+    report.not_stated = sum(part.done.not_stated for part in first if part.done is not None)
+    report.ineffective = sum(part.done.ineffective for part in first if part.done is not None)
     report.findings = first_of_each(findings)
     _count(report, parts)
 

@@ -96,6 +96,8 @@ class Report(Struct):
     events: dict[str, int] = field(default_factory=dict)
     dropped: int = 0
     not_held: int = 0
+    not_stated: int = 0
+    ineffective: int = 0
     left_out: dict[str, int] = field(default_factory=dict)
     letters: list[str] = field(default_factory=list)
     findings: list[Diagnostic] = field(default_factory=list)
@@ -173,12 +175,15 @@ def check_program(program: Program, clock: Clock) -> None:
     """
     check_units(program, clock)
     if program.lasting:
-        where = next(iter(program.holds)).span if program.holds else None
+        stating = next((rule.span for rule in program.rules if rule.has_effects), None)
+        where = next(iter(program.holds)).span if program.holds else stating
         raise UnsupportedError.of(
             "D4160",
             "what lasts needs a log and a folder that all workers can read",
             where,
-            notes=("HOLD, ISTREAM and DSTREAM look across instants: slices are cut on a shared disk",),
+            notes=(
+                "HOLD, ISTREAM, DSTREAM and effects look across instants: slices are cut on a shared disk",
+            ),
             hint="copy the log to a shared disk, or run it on this machine: --engine local",
         )
 
@@ -241,7 +246,7 @@ def warnings(program: Program, plan: Partitioning) -> list[Diagnostic]:
     reasons = [reason for component in parts for reason in component.reasons]
     if plan.gap is not None:
         reasons.append(f"where the log has a gap longer than {duration_text(plan.gap)} another task begins")
-    hint = "an equation with the trigger in every ON lets it run by key"
+    hint = "" if program.has_effects else "an equation with the trigger in every ON lets it run by key"
     if any(program.has_to_do_with_lars(rule) for component in parts for rule in component.rules):
         hint += "; in LARS rules, so does a variable shared by all their atoms"
     return [

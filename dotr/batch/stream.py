@@ -497,7 +497,7 @@ def obstacles(program: Program, options: StreamOptions) -> list[str]:
     """Why a stream cannot be distributed; empty if it can."""
     found = []
     if program.lasting:
-        found.append("what lasts (HOLD, ISTREAM, DSTREAM) is followed from instant to instant, in order")
+        found.append("what lasts (HOLD, changes, effects) is followed from instant to instant, in order")
     if program.lars.rules:
         found.append("one engine computes what holds by .lars files")
     if options.late != "drop":

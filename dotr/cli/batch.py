@@ -306,6 +306,7 @@ def _summary_as_json(request: Request, report: Report, seconds: float) -> str:
         "refused": len(report.letters),
         "dropped": report.dropped,
         "not_held": report.not_held,
+        **show.effects_as_json(report.not_stated, report.ineffective),
         "times": dict(sorted(report.time_sources.items())),
         **show.beside_as_json(report.beside),
         "queries": report.facts(program),
@@ -343,6 +344,8 @@ def _summary(report: Report, seconds: float) -> str:
     found += show.losses(
         refused=len(report.letters),
         not_held=report.not_held,
+        not_stated=report.not_stated,
+        ineffective=report.ineffective,
         too_much=report.left_out,
         dropped=report.dropped,
     )

@@ -352,6 +352,8 @@ class Replay:
             counters.overlooked,
             counters.left_out,
             counters.dropped,
+            counters.not_stated,
+            counters.ineffective,
         )
         found = show.came(counters.graphs, counters.instants, counters.events)
         found += show.beside(extractor.beside, extractor.first, extractor.time_sources)

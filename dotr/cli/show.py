@@ -184,6 +184,8 @@ def losses(
     overlooked: int = 0,
     too_much: Mapping[str, int] = MappingProxyType({}),
     dropped: int = 0,
+    not_stated: int = 0,
+    ineffective: int = 0,
 ) -> list[str]:
     """What was left out, as parts of a summary; none of what did not occur."""
     parts = (
@@ -191,11 +193,19 @@ def losses(
         (refused, f"{counted(refused, 'document')} refused"),
         (useless, f"{counted(useless, 'deletion')} of what was not stated"),
         (not_held, f"{counted(not_held, 'triple')} not held"),
+        (not_stated, f"{counted(not_stated, 'triple')} of INSERT that no graph can have"),
+        (ineffective, f"{counted(ineffective, 'event')} without effect"),
         (overlooked, f"{counted(overlooked, 'instant')} in error without a message"),
         (too_much, left_out(too_much)),
         (dropped, f"{counted(dropped, 'match', 'matches')} without a valid graph"),
     )
     return [text for count, text in parts if count]
+
+
+def effects_as_json(not_stated: int, ineffective: int) -> dict[str, int]:
+    """What of the effects of events was left out, if anything."""
+    found = {"not_stated": not_stated, "ineffective": ineffective}
+    return {name: count for name, count in found.items() if count}
 
 
 def left_out(counts: Mapping[str, int]) -> str:

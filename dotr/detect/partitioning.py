@@ -480,6 +480,9 @@ def connected(program: Program) -> list[tuple[int, ...]]:
     for i in held[1:]:  # what holds is computed once
         a, b = sorted((find(held[0]), find(i)))
         leader[b] = a
+    for i in range(1, len(program.rules)) if program.has_effects else ():
+        a, b = sorted((find(0), find(i)))  # events state what all rules may look at
+        leader[b] = a
     members: dict[int, list[int]] = {}
     for i in range(len(program.rules)):
         members.setdefault(find(i), []).append(i)
@@ -494,6 +497,11 @@ def _component(
     together: bool,
     without_graph: WithoutGraph | None,
 ) -> RuleComponent:
+    if program.has_effects:
+        names = ", ".join(f"`{program.rules[i].name}`" for i in rules if program.rules[i].has_effects)
+        return RuleComponent(
+            rules, None, None, (f"in one piece: events of {names} state what all rules look at",)
+        )
     reasons: list[str] = []
     holds = any(map(program.has_to_do_with_lars, rules))
     if holds:

@@ -320,7 +320,12 @@ class Program(Syntax, frozen=True):
         """Whether it declares that anything lasts, uses changes of what does, or has events that change
         it.
         """
-        return bool(self.holds or self.standing or any(rule.has_effects for rule in self.rules))
+        return bool(self.holds or self.standing or self.has_effects)
+
+    @property
+    def has_effects(self) -> bool:
+        """Whether its events change what lasts (INSERT, DELETE)."""
+        return any(rule.has_effects for rule in self.rules)
 
     @property
     def written(self) -> dict[str, Select]:
@@ -385,10 +390,12 @@ def only(program: Program, names: Collection[str]) -> Program:
 
 
 def needed(program: Program) -> Program:
-    """The program without private rules that no other rule's events depend on, and without their queries."""
+    """The program without private rules that no other rule's events depend on and that change nothing, and
+    without their queries.
+    """
     reads = {rule.name: [p.stream for p in rule.positions if p.chained] for rule in program.rules}
     found: set[str] = set()
-    todo = [rule.name for rule in program.rules if not rule.private]
+    todo = [rule.name for rule in program.rules if not rule.private or rule.has_effects]
     while todo:
         name = todo.pop()
         if name not in found:

@@ -653,6 +653,8 @@ class Feed:
             "late": counters.late,
             "useless_deletes": counters.useless_deletes,
             "not_held": counters.not_held,
+            "not_stated": counters.not_stated,
+            "ineffective": counters.ineffective,
             "overlooked": counters.overlooked,
             "dropped": counters.dropped,
             "left_out": counters.left_out,

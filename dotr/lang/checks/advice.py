@@ -57,7 +57,7 @@ def advise(program: program.Program, found: Diagnostics, infos: bool = True) -> 
     read = {position.stream for rule in program.rules for position in rule.positions if position.chained}
     for rule in program.rules:
         _windows(rule, found)
-        if not rule.template and rule.name not in read:
+        if not rule.template and rule.name not in read and not rule.has_effects:
             found.warning(
                 "D1311",
                 f"every event of `{rule.name}` is an empty graph, and no rule reads them",

@@ -887,6 +887,8 @@ class Resolver:
         for unit, definition in self._streams.accepted:
             name = unit.prefix + definition.name.text
             private = isinstance(definition, RuleSyntax) and definition.private and unit.parent is None
+            if isinstance(definition, RuleSyntax) and (definition.inserts or definition.deletes):
+                continue  # its events change what lasts
             if private and name not in read and self._streams.whole:
                 self._found.warning(
                     "D1312",
