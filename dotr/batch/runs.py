@@ -247,7 +247,7 @@ def warnings(program: Program, plan: Partitioning) -> list[Diagnostic]:
     if plan.gap is not None:
         reasons.append(f"where the log has a gap longer than {duration_text(plan.gap)} another task begins")
     hint = "" if program.has_effects else "an equation with the trigger in every ON lets it run by key"
-    if any(program.has_to_do_with_lars(rule) for component in parts for rule in component.rules):
+    if hint and any(program.has_to_do_with_lars(rule) for component in parts for rule in component.rules):
         hint += "; in LARS rules, so does a variable shared by all their atoms"
     return [
         Diagnostic(
