@@ -64,6 +64,8 @@ Instant: TypeAlias = tuple[Time, list[GraphOrMessage] | None]
 
 def labelled(parts: Sequence[GraphOrMessage], time: Time) -> list[Message]:
     """The messages of one instant, blank nodes relabelled per part."""
+    if not parts:
+        return []
     messages = [part if isinstance(part, Message) else Message(part) for part in parts]
     graphs = iter(label_stream([m.graph for m in messages if m.graph is not None], time))
     inserts = iter(label_stream([m.insert for m in messages if m.insert is not None], time, "insert "))

@@ -693,8 +693,9 @@ class Pipeline:
         """Whether the rules that hold at an instant may see it although nothing came."""
         assert self._lasting is not None
         program = self._lasting.program_from(time) or self.program
-        every = self._run_counts.every if program is self.program else ticks_of(program)
-        if self._detect is not None and self._detect.next_late(time - 1) == time:
+        counts = self._run_counts
+        every = counts.every if program is self.program else ticks_of(program)
+        if counts.late and self._detect is not None and self._detect.next_late(time - 1) == time:
             return True
         return bool(program.lars.rules) or any(is_tick(rhythm, time) for rhythm in every)
 

@@ -330,9 +330,7 @@ def _standing(program: Program) -> list[Select]:
 
 
 def _sum(owed: Bags, more: Mapping[Select, Iterable[tuple[Row, int]] | Counter[Row]]) -> Bags:
-    """The sum of signed changes, without queries that have none. (Hashing a Select hashes all its parts, so
-    queries are only hashed when they changed.)
-    """
+    """The sum of signed changes, without queries that have none."""
     if not (owed or more):
         return {}
     total = {select: Counter(bag) for select, bag in owed.items()}
@@ -522,7 +520,7 @@ class LastingRun:
             raise _endless(pending, self._depth, self.clock.text(time))
 
     def _due(self, time: Time) -> Pending | None:
-        """The effects that happen at an instant."""
+        """What is pending for an instant."""
         pending = self._pending
         return pending if pending is not None and pending.time == time else None
 
@@ -555,6 +553,7 @@ class LastingRun:
         return self.overlook(time, tick), failed
 
     def _effects(self, time: Time) -> tuple[Effect, ...]:
+        """The effects that happen at an instant."""
         pending = self._due(time)
         return () if pending is None else pending.effects
 

@@ -195,7 +195,7 @@ class GroupKey(Struct, frozen=True):
     variable: Var | None = None
 
 
-class Select(Syntax, frozen=True):
+class Select(Syntax, frozen=True, dict=True):
     """One SELECT or ASK (`ask` True: no projection).
 
     `projection` has `SELECT *` expanded, in order of first appearance; `star`: it was written so. IRIs are
@@ -215,6 +215,14 @@ class Select(Syntax, frozen=True):
     offset: int = 0
     values: Values | None = None
     span: Span | None = None
+
+    def __hash__(self) -> int:
+        """That of all its parts, computed once."""
+        known = self.__dict__
+        if "hash" not in known:
+            known["hash"] = super().__hash__()
+        found: int = known["hash"]
+        return found
 
     @property
     def variables(self) -> tuple[str, ...]:

@@ -471,6 +471,20 @@ def windows(size: Size) -> Result:
     return result
 
 
+def state(size: Size) -> Result:
+    """States that events begin and end, against the same changes by messages."""
+    from . import state as states  # noqa: PLC0415  # other scenarios do not need it
+
+    result = Result("state", x="holders")
+    for holders in (10, 1_000) if size.quick else (10, 1_000, 100_000):
+        took = states.change_us(holders, size.of(10_000, 2_000))
+        ratio = took["effects"] / took["messages"]
+        row = {f"{kind} µs": round(us, 1) for kind, us in took.items()}
+        result.rows.append({"holders": holders, **row, "ratio": round(ratio, 2)})
+        result.checks[f"{holders:,}: an effect costs at most 1.3 × a message"] = ratio <= 1.3
+    return result
+
+
 def tables(size: Size) -> Result:
     """Rows of tables through a compiled mapping."""
     rows = mapped.measure(size.of(100_000, 10_000), size.times)
@@ -553,6 +567,7 @@ SCENARIOS: Mapping[str, Callable[[Size], Result]] = {
         volz,
         delta,
         windows,
+        state,
         budget,
         counting,
         background,
