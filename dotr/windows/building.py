@@ -47,6 +47,7 @@ from dotr.windows.rules import (
     TableTrigger,
     components,
     differences,
+    inertia,
     reads,
     recursive,
 )
@@ -223,14 +224,17 @@ class ComponentBuilder:
         heads = list(dict.fromkeys(self._relation(rule.head.atom) for rule in rules))
         watched = [relation for relation in heads if relation.name in self._watched]
         own = {relation.name for relation in heads}
+        inertial = self._inertial(rules, heads, watched)
+        if inertial is not None:
+            return inertial
         reads = Reads()
         bodies = [self._items(rule, reads) for rule in rules]
         if not own & self._open_ended:
             triggers = self._triggers(rules, bodies, [Through(relation) for relation in heads])
             return BoundedHeads(heads, triggers, recursive(rules), watched)
-        for table in reads.tables:
-            table.timed = True
         if recursive(rules):
+            for table in reads.tables:
+                table.timed = True
             piles = [OpenEnded(relation) for relation in heads]
             whole = self._whole(rules, bodies, piles)
             own_only = self._triggers(rules, bodies, piles, own)
@@ -238,15 +242,51 @@ class ComponentBuilder:
             return Recursive(heads, reads, whole, own_only, self._meter, agenda, self._carried, watched)
         found: dict[Row, None] = {}
         kept = [Kept(heads[0], found)]
-        for table in reads.tables:
-            table.net = table.net or Net()
-        rules_apart = [
-            self._differences(rule, items, kept) for rule, items in zip(rules, bodies, strict=True)
-        ]
-        known = [differences for differences in rules_apart if differences is not None]
-        kept_up = known if len(known) == len(rules) else None
+        kept_up = self._kept_up(rules, bodies, reads, kept)
         whole = self._whole(rules, bodies, kept)
         return OpenEndedHead(heads[0], reads, whole, found, kept_up, self._meter, watched)
+
+    def _inertial(
+        self, rules: Sequence[LarsRule], heads: Sequence[Relation], watched: Sequence[Relation]
+    ) -> OpenEndedHead | None:
+        """A head that holds on by inertia: what began stays open-ended until an atom of a NOT comes, where
+        that can be found from the atom. None for other heads.
+        """
+        rest = [carried for rule in rules if (carried := inertia(rule, self._step)) is not None]
+        others = [rule for rule in rules if inertia(rule, self._step) is None]
+        if not rest or len(heads) > 1 or recursive(others) or heads[0].name in self._scattered:
+            return None
+        reads = Reads()
+        bodies = [self._items(rule, reads) for rule in others]
+        absent = [self._items(rule, reads) for rule in rest]
+        found: dict[Row, None] = {}
+        kept = [Kept(heads[0], found)]
+        ordinary = self._kept_up(others, bodies, reads, kept)
+        carrying = self._kept_up(rest, absent, reads, kept, carried=True)
+        if ordinary is None or carrying is None:
+            return None
+        whole = self._whole(others, bodies, kept)
+        return OpenEndedHead(heads[0], reads, whole, found, [*ordinary, *carrying], self._meter, watched)
+
+    def _kept_up(
+        self,
+        rules: Sequence[LarsRule],
+        bodies: Sequence[Sequence[Item]],
+        reads: Reads,
+        kept: Sequence[HeadPile],
+        carried: bool = False,
+    ) -> list[Differences] | None:
+        """How each rule is kept up; None where one had better be derived as a whole. `carried`: see
+        `differences`.
+        """
+        for table in reads.tables:
+            table.timed = True
+            table.net = table.net or Net()
+        apart = [
+            self._differences(rule, items, kept, carried) for rule, items in zip(rules, bodies, strict=True)
+        ]
+        known = [differences for differences in apart if differences is not None]
+        return known if len(known) == len(rules) else None
 
     def _triggers(
         self,
@@ -276,10 +316,10 @@ class ComponentBuilder:
         ]
 
     def _differences(
-        self, rule: LarsRule, items: Sequence[Item], piles: Sequence[HeadPile]
+        self, rule: LarsRule, items: Sequence[Item], piles: Sequence[HeadPile], carried: bool
     ) -> Differences | None:
         relation, sink = self._relation(rule.head.atom), self._sink(rule, piles)
-        return differences(items, rule, sink, relation, self._tables)
+        return differences(items, rule, sink, relation, self._tables, carried)
 
     def _items(self, rule: LarsRule, reads: Reads) -> list[Item]:
         """The body over tables; those that it reads are noted."""

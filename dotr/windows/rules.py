@@ -22,10 +22,20 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from dotr.budget import Meter
 from dotr.joins.plan import AbsentPattern, BodyPattern, Item, bound_by
-from dotr.program.program import Argument, FactWindow, LarsProgram, LarsRule, WindowAggregate, WindowAtom
+from dotr.program.program import (
+    Argument,
+    FactWindow,
+    LarsProgram,
+    LarsRule,
+    Modality,
+    TimeWindow,
+    WindowAggregate,
+    WindowAtom,
+)
 from dotr.program.queries import Var
 from dotr.windows.body_code import (
     HeadSink,
@@ -89,12 +99,21 @@ class Differences(Struct, frozen=True, eq=False):
 
 
 def differences(
-    items: Sequence[Item], rule: LarsRule, sink: HeadSink, relation: Relation, tables: WindowTables
+    items: Sequence[Item],
+    rule: LarsRule,
+    sink: HeadSink,
+    relation: Relation,
+    tables: WindowTables,
+    carried: bool = False,
 ) -> Differences | None:
-    """How a rule is kept up; None where it had better be derived as a whole."""
+    """How a rule is kept up; None where it had better be derived as a whole. `carried`: it is the rest of a
+    rule of `inertia`, which makes nothing begin.
+    """
     bindable, columns = bound_by(items), rule.head.atom.arguments
+    if carried:
+        bindable = bindable | {column.name for column in columns if isinstance(column, Var)}
     gains = []
-    for place, item in enumerate(items):
+    for place, item in enumerate(() if carried else items):
         first, rest = item, [*items[:place], *items[place + 1 :]]
         if isinstance(item, AbsentPattern):  # it must be absent still: of what NOT ranges over, a row is gone
             renamed = tuple(_renamed(column, bindable) for column in item.pattern.columns)
@@ -328,6 +347,27 @@ class Recursive(Struct, eq=False):
 
 
 Component = BoundedHeads | OpenEndedHead | Recursive
+
+
+def inertia(rule: LarsRule, step: int) -> LarsRule | None:
+    """What a rule needs beside an atom of its head at the point before, where it does nothing but carry that
+    on unless an atom of a NOT holds: `p(?x) :- p(?x) WITHIN 1 s, NOT q(?x)` with STEP 1 s (inertia of the
+    event calculus, RTEC). None for other rules. `step` in µs.
+    """
+    own = [literal for literal in rule.body if isinstance(literal, WindowAtom) and not literal.negated]
+    rest = tuple(literal for literal in rule.body if literal not in own)
+    if rule.head.at is not None or len(own) != 1:
+        return None
+    sometime = (None, Modality.SOMETIME)
+    carried = own[0].atom == rule.head.atom and own[0].modality in sometime
+    unless = all(
+        isinstance(literal, WindowAtom)
+        and literal.modality in sometime
+        and not isinstance(literal.window, FactWindow)
+        and literal.atom.name != rule.head.atom.name
+        for literal in rest
+    )
+    return replace(rule, body=rest) if carried and unless and own[0].window == TimeWindow(step) else None
 
 
 def reads(rule: LarsRule) -> Iterator[tuple[str, str]]:

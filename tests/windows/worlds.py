@@ -119,6 +119,18 @@ class _Maker:
             at, offset = draw(st.sampled_from(times)), self.step * draw(st.integers(-3, 3))
         return LarsRule(LarsHead(NamedAtom(name.name, arguments), at, offset), tuple(body))
 
+    def carrying(self, name: _Name) -> LarsRule:
+        """A rule by which atoms of a head hold on from point to point, unless something comes."""
+        draw = self.draw
+        distinct = tuple(Var(variable) for variable in VARIABLES[: name.arity])
+        atom = NamedAtom(name.name, distinct) if draw(st.booleans()) else self.atom(name)
+        own = WindowAtom(atom, Modality.SOMETIME, TimeWindow(self.step))
+        body: list[LarsLiteral] = [own]
+        for _ in range(draw(st.sampled_from((0, 1, 1, 2)))):
+            literal = self.window_atom(self.readable(name.level - 1), True)
+            body.insert(draw(st.integers(0, len(body))), literal)
+        return LarsRule(LarsHead(atom), tuple(body))
+
     def level(self, literal: LarsLiteral) -> int:
         if not isinstance(literal, WindowAtom | WindowAggregate):
             return 0
@@ -199,6 +211,8 @@ def worlds(draw: st.DrawFn, keyed: bool = False) -> World:
     for head in maker.heads:
         many = draw(st.sampled_from((1, 2, 2) if maker.narrow else (1, 1, 1, 2)))
         rules += [maker.rule(head) for _ in range(many)]
+        if draw(st.integers(0, 2)) == 0:
+            rules.append(maker.carrying(head))
     rules = draw(st.permutations(rules))
     program = LarsProgram(tuple(rules), step)
     beginning = step * draw(st.integers(0, 2))
