@@ -479,9 +479,11 @@ def state(size: Size) -> Result:
     for holders in (10, 1_000) if size.quick else (10, 1_000, 100_000):
         took = states.change_us(holders, size.of(10_000, 2_000))
         ratio = took["effects"] / took["messages"]
+        lars = took["inertia"] / took["messages"]
         row = {f"{kind} µs": round(us, 1) for kind, us in took.items()}
-        result.rows.append({"holders": holders, **row, "ratio": round(ratio, 2)})
+        result.rows.append({"holders": holders, **row, "ratio": round(ratio, 2), "of LARS": round(lars, 2)})
         result.checks[f"{holders:,}: an effect costs at most 1.3 × a message"] = ratio <= 1.3
+        result.checks[f"{holders:,}: inertia of LARS costs at most twice a message"] = lars <= 2
     return result
 
 
