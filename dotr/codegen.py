@@ -140,6 +140,16 @@ class CodeSource:
         self._lines = [f" def {name}({parameters}):"]
         self._depth = 1
 
+    @contextmanager
+    def aside(self, name: str, parameters: str) -> Iterator[list[str | Reserved]]:
+        """Another function beside this one: what is written meanwhile is its body, whose lines it yields."""
+        before = self._lines, self._depth
+        self._lines, self._depth = [f" def {name}({parameters}):"], 1
+        body = self._lines
+        yield body
+        self._others += body
+        self._lines, self._depth = before
+
     def resume(self, depth: int) -> None:
         """Return to the main function, at a depth that `depth` returned."""
         if self._lines is not self._main:

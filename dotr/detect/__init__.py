@@ -9,6 +9,7 @@ network.py     streams, columns and groups wired together
 columns.py     the stored facts of a position, by key, in buckets
 totals.py      running aggregates, also of rules that differ in thresholds
 code.py        a group as one Python function
+dead_ends.py   which candidates no match can be completed from: left out of the search
 scope.py       what this code reads: facts, terms, work
 state.py       snapshots, by rule digest (digest.py)
 timeline.py    when heads of LARS rules held

@@ -18,24 +18,27 @@ Why not: a function per rule: a thousand rules of different shapes would look up
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 from dotr.budget import Exhausted
 from dotr.codegen import CodeSource, Reserved
 from dotr.detect.analysis import NOW, names, parts
 from dotr.detect.columns import Column
-from dotr.detect.operators import DETECTED, CodeItem, StepCode
+from dotr.detect.dead_ends import Completable, Completion, completions, needed, parts_of
+from dotr.detect.operators import DETECTED, CodeItem, StepCode, beyond, bisecting, find, newest_one, oldest
 from dotr.detect.plan import Numbered, RulePlan
-from dotr.detect.plan_step import LastValue, MonotonicStack, PlanStep, RankedTotal, RunningTotal
+from dotr.detect.plan_step import FactLog, LastValue, MonotonicStack, PlanStep, RankedTotal, RunningTotal
 from dotr.detect.scope import RuleWork, Scope, StageCounts, StageWriter, breaks, computed, faults
 from dotr.detect.thresholds import write_size
 from dotr.events import NEVER, Clock, Fact, RawMatch, Time
 from dotr.expressions.functions import may_be_overlong
 from dotr.program.names import label
-from dotr.program.queries import Const, Expression
-from dotr.program.rules import Between, Binding, Choose, Rule, Summarise
+from dotr.program.queries import Attribute, Const, Expression
+from dotr.program.rules import Binding, Choose, Operator, Rule, Summarise, Within
 from dotr.rdf.terms import Term, size_of_list
 
 Exceeded: TypeAlias = Callable[[Time, Fact, Exhausted, list[RawMatch], int, int], None]
@@ -87,13 +90,15 @@ class RuleWriter:
         self._items = [self._step(number, step) for number, step in enumerate(self.plan.steps, 1)]
         self._items += [self._part(part) for part in parts(self.rule.where)]
         self._items += [self._binding(i, binding) for i, binding in enumerate(self.rule.bindings)]
-        self._loops = [item for item in self._items if item.loop]
+        self.loops = [item for item in self._items if item.loop]
+        self.parts = list(self._items)  # with dead_ends.py, by place: conjuncts, then parts of WHERE
+        self._filters = _Filters(self)
         self.faults = " or ".join(self._faults())
 
     @property
     def loses(self) -> bool:
         """Whether loops drop matches: those of a fact that is too much work are not counted."""
-        return bool(self.faults and self._loops)
+        return bool(self.faults and self.loops)
 
     def before_loops(self) -> list[CodeItem]:
         """The items that can be written before any loop is open, in order.
@@ -116,16 +121,21 @@ class RuleWriter:
                     left.append(item)
             progress = len(left) < len(self._items)
             self._items = left
+        self._filters.plan(frozenset(known))
+        found.sort(key=self._filters.has)  # they may read what all others find
         return found
 
     def write_loops(self) -> None:
         """Write the loops, the items inside them, and the match; restores the depth."""
         source, work, loops, depth = self.source, self.work, self._in_order(), self.source.depth
+        self._filters.begin()
         for number, item in enumerate(loops):
             if number and number % LOOPS == 0:
                 self._new_function(number // LOOPS)
             if work is not None and number == len(loops) - 1:
                 work.count_matches()
+            if not number:
+                self._filters.open_first(item)
             self._open(item)
             self._write_ready()
         self._write_match(bool(loops))
@@ -141,7 +151,7 @@ class RuleWriter:
         matches.
         """
         known = {id(item) for item in self.waiting if item.choice}
-        return sorted(self._loops, key=lambda item: id(item) not in known)
+        return sorted(self.loops, key=lambda item: id(item) not in known)
 
     def write_trigger(self) -> None:
         """Write the trigger fact's own tests, and how many members it passes for."""
@@ -228,6 +238,7 @@ class RuleWriter:
 
     def _passed(self, item: CodeItem, line: Reserved | None) -> None:
         """Count what is left after a written item."""
+        self._filters.lines[id(item)] = line
         if self.stages is not None and line is not None:
             loops, range_ = self._left()
             self.stages.passed(item.stage, loops, range_, line, may_fail=item.may_fail)
@@ -251,7 +262,8 @@ class RuleWriter:
             for item in list(self._items):
                 if item.needs <= self.scope.locals.keys():
                     self._items.remove(item)
-                    item.write()
+                    if not self._filters.tested(item):
+                        item.write()
                     self.advance(item, self.source.reserve() if item.stage else None)
                     progress = True
 
@@ -263,18 +275,18 @@ class RuleWriter:
         self.source.open("for _ in (0,)")  # a failure is a `continue`
 
     def _step(self, number: int, step: PlanStep) -> CodeItem:
-        conjunct, column = step.conjunct, self.columns[number - 1]
-        window = conjunct.window
-        looked_at = [*step.probe, *([] if step.residual is None else [step.residual])]
-        if isinstance(conjunct, Summarise) and conjunct.argument is not None:
-            looked_at.append(conjunct.argument)
-        needs = frozenset[str]().union(*map(names, looked_at)) - {conjunct.position.name, NOW}
-        needs |= {window.start, window.end} if isinstance(window, Between) else {window.reference}
-        least = None if self.ranged or step.threshold is None else step.threshold.least
-        code = StepCode(self.source, self.scope, step, column, self.limits.get(number, ()), least, number)
-        item = DETECTED[conjunct.operator].item(conjunct, needs, code)
+        conjunct, least = step.conjunct, self._least(step)
+        item = DETECTED[conjunct.operator].item(conjunct, needed(step), self.code_of(number, step))
         item.key = number, self._numbered.step(step), least
         return item
+
+    def _least(self, step: PlanStep) -> int | None:
+        return None if self.ranged or step.threshold is None else step.threshold.least
+
+    def code_of(self, number: int, step: PlanStep) -> StepCode:
+        """What the code of a conjunct reads."""
+        limits, column = self.limits.get(number, ()), self.columns[number - 1]
+        return StepCode(self.source, self.scope, step, column, limits, self._least(step), number)
 
     def _part(self, part: Expression) -> CodeItem:
         def write() -> None:
@@ -310,6 +322,10 @@ class RuleWriter:
     def _needs(self, expression: Expression) -> frozenset[str]:
         return frozenset(self.rule.trigger.name if name == NOW else name for name in names(expression))
 
+    def settle_filters(self, counted: Mapping[int, list[int]]) -> None:
+        """The function is written: count dead ends, too. `counted`: the counts by line."""
+        self._filters.settle(counted)
+
     def _write_match(self, loops: bool) -> None:
         """The end of the innermost loop: drop matches without a valid graph, append the rest."""
         source, rule = self.source, self.rule
@@ -344,7 +360,7 @@ class RuleWriter:
 
     def match_here(self) -> Hashable:
         """Its match as a value, if all its parts are known; else None, also if it may have several."""
-        if self._loops or self.faults or self.gathers or self.ranged:
+        if self.loops or self.faults or self.gathers or self.ranged:
             return None
         if any(self.bound[i] == f"w{i}" for i in range(len(self.rule.bindings))):
             return None
@@ -393,6 +409,303 @@ class RuleWriter:
                 column.consume({fact for fact in taken if fact[0] != NEVER})
 
         return consume
+
+
+class _Filters:
+    """Owns what the function of a rule has to leave dead ends out (dead_ends.py): for each filtered loop a
+    local `m<n>`, which keeps what one trigger fact's search found, and a function beside the rule's own,
+    `completed<n>`: (instant, what is known before all loops, candidates, carried facts) → those that pass.
+    """
+
+    def __init__(self, rule: RuleWriter) -> None:
+        self.lines: dict[int, Reserved | None] = {}  # of an item, by id: where it is counted
+        self._rule = rule
+        self._all: dict[int, Completion] = {}  # loops, by place
+        self._found: dict[int, Completion] = {}  # those that are filtered
+        self._places: dict[int, int] = {}  # of items, by id
+        self._writes: dict[int, Callable[[], None]] = {}  # their candidates, by place
+        self._tested: set[int] = set()  # ids of items that candidates have passed when a loop begins
+        self._dead: list[tuple[int, Reserved, str]] = []  # (id of an item, where it is counted, how)
+        self._tested_before: set[int] = set()  # loops whose candidates are known where they are listed next
+        self._begun = False
+        self._any = False  # whether one candidate is enough
+
+    def plan(self, known: frozenset[str]) -> None:
+        """Choose the loops. `known`: before any is open."""
+        rule = self._rule
+        if len(rule.loops) < 2 or rule.limits.keys() - {0}:  # what members choose differs
+            return
+        items = rule.parts
+        found = completions(parts_of(rule.rule, rule.plan.steps), known)
+        self._all = found
+        self._found = {place: one for place, one in found.items() if one.filtered}
+        self._places = {id(item): place for place, item in enumerate(items)}
+        for place, one in self._found.items():
+            item = items[place]
+            self._writes[place] = item.write
+            item.write = partial(self._write, place)
+            item.key = id(rule), place  # other rules may go on in another way
+            item.needs |= {position for position, _ in one.carried}
+            self._tested |= {id(items[i]) for i in one.parts if not (items[i].gives or items[i].loop)}
+
+    def has(self, item: CodeItem) -> bool:
+        """Whether it is a filtered loop."""
+        return self._places.get(id(item)) in self._found
+
+    def tested(self, item: CodeItem) -> bool:
+        """Whether nothing is left to be written of an item."""
+        return id(item) in self._tested
+
+    def begin(self) -> None:
+        """All that is known before loops is known: begin what is kept of a trigger fact's search."""
+        if not self._found or self._begun:
+            return
+        self._begun = True
+        rule, source, keyed = self._rule, self._rule.source, self._keyed()
+        memos = [f"m{place + 1}" for place in sorted(self._found)]
+        for place in sorted(self._found):
+            made = "{}" if keyed[place] or not self._sliced(place) else self._new()
+            source.line(f"m{place + 1} = {made}")
+        given = [*dict.fromkeys(rule.scope.locals.values()), *memos, *(rule.triggered if rule.ranged else ())]
+        source.line(f"known = ({', '.join(given)},)")
+        rule.kept += ["known", *memos]
+        for place in sorted(self._found):
+            self._write_function(place, given)
+        self._tested_before = {child for one in self._found.values() for child in one.parts}
+
+    def _new(self) -> str:
+        return f"{self._rule.source.name('completable', Completable)}()"
+
+    def _keyed(self) -> dict[int, bool]:
+        """Whether candidates are kept by key, for each loop."""
+        steps = self._rule.plan.steps
+        return {
+            place: bool(one.carried or (self._sliced(place) and steps[place].probe))
+            for place, one in self._found.items()
+        }
+
+    def _sliced(self, place: int) -> bool:
+        """Whether its candidates are a range of a bucket, but for the reference's own fact."""
+        step = self._rule.plan.steps[place]
+        each = isinstance(step.conjunct, Choose) and step.conjunct.operator is Operator.EACH
+        plain = isinstance(step.column.content, FactLog) and step.residual is None
+        return each and plain and not step.conjunct.per  # type: ignore[union-attr]  # an EACH is a Choose
+
+    def _write(self, place: int) -> None:
+        """`c<n>`: the candidates that pass; `continue` without one."""
+        self.begin()
+        if self._sliced(place):
+            self._write_slice(place)
+        else:
+            self._write_filter(place)
+
+    def _kept(self, place: int, made: str) -> str:
+        """Write the look-up of what is kept for a bucket, and for what is carried; its local."""
+        rule, number = self._rule, place + 1
+        if not self._keyed()[place]:
+            return f"m{number}"
+        source, step = rule.source, rule.plan.steps[place]
+        keys = [f"k{number}_{i}" for i in range(len(step.probe))] if self._sliced(place) else []
+        for position, variable in self._found[place].carried:
+            keys.append(rule.scope.value(Attribute(position, variable)))
+        key = keys[0] if len(keys) == 1 else f"({', '.join(keys)})"
+        source.line(f"v{number} = m{number}.get({key})")
+        source.line(f"if v{number} is None: v{number} = m{number}[{key}] = {made}")
+        return f"v{number}"
+
+    def _call(self, place: int, candidates: str) -> str:
+        rule = self._rule
+        carried = dict.fromkeys(rule.scope.locals[p] for p, _ in self._found[place].carried)
+        given = ", ".join(["time", "known", candidates, *carried])
+        return f"{self._name(place)}({given})"
+
+    def _name(self, place: int) -> str:
+        return f"completed{self._rule.plan.index}_{place + 1}"
+
+    def _write_slice(self, place: int) -> None:
+        rule, number = self._rule, place + 1
+        source, scope, step = rule.source, rule.scope, rule.plan.steps[place]
+        if step.probe or place not in self._tested_before:
+            bucket = find(source, scope, step, rule.columns[place], number)
+            source.line(f"if {bucket} is None: continue")
+        since, until, bisect = f"lo{number}", f"hi{number}", bisecting(source)
+        source.line(f"{since} = {oldest(source, scope, step)}")
+        source.line(f"{until} = {beyond(scope, step) or 'time + 1'}")
+        window = step.conjunct.window
+        if isinstance(window, Within) and not window.duration:
+            source.line(f"if {since} >= {until}: continue")
+        kept = self._kept(place, self._new())
+        if place not in self._tested_before:
+            with source.block(f"if {since} < {kept}.since or {until} > {kept}.until"):
+                self._extend(place, kept, since, until)
+        source.line(f"known{number} = {kept}.facts")
+        source.line(f"i = {bisect}(known{number}, ({since},))")
+        if self._any and step.itself is None:
+            many = f"{source.name('length', len)}(known{number})"
+            source.line(f"if i == {many} or known{number}[i][0] >= {until}: continue")
+            return
+        source.line(f"c{number} = known{number}[i:{bisect}(known{number}, ({until},), i)]")
+        if step.itself is not None:
+            source.line(f"c{number} = [x for x in c{number} if x != {scope.locals[step.itself]}]")
+        source.line(f"if not c{number}: continue")
+
+    def _extend(self, place: int, kept: str, since: str, until: str) -> None:
+        """Write the test of the candidates between two times, where it is not known yet who passes."""
+        source, bucket = self._rule.source, f"q{place + 1}"
+        bisect = bisecting(source)
+        with source.block(f"for since, until in {kept}.gaps({since}, {until})"):
+            part = f"{bucket}[{bisect}({bucket}, (since,)):{bisect}({bucket}, (until,))]"
+            source.line(f"{kept}.put({self._call(place, part)})")
+
+    def open_first(self, item: CodeItem) -> None:
+        """The first loop is opened next."""
+        if self._found and id(item) in self._places:
+            self._tested_before |= self._ahead(item, item.loop)
+
+    def _ahead(self, item: CodeItem, candidates: str) -> set[int]:
+        """Write, before the loop over `candidates` of an item, the test of all that is measured from them,
+        where that is the same bucket for all and nothing else is tested before: one call instead of one a
+        candidate. Returns the loops for which that was done.
+        """
+        done: set[int] = set()
+        place = self._places[id(item)]
+        rule, source = self._rule, self._rule.source
+        known = rule.scope.locals.keys()
+        for child in self._all[place].parts:
+            part, step = rule.parts[child], rule.plan.steps[child] if child < len(rule.plan.steps) else None
+            window = None if step is None else step.conjunct.window
+            if not (part.loop and isinstance(window, Within) and window.reference == item.gives):
+                if part.may_fail:
+                    break
+                continue
+            if step is None or child not in self._found or not (self._sliced(child) and window.duration):
+                continue
+            read = frozenset[str]().union(*map(names, step.probe)) - {step.conjunct.position.name, NOW}
+            if not read | {position for position, _ in self._found[child].carried} <= known:
+                continue
+            source.line(f"{item.local} = {candidates}[0]")
+            rule.scope.locals[item.gives] = item.local
+            bucket = find(source, rule.scope, step, rule.columns[child], child + 1)
+            del rule.scope.locals[item.gives]
+            with source.block(f"if {bucket} is not None"):
+                kept = self._kept(child, self._new())
+                width = source.name("width", window.duration)
+                beyond_ = int(not window.before)
+                source.line(f"ahead = {kept}.ahead({bucket}, {candidates}, {width}, {beyond_})")
+                source.line(f"if ahead: {kept}.put({self._call(child, 'ahead')})")
+            done.add(child)
+        return done
+
+    def _write_filter(self, place: int) -> None:
+        rule, number = self._rule, place + 1
+        source, listed = rule.source, f"c{number}"
+        self._writes[place]()
+        if rule.work is not None:
+            rule.work.listed(rule.plan.steps[place].title, f"len({listed})")
+        kept = self._kept(place, "{}")
+        every = source.name("every", dict.fromkeys)
+        source.line(f"new{number} = [x for x in {listed} if x not in {kept}]")
+        with source.block(f"if new{number}"):
+            source.line(f"{kept}.update({every}(new{number}, False))")
+            source.line(f"{kept}.update({every}({self._call(place, f'new{number}')}, True))")
+        source.line(f"{listed} = [x for x in {listed} if {kept}[x]]")
+        source.line(f"if not {listed}: continue")
+
+    def _write_function(self, place: int, given: Sequence[str]) -> None:
+        """Write the function that tests candidates."""
+        rule, completion, item = self._rule, self._found[place], self._rule.parts[place]
+        source, scope, work = rule.source, rule.scope, rule.work
+        before, scope.locals = scope.locals, dict(scope.locals)
+        for position, _ in completion.carried:
+            scope.locals[position] = f"carried_{position}"
+        carried = dict.fromkeys(scope.locals[position] for position, _ in completion.carried)
+        with source.aside(self._name(place), ", ".join(["time", "known", "new", *carried])) as body:
+            unpacked = source.reserve()
+            source.line("if not new: return new")
+            self._count_dead(item, "len(new)")
+            source.line("passing = []")
+            self._tested_before = self._ahead(item, "new")
+            passed: list[CodeItem] = [item]
+            if work is not None:
+                work.loop(item.what, "new")
+            with source.block(f"for {item.local} in new"):
+                scope.locals[item.gives] = item.local
+                for other in completion.parts:
+                    self._write_test(other, completion)
+                    passed.append(rule.parts[other])
+                    self._count_dead(rule.parts[other], "1")
+                source.line(f"passing.append({item.local})")
+            if work is not None:
+                work.leave()
+            for one in passed:
+                self._count_dead(one, "-len(passing)")
+            source.line("return passing")
+            text = "\n".join(map(str, body))
+            read = [f"{name} = known[{i}]" for i, name in enumerate(given) if re.search(rf"\b{name}\b", text)]
+            unpacked.text = "; ".join(read) or "pass"
+        scope.locals = before
+
+    def _write_test(self, place: int, completion: Completion) -> None:
+        """A part of what must be found for a candidate; `continue` where it is not."""
+        rule, item = self._rule, self._rule.parts[place]
+        source, scope, work = rule.source, rule.scope, rule.work
+        if not item.loop:
+            item.write()
+            if item.gives:
+                scope.locals[item.gives] = item.local
+            return
+        tests = completion.pairs.get(place)
+        if tests is None:
+            self._write_any(place)
+            return
+        item.write()
+        if work is not None:
+            work.loop(item.what, item.loop)
+        before = dict(scope.locals)
+        with source.block(f"for {item.local} in {item.loop}"):
+            scope.locals[item.gives] = item.local
+            for test in tests:
+                if rule.parts[test].loop:
+                    self._write_any(test)
+                else:
+                    rule.parts[test].write()
+                    scope.locals[rule.parts[test].gives] = rule.parts[test].local
+            source.line("break")
+        source.line("else: continue")
+        scope.locals = before
+        if work is not None:
+            work.leave(1)
+
+    def _write_any(self, place: int) -> None:
+        """`continue` if a loop has no candidate."""
+        rule, number = self._rule, place + 1
+        step = rule.plan.steps[place]
+        conjunct = step.conjunct
+        if place in self._found or (isinstance(conjunct, Choose) and conjunct.per):
+            before, self._any = self._any, True
+            rule.parts[place].write()
+            self._any = before
+            return
+        code = rule.code_of(number, step)
+        bucket = find(rule.source, rule.scope, step, code.column, number)
+        rule.source.line(f"if {bucket} is None: continue")
+        newest_one(code)
+        rule.source.line(f"if f{number} is None: continue")
+
+    def _count_dead(self, item: CodeItem, many: str) -> None:
+        """What a candidate passed is counted; where it passes all, when it is enumerated."""
+        self._dead.append((id(item), self._rule.source.reserve(), many))
+
+    def settle(self, counted: Mapping[int, list[int]]) -> None:
+        """Fill the reserved lines."""
+        for item, line, many in self._dead:
+            counts = counted.get(id(self.lines.get(item)))
+            if counts is None:
+                continue
+            passed = self._rule.source.name("passed", counts)
+            lo, hi = self._rule.triggered
+            ranged_ = f"{passed}[{lo}] += {many}; {passed}[{hi}] -= {many}"
+            line.text = ranged_ if self._rule.ranged else f"{passed}[0] += {many}"
 
 
 def ranged(plans: Sequence[RulePlan]) -> bool:
@@ -515,6 +828,7 @@ class _FunctionWriter:
         for writer in writers:
             if writer.stages is not None:
                 writer.stages.settle(counted)
+                writer.settle_filters(counted)
         return source.function("time, facts, out")
 
     def _limited(self, branches: list[_Branch], depth: int) -> None:

@@ -31,6 +31,7 @@ from dotr.detect.analysis import (
     parts,
 )
 from dotr.detect.analysis import reach_of_times as reach
+from dotr.detect.dead_ends import enumerated, filters
 from dotr.detect.operators import DETECTED
 from dotr.detect.plan_step import ColumnSpec, Content, FactLog, PlanStep, RunningTotal, for_one
 from dotr.detect.scope import faults
@@ -81,7 +82,9 @@ class RulePlan(Struct, frozen=True):
         return tuple(threshold.limit for threshold in self.thresholds.values())
 
     def describe(self) -> list[str]:
-        """One line per position: what is kept, by which key, for how long."""
+        """One line per position: what is kept, by which key, for how long. Then what is tested while matches
+        are enumerated: matches that fail there cost what they cost otherwise.
+        """
         trigger = self.rule.trigger
         lines = [f"{trigger.name}: trigger"]
         if isinstance(trigger, Every):
@@ -105,7 +108,7 @@ class RulePlan(Struct, frozen=True):
                 f"{step.conjunct.position.name}: {kept} of {column.stream}{keys}{own}{rest}, "
                 f"kept {step.retention} us"
             )
-        return lines
+        return lines + enumerated(self.rule, self.steps)
 
 
 def plan_rule(
@@ -128,9 +131,10 @@ def plan_rule(
     alone = alone or chains or bool(rule.consuming) or _names(rule)
     source = _Sources(same or {}, filtered or {}, occasions, epoch, alone)
     depth = depths(rule)
-    steps = tuple(
-        _plan_step(rule, conjunct, source, depth[conjunct.position.name]) for conjunct in rule.conjuncts
-    )
+    steps = _plan_steps(rule, source, depth)
+    if any(step.threshold is not None for step in steps) and filters(rule, steps):
+        # what a match can be completed from would differ from rule to rule
+        steps = _plan_steps(rule, replace(source, alone=True), depth)
     trigger = rule.trigger
     late = _awaited(trigger, source) if isinstance(trigger, After) else None
     stream = "" if isinstance(trigger, Tick | After) else trigger.stream
@@ -145,6 +149,12 @@ def plan_rule(
         referred=referred,
         threshold=source.threshold(stream),
         awaited=late,
+    )
+
+
+def _plan_steps(rule: Rule, source: _Sources, depth: Mapping[str, Time]) -> tuple[PlanStep, ...]:
+    return tuple(
+        _plan_step(rule, conjunct, source, depth[conjunct.position.name]) for conjunct in rule.conjuncts
     )
 
 

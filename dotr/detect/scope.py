@@ -127,10 +127,10 @@ class RuleWork:
         self._add_up(local)
         self._source.line(f"{self._left} = {local}")
 
-    def leave(self) -> None:
-        """The next lines are outside of all loops."""
-        self._written += self._loops
-        self._loops = []
+    def leave(self, outside: int = 0) -> None:
+        """The next lines are outside of all loops but the `outside` outermost ones."""
+        self._written += self._loops[outside:]
+        del self._loops[outside:]
 
     def settle(self) -> None:
         """The function is written: fill the reserved lines."""

@@ -18,6 +18,7 @@ from typing import Any
 
 from . import background as indexes
 from . import budget as charges
+from . import chains as searches
 from . import citybench, formats, phases, runners, workloads
 from . import counting as funnel_counts
 from . import kafka as topics
@@ -552,6 +553,20 @@ def places(size: Size) -> Result:
     return Result("places", rows, checks=checks)
 
 
+def chains(size: Size) -> Result:
+    """Chains of 3 to 24 EACH over windows of 100 to 10,000 facts, with few matches or none."""
+    length, window, most = searches.DEAD
+    result = Result("chains", list(searches.rows(size.quick, 3 * size.times)))
+    dead = next(searches.measured([length], window, "none", size.times))["ms a trigger"]
+    worst = max(float(row["of shortest"]) for row in result.rows)
+    result.figures = {"dead_ms": dead, "worst": worst}
+    result.checks = {
+        f"a candidate costs ≤ {searches.MOST} × what it costs in a chain of 3": worst <= searches.MOST,
+        f"a trigger of a chain of {length} over {window} dead ends takes ≤ {most} ms": dead <= most,
+    }
+    return result
+
+
 SCENARIOS: Mapping[str, Callable[[Size], Result]] = {
     scenario.__name__: scenario
     for scenario in (
@@ -572,6 +587,7 @@ SCENARIOS: Mapping[str, Callable[[Size], Result]] = {
         state,
         budget,
         counting,
+        chains,
         background,
         serve,
         kafka,

@@ -24,6 +24,7 @@ from dotr.events import Fact, Match, Time, in_order
 from dotr.program.names import TRIGGER, counts
 from dotr.reference.tesla import LiteralTesla
 from tests.detect.building import CLOCK
+from tests.detect.chain_worlds import chains
 from tests.detect.total_worlds import totals
 from tests.detect.worlds import World, families, kin, worlds
 
@@ -111,7 +112,7 @@ def funnel_of(world: World, detector: TeslaDetector, came: Mapping[str, int]) ->
 
 
 @given(
-    st.one_of(worlds(), families(), kin(), totals()),
+    st.one_of(worlds(), families(), kin(), totals(), chains()),
     st.integers(1, 9),
     st.sampled_from([(8, 64), (99, 64), (99, 64), (0, 64), (0, 1)]),
 )
@@ -153,6 +154,12 @@ def compare(world: World) -> None:
 @given(worlds())
 @settings(max_examples=5_000 if DEEP else 150)
 def test_engine_equals_oracle_on_random_programs_and_streams(world: World) -> None:
+    compare(world)
+
+
+@given(chains())
+@settings(max_examples=3_000 if DEEP else 300)
+def test_dead_ends_are_left_out_and_nothing_else(world: World) -> None:
     compare(world)
 
 
