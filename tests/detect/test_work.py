@@ -153,6 +153,45 @@ def test_each_is_proportional_to_its_output() -> None:
     assert looks_of_a_trigger(of, 4_096) <= looks_of_a_trigger(of, 16) + 60
 
 
+def _chain(length: int, on: Callable[[int], Any] = lambda _: None) -> Program:
+    """Each event before the one written before it; the last one is of Rain."""
+    conjuncts: list[Conjunct] = []
+    reference = "Smoke"
+    for i in range(1, length + 1):
+        stream = "Rain" if i == length else "Heat"
+        conjuncts.append(each(at(f"X{i}", stream), before(ALL, reference), on(i)))
+        reference = f"X{i}"
+    return smoke(*conjuncts)
+
+
+@pytest.mark.parametrize("length", [3, 6, 24, 150])
+def test_a_chain_without_its_first_event_costs_its_candidates(length: int) -> None:
+    """150 Heat before the only Rain: no chain begins, and the budget is enough for each candidate once."""
+    detector = TeslaDetector(_chain(length), CLOCK, budget=40 * 150 * length)
+    for t in range(150):
+        detector.at(t, {"Heat": [(t, (A, integer(1)), 0, "")]})
+    detector.at(150, {"Rain": [(150, (A, integer(1)), 0, "")]})
+    assert detector.at(151, {"Smoke": [(151, (A, integer(1)), 0, "")]}) == []
+
+
+@pytest.mark.parametrize(
+    "on",
+    [
+        lambda i: equal(f"X{i}.k", "Smoke.k"),
+        lambda i: equal(f"X{i}.k", f"X{i - 1}.k" if i > 1 else "Smoke.k"),
+        lambda i: equal(f"X{i}.k", "X1.k") if i > 1 else None,
+        lambda i: call(">=", f"X{i}.v", f"X{i - 1}.v") if i > 1 else None,
+    ],
+    ids=["key of the trigger", "key of the one before", "key of the first", "comparison"],
+)
+def test_dead_ends_are_found_under_conditions(on: Callable[[int], Any]) -> None:
+    detector = TeslaDetector(_chain(6, on), CLOCK, budget=1_000_000)
+    for t in range(80):
+        detector.at(t, {"Heat": [(t, (A, integer(1)), 0, "")]})
+    detector.at(80, {"Rain": [(80, (A, integer(1)), 0, "")]})
+    assert detector.at(81, {"Smoke": [(81, (A, integer(1)), 0, "")]}) == []
+
+
 def test_facts_are_looked_at_about_twice_after_they_came() -> None:
     global looks
     of = smoke(

@@ -62,7 +62,7 @@ CLAUSES: dict[str, Clauses] = {
         "holds/a-tick-at-a-local-time",
         "`FROM X AFTER d AS Due`": "after/* lasting/an-end-follows-a-beginning-without-a-graph "
         "holds/after-a-head-begins-and-ends",
-        "`AND EACH X w`": "selection/each-is-one-match-per-candidate "
+        "`AND EACH X w`": "selection/each-is-one-match-per-candidate selection/chains-are-found-whole "
         "reference/each-never-picks-the-reference-itself",
         "`AND EACH G := X PER (?k, …) w`": "per/*",
         "`AND LAST [k] X w`, `AND FIRST [k] X w`": "selection/last-k-and-first-k "
