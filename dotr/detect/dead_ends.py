@@ -341,7 +341,12 @@ class Completable:
         window reaches from `width` before its fact up to before `beyond` after it.
         """
         found: list[Fact] = []
+        bounds, fresh = self.bounds, not self.bounds
         for start, end in spans(facts, width, beyond):
+            if fresh:  # the common case
+                bounds += (start, end)
+                found += bucket[bisect_left(bucket, (start,)) : bisect_left(bucket, (end,))]
+                continue
             for since, until in self.gaps(start, end):
                 found += bucket[bisect_left(bucket, (since,)) : bisect_left(bucket, (until,))]
         return found
@@ -365,13 +370,12 @@ _TIME = itemgetter(0)
 
 def spans(facts: Sequence[Fact], width: Time, beyond: Time) -> Iterator[tuple[Time, Time]]:
     """The times that the windows of `facts` cover together, as few intervals; see `Completable.ahead`.
-    `facts` are sorted by time. O(intervals · log facts), or O(facts).
+    `facts` are sorted by time, at least one.
     """
-    start = 0
-    while start < len(facts):
-        first = facts[start][0] - width
-        end = facts[start][0] + beyond
-        while start < len(facts) and facts[start][0] - width <= end:
-            start = bisect_left(facts, (facts[start][0] + width + 1,), start)  # their windows overlap
-            end = facts[start - 1][0] + beyond
-        yield first, end
+    start, end = facts[0][0] - width, facts[0][0]
+    for fact in facts:
+        if fact[0] - width > end:
+            yield start, end
+            start = fact[0] - width
+        end = fact[0] + beyond
+    yield start, end
