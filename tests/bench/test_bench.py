@@ -26,6 +26,7 @@ from . import (
     background,
     budget,
     by_hand,
+    chains,
     citybench,
     detect,
     formats,
@@ -108,6 +109,13 @@ def test_lars_programs_are_what_they_mean(case: lars.Case) -> None:
             assert engine.holding(name) == literal.holding(name)
         literal.end()
     assert changes > 20
+
+
+@pytest.mark.parametrize("length", [3, 6])
+def test_chains_have_few_matches_or_none(length: int) -> None:
+    none, few = (chains.Chain(length, 60, kind) for kind in ("none", "few"))
+    assert [none.trigger(), none.trigger()] == [0, 0]
+    assert [few.trigger(), few.trigger()] == [60 // length] * 2
 
 
 def test_rules_of_different_shape_all_fire() -> None:

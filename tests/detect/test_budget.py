@@ -14,6 +14,7 @@ from dotr.events import Fact, Match
 from dotr.program import Expression, Rule
 from dotr.reference.tesla import LiteralTesla
 from tests.detect.building import CLOCK, A, at, call, each, equal, facts, program, rule, within
+from tests.detect.chain_worlds import chains
 from tests.detect.total_worlds import totals
 from tests.detect.worlds import World, families, kin, worlds
 
@@ -80,7 +81,7 @@ def test_what_an_instant_leaves_out_is_reported_from_its_first_rule_on() -> None
     assert reported == [0, 2, 1]
 
 
-@given(st.one_of(worlds(), families(), kin(), totals()), st.integers(1, 150))
+@given(st.one_of(worlds(), families(), kin(), totals(), chains()), st.integers(1, 150))
 @settings(max_examples=5_000 if DEEP else 200)
 def test_the_same_is_left_out_however_rules_share_and_wherever_the_stream_is_cut(
     world: World, budget: int
