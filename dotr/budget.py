@@ -2,7 +2,8 @@
 
 Place:   below rdf/; every loop over rows charges here: joins/, enrich/, extract/, detect/. The opener of the
          meter knows the query or rule and reports it.
-Method:  one unit per row of a loop, ten per evaluated expression. A loop adds its length once, on entry, and
+Method:  one unit per row of a loop, ten per evaluated expression and ten more per call of a function of one's
+         own in it, whether or not its result is kept. A loop adds its length once, on entry, and
          never counts row by row: that would cost a third of a join. Generated code subtracts from `left[0]`
          itself and calls `spent` when it is negative. The cost of a piece of work depends on how it is run
          (rules that share, indexes made late, the order of graphs), but by less than a factor of SLACK. So
@@ -24,7 +25,7 @@ BUDGET: Final = 10_000_000
 """Units for an instant's Datalog, for a query at an instant, and for a rule at one trigger fact."""
 
 EXPRESSION: Final = 10
-"""Units of one evaluated expression; a row of a loop is one."""
+"""Units of one evaluated expression, and of a call of a function of one's own; a row of a loop is one."""
 
 POINT: Final = 120
 """Units of a point of a timeline that is evaluated although nothing came at it, beside those of its rules."""

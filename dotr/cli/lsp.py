@@ -28,6 +28,7 @@ import click
 from msgspec import Struct, field
 
 from dotr import __version__
+from dotr.cli import options
 from dotr.cli.plan import rule_lines
 from dotr.cli.process import POLITE, STOPPED
 from dotr.cli.show import note
@@ -363,6 +364,7 @@ _SHOWN = 200
 
 
 @click.command()
+@options.functions
 def command() -> None:
     """Serve an editor: diagnostics, hover, definitions, completion, formatting.
 

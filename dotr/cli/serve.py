@@ -167,6 +167,7 @@ def command(
         config = FILE
         show.note(f"configured by {FILE}")
     configuration = read_configuration(config, overrides)
+    configuration.import_functions()
     tokens = refuse(configuration)
     if check:
         for line in _report(configuration, tokens):

@@ -290,7 +290,7 @@ class RuleWriter:
 
     def _part(self, part: Expression) -> CodeItem:
         def write() -> None:
-            self._count()
+            self._count(part)
             self.source.line(f"if not {self.scope.test(part)}: continue")
 
         return CodeItem(self._needs(part), write, stage="WHERE", key=self._numbered.expression(part))
@@ -307,17 +307,17 @@ class RuleWriter:
 
         def write() -> None:
             if may_fail:
-                self._count()
+                self._count(binding.expression)
             self.source.line(f"{local} = {self.scope.value(binding.expression)}")
             self.source.line(f"if {local} is None: continue")
 
         key = number, self._numbered.expression(binding.expression)
         return CodeItem(self._needs(binding.expression), write, keeps=(local,), key=key, may_fail=may_fail)
 
-    def _count(self) -> None:
+    def _count(self, expression: Expression) -> None:
         """Charge an expression evaluated here."""
         if self.work is not None:
-            self.work.expression()
+            self.work.expression(expression)
 
     def _needs(self, expression: Expression) -> frozenset[str]:
         return frozenset(self.rule.trigger.name if name == NOW else name for name in names(expression))

@@ -169,7 +169,7 @@ def find(source: CodeSource, scope: Scope, step: PlanStep, column: Column[Any], 
     for i, expression in enumerate(step.probe):
         terms.append(f"k{number}_{i}")
         if scope.work is not None and computed(expression):
-            scope.work.expression()
+            scope.work.expression(expression)
         source.line(f"{terms[-1]} = {scope.value(expression)}")
     key = terms[0] if len(terms) == 1 else f"({', '.join(terms)})"
     source.line(f"{bucket} = {get}({key})")
@@ -340,7 +340,7 @@ def _every_point(scope: Scope, step: PlanStep) -> bool:
 def charge_listed(scope: Scope, step: PlanStep, length: str) -> None:
     """Charge for `count` candidates, each tested for the rest of ON."""
     if scope.work is not None:
-        scope.work.listed(step.title, length, tests=step.residual is not None)
+        scope.work.listed(step.title, length, step.residual)
 
 
 def bisecting(source: CodeSource) -> str:
@@ -814,8 +814,9 @@ def _write_ranges(conjunct: Summarise, code: StepCode) -> None:
 def _charge(conjunct: Summarise, code: StepCode) -> None:
     """Charge for the candidates `c<n>` and their arguments."""
     if code.scope.work is not None:
-        tests = conjunct.argument is not None and computed(conjunct.argument)
-        code.scope.work.listed(code.step.title, f"len(c{code.number})", tests)
+        argument = conjunct.argument
+        evaluated = argument if argument is not None and computed(argument) else None
+        code.scope.work.listed(code.step.title, f"len(c{code.number})", evaluated)
 
 
 def _of(conjunct: Summarise, code: StepCode) -> str:

@@ -33,11 +33,11 @@ from typing import Any, Final, NamedTuple, assert_never
 
 from msgspec import Struct, field
 
-from dotr.budget import EXPRESSION, KEPT, Factor, Meter
+from dotr.budget import KEPT, Factor, Meter
 from dotr.codegen import CodeSource, Reserved
 from dotr.detect.analysis import NOW, names
 from dotr.events import NEVER, Clock
-from dotr.expressions.evaluate import compile_condition, compile_expression
+from dotr.expressions.evaluate import compile_condition, compile_expression, units
 from dotr.expressions.functions import makes_text
 from dotr.program.names import TRIGGER, Passed
 from dotr.program.queries import Attribute, Call, Const, Expression, TimeOf, Var
@@ -102,16 +102,16 @@ class RuleWork:
         line = self._source.reserve()
         self._loops.append(_Loop(what, length, choice, line, self._spent(what, f"len({length})")))
 
-    def expression(self) -> None:
+    def expression(self, evaluated: Expression) -> None:
         """An expression is evaluated in the innermost loop."""
         for loop in reversed(self._loops):
-            loop.units += EXPRESSION
+            loop.units += units(evaluated)
             if not loop.choice:
                 break
 
-    def listed(self, what: str, length: str, tests: int = 0) -> None:
-        """Charge candidates that are listed, each with a number of tests."""
-        self._charge(f"({length}) * {1 + tests * EXPRESSION}", self._spent(what, length))
+    def listed(self, what: str, length: str, evaluated: Expression | None = None) -> None:
+        """Charge candidates that are listed; an expression may be evaluated for each."""
+        self._charge(f"({length}) * {1 + units(evaluated)}", self._spent(what, length))
 
     def count_matches(self) -> None:
         """There are `len(out) - start` matches of the trigger fact now."""

@@ -17,12 +17,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from dotr.budget import EXPRESSION, KEPT, Factor
+from dotr.budget import KEPT, Factor
 from dotr.enrich.insertion import Bounds, DeltaAtom, Inserters, Triggers, Work, outside
 from dotr.enrich.owl import UNRESTRICTED, Restrictions
 from dotr.enrich.retraction import Retraction, Stated
 from dotr.enrich.rules import AggregateClause, Clause, Clauses
 from dotr.expressions.aggregates import summarise
+from dotr.expressions.evaluate import units
 from dotr.joins.code import compile_plan
 from dotr.joins.filters import positional_value
 from dotr.joins.plan import (
@@ -58,6 +59,7 @@ class GroupTotals:
             None if t.argument is None else positional_value(t.argument, self._arguments, store.moment)
             for t in aggregation.totals
         ]
+        self._units = units(*(total.argument for total in aggregation.totals))
         self._seekers: dict[tuple[int, bool], Finder] = {}
         self._members: Finder | None = None
 
@@ -129,8 +131,7 @@ class GroupTotals:
     def _row(self, group: Row, members: Sequence[Row]) -> Row | None:
         if not members:
             return None
-        evaluated = sum(value is not None for value in self._columns)
-        self._meter.charge(len(members) * (1 + EXPRESSION * evaluated), "members of a group")
+        self._meter.charge(len(members) * (1 + self._units), "members of a group")
         found: list[Term] = []
         for total, value in zip(self._aggregation.totals, self._columns, strict=True):
             if value is None:

@@ -18,6 +18,7 @@ from typing import Any, Final, TypeAlias, assert_never
 
 from msgspec import Struct
 
+from dotr.budget import EXPRESSION
 from dotr.errors import ProgramError
 from dotr.events import Clock
 from dotr.expressions import operators as rule_times
@@ -310,6 +311,7 @@ __all__ = [
     "compile_condition",
     "compile_expression",
     "is_time",
+    "units",
 ]
 
 
@@ -579,6 +581,22 @@ class _Compiler:
                 return lambda by, time: times.later(time, by)
             case _:
                 return None
+
+
+def units(*expressions: Expression | None) -> int:
+    """Units of work (budget.py) of evaluating expressions once; None costs nothing."""
+    return EXPRESSION * sum(1 + _own_calls(one) for one in expressions if one is not None)
+
+
+def _own_calls(expression: Expression) -> int:
+    """Calls of functions of one's own; those inside EXISTS are charged where its pattern is matched."""
+    match expression:
+        case Call(function, arguments):
+            return (function in OWN) + sum(map(_own_calls, arguments))
+        case Aggregate(argument=argument):
+            return 0 if argument is None else _own_calls(argument)
+        case _:
+            return 0
 
 
 def is_time(expression: Expression) -> bool:

@@ -7,7 +7,8 @@ Method:  integers, decimals, doubles and floats, strings and booleans are int, D
          raises, and what it returns that is none of these, is an error of the expression, as is a blank node
          that no argument is. SystemExit is such an error, too: no function ends the process; others that are
          no Exception pass. Results are kept: a function is pure, so it is called once for each distinct tuple
-         of arguments, as long as there are no more than KEPT of them.
+         of arguments, unless more than KEPT others, or others of more than KEPT_TEXT characters, came since
+         it was asked for last. Results that are kept cost the units of a call: work is the same in every run.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ from dotr.rdf.values import (
 )
 
 KEPT: Final = 1 << 16
-"""Results of a function that are kept."""
+"""Results of a function after which those that were not asked for meanwhile are forgotten."""
 
-LONGEST: Final = 1 << 12
-"""Characters of arguments and result beyond which they are not."""
+KEPT_TEXT: Final = 1 << 24
+"""Characters of arguments and results after which they are, too."""
 
 _NOTHING: Final = object()
 
@@ -47,22 +48,37 @@ _NOTHING: Final = object()
 @lru_cache(maxsize=1 << 12)
 def called(own: OwnFunction) -> Callable[..., Value | None]:
     """The function on values; None is an error."""
-    results: dict[tuple[Term, ...], Value | None] = {}
+    results = _Results()
 
     def call(*values: Value) -> Value | None:
         terms = tuple(map(encode, values))
-        found: Any = results.get(terms, _NOTHING)
+        found: Any = results.newer.get(terms, _NOTHING)
         if found is not _NOTHING:
             return found  # type: ignore[no-any-return]  # a value
-        value = _computed(own, terms)
-        size = sum(map(len, terms)) + (0 if value is None else len(encode(value)))
-        if size <= LONGEST:
-            if len(results) >= KEPT:
-                results.clear()
-            results[terms] = value
-        return value
+        value = results.older.get(terms, _NOTHING)
+        if value is _NOTHING:
+            value = _computed(own, terms)
+        results.keep(terms, value)
+        return value  # type: ignore[no-any-return]  # a value
 
     return call
+
+
+class _Results:
+    """Owns results of one function: those asked for since `newer` was begun, and those of the time before."""
+
+    __slots__ = ("_characters", "newer", "older")
+
+    def __init__(self) -> None:
+        self.newer: dict[tuple[Term, ...], Any] = {}
+        self.older: dict[tuple[Term, ...], Any] = {}
+        self._characters = 0
+
+    def keep(self, terms: tuple[Term, ...], value: Value | None) -> None:
+        if len(self.newer) >= KEPT or self._characters > KEPT_TEXT:
+            self.newer, self.older, self._characters = {}, self.newer, 0
+        self.newer[terms] = value
+        self._characters += sum(map(len, terms)) + (0 if value is None else len(encode(value)))
 
 
 def _computed(own: OwnFunction, terms: tuple[Term, ...]) -> Value | None:

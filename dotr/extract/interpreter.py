@@ -18,8 +18,8 @@ from typing import TypeAlias, assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
-from dotr.budget import EXPRESSION, KEPT, Meter
-from dotr.expressions.evaluate import Condition, Getter, compile_condition, compile_expression
+from dotr.budget import KEPT, Meter
+from dotr.expressions.evaluate import Condition, Getter, compile_condition, compile_expression, units
 from dotr.extract import operators as aggregates
 from dotr.extract.algebra import Pattern
 from dotr.extract.full import Explosion, Prepared, ordered, without_paths
@@ -138,8 +138,8 @@ class _Interpreter:
         for condition in select.having:
             rows = self._filtered(rows, condition)
         found = []
-        made = sum(p.expression is not None for p in select.projection)
-        self._charge(len(rows), "rows of a SELECT", KEPT + EXPRESSION * made)
+        made = units(*(p.expression for p in select.projection))
+        self._charge(len(rows), "rows of a SELECT", KEPT + made)
         for row in rows:
             extended = dict(row)
             for p in select.projection:
@@ -171,7 +171,8 @@ class _Interpreter:
             plain = key.expression.name if isinstance(key.expression, Var) else f".by{i}"
             keys.append((plain if key.variable is None else key.variable.name, key.expression))
         groups: dict[tuple[Term | None, ...], list[Row]] = {}
-        self._charge(len(rows), "rows that are grouped", KEPT + EXPRESSION * (len(keys) + len(totals)))
+        work = units(*(expression for _, expression in keys), *totals)
+        self._charge(len(rows), "rows that are grouped", KEPT + work)
         for row in rows:
             extended = dict(row)
             for name, expression in keys:
@@ -238,7 +239,7 @@ class _Interpreter:
                 assert_never(element)
 
     def _bound(self, rows: list[Row], expression: Expression, name: str) -> list[Row]:
-        self._charge(len(rows), f"rows that ?{name} is set for", KEPT + EXPRESSION)
+        self._charge(len(rows), f"rows that ?{name} is set for", KEPT + units(expression))
         found = []
         for row in rows:
             extended = dict(row)
@@ -250,7 +251,7 @@ class _Interpreter:
         return found
 
     def _filtered(self, rows: list[Row], condition: Expression) -> list[Row]:
-        self._charge(len(rows), "rows that are filtered", EXPRESSION)
+        self._charge(len(rows), "rows that are filtered", units(condition))
         holds = self._condition(condition)
         return [row for row in rows if holds(row)]
 
@@ -264,7 +265,7 @@ class _Interpreter:
     def _optional(self, rows: list[Row], others: list[Row], conditions: Sequence[Expression]) -> list[Row]:
         tests = [self._condition(condition) for condition in conditions]
         found: list[Row] = []
-        for row, matches in self._matches(rows, others, EXPRESSION * len(tests)):
+        for row, matches in self._matches(rows, others, units(*conditions)):
             merged = [{**row, **other} for other in matches]
             merged = [both for both in merged if all(test(both) for test in tests)]
             found += merged or [row]

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from dotr.budget import EXPRESSION, KEPT, Meter
-from dotr.expressions.evaluate import compile_condition, compile_expression
+from dotr.budget import KEPT, Meter
+from dotr.expressions.evaluate import compile_condition, compile_expression, units
 from dotr.expressions.geometry import TOUCHING
 from dotr.extract.algebra import (
     BasicGraphPattern,
@@ -383,6 +383,11 @@ def _output(name: str, bound: Iterable[str], constants: dict[str, Term]) -> Node
     return Var(name) if name in bound else constants.get(name, '""')
 
 
+def units_of_steps(steps: Iterable[Step]) -> int:
+    """Units of work of the steps for a row."""
+    return units(*(step.expression if isinstance(step, Bind) else step.condition for step in steps))
+
+
 def _touched(steps: Iterable[Step]) -> set[str]:
     """Variables that steps read or set."""
     found: set[str] = set()
@@ -409,6 +414,7 @@ def _behind(
     if not steps and not blank:
         return None
     work: list[tuple[int, Any]] = []
+    each = KEPT + units_of_steps(steps)
     for step in steps:
         if isinstance(step, Bind):
             work.append((columns.index(step.variable.name), scalars.compute(step.expression, columns)))
@@ -416,7 +422,7 @@ def _behind(
             work.append((-1, scalars.test([step.condition], columns)))
 
     def finish(rows: list[Row]) -> list[Row]:
-        meter.charge(len(rows), "rows that BIND and FILTER are computed for", KEPT + EXPRESSION * len(work))
+        meter.charge(len(rows), "rows that BIND and FILTER are computed for", each)
         found: list[Row] = []
         for row in rows:
             values = list(row)

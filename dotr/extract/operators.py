@@ -26,7 +26,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from dotr.budget import EXPRESSION, KEPT, Factor, Meter
+from dotr.budget import KEPT, Factor, Meter
 from dotr.events import Values
 from dotr.expressions.aggregates import summarise
 from dotr.joins.plan import Relation, View
@@ -283,8 +283,9 @@ class LeftJoinOperator:
         right: SolutionOperator,
         conditions: Callable[[tuple[str, ...]], Test] | None,
         meter: Meter,
+        units: int,
     ) -> None:
-        self._left, self._right, self._meter = left, right, meter
+        self._left, self._right, self._meter, self._units = left, right, meter, units
         self._pairing = Pairing(left, right, meter, "an OPTIONAL")
         self.schema = self._pairing.schema
         self.certain = left.certain
@@ -296,7 +297,7 @@ class LeftJoinOperator:
         pairing = self._pairing
         found = [pairing.row(left, right) for right in pairing.matches(view, left)]
         if self._holds is not None:
-            self._meter.charge(len(found), "the condition of an OPTIONAL", EXPRESSION)
+            self._meter.charge(len(found), "the condition of an OPTIONAL", self._units)
             found = [row for row in found if self._holds(row)]
         return found or [pairing.alone(left)]
 
@@ -376,8 +377,9 @@ class ExistsOperator:
         condition: Callable[[View, Row], bool],
         patterns: Sequence[SolutionOperator],
         meter: Meter,
+        units: int,
     ) -> None:
-        self._inner, self._patterns, self._meter = inner, patterns, meter
+        self._inner, self._patterns, self._meter, self._units = inner, patterns, meter, units
         self._condition = condition
         self.schema = inner.schema
         self.certain = inner.certain
@@ -389,7 +391,7 @@ class ExistsOperator:
                 yield row
 
     def _asked(self, rows: Iterable[C]) -> list[C]:
-        return counted(rows, self._meter, "rows that an EXISTS is asked of", 1 + EXPRESSION)
+        return counted(rows, self._meter, "rows that an EXISTS is asked of", 1 + self._units)
 
     def lookup(self, names: Sequence[str]) -> Lookup:
         return seeded(self, names)
@@ -478,9 +480,9 @@ class FilterOperator:
     """FILTER without EXISTS."""
 
     def __init__(
-        self, inner: SolutionOperator, condition: Callable[[tuple[str, ...]], Test], meter: Meter
+        self, inner: SolutionOperator, condition: Callable[[tuple[str, ...]], Test], meter: Meter, units: int
     ) -> None:
-        self._inner, self._meter = inner, meter
+        self._inner, self._meter, self._units = inner, meter, units
         self.schema = inner.schema
         self.certain = inner.certain
         self.statically_empty = inner.statically_empty
@@ -497,7 +499,7 @@ class FilterOperator:
         return [change for change in self._tested(self._inner.changes()) if self._holds(change[0])]
 
     def _tested(self, rows: Iterable[C]) -> list[C]:
-        return counted(rows, self._meter, "rows that a FILTER is asked of", 1 + EXPRESSION)
+        return counted(rows, self._meter, "rows that a FILTER is asked of", 1 + self._units)
 
     def watch(self) -> list[Watched]:
         return self._inner.watch()
@@ -512,8 +514,9 @@ class ExtendOperator:
         variable: str,
         compute: Callable[[tuple[str, ...]], Compute],
         meter: Meter,
+        units: int,
     ) -> None:
-        self._inner, self._variable, self._meter = inner, variable, meter
+        self._inner, self._variable, self._meter, self._units = inner, variable, meter, units
         self.schema = tuple(sorted({*inner.schema, variable}))
         self.certain = inner.certain
         self.statically_empty = inner.statically_empty
@@ -540,7 +543,7 @@ class ExtendOperator:
         return [(self._row(row), count) for row, count in self._computed(self._inner.changes())]
 
     def _computed(self, rows: Iterable[C]) -> list[C]:
-        return counted(rows, self._meter, "rows that a BIND is computed for", KEPT + EXPRESSION)
+        return counted(rows, self._meter, "rows that a BIND is computed for", KEPT + self._units)
 
     def watch(self) -> list[Watched]:
         return self._inner.watch()
@@ -557,7 +560,8 @@ class AggregateState(Struct, frozen=True):
 class GroupOperator:
     """Groups and their totals.
 
-    `keys`: (name, its inner variable or None for an expression, how to compute it).
+    `keys`: (name, its inner variable or None for an expression, how to compute it). `units`: of
+    evaluating the keys and the arguments of totals for a row.
     """
 
     def __init__(
@@ -567,11 +571,12 @@ class GroupOperator:
         totals: Sequence[tuple[str, AggregateState]],
         scope: Sequence[str],
         meter: Meter,
+        units: int,
     ) -> None:
         self._inner, self._meter = inner, meter
         self._keys = keys
         self._totals = [total for _, total in totals]
-        self._units = 1 + EXPRESSION * (len(keys) + len(totals))
+        self._units = 1 + units
         self._whole = columns_for(inner.schema, scope)
         names = [name for name, _, _ in keys] + [name for name, _ in totals]
         self.schema = tuple(sorted(names))

@@ -31,12 +31,12 @@ from msgspec.structs import replace
 
 from dotr.budget import CHANGED, EXPRESSION, Meter
 from dotr.codegen import Names, make
-from dotr.expressions.evaluate import compile_condition
+from dotr.expressions.evaluate import compile_condition, units
 from dotr.extract import algebra
 from dotr.extract.algebra import Translated, Uncompiled, relations_of, translate
 from dotr.extract.full import widened
 from dotr.extract.interpreter import InterpretedQuery
-from dotr.extract.leaves import NO_LIMIT, ExistsLeaf, Leaf, Scalars
+from dotr.extract.leaves import NO_LIMIT, ExistsLeaf, Leaf, Scalars, units_of_steps
 from dotr.extract.operators import (
     AggregateState,
     Change,
@@ -165,19 +165,27 @@ class Builder:
                 return JoinOperator(self.operator(left), self.operator(right), meter)
             case algebra.LeftJoin(left, right, conditions):
                 tests = self._tests(conditions) if conditions else None
-                return LeftJoinOperator(self.operator(left), self.operator(right), tests, meter)
+                return LeftJoinOperator(
+                    self.operator(left), self.operator(right), tests, meter, units(*conditions)
+                )
             case algebra.MinusOf(left, right):
                 return DifferenceOperator(self.operator(left), self.operator(right), meter)
             case algebra.UnionOf(branches):
                 return UnionOperator([self.operator(branch) for branch in branches], meter)
             case algebra.FilterOf(inner, condition, ()):
-                return FilterOperator(self.operator(inner), self._tests((condition,)), meter)
+                return FilterOperator(
+                    self.operator(inner), self._tests((condition,)), meter, units(condition)
+                )
             case algebra.FilterOf(inner, condition, patterns):
                 return self._exists(self.operator(inner), condition, patterns)
             case algebra.Extend(inner, variable, expression):
                 compute = self.scalars.compute
                 return ExtendOperator(
-                    self.operator(inner), variable, lambda schema: compute(expression, schema), meter
+                    self.operator(inner),
+                    variable,
+                    lambda schema: compute(expression, schema),
+                    meter,
+                    units(expression),
                 )
             case algebra.Aggregation():
                 return self._groups(node)
@@ -204,7 +212,10 @@ class Builder:
             )
             for name, total in node.totals
         ]
-        return GroupOperator(inner, keys, totals, node.scope, self.meter)
+        work = units(*(e for _, e in node.keys)) + sum(
+            EXPRESSION if total.argument is None else units(total.argument) for _, total in node.totals
+        )
+        return GroupOperator(inner, keys, totals, node.scope, self.meter, work)
 
     def _exists(
         self,
@@ -234,7 +245,7 @@ class Builder:
             )
             for branches in patterns
         ]
-        return ExistsOperator(inner, lambda view, row: holds((view, row)), bare, self.meter)
+        return ExistsOperator(inner, lambda view, row: holds((view, row)), bare, self.meter, units(condition))
 
 
 class Query:
@@ -399,8 +410,8 @@ class Query:
             rows = counts.elements()
         if self._late is None:
             return rows
-        units = 1 + EXPRESSION * len(self.translated.late)
-        return self._late(counted(rows, self.meter, "rows that NOW() is evaluated for", units))
+        each = 1 + units_of_steps(self.translated.late)
+        return self._late(counted(rows, self.meter, "rows that NOW() is evaluated for", each))
 
     def _ordered(self, rows: list[Row]) -> list[Row]:
         width, order = self._width, self.translated.order

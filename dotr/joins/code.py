@@ -24,6 +24,7 @@ from msgspec.structs import replace
 
 from dotr.budget import Meter
 from dotr.codegen import Names, make, row_of
+from dotr.expressions.evaluate import units
 from dotr.joins.filters import Charges, Moment, positional_condition, positional_value
 from dotr.joins.nearby import NearbyRelation
 from dotr.joins.plan import (
@@ -782,7 +783,7 @@ class CodeBlock:
                         return False
                 case RowFilter():
                     if _arguments(step) not in self.implied:
-                        self._charges.expression()
+                        self._charges.expression(units(step.condition))
                         self.guard(f"not {self._condition(step)}")
                 case Check():
                     self._charges.expression()
@@ -807,7 +808,7 @@ class CodeBlock:
         names = expression_variables(step.expression)
         function = positional_value(step.expression, names, self.store.moment)
         call = f"{self.names.bind(function, 'F')}({self._arguments(names)})"
-        self._charges.expression()
+        self._charges.expression(units(step.expression))
         if step.variable in self._env:
             self.guard(f"{call} != {self._env[step.variable]}")
             return

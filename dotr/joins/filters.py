@@ -183,12 +183,12 @@ class Charges:
         else:
             self._lines.append(indent + spent.format(units))
 
-    def expression(self) -> None:
+    def expression(self, units: int = EXPRESSION) -> None:
         """An expression is evaluated in the innermost loop."""
         if self._entries:
-            self._entries[-1].units += EXPRESSION
+            self._entries[-1].units += units
         else:
-            self._before += EXPRESSION
+            self._before += units
 
     def early(self, indent: str) -> None:
         """The function returns from inside its loops."""

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -31,6 +31,7 @@ from hashlib import blake2b
 from os import PathLike, fspath
 from pathlib import Path
 from threading import Condition, Lock, RLock, local
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeGuard
 
 import pyoxigraph as ox
@@ -67,6 +68,8 @@ from dotr.lasting.periods import Expiry
 from dotr.pictures.markup import Html, element, fragment, text
 from dotr.pictures.table import table
 from dotr.program import DatalogRule, Entailment, Select
+from dotr.program.own_functions import called_by, refuse_other, register
+from dotr.program.program import calls_in
 from dotr.rdf.blanks import label_stream
 from dotr.rdf.mapped import sized
 from dotr.rdf.rdflib_terms import rdflib_term
@@ -605,6 +608,7 @@ class KnowledgeBase:
     `prefixes` hold in queries, rules and triples given as text; those of rule files do, too. `base`: what
     relative IRIs are resolved against. `time_unit` ("s", "ms", "us"): what integer times count.
     `blank_nodes`: a label means a node of the "call" it is in, or wherever it stands the same ("label").
+    `functions`: IRI → function of Python, which rules and queries of this process can call from then on.
     `budget`: units of work of one transaction's rules, and of a query; more is an explosion.
     Raises ProgramError for the rules, DataError for the data, UsageError for the call.
 
@@ -623,8 +627,10 @@ class KnowledgeBase:
         base: str = STREAM_BASE,
         time_unit: str = "s",
         blank_nodes: str = "call",
+        functions: Mapping[str, Callable[..., Any]] = MappingProxyType({}),
         budget: int = BUDGET,
     ) -> None:
+        register(functions)
         exact = _one_of(blank_nodes, "blank_nodes", ("call", "label")) == "label"
         found = rules_of_files(rules)
         kind = entailment_of(entailment)
@@ -985,6 +991,7 @@ class KnowledgeBase:
             clock = self._clock
             header = {
                 "rules": [datalog_rule_text(rule, {}) for rule in self._model.rules.own],
+                "functions": [[one.term, one.version] for one in called_by(calls_in(self._model.rules.own))],
                 "entailment": self.entailment,
                 "datatypes": self._model.rules.datatypes,
                 "strict": self._strict,
@@ -1001,13 +1008,25 @@ class KnowledgeBase:
         write(fspath(path), saved)
 
     @classmethod
-    def open(cls, path: str | PathLike[str], *, terms: str = "rdflib", budget: int = BUDGET) -> KnowledgeBase:
-        """The knowledge base that was saved, as it was; nothing is derived again.
+    def open(
+        cls,
+        path: str | PathLike[str],
+        *,
+        terms: str = "rdflib",
+        functions: Mapping[str, Callable[..., Any]] = MappingProxyType({}),
+        budget: int = BUDGET,
+    ) -> KnowledgeBase:
+        """The knowledge base that was saved, as it was; nothing is derived again. `functions`: those that its
+        rules call; a file names no module, for opening one runs nothing.
 
-        Raises EngineError D5103, D5104 for what is not such a file, damaged, or of another version.
+        Raises EngineError D5103, D5104 for what is not such a file, damaged, or of another version,
+        UsageError D4156 for functions that are not here, or in another version.
         """
+        register(functions)
         saved = read(fspath(path))
         header = saved.header
+        for term, version in header.get("functions", ()):
+            refuse_other(term, version, "when it was saved")
         try:
             own = parse_datalog("\n".join(header["rules"]), fspath(path))
             rules = RuleSet(own, Entailment(header["entailment"]), header["datatypes"])

@@ -8,7 +8,8 @@ Method:  one table a process, as for entry points: a name is registered once and
          to another process says what to import there: unpickling it registers the functions (`__reduce__`).
          Entry points are imported when a name is not in the table, so nothing is imported that nobody calls.
          The version is that of the function, its module or its package (`__version__`), or of the
-         distribution; it is part of what digests cover.
+         distribution, else a hash of the source of the modules that have the table and the function; it is
+         part of what digests cover.
 Why not: a table for each engine: each of some thirty places that compile expressions, and tables of compiled
          ones that engines share, would have to distinguish two functions of one name.
 Bad input: D4154 a module that cannot be imported, or has no FUNCTIONS. D4155 a name or a function that cannot
@@ -20,6 +21,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from importlib import import_module
 from operator import attrgetter
 from types import FunctionType, MethodType
@@ -137,15 +139,18 @@ def _parts(term: Term) -> tuple[str, str]:
     return term[1:end], term[end:-1]
 
 
-def register(functions: Mapping[str, Callable[..., Any]], *, version: str = "", origin: str = "") -> None:
+def register(
+    functions: Mapping[str, Callable[..., Any]], *, version: str = "", origin: str = "", home: Any = None
+) -> None:
     """Make functions callable by the IRIs that are their keys, until the process ends.
 
-    `version`: of those that have none; `origin`: the module whose table they are. A name keeps its function:
-    registering it again is no change. Nothing is registered if one is refused. Raises UsageError D4155.
+    `version`: of those that have none; `origin`, `home`: the module whose table they are. A name keeps its
+    function: registering it again is no change. Nothing is registered if one is refused. Raises UsageError
+    D4155.
     """
     if not isinstance(functions, Mapping):
         raise _refused(f"{functions!r} is no table of functions", 'give a dict: {"https://example.org/f": f}')
-    made = [_made(name, function, version, origin) for name, function in functions.items()]
+    made = [_made(name, function, version, origin, home) for name, function in functions.items()]
     for one in made:
         known = OWN.get(one.term)
         if known is not None and not _same(known.function, one.function):
@@ -158,16 +163,16 @@ def register(functions: Mapping[str, Callable[..., Any]], *, version: str = "", 
         OWN.setdefault(one.term, one)
 
 
-def import_functions(module: str) -> None:
-    """Import a module and register its FUNCTIONS. The current folder is looked into last. Raises UsageError
-    D4154, D4155 with the option as place.
+def import_functions(module: str, folder: str = "", place: str = "") -> None:
+    """Import a module and register its FUNCTIONS. The current folder, or `folder`, is looked into last.
+    Raises UsageError D4154, D4155 at `place`, which is the option if nothing else is passed.
     """
-    place = f"{OPTION} {module}"
+    place = place or f"{OPTION} {module}"
     from logging import ERROR, getLogger  # noqa: PLC0415  # start-up
 
     getLogger("rdflib.term").setLevel(ERROR)  # ill-typed literals are arguments like others
     try:
-        imported = _imported(module)
+        imported = _imported(module, folder)
         table = getattr(imported, TABLE, None)
         if table is None:
             raise UsageError.of(
@@ -175,7 +180,7 @@ def import_functions(module: str) -> None:
                 f"the module `{module}` has no {TABLE}",
                 hint=f'write in it: {TABLE} = {{"https://example.org/f": f}}',
             )
-        register(table, version=_version_of(imported), origin=module)
+        register(table, version=_version_of(imported), origin=module, home=imported)
     except UsageError as error:
         raise UsageError([one._replace(place=place) for one in error.diagnostics]) from error
 
@@ -195,7 +200,7 @@ def _refused(message: str, hint: str, *notes: str) -> UsageError:
     return UsageError.of("D4155", message, hint=hint, notes=notes)
 
 
-def _made(name: Any, function: Any, version: str, origin: str) -> OwnFunction:
+def _made(name: Any, function: Any, version: str, origin: str, table: Any) -> OwnFunction:
     """A function to register. Raises UsageError D4155."""
     term = f"<{name}>"
     if not isinstance(name, str) or not _ABSOLUTE.fullmatch(term):
@@ -213,7 +218,7 @@ def _made(name: Any, function: Any, version: str, origin: str) -> OwnFunction:
         raise _refused(f"{term} gives its value later", "give a plain `def`, without async and yield")
     own = getattr(function, "__version__", None)
     home = sys.modules.get(getattr(function, "__module__", None) or "")
-    found = str(own) if own is not None else version or _version_of(home)
+    found = str(own) if own is not None else version or _version_of(home) or _hash_of(table, home)
     return OwnFunction(term, function, found, origin or _importable(function), *_arity(term, function))
 
 
@@ -244,6 +249,21 @@ def _version_of(module: Any) -> str:
         if found is not None:
             return str(found)
     return ""
+
+
+def _hash_of(*modules: Any) -> str:
+    """Of the sources of modules: `source` and 12 hexadecimal digits; "" if none has a file of Python."""
+    sources: dict[str, bytes] = {}
+    for module in modules:
+        path = getattr(module, "__file__", None)
+        if module is not sys.modules.get("__main__") and path and path.endswith(".py"):
+            with suppress(OSError, AttributeError):
+                sources[path] = module.__loader__.get_data(path)
+    if not sources:
+        return ""
+    from hashlib import blake2b  # noqa: PLC0415  # start-up: few runs have functions
+
+    return "source " + blake2b(b"\0".join(sources.values()), digest_size=6).hexdigest()
 
 
 def _importable(function: Any) -> str:
@@ -283,9 +303,9 @@ def _given(function: Any) -> str:
 # -- importing
 
 
-def _imported(name: str) -> Any:
+def _imported(name: str, folder: str = "") -> Any:
     """A module. Raises UsageError D4154 whatever importing it raises."""
-    if (here := os.getcwd()) not in sys.path and "" not in sys.path:
+    if (here := os.path.abspath(folder)) not in sys.path and (folder or "" not in sys.path):
         sys.path.append(here)
     try:
         return import_module(name)
@@ -357,12 +377,17 @@ def _brought(term: Term, version: str, origin: str) -> OwnFunction:
         else:
             found = _loaded(term, lambda: attrgetter(name)(_imported(module)))
             register({term[1:-1]: found})
-    known = OWN.get(term)
+    return refuse_other(term, version)
+
+
+def refuse_other(term: Term, version: str, then: str = "where the run began") -> OwnFunction:
+    """The function of a name and a version. Raises UsageError D4156 if there is none, or another version."""
+    known = own_function(term)
     if known is None or known.version != version:
         here = "is not here" if known is None else f"has the version `{known.version}` here"
         raise UsageError.of(
             "D4156",
-            f"the function {term} {here}, and where the run began the version `{version}`",
-            hint="install the same release on all machines",
+            f"the function {term} {here}, and {then} it had the version `{version}`",
+            hint="use the same release of it in both places",
         )
     return known

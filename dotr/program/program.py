@@ -11,9 +11,9 @@ Method:  private rules: those marked PRIVATE, and those that a run excludes (`--
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -22,7 +22,7 @@ from dotr.errors import Diagnostic
 from dotr.pictures.markup import element, fragment, text
 from dotr.pictures.table import table
 from dotr.program.own_functions import OwnFunction
-from dotr.program.queries import BindAtom, DatalogRule, Expression, FilterAtom, Select, Var
+from dotr.program.queries import BindAtom, Call, DatalogRule, Expression, FilterAtom, Select, Var
 from dotr.program.rules import Rule
 from dotr.rdf.terms import Term
 from dotr.source import PLACES, Span, Syntax
@@ -301,6 +301,11 @@ class Program(Syntax, frozen=True):
         return repr([getattr(self, name) for name in names if name != "functions" or self.functions])
 
     @property
+    def versions(self) -> tuple[tuple[str, str], ...]:
+        """Names and versions of the functions of one's own that it calls."""
+        return tuple((one.term, one.version) for one in self.functions)
+
+    @property
     def selects(self) -> dict[str, Select]:
         """Stream name → the query whose answers, or changes of answers, are its facts."""
         return {**self.queries, **{name: standing.select for name, standing in self.standing.items()}}
@@ -405,3 +410,18 @@ def needed(program: Program) -> Program:
     used = {position.stream for rule in left.rules for position in rule.positions}
     gone = {p.stream for r in program.rules if r.name not in found for p in r.positions} - used
     return replace(left, queries={name: q for name, q in left.queries.items() if name not in gone})
+
+
+def calls_in(value: Any) -> Iterator[str]:
+    """What is called below a value of a program, by name."""
+    if isinstance(value, Call):
+        yield value.function
+    if isinstance(value, tuple | list):
+        for item in value:
+            yield from calls_in(item)
+    elif isinstance(value, Mapping):
+        yield from calls_in(tuple(value.values()))
+    elif isinstance(value, Struct):
+        for name in value.__struct_fields__:
+            if name not in PLACES:
+                yield from calls_in(getattr(value, name))

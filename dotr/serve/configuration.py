@@ -41,6 +41,7 @@ from dotr.io.time import TimeError, zone_of
 from dotr.io.yaml_nodes import YamlReader
 from dotr.lang.grammar.cursor import nearest, valid_iri
 from dotr.program.names import duration, duration_text
+from dotr.program.own_functions import import_functions
 from dotr.source import Source as Document
 from dotr.source import Span
 
@@ -196,6 +197,12 @@ def _body(text: str) -> str:
     return text
 
 
+def _module(text: str) -> str:
+    if not all(part.isidentifier() for part in text.split(".")) or text.endswith(".py"):
+        raise ValueError(text)
+    return text
+
+
 def _zone(text: str) -> str:
     try:
         zone_of(text)
@@ -241,6 +248,7 @@ SCALARS: Final[Mapping[str, ScalarKind]] = {
     "uri": ScalarKind(_of_package, "a URI", "write redis://HOST:6379/STREAM, as its package says"),
     "body": ScalarKind(_body, "JSON when its places are filled", """write '{"text": "{rule} in {room}"}'"""),
     "path": ScalarKind(str, "a path", ""),
+    "module": ScalarKind(_module, "a module of Python", "write geo or company.geo, without .py"),
     "secret": ScalarKind(str, "where a secret is", "write env:NAME or file:PATH"),
 }
 
@@ -255,6 +263,7 @@ PositiveDuration: TypeAlias = Annotated[int, _of("positive")]
 FilePath: TypeAlias = Annotated[str, _of("path")]
 Secret: TypeAlias = Annotated[str, _of("secret")]
 """`env:NAME` or `file:PATH`; `read_secret` reads it."""
+Module: TypeAlias = Annotated[str, _of("module")]
 Host: TypeAlias = Annotated[str, _of("host")]
 Origin: TypeAlias = Annotated[str, _of("origin")]
 Name: TypeAlias = Annotated[str, Meta(pattern=_NAME)]
@@ -452,6 +461,10 @@ class Settings(Keys):
 
     rules: Annotated[list[FilePath], _about("Rule files; without any, what is deployed in `dir`.")] = []
     background: Annotated[list[FilePath], _about("More RDF that holds at every instant.")] = []
+    functions: Annotated[
+        list[Module],
+        _about("Modules of Python whose FUNCTIONS rules and queries call; beside the file, too."),
+    ] = []
     dir: Annotated[FilePath, _about("The deployment.")] = ".dotr"
     listen: Annotated[
         Annotated[str, _of("address")], _about("Address and port; a port 0 is chosen by the system.")
@@ -521,6 +534,13 @@ class Configuration(Settings):
     def again(self) -> Configuration:
         """The same file and options, read again. Raises DataError."""
         return read_configuration(self.path, self.overrides)
+
+    def import_functions(self) -> None:
+        """Register the functions of its modules, for this process. Raises UsageError D4154, D4155."""
+        for module in self.functions:
+            import_functions(
+                module, os.path.dirname(self.path or ""), f"`functions` of {self.path or 'options'}"
+            )
 
 
 def read_secret(where: str) -> str:

@@ -27,6 +27,8 @@ from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Final, TypeVar
 
+from msgspec.structs import replace
+
 from dotr.core.instants import check_units
 from dotr.core.pipeline import refuse_closed
 from dotr.detect.analysis import ENDLESS
@@ -413,7 +415,7 @@ class Engine:
         journal = self._journal
         if configuration.rules:
             proposal = propose(journal, configuration.rules, configuration.background, configuration.base)
-            named = digest_of(proposal.deployed)
+            named = digest_of(replace(proposal.deployed, functions=()))  # as they are written
             if journal.noted(CONFIGURED) != named:
                 refuse_planned(journal)
                 commit_proposal(journal, proposal)

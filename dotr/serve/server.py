@@ -464,6 +464,7 @@ class _Server:
                     self.log.say(f"`{name}` changes at the next start", "warning")
             new = replace(new, **{name: getattr(self.configuration, name) for name in _AT_START})
             refuse_unsafe(new)
+            await asyncio.to_thread(new.import_functions)
             tokens = Tokens.read(new.tokens) if new.tokens is not None else None
             mappings = await asyncio.to_thread(mappings_of, new)
             made = receivers(new)

@@ -92,6 +92,7 @@ def resumed(
     ProgramError, DataError, EngineError.
     """
     settings = Settings(materialize_all=materialize_all, budget=budget)
+    journal.keep_functions(program.versions)
     return Pipeline(_compiled(journal, program, added, settings), observer, **more)
 
 
@@ -304,7 +305,7 @@ def _proposal(
     was, now = set(deployed_background(journal)), set(background)
     hash_ = blake2b(_text_of(background).encode(), digest_size=16).hexdigest()
     return Proposal(
-        replace(deployed, background=hash_),
+        replace(deployed, background=hash_, functions=program.versions),
         compiled,
         differences(before, program),
         (len(now - was), len(was - now)),
@@ -328,6 +329,7 @@ def plan_of(proposal: Proposal, time: Time, clock: Clock) -> PlannedProgram:
         "texts": dict(deployed.texts or {}),
         "removed": sorted(map(list, deployed.removed)),
         "background": deployed.background,
+        "functions": deployed.functions,
     }
     return PlannedProgram(time, (clock.integer, clock.unit), content, _text_of(proposal.compiled.background))
 
@@ -378,7 +380,8 @@ def undeployed(journal: Journal, name: str) -> tuple[Deployed, Program]:
             else f"undeploy {readers[0]} first",
         )
     left = program.without([name])
-    whole = replace(deployed, removed=deployed.removed | {(file, name) for file in deployed.files})
+    removed = deployed.removed | {(file, name) for file in deployed.files}
+    whole = replace(deployed, removed=removed, functions=left.versions)
     return whole, left
 
 

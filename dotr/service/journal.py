@@ -34,7 +34,7 @@ import json
 import os
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
@@ -44,6 +44,7 @@ from typing import Any, Final, NamedTuple, overload
 
 from msgspec import Struct, field
 from msgspec.json import encode
+from msgspec.structs import replace
 
 from dotr.enrich.closing import Closed
 from dotr.errors import NOT_WRITTEN, DataError, DotrError, EngineError, RefusedError
@@ -53,7 +54,7 @@ from dotr.io.outputs import write_whole
 from dotr.io.rules_and_background import content_name, mapped
 from dotr.lasting.periods import Entry
 from dotr.rdf.mapped import Content
-from dotr.rdf.terms import Triple
+from dotr.rdf.terms import Term, Triple
 from dotr.service.database import (
     SUMMED_TABLES,
     Disk,
@@ -364,6 +365,8 @@ class Deployed(Struct, frozen=True):
     removed: frozenset[tuple[str, str]] = frozenset()
     background: str = ""
     """The hash of the background's triples."""
+    functions: tuple[tuple[Term, str], ...] = ()
+    """The functions of one's own that it calls, and their versions, when it last ran."""
 
 
 class Commit(Struct, frozen=True):
@@ -387,14 +390,21 @@ def planned(plan: PlannedProgram) -> Deployed:
     """What a plan deploys."""
     content = plan.content
     removed = frozenset((file, rule) for file, rule in content["removed"])
-    return Deployed(tuple(content["files"]), content["texts"], removed, content["background"])
+    functions = _pairs(content.get("functions", ()))
+    return Deployed(tuple(content["files"]), content["texts"], removed, content["background"], functions)
+
+
+def _pairs(found: Iterable[Sequence[str]]) -> tuple[tuple[str, str], ...]:
+    return tuple((name, version) for name, version in found)
 
 
 def digest_of(deployed: Deployed) -> str:
     """A hash of what is deployed: the rules run as they were written, or not at all."""
     texts = sorted((deployed.texts or {}).items())
-    content = json.dumps([deployed.files, texts, sorted(deployed.removed), deployed.background])
-    return digest(content.encode()).hex()
+    content: list[Any] = [deployed.files, texts, sorted(deployed.removed), deployed.background]
+    if deployed.functions:
+        content.append(deployed.functions)
+    return digest(json.dumps(content).encode()).hex()
 
 
 ROW_LIMIT = 64 * 1024 * 1024
@@ -705,6 +715,7 @@ class Journal:
             removed = self._connection.execute("SELECT * FROM removed").fetchall()
             background = self._connection.execute("SELECT hash FROM background").fetchone()
             digest = self._connection.execute("SELECT value FROM meta WHERE key = 'deployed'").fetchone()
+            called = self._connection.execute("SELECT value FROM meta WHERE key = 'functions'").fetchone()
         paths = tuple(path for (path,) in files)
         deployed = Deployed(
             paths,
@@ -712,6 +723,7 @@ class Journal:
             # a look at a deployment of format 1, which does not say of which file a rule was taken out
             frozenset((file, rule) for rule, *of in removed for file in of or paths),
             background[0] if background else "",
+            _pairs(json.loads(called[0])) if called else (),
         )
         if digest is not None and digest[0] != digest_of(deployed):
             raise self._damaged("the rules are not those that were deployed")
@@ -738,14 +750,26 @@ class Journal:
             execute(connection, "INSERT INTO texts VALUES (?, ?)", (path, text))
         for file, rule in sorted(deployed.removed):
             execute(connection, "INSERT INTO removed VALUES (?, ?)", (rule, file))
-        values = ("deployed", digest)
-        execute(connection, "INSERT OR REPLACE INTO meta VALUES (?, ?)", values)
+        self._note_digest(digest, deployed)
         packed = zlib.compress(background.encode(), 1)
         execute(connection, "INSERT INTO background VALUES (1, ?, ?)", (deployed.background, packed))
         if closed is not None:
             self._keep_closed(*closed)
         if digest_before != digest:
             execute(connection, "DELETE FROM kept")  # it was found by other rules
+
+    def _note_digest(self, digest: str, deployed: Deployed) -> None:
+        for values in (("deployed", digest), ("functions", json.dumps(deployed.functions))):
+            self._execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", values)
+
+    def keep_functions(self, functions: tuple[tuple[Term, str], ...]) -> None:
+        """What is deployed calls these functions from now on, in these versions."""
+        deployed = self.deployed()
+        if deployed.functions != functions:
+            deployed = replace(deployed, functions=functions)
+            with self.transaction():
+                self._note_digest(digest_of(deployed), deployed)
+                self._execute("DELETE FROM kept", ())  # it was found by other functions
 
     def background(self) -> str:
         """The background's triples as N-Triples, canonical, blank nodes labelled."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from dotr.program.own_functions import OWN
+from dotr.service.journal import Journal
 from tests.cli.conftest import Dotr
 
 MODULE = """
@@ -105,6 +106,9 @@ def test_a_deployment_runs_them_and_a_new_version_begins_anew(dotr: Dotr, drones
     fed = dotr("feed", "log.jsonl", "--dir", "there", *GIVEN)
     assert fed.code == 0
     assert len(fed.out.splitlines()) == 1
+    with Journal("there", exclusive=False) as journal:
+        before = journal.digest()
+        assert journal.deployed().functions == (("<http://example.org/cli#distance>", "1.2"),)
     del sys.modules[GIVEN[1]], OWN["<http://example.org/cli#distance>"]
     assert "D1216" in dotr("feed", "log.jsonl", "--dir", "there").err
     (drones / f"{GIVEN[1]}.py").write_text(MODULE.replace("1.2", "2.0 of another length"))
@@ -112,6 +116,27 @@ def test_a_deployment_runs_them_and_a_new_version_begins_anew(dotr: Dotr, drones
     fed = dotr("feed", "more.jsonl", "--dir", "there", *GIVEN)
     assert fed.code == 0
     assert "start with nothing remembered: Far" in fed.err
+    with Journal("there", exclusive=False) as journal:
+        assert journal.digest() != before
+
+
+def test_the_configuration_of_a_server_names_modules_beside_itself(dotr: Dotr, drones: Path) -> None:
+    (drones / "conf").mkdir()
+    (drones / f"{GIVEN[1]}.py").rename(drones / "conf" / f"{GIVEN[1]}.py")
+    text = f"rules: [../far.dotr]\nfunctions: [{GIVEN[1]}]\n"
+    (drones / "conf" / "dotr.yaml").write_text(text)
+    ran = dotr("serve", "--check", "--config", "conf/dotr.yaml")
+    assert ran.code == 0, ran.err
+    (drones / "conf" / "dotr.yaml").write_text("functions: [geo.py]\n")
+    assert "without .py" in dotr("serve", "--check", "--config", "conf/dotr.yaml").err
+    (drones / "conf" / "dotr.yaml").write_text("functions: [nowhere_at_all]\n")
+    refused = dotr("serve", "--check", "--config", "conf/dotr.yaml").err
+    assert "D4154" in refused
+    assert "conf/dotr.yaml" in refused
+
+
+def test_an_editor_takes_it(dotr: Dotr, drones: Path) -> None:
+    assert "--functions MODULE" in dotr("lsp", "--help").out
 
 
 def test_a_batch_imports_them_in_its_processes(dotr: Dotr, drones: Path) -> None:

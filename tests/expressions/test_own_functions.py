@@ -21,6 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dotr
+from dotr.expressions import own_functions as kept
 from dotr.expressions.literal_functions import call_of_terms, called_literally
 from dotr.expressions.own_functions import called
 from dotr.program.own_functions import OWN, OwnFunction, _brought, register
@@ -363,3 +364,104 @@ def test_another_version_is_another_rule(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_function_that_another_process_lacks_is_a_diagnostic(origin: str) -> None:
     with pytest.raises(dotr.DotrError, match="D4156"):
         _brought("<https://example.org/nowhere#f>", "1", origin)
+
+
+CALLS = """
+PREFIX : <urn:>
+PREFIX f: <http://example.org/test#>
+RULE Found
+DEFINE { dotr_e :is ?y }
+FROM Value := { SELECT ?v WHERE { ?o :v ?v FILTER(f:%(name)s(?v, 1) > 0) } }
+AND EACH Other := { SELECT ?w WHERE { ?o :w ?w } } WITHIN 10 s BEFORE Value ON f:%(name)s(Other.?w, 2) > 0
+WITH ?y := f:%(name)s(Value.?v, 3)
+"""
+
+
+def test_rules_call_in_canonical_order_and_once_for_each_tuple() -> None:
+    """A query calls in the order of its graph."""
+    calls: list[tuple[int, int]] = []
+    engine = dotr.Engine.from_text(
+        CALLS % {"name": "noted"}, functions={f"{SPACE}noted": lambda v, n: calls.append((v, n)) or v}
+    )
+    for at in (1, 2):
+        engine.push(" ".join(f"<urn:o{n}> <urn:v> {n} ; <urn:w> {n} ." for n in (3, 1, 2, 1)), at=at)
+    engine.finish()
+    asked = {number: [v for v, n in calls if n == number] for number in (1, 2, 3)}
+    assert asked == {1: [3, 1, 2], 2: [1, 2, 3], 3: [1, 2, 3]}
+
+
+def test_what_was_asked_for_lately_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "KEPT", 3)
+    calls: list[int] = []
+    call = called(own(lambda x: calls.append(x) or x))
+    for x in (1, 2, 3, 1, 4, 1, 5, 6, 1, 2):
+        assert call(x) == x
+    assert calls == [1, 2, 3, 4, 5, 6, 2]
+
+
+def test_a_call_costs_ten_units_in_rules_and_queries_whether_it_is_kept_or_not() -> None:
+    """D4010 and D4132 come at the same number of calls."""
+
+    def work(calls: int, budget: int, where: str) -> str:
+        sum_ = " + ".join("f:one(B.?v, A.?o)" if where else "f:one(?v)" for _ in range(calls))
+        text = (
+            "PREFIX : <urn:>\nPREFIX f: <http://example.org/test#>\nRULE Found DEFINE { dotr_e a :E }\n"
+            "FROM A := { SELECT ?o WHERE { ?o :a 1 } }\n"
+            "AND EACH B := { SELECT ?v WHERE { ?o :v ?v %s } } WITHIN 10 s FROM A ON %s"
+        )
+        test = f"{sum_} > 0"
+        text %= ("", test) if where else (f"FILTER({test})", "B.?v != A.?o")
+        engine = dotr.Engine.from_text(text, functions={f"{SPACE}one": _one}, budget=budget)
+        engine.push(" ".join(f"<urn:o{n}> <urn:v> {n} ." for n in range(40)) + " <urn:o> <urn:a> 1 .", at=1)
+        try:
+            engine.finish()
+        except dotr.DotrError as error:
+            return error.diagnostics[0].code
+        return ""
+
+    for where, code in (("B", "D4010"), ("", "D4132")):
+        for calls in (1, 5, 20):
+            least = 40 * 10 * calls
+            assert work(calls, least, where) == code
+            assert work(calls, least + 40 * 40 + 200, where) == ""
+
+
+def _one(*_values: Any) -> int:
+    return 1
+
+
+def test_without_a_version_it_is_a_hash_of_the_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = []
+    for number, body in enumerate(("1", "1", "2")):
+        module = f"unversioned{number}"
+        (tmp_path / f"{module}.py").write_text(f"def f():\n    return {body}\n")
+        name = f"{SPACE}{module}"
+        register({name: __import__(module).f})
+        found.append(OWN[f"<{name}>"].version)
+    assert found[0] == found[1] != found[2]
+    assert all(version.startswith("source ") for version in found)
+
+
+def test_a_knowledge_base_calls_functions_and_is_not_opened_with_other_versions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules, file, name = tmp_path / "rules.dlog", tmp_path / "saved.kb", f"{SPACE}doubled"
+    rules.write_text(f"[?x, <urn:twice>, ?y] :- [?x, <urn:v>, ?v], BIND(<{name}>(?v) AS ?y) .\n")
+    functions = {name: lambda v: 2 * v}
+    base = dotr.KnowledgeBase(rules=rules, functions=functions, terms="canonical")
+    base.insert("<urn:o> <urn:v> 4 .")
+    ((_, _, twice),) = base.triples(which="derived")
+    assert twice.startswith('"8"')
+    base.save(file)
+    assert len(dotr.KnowledgeBase.open(file, functions=functions)) == len(base)
+    old = OWN[f"<{name}>"]
+    other = OwnFunction(old.term, old.function, "2", old.origin, old.least, old.most)
+    monkeypatch.setitem(OWN, old.term, other)
+    with pytest.raises(dotr.UsageError, match="when it was saved it had the version"):
+        dotr.KnowledgeBase.open(file)
+    monkeypatch.delitem(OWN, old.term)
+    with pytest.raises(dotr.UsageError, match="D4156"):
+        dotr.KnowledgeBase.open(file)

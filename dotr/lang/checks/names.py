@@ -9,8 +9,8 @@ Method:  language.md, sec. 2 and 3. First the names of the deployment (queries, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -50,10 +50,11 @@ from dotr.lang.operators import (
 )
 from dotr.lang.operators import AFTER_ROLE as FOLLOWED
 from dotr.lang.operators import EVERY_ROLE as TICK
-from dotr.program import Call, LarsProgram, Program, RelationToStream, Rule, Select, StandingQuery
+from dotr.program import LarsProgram, Program, RelationToStream, Rule, Select, StandingQuery
 from dotr.program.own_functions import OWN, called_by
+from dotr.program.program import calls_in
 from dotr.program.rules import COLLECT
-from dotr.source import PLACES, Span
+from dotr.source import Span
 
 
 class StreamNames(Struct, frozen=True):
@@ -862,7 +863,7 @@ class Resolver:
             standing=self._streams.standing,
             named=self._loaded.background,
         )
-        return replace(program, functions=called_by(_calls(program))) if OWN else program
+        return replace(program, functions=called_by(calls_in(program))) if OWN else program
 
     def _unused(self, rules: bool) -> None:
         """Warn about the user's own queries that nothing uses; a file of queries alone is fine."""
@@ -896,18 +897,3 @@ class Resolver:
                     definition.name.span,
                     hint="delete PRIVATE, or read it in a rule",
                 )
-
-
-def _calls(value: Any) -> Iterator[str]:
-    """What is called below a syntax node, by name."""
-    if isinstance(value, Call):
-        yield value.function
-    if isinstance(value, tuple | list):
-        for item in value:
-            yield from _calls(item)
-    elif isinstance(value, Mapping):
-        yield from _calls(tuple(value.values()))
-    elif isinstance(value, Struct):
-        for name in value.__struct_fields__:
-            if name not in PLACES:
-                yield from _calls(getattr(value, name))
