@@ -6,6 +6,9 @@ Method:  windows by reachability over "not later than"; comparisons by the sorts
          Unrelated events: a conjunct is related if a part of its ON reads both its own event and something
          known before it. Without one, and with a variable of the same name on both sides, every pair matches,
          which is rarely meant. `ON true` states that it is.
+         Absent in WITH: an OPTIONAL that finds nothing leaves its attributes unbound; a WITH without a value
+         then drops the match, D1332. Not where WHERE reads the event, too: who does that has thought of its
+         absence.
          Polls: a clock with EACH over a window, and a NOT about what EACH chose, asks again and again what
          AFTER asks once and on time.
 """
@@ -57,6 +60,7 @@ def advise(program: program.Program, found: Diagnostics, infos: bool = True) -> 
     read = {position.stream for rule in program.rules for position in rule.positions if position.chained}
     for rule in program.rules:
         _windows(rule, found)
+        _absent_in_with(rule, found)
         if not rule.template and rule.name not in read and not rule.has_effects:
             found.warning(
                 "D1311",
@@ -185,6 +189,50 @@ def _sorts_in(rule: program.Rule, streams: Mapping[str, Mapping[str, Sort]]) -> 
 
 def _unknown(_: str) -> Sort | None:
     return None
+
+
+# -- absent in WITH --------------------------------------------------------------------------------
+
+
+def _absent_in_with(rule: program.Rule, found: Diagnostics) -> None:
+    """Warn about WITH that drops a match because an OPTIONAL found nothing, D1332."""
+    for conjunct in rule.conjuncts:
+        if not (isinstance(conjunct, Choose) and conjunct.optional):
+            continue
+        name = conjunct.position.name
+        if rule.where is not None and name in names(rule.where):
+            continue
+        for binding in rule.bindings:
+            if not _needs(binding.expression, name):
+                continue
+            leaf = next(leaf for leaf in _leaves(binding.expression) if leaf.position == name)
+            read = f"{name}.?{leaf.variable}" if isinstance(leaf, Attribute) else f"{name}.time"
+            found.warning(
+                "D1332",
+                f"without `{name}` there is no `?{binding.variable}`, and no event, although it is OPTIONAL",
+                leaf.span or binding.span,
+                hint=f"write `COALESCE({read}, …)` with a value for that case, or leave OPTIONAL out",
+            )
+            break
+
+
+def _needs(expression: program.Expression, name: str) -> bool:
+    """Whether an expression has surely no value where nothing of a position is bound."""
+    match expression:
+        case Attribute(position=position) | TimeOf(position=position):
+            return position == name
+        case program.Call("BOUND", _):
+            return False
+        case program.Call("COALESCE" | "||" | "&&", arguments):
+            return bool(arguments) and all(_needs(one, name) for one in arguments)
+        case program.Call("IF", (condition, then, otherwise)):
+            return _needs(condition, name) or (_needs(then, name) and _needs(otherwise, name))
+        case program.Call("IN" | "NOT-IN", (tested, *_)):
+            return _needs(tested, name)
+        case program.Call(_, arguments):
+            return any(_needs(one, name) for one in arguments)
+        case _:
+            return False
 
 
 # -- polls -----------------------------------------------------------------------------------------
