@@ -47,6 +47,7 @@ CONJUNCTS = {
     "variance": f"AND VARIANCE(Heat.?val) AS ?var OVER Heat WITHIN 300 s FROM Smoke {SAME_ROOM}",
     "median": f"AND MEDIAN(Heat.?val) AS ?middle OVER Heat WITHIN 300 s FROM Smoke {SAME_ROOM}",
     "percentile": f"AND PERCENTILE(Heat.?val, 0.95) AS ?high OVER Heat WITHIN 300 s FROM Smoke {SAME_ROOM}",
+    "collect (30 a trigger)": f"AND COLLECT(Heat.?val) AS ?all OVER Heat WITHIN 300 s FROM Smoke {SAME_ROOM}",
     "maximum": f"AND MAX(Heat.?val) AS ?most OVER Heat WITHIN 300 s FROM Smoke {SAME_ROOM}",
 }
 
