@@ -3,7 +3,8 @@
 Place:   the buckets of `RunningTotal` and `RankedTotal` columns (columns.py), read with the oldest time that
          counts; operators.py reads the ranked ones. Totals of what further conditions select candidate by
          candidate are added up here, too (`summed`, `counted`).
-Method:  a window is an accumulator (expressions/accumulators.py) and a queue of what it has to remove; of a
+Method:  a window is an accumulator (expressions/accumulators.py) and a queue of what it has to remove; what
+         comes is added when the window is read next, for most windows are read less often than filled; of a
          plain COUNT the queue of times is enough. MIN and MAX keep the ascending (descending) stack of
          candidates that no later one beats. Every fact enters and leaves once: O(1) amortised whatever the
          window.
@@ -116,32 +117,40 @@ class RunningExtreme:
 
 
 class Window:
-    """Any other aggregate: an accumulator, and the queue of what it has to remove."""
+    """Any other aggregate: an accumulator, the queue of what it has to remove, and that of what came since it
+    was last read, which may be gone before it is read again.
+    """
 
-    __slots__ = ("_inside", "_total")
+    __slots__ = ("_inside", "_later", "_total")
 
     def __init__(self, total: Accumulator) -> None:
         self._inside: deque[tuple[Time, Term | None]] = deque()
+        self._later: deque[tuple[Time, Term | None]] = deque()
         self._total = total
 
     def add(self, time: Time, term: Term | None) -> None:
-        self._inside.append((time, term))
-        self._total.add(term)
+        self._later.append((time, term))
 
     def expire(self, since: Time) -> bool:
-        inside = self._inside
+        inside, later = self._inside, self._later
         while inside and inside[0][0] < since:
             self._total.remove(inside.popleft()[1])
-        return bool(inside)
+        if not inside:
+            while later and later[0][0] < since:
+                later.popleft()
+        return bool(inside or later)
 
     def value(self, since: Time) -> Term | None:
-        inside = self._inside
-        while inside and inside[0][0] < since:  # `expire`, in place
-            self._total.remove(inside.popleft()[1])
+        self.expire(since)
+        if self._later:
+            for _, term in self._later:
+                self._total.add(term)
+            self._inside += self._later
+            self._later.clear()
         return self._total.value()
 
     def entries(self) -> list[tuple[Time, Term | None]]:
-        return list(self._inside)
+        return [*self._inside, *self._later]
 
 
 class JoinedTotal:

@@ -1,23 +1,24 @@
 """Medians and percentiles that are kept up while values come and go.
 
 Place:   behind MEDIAN and PERCENTILE, beside sums.py.
-Method:  the values in order of size, in sorted lists of a bounded length (sortedcontainers): a value enters
-         and leaves, and the one of a rank is found, in O(log n). Between two ranks it is interpolated
-         exactly, and rounded once, as SQL's PERCENTILE_CONT: the value of rank p·(n − 1). Its type is that of
-         a mean: a decimal cut at 18 fractional digits, a double if a value is one. −0 counts as 0, so that no
-         order shows. Of equal values of several types any may leave for another: the counts know the types,
-         and what is left is converted as it is read.
+Method:  the values in order of size, in a list, or more than MANY in sorted lists of a bounded length
+         (sortedcontainers): a value enters and leaves, and the one of a rank is found, in O(log n). Between
+         two ranks it is interpolated exactly, and rounded once, as SQL's PERCENTILE_CONT: the value of rank
+         p·(n − 1). Its type is that of a mean: a decimal cut at 18 fractional digits, a double if a value is
+         one. −0 counts as 0, so that no order shows. Of equal values of several types any may leave for
+         another: the counts know the types, and what is left is converted as it is read.
 Why not: two heaps about the rank: what leaves lies in their middle.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from math import inf, isfinite, nan
 from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from dotr.rdf.sums import decimal_term, nearest_double, nearest_single
 from dotr.rdf.terms import Memo, Term
@@ -39,6 +40,15 @@ if TYPE_CHECKING:
 
 _SCALE = 10**18
 
+MANY: Final = 1 << 11
+"""Values beyond which moving those behind a new one in a list takes longer than finding its sorted list."""
+
+
+def _sorted_list(numbers: list[Any]) -> SortedList[Any]:
+    from sortedcontainers import SortedList  # noqa: PLC0415  # start-up: most programs have no quantile
+
+    return SortedList(numbers)
+
 
 class Quantile:
     """Owns a multiset of terms, and the value at a share of their ranks. Add and remove are O(log n)."""
@@ -46,11 +56,9 @@ class Quantile:
     __slots__ = ("_counts", "_numbers", "_share", "size")
 
     def __init__(self, share: Fraction) -> None:
-        from sortedcontainers import SortedList  # noqa: PLC0415  # start-up: most programs have no quantile
-
         self.size = 0
         self._share = share
-        self._numbers: SortedList[Any] = SortedList()
+        self._numbers: list[Any] | SortedList[Any] = []
         self._counts: dict[Any, int] = {}  # by what `_ranked` calls a kind
 
     def add(self, term: Term | None, times: int = 1) -> None:
@@ -62,8 +70,14 @@ class Quantile:
         kind, number = _NO_NUMBER if term is None else _ranked[term]
         self._counts[kind] = self._counts.get(kind, 0) + times
         if number is not None:
+            numbers = self._numbers
             for _ in range(times):
-                self._numbers.add(number)
+                if isinstance(numbers, list):
+                    insort(numbers, number)
+                else:
+                    numbers.add(number)
+            if isinstance(numbers, list) and len(numbers) > MANY:
+                self._numbers = _sorted_list(numbers)
 
     def remove(self, term: Term | None, times: int = 1) -> None:
         """Remove a term that was added before."""
@@ -71,13 +85,18 @@ class Quantile:
         kind, number = _NO_NUMBER if term is None else _ranked[term]
         self._counts[kind] -= times
         if number is not None:
+            numbers = self._numbers
             for _ in range(times):
-                self._numbers.remove(number)
+                if isinstance(numbers, list):
+                    del numbers[bisect_left(numbers, number)]
+                else:
+                    numbers.remove(number)
 
     def include(self, other: Quantile) -> None:
         """Add all terms of another. O(n log n)."""
         self.size += other.size
-        self._numbers.update(other._numbers)
+        numbers = sorted([*self._numbers, *other._numbers])
+        self._numbers = numbers if len(numbers) <= MANY else _sorted_list(numbers)
         for kind, many in other._counts.items():
             self._counts[kind] = self._counts.get(kind, 0) + many
 

@@ -195,6 +195,14 @@ class ExactMoments(ExactSum):
         self._double_squares = 0  # of all except the integers, each as a double, in 2⁻²¹⁴⁸
 
     def add(self, term: Term | None, times: int = 1) -> None:
+        small = None if term is None else _small[term]
+        if small is not None:
+            several = times * small
+            self.size += times
+            self._integer += several
+            self._integer_squares += several * small
+            self._counts[int] = self._counts.get(int, 0) + times
+            return
         super().add(term, times)
         if term is not None:
             integers, drift, decimals, doubles = _squares[term]
@@ -339,6 +347,15 @@ def _summands(term: Term) -> tuple[type, int, int]:
 
 
 _parts: Memo[Term, tuple[type, int, int]] = Memo(_summands, limit=1 << 13)
+
+
+def _small_integer(term: Term) -> int | None:
+    """An integer whose square a double has exactly."""
+    kind, exact, _ = _parts[term]
+    return exact if kind is int and -(1 << 26) < exact < 1 << 26 else None
+
+
+_small: Memo[Term, int | None] = Memo(_small_integer, limit=1 << 13)
 
 
 def _squared(term: Term) -> tuple[int, int, int, int]:
