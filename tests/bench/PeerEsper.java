@@ -16,6 +16,9 @@
 //          Queries. `unique`: the last reading of each room in a window of that name; `table`: in a table of
 //          Esper's; `each`: every reading in a window by time. All compare times, too, for a window of
 //          Esper's is open at its end (a reading 300 s old is out) and `unique` does not forget by time.
+//          `stddev`, `median`: of the room's readings in a window by time, at each smoke; smoke is in the
+//          window, too, without a value, so that it moves the window on. `length`: the average of the room's
+//          last ten readings, kept in a table. OUT gets `threshold's place,second,room,value` of these.
 
 import com.espertech.esper.common.client.EPCompiled;
 import com.espertech.esper.common.client.EventBean;
@@ -81,8 +84,30 @@ public final class PeerEsper {
     }
   }
 
+  /** A reading, or smoke, which has no value. */
+  public static final class Reading extends Fact {
+    private final Integer val;
+
+    public Reading(String room, Integer val, long stamp) {
+      super(room, stamp);
+      this.val = val;
+    }
+
+    public Integer getVal() {
+      return val;
+    }
+
+    public boolean isSmoke() {
+      return val == null;
+    }
+  }
+
+  static final int HOT = 0;
+  static final int SMOKE = 1;
+  static final int READING = 2;
+
   /** An event as it is sent. */
-  record Sent(boolean smoke, Object event) {}
+  record Sent(int kind, Object event) {}
 
   /** Counts matches, and writes them where there is something to write to. */
   public static final class Matches {
@@ -106,12 +131,41 @@ public final class PeerEsper {
       }
     }
 
-    void listen(EventBean[] matches) {
+    public void total(long stamp, String room, Double value) {
+      if (value == null) {
+        return;
+      }
+      count++;
+      if (value.isNaN()) { // the root of a sum of squares that its rounding has made negative
+        value = 0.0;
+      }
+      if (out != null) {
+        try {
+          out.write(place + "," + stamp + "," + room + "," + value + "\n");
+        } catch (IOException error) {
+          throw new UncheckedIOException(error);
+        }
+      }
+    }
+
+    void listen(EventBean[] matches, boolean totals) {
       for (EventBean one : matches) {
+        if (totals) {
+          total((Long) one.get("stamp"), (String) one.get("room"), (Double) one.get("total"));
+          continue;
+        }
         update((Long) one.get("stamp"), (String) one.get("room"), (Long) one.get("since"),
             (Integer) one.get("val"));
       }
     }
+  }
+
+  static boolean ofReadings(String query) {
+    return query.equals("stddev") || query.equals("median");
+  }
+
+  static boolean ofTotals(String query) {
+    return ofReadings(query) || query.equals("length");
   }
 
   static String statements(String query, List<Integer> thresholds) {
@@ -121,6 +175,12 @@ public final class PeerEsper {
       String name = "@name('rule" + place + "') ";
       String join = name + SELECT + "from Smoke as s unidirectional, " + hot;
       text.append(switch (query) {
+        case "stddev", "median" -> name + "select stamp, room, " + query + "(val) as total from Reading"
+            + "#ext_timed(stamp * 1000, " + WITHIN + " sec 1 msec) group by room having last(smoke);\n";
+        case "length" -> "create table Totals" + place + "(room string primary key, total avg(int));\n"
+            + "into table Totals" + place + " select avg(val) as total from Hot#groupwin(room)#length(10)"
+            + " group by room;\n" + name + "on Smoke as s select s.stamp as stamp, s.room as room, "
+            + "t.total as total from Totals" + place + " as t where t.room = s.room;\n";
         case "unique" -> join + "#unique(room) as h" + CLOSED;
         case "each" -> join + "#ext_timed(stamp * 1000, " + WITHIN + " sec 1 msec) as h" + CLOSED;
         case "table" -> "create table " + last + "(room string primary key, stamp long, val int);\n"
@@ -136,12 +196,11 @@ public final class PeerEsper {
 
   /** A runtime with the statements deployed; takes facts. */
   static final class Deployed {
-    private final EventSender hot;
-    private final EventSender smoke;
+    private final EventSender[] senders = new EventSender[3];
     private final List<Matches> matches = new ArrayList<>();
 
-    Deployed(Configuration configuration, EPCompiled compiled, boolean plain, BufferedWriter out)
-        throws Exception {
+    Deployed(Configuration configuration, EPCompiled compiled, boolean plain, boolean totals,
+        BufferedWriter out) throws Exception {
       EPRuntime runtime = EPRuntimeProvider.getDefaultRuntime(configuration);
       runtime.initialize();
       EPDeployment made = runtime.getDeploymentService().deploy(compiled);
@@ -150,18 +209,19 @@ public final class PeerEsper {
           Matches found = new Matches(Integer.parseInt(statement.getName().substring(4)), out);
           matches.add(found);
           if (plain) {
-            statement.addListener((some, gone, which, where) -> found.listen(some));
+            statement.addListener((some, gone, which, where) -> found.listen(some, totals));
           } else {
-            statement.setSubscriber(found);
+            statement.setSubscriber(found, totals ? "total" : "update");
           }
         }
       }
-      hot = runtime.getEventService().getEventSender("Hot");
-      smoke = runtime.getEventService().getEventSender("Smoke");
+      senders[HOT] = runtime.getEventService().getEventSender("Hot");
+      senders[SMOKE] = runtime.getEventService().getEventSender("Smoke");
+      senders[READING] = runtime.getEventService().getEventSender("Reading");
     }
 
     void take(Sent sent) {
-      (sent.smoke ? smoke : hot).sendEvent(sent.event);
+      senders[sent.kind].sendEvent(sent.event);
     }
 
     long found() {
@@ -170,12 +230,13 @@ public final class PeerEsper {
   }
 
   /** kind,room,value,second: an event. */
-  static Sent event(String line, boolean plain) {
+  static Sent event(String line, boolean plain, boolean readings) {
     int room = line.indexOf(','), value = line.indexOf(',', room + 1), second = line.indexOf(',', value + 1);
     boolean smoke = line.charAt(0) == 'S';
     String where = line.substring(room + 1, value);
     int val = smoke ? 0 : Integer.parseInt(line, value + 1, second, 10);
     long stamp = Long.parseLong(line, second + 1, line.length(), 10);
+    int kind = readings ? READING : smoke ? SMOKE : HOT;
     if (plain) {
       Map<String, Object> event = new HashMap<>();
       event.put("room", where);
@@ -183,9 +244,15 @@ public final class PeerEsper {
       if (!smoke) {
         event.put("val", val);
       }
-      return new Sent(smoke, event);
+      if (readings) {
+        event.put("smoke", smoke);
+      }
+      return new Sent(kind, event);
     }
-    return new Sent(smoke, smoke ? new Smoke(where, stamp) : new Hot(where, val, stamp));
+    if (readings) {
+      return new Sent(kind, new Reading(where, smoke ? null : (Integer) val, stamp));
+    }
+    return new Sent(kind, smoke ? new Smoke(where, stamp) : new Hot(where, val, stamp));
   }
 
   static Configuration configuration(boolean plain) {
@@ -194,7 +261,10 @@ public final class PeerEsper {
       Map<String, Object> smoke = Map.of("room", String.class, "stamp", long.class);
       made.getCommon().addEventType("Smoke", smoke);
       made.getCommon().addEventType("Hot", Map.of("room", String.class, "stamp", long.class, "val", int.class));
+      made.getCommon().addEventType("Reading", Map.of("room", String.class, "stamp", long.class,
+          "val", Integer.class, "smoke", boolean.class));
     } else {
+      made.getCommon().addEventType(Reading.class);
       made.getCommon().addEventType(Smoke.class);
       made.getCommon().addEventType(Hot.class);
     }
@@ -216,6 +286,7 @@ public final class PeerEsper {
 
   public static void main(String[] given) throws Exception {
     boolean files = given[0].equals("files"), plain = given[1].equals("plain");
+    boolean totals = ofTotals(given[2]), readings = ofReadings(given[2]);
     Path facts = Path.of(given[3]), written = Path.of(given[4]);
     int rounds = Integer.parseInt(given[5]);
     List<Integer> thresholds = new ArrayList<>();
@@ -230,20 +301,20 @@ public final class PeerEsper {
     if (files) {
       try (BufferedReader in = Files.newBufferedReader(facts);
           BufferedWriter out = Files.newBufferedWriter(written)) {
-        Deployed deployed = new Deployed(configuration, compiled, plain, out);
+        Deployed deployed = new Deployed(configuration, compiled, plain, totals, out);
         for (String line = in.readLine(); line != null; line = in.readLine()) {
-          deployed.take(event(line, plain));
+          deployed.take(event(line, plain, readings));
         }
         found = deployed.found();
       }
     } else {
       List<Sent> events = new ArrayList<>();
       for (String line : Files.readAllLines(facts)) {
-        events.add(event(line, plain));
+        events.add(event(line, plain, readings));
       }
       for (int round = 0; round <= rounds; round++) {
         try (BufferedWriter out = round < rounds ? null : Files.newBufferedWriter(written)) {
-          Deployed deployed = new Deployed(configuration, compiled, plain, out);
+          Deployed deployed = new Deployed(configuration, compiled, plain, totals, out);
           double start = cpu(), began = own();
           for (Sent sent : events) {
             deployed.take(sent);

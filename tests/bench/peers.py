@@ -1,6 +1,6 @@
 """Peers that pip or Maven offer, beside dotr: the same work, each in a throw-away environment of its own.
 
-    python -m tests.bench.peers owlrl|reasonable|flink|esper [--json] [--facts N] [--repeats N] [--cache]
+    python -m tests.bench.peers PEER [--json] [--facts N] [--repeats N] [--cache]
 
 Place:   on request only, for it fetches packages (flink: 500 MB); never part of the test suite. What runs
          inside a peer's environment is peer_*.py beside this file. Prints a table, what must hold, and one
@@ -11,6 +11,7 @@ Method:  a virtual environment or a folder of jars in a temporary directory, the
          owlrl, reasonable: the OWL 2 RL closure of LUBM (from DOTR_DATA), blank nodes made IRIs so that
          results can be compared as sets. flink: one rule of the paper's default scenario; see peers_flink.py.
          esper: rules of two events, in memory and from file to file; see peers_esper.py.
+         esper-windows: aggregates of windows by key; see peers_windows.py.
 """
 
 from __future__ import annotations
@@ -26,24 +27,28 @@ from .peers_closure import closure
 from .peers_environment import Environment, Peer, PeerError, Result
 from .peers_esper import two_events
 from .peers_flink import detection
+from .peers_windows import windows
 
+ESPER = Peer(
+    "com.espertech:esper-compiler:8.9.0 com.espertech:esper-runtime:8.9.0",
+    "PeerEsper.java",
+    needs=("mvn", "java", "javac"),
+)
 PEERS = {
     "owlrl": Peer("owlrl==7.6.2", "peer_owlrl.py"),
     "reasonable": Peer("reasonable==0.4.4", "peer_reasonable.py"),
     "flink": Peer("apache-flink==2.3.0", "peer_flink.py", needs=("java",)),
-    "esper": Peer(
-        "com.espertech:esper-compiler:8.9.0 com.espertech:esper-runtime:8.9.0",
-        "PeerEsper.java",
-        needs=("mvn", "java", "javac"),
-    ),
+    "esper": ESPER,
+    "esper-windows": ESPER,
 }
 COMPARISONS: dict[str, Callable[[Environment, int, int], Result]] = {
     "owlrl": partial(closure, "owlrl", "Department0.", False, 50),
     "reasonable": partial(closure, "reasonable", "", True, 1.8),
     "flink": detection,
     "esper": two_events,
+    "esper-windows": windows,
 }
-FACTS = {"flink": 30_000, "esper": 300_000}
+FACTS = {"flink": 30_000, "esper": 300_000, "esper-windows": 300_000}
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -53,7 +58,7 @@ def arguments() -> argparse.ArgumentParser:
     )
     parser.add_argument("peer", choices=sorted(PEERS))
     parser.add_argument("--json", action="store_true", help="only the JSON line")
-    parser.add_argument("--facts", type=int, help="how many facts (flink: 30,000; esper: 300,000)")
+    parser.add_argument("--facts", type=int, help="how many facts (flink: 30,000; others: 300,000)")
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--cache", action="store_true", help="keep and reuse what is fetched")
     return parser
