@@ -42,6 +42,7 @@ from dotr.explain.proofs import (
     Derived,
     Inverses,
     Missing,
+    NotThen,
     Origin,
     Sharing,
     Totalled,
@@ -98,7 +99,8 @@ class _ProofEdge(Struct, frozen=True):
 class Derivations:
     """Owns the proofs of one open instant, by the clauses that ran over its store. `leaf`: why a triple is
     stated, None where it is not; `origin`: which schema a rule rests on; `inverse_of`: what an anonymous
-    property is the inverse of, by default as the store has it.
+    property is the inverse of, by default as the store has it. `not_then`: what graphs state that is held at
+    other times.
     """
 
     def __init__(
@@ -108,8 +110,10 @@ class Derivations:
         leaf: Callable[[Triple], TripleProof | None],
         origin: Callable[[program.DatalogRule], Origin] = lambda rule: Origin(),
         inverse_of: Callable[[Term], Term | None] | None = None,
+        not_then: Callable[[], Sequence[NotThen]] = tuple,
     ) -> None:
         self.store = store
+        self.not_then = not_then
         self._clauses = clauses
         self._leaf = leaf
         self._origin = origin
@@ -328,7 +332,8 @@ class Derivations:
                 if given is not None:
                     clause = self._clauses[number]
                     attempts[clause.rule, self._lacking(clause, given)] = None
-        return Missing(triple, tuple(Attempt(r, lacks, self._inverses(r)) for r, lacks in attempts))
+        tried = tuple(Attempt(r, lacks, self._inverses(r)) for r, lacks in attempts)
+        return Missing(triple, tried, tuple(one for one in self.not_then() if one.triple == triple))
 
     def _lacking(self, clause: Clause, given: dict[str, Term]) -> tuple[program.Node, ...]:
         """The first pattern of a body that has no solution beside those before it, filters left aside."""

@@ -47,7 +47,7 @@ class PlainProofs:
                 | proofs.Unopened()
             ):
                 return self.triple(found)
-            case proofs.Missing(triple=triple, attempts=attempts):
+            case proofs.Missing(triple=triple, attempts=attempts, not_then=not_then):
                 tried = [
                     {
                         "rule": self._rule_text(one.rule),
@@ -56,7 +56,8 @@ class PlainProofs:
                     }
                     for one in attempts
                 ]
-                return {"triple": list(triple), "holds": False, "attempts": tried}
+                result: Plain = {"triple": list(triple), "holds": False, "attempts": tried}
+                return result | self._not_then(not_then)
             case proofs.EventProof():
                 return {"fired": True, **self.event(found)}
             case proofs.NoTrigger():
@@ -73,6 +74,7 @@ class PlainProofs:
                     "untrue": list(found.untrue),
                     "left_out": list(found.left_out),
                     **self._not_held(found),
+                    **self._not_then(found.not_then),
                     **({} if found.ahead is None else {"closed": self._clock.text(found.ahead)}),
                 }
             case proofs.Blocked():
@@ -85,6 +87,17 @@ class PlainProofs:
         if found.held_before:
             return {"held_before": True}
         return {"not_held": self._held.failures(found.not_held)} if found.not_held else {}
+
+    def _not_then(self, found: Sequence[proofs.NotThen]) -> Plain:
+        """Triples that are held at other times."""
+        shown: list[Plain] = []
+        for one in found:
+            times = {"from": one.start, "until": one.end}
+            plain: Plain = {name: self._clock.text(t) for name, t in times.items() if t is not None}
+            if one.reason:
+                plain |= {"reason": one.reason, **({"value": one.value} if one.value else {})}
+            shown.append({"triple": list(one.triple), **plain, "place": one.place})
+        return {"held_at_other_times": shown} if shown else {}
 
     def event(self, proof: proofs.EventProof) -> Plain:
         """The proof of an event, the first time that it occurs."""
@@ -282,6 +295,7 @@ class PlainProofs:
                     "bound": short.bound,
                     "nearest": [list(triple) for triple in short.near],
                     "untrue": list(short.untrue),
+                    **self._not_then(short.not_then),
                 }
             result["failed"] = failed
         return result

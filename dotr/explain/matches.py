@@ -689,10 +689,18 @@ class Explainer:
         for time in reversed(times[-INSTANTS:]):
             with self.instants.open(time) as derivations:
                 found = longest_prefix(program.queries[position.stream], derivations, self.text)
-            patterns, count_, near, untrue, bound = found
+            patterns, count_, near, untrue, bound, not_then = found
             if best is None or count_ > best.found:
                 best = proofs.NoTrigger(
-                    rule, time, True, patterns, count_, tuple(near), untrue=untrue, bound=bound
+                    rule,
+                    time,
+                    True,
+                    patterns,
+                    count_,
+                    tuple(near),
+                    untrue=untrue,
+                    bound=bound,
+                    not_then=not_then,
                 )
         return best
 
@@ -723,9 +731,19 @@ class Explainer:
             operator, proofs.Of.LASTING
         )
         with self.instants.open(time, looked) as derivations:
-            patterns, found, near, untrue, bound = longest_prefix(select, derivations, self.text)
+            patterns, found, near, untrue, bound, not_then = longest_prefix(select, derivations, self.text)
         return proofs.NoTrigger(
-            rule, due, seen, patterns, found, tuple(near), operator, left_out, untrue=untrue, bound=bound
+            rule,
+            due,
+            seen,
+            patterns,
+            found,
+            tuple(near),
+            operator,
+            left_out,
+            untrue=untrue,
+            bound=bound,
+            not_then=not_then,
         )
 
 

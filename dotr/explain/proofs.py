@@ -223,6 +223,20 @@ class Lasting(Struct, frozen=True):
     place: str = ""
 
 
+class NotThen(Struct, frozen=True):
+    """A triple of a graph under a HOLD line with FROM or UNTIL, which does not hold at the time in question:
+    it does from `start` until `end` (None: no end is known), or `reason` says why it never does, with the
+    value at fault, if it is one. `place`: of its graph.
+    """
+
+    triple: Triple
+    start: Time | None = None
+    end: Time | None = None
+    reason: str = ""
+    value: Term = ""
+    place: str = ""
+
+
 class Derived(Struct, frozen=True):
     """`rule` gives it from the premises. `bindings` are the values of the rule's variables; `absent`: what
     NOT looked for and did not find, as patterns; `totals`: of every AGGREGATE of the body what it counted.
@@ -406,7 +420,8 @@ class NoTrigger(Struct, frozen=True):
     nothing; `held_before`: it holds, and did at the point before. `untrue`: where all patterns have a common
     solution, the filters that are not true for the one that came nearest, with what they saw. `bound`: values
     of variables of the first pattern without a solution, from the first solution of those before it. `ahead`:
-    of an AFTER, time is closed up to then, before its tick.
+    of an AFTER, time is closed up to then, before its tick. `not_then`: what would match the first pattern
+    that has no solution, but is held at other times.
     """
 
     rule: Rule
@@ -422,6 +437,7 @@ class NoTrigger(Struct, frozen=True):
     untrue: tuple[str, ...] = ()
     bound: str = ""
     ahead: Time | None = None
+    not_then: tuple[NotThen, ...] = ()
 
 
 WhyNot: TypeAlias = Blocked | NoTrigger | EventProof
@@ -439,7 +455,8 @@ class Attempt(Struct, frozen=True):
 
 
 class Missing(Struct, frozen=True):
-    """A triple that does not hold, and the rules that could give it."""
+    """A triple that does not hold, the rules that could give it, and other times at which it is held."""
 
     triple: Triple
     attempts: tuple[Attempt, ...]
+    not_then: tuple[NotThen, ...] = ()

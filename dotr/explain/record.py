@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -40,7 +41,16 @@ from dotr.enrich.owl import rules_over
 from dotr.errors import DataError, DotrError
 from dotr.events import Clock, Fact, GraphOrMessage, Message, RawMatch, Time, in_order, labelled
 from dotr.explain.derivations import Derivations, SchemaPremises
-from dotr.explain.proofs import OF_BACKGROUND, Ending, InBackground, InStream, Lasting, Of, TripleProof
+from dotr.explain.proofs import (
+    OF_BACKGROUND,
+    Ending,
+    InBackground,
+    InStream,
+    Lasting,
+    NotThen,
+    Of,
+    TripleProof,
+)
 from dotr.extract.extractor import Extractor, wanted
 from dotr.lasting.instants import LastingInstant
 from dotr.lasting.periods import later_of, predicates_of_times
@@ -48,6 +58,7 @@ from dotr.lasting.validity import NotHeld, Times, period, times_of
 from dotr.program import Delay, Entailment, Hold, Program, Rule
 from dotr.program.names import match_hash
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
+from dotr.rdf.values import values_key
 from dotr.reference.calendars import ticks_at
 from dotr.reference.tesla import fact_key
 from dotr.windows.building import horizon
@@ -59,7 +70,7 @@ _TRIPLE = attrgetter("triple")
 class LatestStatement(Struct):
     """A triple that a message made last. `hold`: by which line; None of an insertion. `start`: when it
     begins, None: earlier than what was kept. `until`: when it ends by time alone. `over`: when something ends
-    it before that, how.
+    it before that, how. `came`: the time of its graph.
     """
 
     triple: Triple
@@ -69,6 +80,7 @@ class LatestStatement(Struct):
     place: str = ""
     over: Time | None = None
     ending: Ending = Ending.OPEN
+    came: Time | None = None
 
     def holds(self, time: Time) -> bool:
         return (self.start is None or self.start <= time) and time < self.end
@@ -98,6 +110,7 @@ class RunStatements:
         self._made: dict[Triple, list[LatestStatement]] = {}
         self._latest: dict[tuple[Term, Term], list[LatestStatement]] = {}
         self._ends: dict[Time, list[Triple]] = {}
+        self._never: deque[tuple[Time, NotThen]] = deque()  # by the time at which they came
         self._aside: set[Triple] = set()  # of which something ended before what is kept
         self.declare(holds)
 
@@ -141,9 +154,10 @@ class RunStatements:
             return None
         found = period(triple, hold, time, times, self._clock)
         if isinstance(found, NotHeld):
+            self._never.append((time, NotThen(triple, None, None, found.reason, found.term, place)))
             return None
         start, until = found
-        return LatestStatement(triple, start, until, hold, place)
+        return LatestStatement(triple, start, until, hold, place, came=time)
 
     def insert(self, triple: Triple, time: Time | None, place: str = "") -> None:
         self._add(LatestStatement(triple, time, _FOREVER, None, place))
@@ -204,6 +218,16 @@ class RunStatements:
             s.triple for made in self._made.values() for s in made if s.hold is not None and s.holds(time)
         }
 
+    def not_then(self, time: Time) -> list[NotThen]:
+        """What graphs up to `time` state under FROM or UNTIL that does not hold then, by its triple."""
+        found = [one for came, one in self._never if came <= time]
+        for one in (one for made in self._made.values() for one in made):
+            timed = one.hold is not None and (one.hold.start or one.hold.until)
+            if timed and one.came is not None and one.came <= time and not one.holds(time):
+                end = None if one.end == _FOREVER else one.end
+                found.append(NotThen(one.triple, one.start, end, place=one.place))
+        return sorted(found, key=lambda one: values_key(one.triple))
+
     def leaf(self, triple: Triple, time: Time, now: Time) -> TripleProof | None:
         """Why a triple is stated at `time`, as known at `now`; None where it is not. Of several statements
         the background's, then the one that lasts longest, then the first.
@@ -227,6 +251,8 @@ class RunStatements:
         """Drop what ended before `low` and did not hold between `start` and `end`. Cost: what ended since the
         last time, and what is kept for `start` and `end`.
         """
+        while self._never and self._never[0][0] < min(low, start):
+            self._never.popleft()
         for time in [time for time in self._ends if time < low]:
             self._aside.update(self._ends.pop(time))
         still: set[Triple] = set()
@@ -753,7 +779,14 @@ class KeptInstants:
         with_schema = base.origins.leaves(leaf)
         try:
             origins, clauses = base.origins, materialiser.clauses.all
-            yield Derivations(materialiser.store, clauses, with_schema, origins.of, origins.inverse_of)
+            yield Derivations(
+                materialiser.store,
+                clauses,
+                with_schema,
+                origins.of,
+                origins.inverse_of,
+                partial(statements.not_then, moment) if statements is not None else tuple,
+            )
         finally:
             materialiser.forget()
 

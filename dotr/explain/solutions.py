@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from dotr import program
 from dotr.explain.derivations import Derivations, walk
-from dotr.explain.proofs import SolutionProof
+from dotr.explain.proofs import NotThen, SolutionProof
 from dotr.expressions.evaluate import compile_condition, compile_expression
 from dotr.extract import algebra
 from dotr.extract.algebra import Translated, Uncompiled, translate
@@ -171,14 +171,15 @@ def count(
 
 def longest_prefix(
     select: program.Select, derivations: Derivations, text: Text
-) -> tuple[tuple[str, ...], int, list[Triple], tuple[str, ...], str]:
+) -> tuple[tuple[str, ...], int, list[Triple], tuple[str, ...], str, tuple[NotThen, ...]]:
     """(the patterns of a query, how many of them from the first have a common solution, triples that are
     nearest to the first pattern that fails; where none does, the filters that are not true for the solution
-    for which most are; the values that the first solution gives to variables of the pattern that fails).
+    for which most are; the values that the first solution gives to variables of the pattern that fails;
+    what would match that, but is held at other times).
     """
     core = translate(select).core
     if isinstance(core, Uncompiled):
-        return (), 0, [], (), ""
+        return (), 0, [], (), "", ()
     patterns = _first_patterns(core)
     evaluator = _Evaluator(derivations, text)
     count = 0
@@ -193,7 +194,8 @@ def longest_prefix(
     bound = evaluator.bound(patterns[count], last.env) if fails else ""
     filters = _filters(core) if patterns and count == len(patterns) else []
     failed = evaluator.untrue(filters, patterns) if filters else ()
-    return tuple(text.pattern(p) for p in patterns), count, near, failed, bound
+    not_then = evaluator.not_then(patterns[count], last.env) if fails else ()
+    return tuple(text.pattern(p) for p in patterns), count, near, failed, bound, not_then
 
 
 def _filters(node: algebra.Algebra) -> list[program.Expression]:
@@ -261,6 +263,7 @@ class _Evaluator:
 
     def __init__(self, derivations: Derivations, text: Text) -> None:
         self._store = derivations.store
+        self._derivations = derivations
         self._text = text
 
     def solutions(self, query: Translated, values: Sequence[Term | None]) -> Iterator[SolutionRow]:
@@ -390,6 +393,16 @@ class _Evaluator:
     def bound(self, pattern: algebra.Pattern, env: Env) -> str:
         """The values of a pattern's variables that are known."""
         return self._values((node.name for node in _nodes(pattern) if isinstance(node, program.Var)), env)
+
+    def not_then(self, pattern: algebra.Pattern, env: Env) -> tuple[NotThen, ...]:
+        """What would match a pattern, but is held at other times: the first of it."""
+        known = [env.get(n.name) if isinstance(n, program.Var) else n for n in _nodes(pattern)]
+        found = (
+            one
+            for one in self._derivations.not_then()
+            if all(node is None or node == term for node, term in zip(known, one.triple, strict=True))
+        )
+        return tuple(islice(found, 3))
 
     def nearest(self, pattern: algebra.Pattern, env: Env) -> list[Triple]:
         """Triples like a pattern that has no match: all but one of its known nodes agree."""

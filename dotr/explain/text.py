@@ -371,7 +371,8 @@ class Renderer:
                     lacks = " ".join("a" if n == RDF_TYPE else self._writer.node(n) for n in attempt.lacks)
                     rule.children.append(Node(f"lacks {lacks or 'what a FILTER, a BIND or a NOT requires'}"))
                     node.children.append(rule)
-                if not attempts:
+                node.children += map(self._not_then, found.not_then)
+                if not attempts and not found.not_then:
                     node.children.append(Node("it is not stated, and no rule could derive it"))
                 return node
             case proofs.EventProof():
@@ -678,11 +679,22 @@ class Renderer:
             if place == found.found:
                 node.right += f"   {found.bound}" if found.bound else ""
                 node.children += [Node(f"nearest: {self._shown(t)}") for t in found.near]
+                node.children += map(self._not_then, found.not_then)
             yield node
         if found.looked_for and found.found == len(found.looked_for) and found.operator is None:
             yield from (Node(f"✗ {condition}") for condition in found.untrue)
             if not found.untrue:
                 yield Node("✗ the rest of the query leaves no solution")
+
+    def _not_then(self, one: proofs.NotThen) -> Node:
+        """From when until when a triple is held, or why it never is."""
+        text = self._shown(one.triple)
+        if one.reason:
+            value = f" ({self._writer.term(one.value)})" if one.value else ""
+            return Node(f"{text} is not held: {one.reason}{value}", right=one.place)
+        since = "before what was kept" if one.start is None else self._clock.text(one.start)
+        until = "" if one.end is None else f" until {self._clock.text(one.end)}"
+        return Node(f"{text} is held from {since}{until}", right=one.place)
 
     def _blocked(self, found: proofs.Blocked) -> Node:
         when = self._clock.text(found.trigger.fact[0] + found.rule.delay)
