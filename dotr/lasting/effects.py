@@ -45,12 +45,13 @@ class Effect(NamedTuple):
 
 class Pending(NamedTuple):
     """The effects of the events of one instant, in output order, and the time at which they happen. `depth`:
-    that of their events.
+    that of their events; `rules`: whose effects made their instants, back to one of depth 0, and their own.
     """
 
     time: Time
     depth: int
     effects: tuple[Effect, ...]
+    rules: tuple[str, ...] = ()
 
 
 def next_moment(time: Time, clock: Clock) -> Time:
@@ -60,14 +61,16 @@ def next_moment(time: Time, clock: Clock) -> Time:
 
 def saved(pending: Pending | None) -> Any:
     """As a value of JSON."""
-    return None if pending is None else [pending.time, pending.depth, [list(one) for one in pending.effects]]
+    if pending is None:
+        return None
+    return [pending.time, pending.depth, [list(one) for one in pending.effects], list(pending.rules)]
 
 
 def loaded(value: Any) -> Pending | None:
     """The inverse of `saved`."""
     if value is None:
         return None
-    time, depth, effects = value
+    time, depth, effects, rules = value
     return Pending(
         time,
         depth,
@@ -75,6 +78,7 @@ def loaded(value: Any) -> Pending | None:
             Effect(rule, name, tuple(map(_tuple, insert)), tuple(map(_tuple, delete)), lost)
             for rule, name, insert, delete, lost in effects
         ),
+        tuple(rules),
     )
 
 

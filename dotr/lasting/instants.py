@@ -424,6 +424,7 @@ class LastingRun:
         self._periods = Periods(self._background, program.holds, clock, forms_of(program.rules))
         self._pending: Pending | None = None
         self._depth = 0  # of events of the last instant
+        self._chain: tuple[str, ...] = ()  # the rules whose effects led to it
         self._points = 0  # that effects made since the last message
         self.unstated = 0
         """Triples of INSERT that are none, or have a blank node."""
@@ -468,7 +469,8 @@ class LastingRun:
     def happen(self, time: Time, effects: Sequence[Effect]) -> None:
         """The events of an instant have effects: they are stated at the next moment."""
         if effects:
-            self._pending = Pending(next_moment(time, self.clock), self._depth, tuple(effects))
+            rules = sorted({*self._chain, *(effect.rule for effect in effects)})
+            self._pending = Pending(next_moment(time, self.clock), self._depth, tuple(effects), tuple(rules))
             self.unstated += sum(effect.lost for effect in effects)
 
     def instants(
@@ -515,7 +517,9 @@ class LastingRun:
         silent = pending is not None and not parts
         alone = silent and not tick and time not in self._ahead and self._periods.next_change() != time
         self._points = self._points + 1 if silent else 0
-        self._depth = pending.depth + 1 if alone and pending is not None else 0
+        self._depth, self._chain = 0, ()
+        if alone and pending is not None:
+            self._depth, self._chain = pending.depth + 1, pending.rules
         if pending is not None and (self._depth > DEEPEST or self._points > LONGEST):
             raise _endless(pending, self._depth, self.clock.text(time))
 
@@ -751,7 +755,6 @@ def _triples_of(effects: Iterable[Effect]) -> int:
 
 
 def _endless(pending: Pending, depth: int, at: str) -> ProgramError:
-    names = sorted({effect.rule for effect in pending.effects})
     how = (
         f"{depth:,} instants follow one another"
         if depth > DEEPEST
@@ -759,7 +762,7 @@ def _endless(pending: Pending, depth: int, at: str) -> ProgramError:
     )
     return ProgramError.of(
         "D4013",
-        f"effects make effects without an end: {', '.join(f'`{name}`' for name in names)} at {at}",
+        f"effects make effects without an end: {', '.join(f'`{name}`' for name in pending.rules)} at {at}",
         notes=(f"{how}, each made by effects of events of the one before",),
         hint="let a rule state what does not trigger the rule that undoes it",
     )
