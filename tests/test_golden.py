@@ -140,7 +140,8 @@ def ended(case: Case, engine: dotr.Engine, events: list[Any]) -> Outcome:
 def counts(engine: dotr.Engine) -> dict[str, int]:
     counters = engine.counters
     return {
-        name: getattr(counters, name) for name in ("graphs", "late", "dropped", "useless_deletes", "not_held")
+        name: getattr(counters, name)
+        for name in ("graphs", "late", "dropped", "useless_deletes", "not_held", "not_stated", "ineffective")
     }
 
 

@@ -121,6 +121,18 @@ CLAUSES: dict[str, Clauses] = {
         "other rules from a time on": "lasting/rules-replaced-where-no-message-came "
         "lasting/a-tick-of-new-rules-at-their-first-instant",
     },
+    "Rules that write what lasts": {
+        "`INSERT`, `DELETE` of a rule": "effects/*",
+        "the next moment": "effects/the-next-moment-* effects/a-state-begins-* "
+        "effects/events-of-one-instant-* effects/effects-of-the-last-* effects/a-hierarchy-* "
+        "effects/a-hundred-*",
+        "`INSERT { … }`": "effects/fresh-names-* effects/what-no-line-* effects/for-counts-* "
+        "effects/everything-covers-* effects/an-effect-* effects/triples-of-insert-* effects/a-list-* "
+        "effects/private-* effects/a-match-without-* effects/stated-by-*",
+        "`DELETE { … }`": "effects/delete* effects/equal-unknowns-* effects/any-* effects/an-event-deletes-* "
+        "effects/what-only-* effects/what-a-graph-* effects/what-follows-*",
+        "other rules from a time on, while effects wait": "effects/other-rules-*",
+    },
     "LARS": {
         "`STEP`": "holds/steps-coarser-than-the-data holds/ticks-and-points holds/silence",
         "`WITHIN d`, `SOMETIME`, `ALWAYS`, `AT ?t`": "holds/laser-* holds/istream-at-the-beginning "
