@@ -33,11 +33,12 @@ from dotr.errors import (
 from dotr.io.outputs import write_whole
 from dotr.io.rules_and_background import read_rules_text, read_standard_input
 from dotr.lang import check_program
+from dotr.lang.checks.effects import check_stated
 from dotr.lang.checks.lasting import Vocabulary, add_heads, check_vocabulary
 from dotr.lang.explain import PAGES, explain, similar
 from dotr.lang.printer import format_text
 from dotr.program import Program
-from dotr.rdf.terms import Triple
+from dotr.rdf.terms import Term, Triple
 from dotr.source import Source
 from dotr.survey.queries import GRAPHS, Sample
 
@@ -92,7 +93,7 @@ def command(
     if not rules:
         raise click.UsageError("name one or more rule files, or --explain CODE")
     program, found = check_program(rules, read_rules_text)
-    if program is not None and (program.background or sample):
+    if program is not None and (program.background or program.has_effects or sample):
         from dotr.io.errors import ErrorPolicy  # noqa: PLC0415  # start-up
         from dotr.io.sources import Sources  # noqa: PLC0415  # start-up
 
@@ -134,10 +135,13 @@ def _data_checks(program: Program, reader: Sources | None, graphs: int) -> list[
     try:
         background = read_background(program.background, named=program.named)
         vocabulary.add(background)
+        sampled: set[Term] = set()
         if reader is not None:
-            _look_at_sample(program, background, reader, graphs, vocabulary, found)
+            sampled = _look_at_sample(program, background, reader, graphs, vocabulary, found)
     except DotrError as error:
         return [*found.found, *error.diagnostics]
+    integer = reader is not None and reader.clock is not None and reader.clock.integer
+    check_stated(program, background, sampled, integer, found)
     add_heads(program, vocabulary)
     check_vocabulary(program, vocabulary, sampled=reader is not None, found=found)
     if reader is not None:
@@ -171,14 +175,17 @@ def _look_at_sample(
     graphs: int,
     vocabulary: Vocabulary,
     found: Diagnostics,
-) -> None:
-    """Run the program over the first graphs of the sources."""
-    from dotr.events import all_triples  # noqa: PLC0415  # start-up
+) -> set[Term]:
+    """Run the program over the first graphs of the sources; returns the predicates of the graphs."""
+    from dotr.events import Message, all_triples  # noqa: PLC0415  # start-up
     from dotr.survey.report import check_times, survey  # noqa: PLC0415  # start-up
 
     sample = Sample(limit=graphs)
+    predicates: set[Term] = set()
     for graph in reader:
         vocabulary.add(all_triples(graph.triples))
+        came = graph.triples.graph if isinstance(graph.triples, Message) else graph.triples
+        predicates.update(predicate for _, predicate, _ in came or ())
         sample.add(graph.time, graph.triples)
         if sample.full:
             break
@@ -188,6 +195,7 @@ def _look_at_sample(
     found.found += seen.found.found
     if seen.error is not None:
         found.found += seen.error.diagnostics
+    return predicates
 
 
 @click.command()

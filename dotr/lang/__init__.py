@@ -18,6 +18,7 @@ from dotr.enrich.rules import check_rules
 from dotr.errors import Diagnostic, Diagnostics, ProgramError, Severity
 from dotr.lang.checks.advice import advise, check_relations
 from dotr.lang.checks.comparisons import check_choices, check_comparisons, check_possible
+from dotr.lang.checks.effects import check_cycles
 from dotr.lang.checks.lars import check_boxes
 from dotr.lang.checks.lasting import check_repeats
 from dotr.lang.checks.names import Resolver
@@ -37,6 +38,7 @@ CHECKS: Final = (
     check_choices,
     check_possible,
     check_repeats,
+    check_cycles,
 )
 """What is not wrong but hardly meant: functions of a program whose rules are right, in this order."""
 

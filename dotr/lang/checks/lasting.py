@@ -254,7 +254,19 @@ class Vocabulary(Struct):
 
 
 def add_heads(program: program.Program, vocabulary: Vocabulary) -> None:
-    """Add what Datalog heads derive. A variable predicate or class derives what the schema names."""
+    """Add what Datalog heads derive and what events state. A variable predicate or class of a head derives
+    what the schema names, one of an INSERT anything.
+    """
+    for stated in (triple for each in program.rules for triple in each.inserts):
+        vocabulary.terms.update(
+            node for node in (stated.subject, stated.predicate, stated.object) if isinstance(node, str)
+        )
+        if isinstance(stated.predicate, str):
+            vocabulary.predicates.add(stated.predicate)
+        if stated.predicate == RDF_TYPE and isinstance(stated.object, str):
+            vocabulary.classes.add(stated.object)
+        elif not isinstance(stated.predicate, str) or stated.predicate == RDF_TYPE:
+            vocabulary.anything = True
     for rule in program.datalog:
         for head in rule.heads:
             vocabulary.terms.update(
@@ -456,7 +468,7 @@ def _meets_again(conjunct: Conjunct) -> bool:
 def _lasts(program: Program, stream: str) -> bool:
     """Whether a stream is a plain query over held triples alone."""
     select = program.selects.get(stream)
-    if not program.holds or select is None or stream in program.standing:
+    if not (program.holds or program.has_effects) or select is None or stream in program.standing:
         return False
     read = relations_of(select)
     held = _Held(program)
@@ -469,6 +481,12 @@ class _Held:
     def __init__(self, program: Program) -> None:
         lines = {_relation(hold.predicate, hold.class_): hold.duration != 0 for hold in program.holds}
         self._rest = lines.pop(ALL, False)
+        for triple in (triple for rule in program.rules for triple in rule.inserts):
+            if isinstance(triple.predicate, str) and isinstance(triple.object, str):
+                class_ = triple.object if triple.predicate == RDF_TYPE else None
+                lines.setdefault(_relation(triple.predicate, class_), True)
+            elif isinstance(triple.predicate, str) and triple.predicate != RDF_TYPE:
+                lines.setdefault(triple.predicate, True)
         self._lines = lines
         self._derived: set[Relation] = set()
         heads = {_of(head) for rule in program.datalog for head in rule.heads}
