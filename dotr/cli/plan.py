@@ -144,6 +144,8 @@ def rule_lines(rule: Shown) -> Iterator[str]:
         yield from _branches(trigger["due"], children, "  ")
     if rule["where"] is not None:
         yield f"  where {rule['where']}"
+    for what in ("deletes", "states"):
+        yield from (f"  at the next moment {what} {triple}" for triple in rule[what])
     yield f"  horizon: {rule['horizon']}"
     if rule["influence"] is None:
         yield f"  depends on the whole past: {rule['influence_reason']}"

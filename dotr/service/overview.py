@@ -44,9 +44,50 @@ def lasting(deployment: Deployment, writer: Writer) -> list[dict[str, Any]]:
         {"what": name, "bound": "its answers are maintained by signed changes, never evaluated again"}
         for name in program.standing
     ]
+    for what in _unheld(program, writer):
+        held.append({"what": f"what events state of {what}", "bound": "grows until deleted"})
     if held or changes:
         held.append({"what": "what messages insert", "bound": "grows until deleted"})
     return held + changes
+
+
+def _unheld(program: Program, writer: Writer) -> list[str]:
+    """What an INSERT states and no HOLD covers."""
+    lines = {(hold.predicate, hold.class_) for hold in program.holds}
+    if (None, None) in lines:
+        return []
+    found: dict[str, None] = {}
+    for triple in (triple for rule in program.rules for triple in rule.inserts):
+        predicate, class_ = triple.predicate, triple.object if triple.predicate == RDF_TYPE else None
+        if isinstance(class_, str):
+            if (RDF_TYPE, class_) not in lines:
+                found[f"a {writer.term(class_)}"] = None
+        elif (predicate, None) not in lines:
+            found["a" if predicate == RDF_TYPE else _node(predicate, writer)] = None
+    return list(found)
+
+
+def _node(node: program.PatternNode, writer: Writer) -> str:
+    """A node of INSERT or DELETE as it is written."""
+    match node:
+        case program.TemplateVar(name) | program.AnyTerm(name):
+            return f"?{name}"
+        case program.Fresh(name):
+            return name
+        case _:
+            return writer.term(node)
+
+
+def _triples(
+    triples: Collection[program.TemplateTriple | program.PatternTriple], writer: Writer
+) -> list[str]:
+    return [
+        " ".join(
+            "a" if node == RDF_TYPE and place == 1 else _node(node, writer)
+            for place, node in enumerate((triple.subject, triple.predicate, triple.object))
+        )
+        for triple in triples
+    ]
 
 
 def hold_text(hold: program.Hold, writer: Writer) -> str:
@@ -90,7 +131,7 @@ def reads_what_lasts(select: program.Select, relations: Collection[Relation]) ->
 
 
 def lasting_relations(deployment: Deployment) -> frozenset[Relation]:
-    """The relations of HOLD lines, and what follows from them."""
+    """The relations of HOLD lines and of INSERT, and what follows from them."""
     found: set[Relation] = set()
     for hold in deployment.program.holds:
         if hold.duration == 0:
@@ -98,6 +139,11 @@ def lasting_relations(deployment: Deployment) -> frozenset[Relation]:
         if hold.predicate is None:
             return frozenset({ALL})
         found.add(str(hold.predicate) if hold.class_ is None else class_relation(hold.class_))
+    for triple in (triple for rule in deployment.program.rules for triple in rule.inserts):
+        if isinstance(triple.predicate, str) and triple.predicate != RDF_TYPE:
+            found.add(triple.predicate)
+        elif triple.predicate == RDF_TYPE and isinstance(triple.object, str):
+            found.add(class_relation(triple.object))
     clauses = deployment.enrich.closed.clauses.all
     grown = True
     while grown:
@@ -155,6 +201,8 @@ def _rules(deployment: Deployment, writer: Writer) -> list[Shown]:
             "conjuncts": _conjuncts(rule, plan, writer, users),
             "where": None if rule.where is None else writer.expression(rule.where),
             "consuming": list(rule.consuming),
+            "states": _triples(rule.inserts, writer),
+            "deletes": _triples(rule.deletes, writer),
             "horizon": duration_text(reach.kept),
             "influence": None if reach.influence is None else duration_text(reach.influence),
             "influence_reason": reach.why,

@@ -288,3 +288,26 @@ def test_what_follows_from_what_lasts_lasts_in_the_plan() -> None:
     (query,) = overview(Deployment(program))["queries"]
     assert "lasting" in query
     assert not overview(Deployment(replace(program, holds=())))["lasting"]
+
+
+def test_what_events_state_and_delete_stands_under_their_rule() -> None:
+    program = parse_program(
+        "PREFIX : <urn:>\nHOLD :state LATEST\nQUERY In := { SELECT ?x WHERE { ?m :in ?x } }\n"
+        "RULE Enter DEFINE { dotr_e a :Entered } FROM In WITH ?x := In.?x\n"
+        "INSERT { ?x :state :busy ; :since dotr_e . ?x a :Room } DELETE { ?x :since ?old }\n"
+        "RULE Seen DEFINE { dotr_s a :Seen } FROM S := { SELECT ?x WHERE { ?x :since ?e } } WITH ?x := S.?x\n"
+    )
+    plan = overview(Deployment(program))
+    lines = list(as_text(plan))
+    start = lines.index("RULE Enter")
+    assert [line for line in lines[start : start + 9] if "next moment" in line] == [
+        "  at the next moment deletes ?x :since ?old",
+        "  at the next moment states ?x :state :busy",
+        "  at the next moment states ?x :since dotr_e",
+        "  at the next moment states ?x a :Room",
+    ]
+    assert "  what events state of :since: grows until deleted" in lines
+    assert "  what events state of a :Room: grows until deleted" in lines
+    queries = {query["name"]: query for query in plan["queries"]}
+    assert "lasting" in queries["Seen.S"]
+    assert "lasting" not in queries["In"]
