@@ -84,6 +84,11 @@ CLAUSES: dict[str, Clauses] = {
         "`WHERE condition`": "conditions/where-error-is-false conditions/operators-and-functions",
         "`WITH ?v := e, …`": "conditions/with-*",
         "`CONSUMING X, …`": "consuming/*",
+        "`INSERT { … }`": "effects/fresh-names-* effects/what-no-line-* effects/for-counts-* "
+        "effects/everything-covers-* effects/an-effect-* effects/triples-of-insert-* effects/a-list-* "
+        "effects/private-* effects/a-match-without-* effects/stated-by-*",
+        "`DELETE { … }`": "effects/delete* effects/equal-unknowns-* effects/any-* effects/an-event-deletes-* "
+        "effects/what-only-* effects/what-a-graph-* effects/what-follows-*",
     },
     "Between rules": {
         "chaining": "chaining/*",
@@ -126,11 +131,6 @@ CLAUSES: dict[str, Clauses] = {
         "the next moment": "effects/the-next-moment-* effects/a-state-begins-* "
         "effects/events-of-one-instant-* effects/effects-of-the-last-* effects/a-hierarchy-* "
         "effects/a-hundred-*",
-        "`INSERT { … }`": "effects/fresh-names-* effects/what-no-line-* effects/for-counts-* "
-        "effects/everything-covers-* effects/an-effect-* effects/triples-of-insert-* effects/a-list-* "
-        "effects/private-* effects/a-match-without-* effects/stated-by-*",
-        "`DELETE { … }`": "effects/delete* effects/equal-unknowns-* effects/any-* effects/an-event-deletes-* "
-        "effects/what-only-* effects/what-a-graph-* effects/what-follows-*",
         "other rules from a time on, while effects wait": "effects/other-rules-*",
     },
     "LARS": {
