@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,8 @@ from dotr.core.pipeline import Pipeline, PipelineObserver
 from dotr.errors import DataError, UsageError
 from dotr.events import Clock, Composite, Time
 from dotr.explain.explanation import Explaining, Explanation
-from dotr.explain.record import History, KeptInstants, Record, RecordedPipeline
+from dotr.explain.proofs import Ending, EventLeaf, Lasting
+from dotr.explain.record import History, KeptInstants, Record, RecordedPipeline, whole_reach_of
 from dotr.explain.verify import EVERYTHING
 from dotr.io.errors import places_of
 from dotr.io.events import TermFormatter, format_jsonl
@@ -271,8 +272,7 @@ class Recording:
     def pipeline(self, deployment: Deployment, observer: PipelineObserver, **more: Any) -> Pipeline:
         """A pipeline that keeps the record."""
         record = Record(deployment.program, deployment.background)
-        if self._verify:
-            record.reach = EVERYTHING
+        record.reach = EVERYTHING if self._verify else whole_reach_of(deployment.program)
         prefixes = with_declared(deployment.program.prefixes, self.files)
         places = places_of(record, self.files)
         self._explaining = Explaining(record, places, self._verify, prefixes)
@@ -296,6 +296,7 @@ class Recording:
 
 STATED, DERIVED = "<urn:dotr:stated>", "<urn:dotr:derived>"
 ENDED, BEGUN = "<urn:dotr:ended>", "<urn:dotr:begun>"
+_NO_NOTES: Mapping[Triple, str] = {}
 
 
 @click.command()
@@ -321,7 +322,8 @@ def state(
 
     TriG and N-Quads have what is stated in the graph urn:dotr:stated and what is derived in urn:dotr:derived;
     Turtle has both as one graph. With --changes-since the graphs are urn:dotr:ended and urn:dotr:begun: what
-    held then and holds no more, and what holds and did not hold then.
+    held then and holds no more, and what holds and did not hold then; TriG names the events that ended
+    something.
     """
     if rules.verify:
         raise UsageError.of("D4171", "--verify has nothing to compare here", hint="dotr query --verify")
@@ -345,6 +347,7 @@ def state(
             set(parts[1] if derived else [*parts[0], *parts[1]]) for parts in (before, (stated, follows))
         )
         graphs = [(ENDED, sorted(was - now)), (BEGUN, sorted(now - was))]
+    ends = dict(_who_ended(history, was - now, time)) if then is not None else {}
     terms = TermFormatter(program.prefixes)
     if format_ != "nquads":
         out.write(terms.header())
@@ -354,8 +357,21 @@ def state(
         elif format_ == "turtle":
             out.write(_lines(found, terms, ""))
         else:
-            out.write(f"{name} {{\n{_lines(found, terms, '    ')}}}\n")
+            out.write(f"{name} {{\n{_lines(found, terms, '    ', ends)}}}\n")
     out.finish()
+
+
+def _who_ended(history: History, triples: Iterable[Triple], time: Time) -> Iterator[tuple[Triple, str]]:
+    """Comments of TriG for triples that an event ended."""
+    statements = history.statements
+    if statements is None:
+        return
+    for triple in triples:
+        for one in statements.gone(triple, time):
+            if isinstance(one.ended_by, EventLeaf) and one.until is not None:
+                how = "replaced" if isinstance(one, Lasting) and one.ending is Ending.REPLACED else "deleted"
+                when = history.clock.text(one.until)
+                yield triple, f"  # {how} @ {when} by {one.ended_by.rule} {one.ended_by.id}"
 
 
 def _earlier(since: Time, at: Time, format_: str | None) -> Time:
@@ -367,5 +383,10 @@ def _earlier(since: Time, at: Time, format_: str | None) -> Time:
     return since
 
 
-def _lines(triples: Iterable[Triple], terms: TermFormatter, indent: str) -> str:
-    return "".join(f"{indent}{terms.term(s)} {terms.predicate(p)} {terms.term(o)} .\n" for s, p, o in triples)
+def _lines(
+    triples: Iterable[Triple], terms: TermFormatter, indent: str, notes: Mapping[Triple, str] = _NO_NOTES
+) -> str:
+    return "".join(
+        f"{indent}{terms.term(s)} {terms.predicate(p)} {terms.term(o)} .{notes.get((s, p, o), '')}\n"
+        for s, p, o in triples
+    )

@@ -97,10 +97,11 @@ from dotr.program.names import match_hash
 from dotr.rdf.terms import Term, Triple
 from dotr.rdf.values import decode
 from dotr.reference.calendars import ticks_at, ticks_in
+from dotr.reference.effects import LiteralEffect, next_moment
 from dotr.reference.enrich import LiteralStates, compute, counted, in_rdf, quad
 from dotr.reference.lars import LiteralLars, unified
 from dotr.reference.lars import Row as LarsRow
-from dotr.reference.lasting import FOREVER, LiteralStatements, TimedStatement
+from dotr.reference.lasting import FOREVER, LiteralStatements, TimedStatement, hold_of
 from dotr.reference.operators import Row, group_of, summed_up
 from dotr.reference.tesla import Candidates, LiteralRule, fact_key, opening, window
 
@@ -127,7 +128,7 @@ class LiteralHistory(Struct):
     the horizon are needed to see that what a proof calls absent is so. `statements`: where something lasts,
     all that were ever made, as the literal reading makes them. `past`: programs that held before `program`,
     each with the time from which it held no more; `statements` have the changes of background that came with
-    them.
+    them. `effects`: time → the effects that happen then, each with its event.
     """
 
     program: Program
@@ -136,6 +137,7 @@ class LiteralHistory(Struct):
     clock: Clock
     statements: LiteralStatements | None = None
     past: Sequence[tuple[Time, Program]] = ()
+    effects: Mapping[Time, Sequence[tuple[EventLeaf, LiteralEffect]]] = field(default_factory=dict)
     _literal: LiteralStates | None = None
     _states: dict[tuple[Time, Of], frozenset[Triple]] = field(default_factory=dict)
     _generalized: dict[tuple[Time, Of], frozenset[Triple]] = field(default_factory=dict)
@@ -271,6 +273,7 @@ class TripleChecker(Struct):
 
     history: LiteralHistory
     claim: Claim
+    event: Callable[[EventProof], None] = lambda proof: None
     _done: dict[tuple[int, Time, Of], TripleProof] = field(default_factory=dict)
     _known: dict[program.DatalogRule, bool] = field(default_factory=dict)
 
@@ -301,9 +304,11 @@ class TripleChecker(Struct):
                     found = self.holding(triple, EVER, moment_of(time, of))
                     ends = until is None or any(s.until == until for s in found)
                     self.claim(bool(found) and ends, f"{triple} does not hold then, or until {until}")
+                self.events_of(proof)
             case Lasting(start=start):
                 found = [s for s in self.holding(triple, start, moment_of(time, of)) if _agrees(proof, s)]
                 self.claim(bool(found), f"{triple} is not such a statement from {start}")
+                self.events_of(proof)
             case Unopened():
                 self.claim(triple in history.generalized(time, of), f"{triple} does not hold at {time}")
 
@@ -311,6 +316,54 @@ class TripleChecker(Struct):
         """The statements of a triple from `start` that hold at a moment."""
         made = () if self.history.statements is None else self.history.statements.made
         return [s for s in made if s.triple == triple and s.start == start and s.holds(moment)]
+
+    def events_of(self, proof: Lasting | InBackground) -> None:
+        """A statement was stated, and ended, by the effects of the events that it names, or by messages."""
+        triple, history = proof.triple, self.history
+        programs = (history.program, *(program for _, program in history.past))
+        lines = [hold_of(triple, program.holds) for program in programs]
+        ahead = any(hold is not None and hold.start is not None for hold in lines)
+        if isinstance(proof, Lasting) and not proof.inserted and proof.start is not None:
+            if proof.stated_by is not None:
+                at = self._happened(proof.stated_by, lambda effect: triple in effect.stated)
+                begins = at is not None and (at == proof.start or (ahead and at < proof.start))
+                self.claim(begins, f"{triple} is not stated by {proof.stated_by.id}")
+            else:
+                there = triple in history.stated.get(proof.start, ())
+                self.claim(there or ahead, f"no message states {triple} at {proof.start}")
+        elif isinstance(proof, Lasting):
+            self.claim(proof.stated_by is None, f"{triple} is inserted, by no event")
+        replaced = isinstance(proof, Lasting) and proof.ending is Ending.REPLACED
+        over = isinstance(proof, InBackground) or proof.ending in (Ending.REPLACED, Ending.DELETED)
+
+        def ends(effect: LiteralEffect) -> bool:
+            if replaced:
+                return any(other[:2] == triple[:2] for other in effect.stated)
+            return effect.ends(triple)
+
+        if proof.ended_by is not None:
+            at = self._happened(proof.ended_by, ends)
+            known = at is not None and over and proof.until is not None
+            self.claim(
+                known and (at == proof.until or (replaced and ahead)),
+                f"{triple} is not ended by {proof.ended_by.id}",
+            )
+        elif over and proof.until is not None and not (replaced and ahead):
+            nobody = not any(ends(effect) for _, effect in history.effects.get(proof.until, ()))
+            self.claim(nobody, f"{triple} is ended by an event, which is not named")
+
+    def _happened(self, event: EventProof | EventLeaf, does: Callable[[LiteralEffect], bool]) -> Time | None:
+        """When the effect of an event happened, if it does that; the event itself is checked, too."""
+        if isinstance(event, EventProof):
+            self.event(event)
+        name = event.rule.name if isinstance(event, EventProof) else event.rule
+        at = next_moment(event.time, self.history.clock)
+        found = (
+            effect
+            for one, effect in self.history.effects.get(at, ())
+            if (one.rule, one.id, one.time) == (name, event.id, event.time)
+        )
+        return at if any(does(effect) for effect in found) else None
 
     def moved(self, proof: Lasting | InBackground, time: Time, begins: bool) -> bool:
         """Whether a statement begins, or ends, at a time."""
@@ -729,7 +782,7 @@ class Checker:
     _checked: dict[int, EventProof] = dataclass_field(default_factory=dict)  # by id()
 
     def __post_init__(self) -> None:
-        self._triples = TripleChecker(self.history, self._claim)
+        self._triples = TripleChecker(self.history, self._claim, self.event)
 
     @property
     def program(self) -> Program:
@@ -850,6 +903,7 @@ class Checker:
             begins = change.operator is program.RelationToStream.ISTREAM
             moved = self._triples.moved(one, time, begins=not begins)
             self._claim(moved, f"{proof.position}: {one.triple} did not change then")
+            self._triples.events_of(one)
 
     def _solution(self, stream: str, proof: FactProof, why: SolutionProof, of: Of) -> None:
         """The fact is an answer at its instant, and of the premises alone where nothing is left out."""

@@ -172,6 +172,7 @@ class _ProvenanceWriter:
         self._names: dict[object, rdflib.URIRef] = {}
         self._sharing = Sharing()
         self._open: list[tuple[proofs.Derived, rdflib.URIRef]] = []
+        self._statements: list[tuple[proofs.Lasting | proofs.InBackground, rdflib.URIRef]] = []
 
     def explanation(self, found: proofs.WhyNot | proofs.TripleProof | proofs.Missing, number: int) -> None:
         match found:
@@ -211,6 +212,9 @@ class _ProvenanceWriter:
                 self.graph.add((activity, PROV.used, self._fact(step.fact)))
         return node
 
+    def _maker(self, event: proofs.EventProof | proofs.EventLeaf) -> rdflib.URIRef:
+        return self._event(event) if isinstance(event, proofs.EventProof) else rdflib.URIRef(event.id)
+
     def _fact(self, proof: proofs.FactProof) -> rdflib.URIRef:
         if isinstance(proof.why, proofs.EventProof):
             return self._event(proof.why)
@@ -244,6 +248,12 @@ class _ProvenanceWriter:
             for part in parts_of(one):
                 self.graph.add((activity, PROV.used, self._names[self._sharing.number(part)]))
         self._open.clear()
+        statements, self._statements = self._statements, []
+        for stated, node in statements:
+            if isinstance(stated, proofs.Lasting) and stated.stated_by is not None:
+                self.graph.add((node, PROV.wasDerivedFrom, self._maker(stated.stated_by)))
+            if stated.ended_by is not None:
+                self.graph.add((node, DOTR.endedBy, self._maker(stated.ended_by)))
         return self._names[self._sharing.number(proof)]
 
     def _statement(self, proof: proofs.TripleProof) -> None:
@@ -262,6 +272,8 @@ class _ProvenanceWriter:
             self.graph.add((node, PROV.generatedAtTime, self._term(self._clock.term(proof.start))))
         if isinstance(proof, proofs.Lasting | proofs.InBackground) and proof.until is not None:
             self.graph.add((node, PROV.invalidatedAtTime, self._term(self._clock.term(proof.until))))
+        if isinstance(proof, proofs.Lasting | proofs.InBackground):
+            self._statements.append((proof, node))
         if isinstance(proof, proofs.Derived):
             label = proof.name or str(proof.rule.span or "rule")
             self._open.append((proof, self._activity(node, label)))

@@ -47,7 +47,7 @@ class PlainProofs:
                 | proofs.Unopened()
             ):
                 return self.triple(found)
-            case proofs.Missing(triple=triple, attempts=attempts, not_then=not_then):
+            case proofs.Missing(triple=triple, attempts=attempts, not_then=not_then, gone=gone):
                 tried = [
                     {
                         "rule": self._rule_text(one.rule),
@@ -57,7 +57,7 @@ class PlainProofs:
                     for one in attempts
                 ]
                 result: Plain = {"triple": list(triple), "holds": False, "attempts": tried}
-                return result | self._not_then(not_then)
+                return result | self._not_then(not_then) | self._gone(gone)
             case proofs.EventProof():
                 return {"fired": True, **self.event(found)}
             case proofs.NoTrigger():
@@ -73,6 +73,7 @@ class PlainProofs:
                     "nearest": [list(triple) for triple in found.near],
                     "untrue": list(found.untrue),
                     "left_out": list(found.left_out),
+                    **self._gone(found.gone),
                     **self._not_held(found),
                     **self._not_then(found.not_then),
                     **({} if found.ahead is None else {"closed": self._clock.text(found.ahead)}),
@@ -137,7 +138,7 @@ class PlainProofs:
                 shown: Plain = {"triple": list(triple), "stated": "background", "place": place}
                 if until is not None:
                     shown["until"] = self._clock.text(until)
-                return shown
+                return {**shown, **self._ended(proof)}
             case proofs.Lasting():
                 return self._lasting(proof)
             case proofs.Derived():
@@ -185,8 +186,8 @@ class PlainProofs:
                 pass
             case proofs.EventProof():
                 found["event"] = self.event(proof.why)
-            case proofs.EventLeaf(id=name, kept=kept):
-                found["event"] = {"id": name, "kept": kept}
+            case proofs.EventLeaf():
+                found["event"] = self._event(proof.why)
             case proofs.SolutionProof() as why:
                 found |= self._solution(why)
             case Holding() as holding:
@@ -219,14 +220,30 @@ class PlainProofs:
     def _lasting(self, proof: proofs.Lasting) -> Plain:
         """A statement with its period."""
         of_background = proof.place == proofs.OF_BACKGROUND
+        by: Plain = {} if proof.stated_by is None else {"event": self._event(proof.stated_by)}
+        how = "event" if by else "inserted" if proof.inserted else "held"
         return {
             "triple": list(proof.triple),
-            "stated": "background" if of_background else "inserted" if proof.inserted else "held",
+            "stated": "background" if of_background else how,
             "since": None if proof.start is None else self._clock.text(proof.start),
             "until": None if proof.until is None else self._clock.text(proof.until),
             "ends": proof.ending.value,
             "place": self._places(proof.triple, None) if of_background else proof.place,
+            **by,
+            **self._ended(proof),
         }
+
+    def _ended(self, proof: proofs.Lasting | proofs.InBackground) -> Plain:
+        return {} if proof.ended_by is None else {"ended_by": self._event(proof.ended_by)}
+
+    def _gone(self, gone: Sequence[proofs.Lasting | proofs.InBackground]) -> Plain:
+        """What was stated before, where it is known."""
+        return {"was_stated": [self.triple(one) for one in gone]} if gone else {}
+
+    def _event(self, event: proofs.EventProof | proofs.EventLeaf) -> Plain:
+        if isinstance(event, proofs.EventProof):
+            return self.event(event)
+        return {"rule": event.rule, "id": event.id, "kept": event.kept}
 
     def _values(self, fact: Fact, variables: Sequence[str]) -> Plain:
         pairs = zip(variables, fact[1], strict=True)
@@ -296,6 +313,7 @@ class PlainProofs:
                     "nearest": [list(triple) for triple in short.near],
                     "untrue": list(short.untrue),
                     **self._not_then(short.not_then),
+                    **self._gone(short.gone),
                 }
             result["failed"] = failed
         return result

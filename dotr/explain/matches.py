@@ -16,9 +16,11 @@ Method:  the literal reading (reference/tesla.py) is asked about recorded facts 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import is_
 from typing import assert_never
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from dotr import program
 from dotr.detect.analysis import awaits_graph, delays_seen, parts, rhythms_in_order, ticks_seen
@@ -41,7 +43,7 @@ from dotr.explain.proofs import (
 from dotr.explain.record import KeptEvent, KeptInstants, Record
 from dotr.explain.solutions import Text, alternatives, count, longest_prefix, solution
 from dotr.program import Position, Program, RelationToStream, Tick
-from dotr.rdf.terms import Term
+from dotr.rdf.terms import Term, Triple
 from dotr.rdf.values import values_key
 from dotr.reference.calendars import ticks_at, ticks_in
 from dotr.reference.lars import LiteralLars, Placed, body_order, in_order, unified
@@ -321,6 +323,7 @@ class Explainer:
         self._ticks = ticks_seen(history.program)
         self._delays = delays_seen(history.program)
         self._solutions: dict[tuple[str, Fact], proofs.SolutionProof | proofs.Changed] = {}
+        self._opened: dict[tuple[str, Fact, int], proofs.SolutionProof | proofs.Changed] = {}
         self._events: dict[tuple[str, int], proofs.EventProof] = {}
         self._held = HeldExplainer(history, history.program, self._read_by_lars, self._opened_fact)
 
@@ -416,9 +419,70 @@ class Explainer:
         key = position.stream, fact
         if key not in self._solutions:
             self._solutions[key] = self._why(position.stream, fact)
-        return proofs.FactProof(
-            position.name, position.stream, position.variables, fact, self._solutions[key]
-        )
+        at = position.stream, fact, depth
+        if at not in self._opened:
+            self._opened[at] = self._with_events(self._solutions[key], depth)
+        return proofs.FactProof(position.name, position.stream, position.variables, fact, self._opened[at])
+
+    # -- what events stated and ended
+
+    def triples(self, triple: Triple, time: Time) -> list[proofs.TripleProof] | proofs.Missing:
+        """The proof of a triple at an instant, with `every` all of them; or why it does not hold."""
+        statements = self.history.statements
+        with self.instants.open(time) as derivations:
+            if derivations.holds(triple):
+                found = derivations.proofs(triple) if self._every else [derivations.proof(triple)]
+            else:
+                missing = derivations.why_absent(triple)
+                gone = () if statements is None else statements.gone(triple, time)
+                return replace(missing, gone=self._all_with_events(gone, DEPTH))
+        return [self._of_events(proof, DEPTH) for proof in found]
+
+    def _with_events(
+        self, why: proofs.SolutionProof | proofs.Changed, depth: int
+    ) -> proofs.SolutionProof | proofs.Changed:
+        """The same with proofs of the events that stated or ended its premises; itself where none did."""
+        if isinstance(why, proofs.Changed):
+            inner = self._solution_with_events(why.solution, depth)
+            moved = self._all_with_events(why.moved, depth)
+            same = inner is why.solution and all(map(is_, moved, why.moved))
+            return why if same else replace(why, solution=inner, moved=moved)
+        return self._solution_with_events(why, depth)
+
+    def _solution_with_events(self, why: proofs.SolutionProof, depth: int) -> proofs.SolutionProof:
+        premises = tuple(self._of_events(premise, depth) for premise in why.premises)
+        others = tuple(self._solution_with_events(other, depth) for other in why.others)
+        if all(map(is_, premises, why.premises)) and all(map(is_, others, why.others)):
+            return why
+        return replace(why, premises=premises, others=others)
+
+    def _of_events(self, proof: proofs.TripleProof, depth: int) -> proofs.TripleProof:
+        return proofs.with_leaves(proof, lambda leaf: self._leaf_with_events(leaf, depth))
+
+    def _all_with_events(
+        self, leaves: Iterable[proofs.Lasting | proofs.InBackground], depth: int
+    ) -> tuple[proofs.Lasting | proofs.InBackground, ...]:
+        return tuple(self._leaf_with_events(leaf, depth) for leaf in leaves)
+
+    def _leaf_with_events(
+        self, leaf: proofs.Lasting | proofs.InBackground, depth: int
+    ) -> proofs.Lasting | proofs.InBackground:
+        return proofs.with_events(leaf, lambda event: self._event_or_name(event, depth))
+
+    def _event_or_name(
+        self, named: proofs.EventProof | proofs.EventLeaf, depth: int
+    ) -> proofs.EventProof | proofs.EventLeaf:
+        """The proof of an event that stated or ended something; its name where it lies too deep, was not kept
+        or is of earlier rules.
+        """
+        event = self.history.event(named.id)
+        if event is None or not self.history.opens(event):
+            earlier = self.history.gone.values()
+            kept = any(fact[3] == named.id for facts in earlier for fact in facts)
+            return proofs.EventLeaf(_name_of(named), named.id, named.time, kept)
+        if depth <= 0:
+            return proofs.EventLeaf(_name_of(named), named.id, named.time, kept=True)
+        return self.event(event, depth - 1)
 
     def _why(self, stream: str, fact: Fact) -> proofs.SolutionProof | proofs.Changed:
         """The answer that a fact is, or the change of answers."""
@@ -689,7 +753,7 @@ class Explainer:
         for time in reversed(times[-INSTANTS:]):
             with self.instants.open(time) as derivations:
                 found = longest_prefix(program.queries[position.stream], derivations, self.text)
-            patterns, count_, near, untrue, bound, not_then = found
+            patterns, count_, near, untrue, bound, not_then, fails = found
             if best is None or count_ > best.found:
                 best = proofs.NoTrigger(
                     rule,
@@ -702,6 +766,7 @@ class Explainer:
                     bound=bound,
                     not_then=not_then,
                 )
+                best = replace(best, gone=self._gone(fails, time))
         return best
 
     def _oldest(self) -> Time:
@@ -731,8 +796,10 @@ class Explainer:
             operator, proofs.Of.LASTING
         )
         with self.instants.open(time, looked) as derivations:
-            patterns, found, near, untrue, bound, not_then = longest_prefix(select, derivations, self.text)
-        return proofs.NoTrigger(
+            patterns, found, near, untrue, bound, not_then, fails = longest_prefix(
+                select, derivations, self.text
+            )
+        nothing = proofs.NoTrigger(
             rule,
             due,
             seen,
@@ -745,6 +812,17 @@ class Explainer:
             bound=bound,
             not_then=not_then,
         )
+        return replace(nothing, gone=self._gone(fails, time))
+
+    def _gone(
+        self, nodes: Sequence[Term | None] | None, time: Time
+    ) -> tuple[proofs.Lasting | proofs.InBackground, ...]:
+        """What was stated as a pattern without a match needs, and ended last, if an event ended it."""
+        statements = self.history.statements
+        if nodes is None or statements is None:
+            return ()
+        found = [one for one in statements.gone(nodes, time) if one.ended_by is not None]
+        return self._all_with_events(found[:MOVED], DEPTH)
 
 
 def _moves(proof: proofs.TripleProof, time: Time, begins: bool) -> bool:
@@ -760,6 +838,10 @@ def _moves(proof: proofs.TripleProof, time: Time, begins: bool) -> bool:
         seen.update(map(id, below))
         todo += below
     return False
+
+
+def _name_of(event: proofs.EventProof | proofs.EventLeaf) -> str:
+    return event.rule.name if isinstance(event, proofs.EventProof) else event.rule
 
 
 def _agrees(values: Iterable[tuple[str, Term | None]], where: Mapping[str, Term]) -> bool:

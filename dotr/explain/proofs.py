@@ -3,18 +3,19 @@
 Method:  a proof is a tree whose leaves are stated: triples of the stream at their instant, and triples of the
          background. Every inner step names the rule, query or clause by which it follows from its children,
          so that it can be checked without the engine. `Sharing` determines which proofs are equal, and how
-         large they are.
+         large they are. A statement that an event made goes on into the proof of that event.
          An atom of a LARS head opens into the rule that put it at its point and, literal by literal, into
          what the windows contained at the point at which the rule was read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dotr.events import Fact, Time, Values
 from dotr.program import (
@@ -131,7 +132,7 @@ class Sharing:
 
     Hash consing: a proof's number is looked up by its own content and the numbers of its premises, from the
     leaves upwards, without recursion: a chain of ten thousand steps is one loop, and what a proof uses twice
-    is not walked twice.
+    is not walked twice. An event counts by its name.
     """
 
     def __init__(self) -> None:
@@ -162,6 +163,8 @@ class Sharing:
         if isinstance(proof, Derived):
             counted = tuple(total.rows for total in proof.totals)
             key = proof.triple, id(proof.rule), proof.bindings, proof.absent, counted, numbers
+        elif isinstance(proof, Lasting | InBackground):
+            key = with_events(proof, _leaf_of)
         if key not in self._numbers:
             self._numbers[key] = len(self._sizes)
             own = len(proof.premises) if isinstance(proof, Derived) else 0
@@ -171,6 +174,51 @@ class Sharing:
     def size(self, proof: TripleProof) -> int:
         """The steps of a proof as a tree."""
         return self._sizes[self.number(proof)]
+
+
+def with_leaves(
+    proof: TripleProof, change: Callable[[Lasting | InBackground], Lasting | InBackground]
+) -> TripleProof:
+    """A proof in which other statements stand at the leaves; itself where none is another one. Without
+    recursion.
+    """
+    made: dict[int, TripleProof] = {}
+    todo = [proof]
+    while todo:
+        one = todo[-1]
+        below = [part for part in parts_of(one) if id(part) not in made]
+        if below and id(one) not in made:
+            todo += below
+            continue
+        todo.pop()
+        if id(one) in made:
+            continue
+        made[id(one)] = one
+        if isinstance(one, Lasting | InBackground):
+            made[id(one)] = change(one)
+        elif isinstance(one, Derived) and any(made[id(part)] is not part for part in parts_of(one)):
+            premises = tuple(made[id(premise)] for premise in one.premises)
+            totals = tuple(
+                replace(total, shown=tuple(tuple(made[id(part)] for part in row) for row in total.shown))
+                for total in one.totals
+            )
+            made[id(one)] = replace(one, premises=premises, totals=totals)
+    return made[id(proof)]
+
+
+def with_events(
+    proof: Lasting | InBackground, change: Callable[[EventProof | EventLeaf], EventProof | EventLeaf]
+) -> Lasting | InBackground:
+    """A statement with other proofs of the events that stated and ended it; itself where there are none."""
+    ended = None if proof.ended_by is None else change(proof.ended_by)
+    if isinstance(proof, Lasting) and proof.stated_by is not None:
+        return replace(proof, stated_by=change(proof.stated_by), ended_by=ended)
+    return proof if ended is None else replace(proof, ended_by=ended)
+
+
+def _leaf_of(event: EventProof | EventLeaf) -> EventLeaf:
+    name = event.rule.name if isinstance(event, EventProof) else event.rule
+    return EventLeaf(name, event.id, event.time)
 
 
 class Of(Enum):
@@ -189,10 +237,13 @@ class InStream(Struct, frozen=True):
 
 
 class InBackground(Struct, frozen=True):
-    """The background states it, until it was deleted at `until`, where that is known."""
+    """The background states it, until it was deleted at `until`, where that is known. `ended_by`: the event
+    that deleted it, where one did.
+    """
 
     triple: Triple
     until: Time | None = None
+    ended_by: EventProof | EventLeaf | None = None
 
 
 OF_BACKGROUND = "BACKGROUND"
@@ -212,7 +263,8 @@ class Ending(Enum):
 class Lasting(Struct, frozen=True):
     """A message stated it at `start`, and it lasts until `until` (None: no end is known). `start` None:
     before what was kept. `inserted`: the message's insertion, else its graph, under a HOLD line. `place`: of
-    the message.
+    the message. `stated_by`: the event that stated it, instead of a message; `ended_by`: the event that
+    deleted or replaced it, where one did.
     """
 
     triple: Triple
@@ -221,6 +273,8 @@ class Lasting(Struct, frozen=True):
     ending: Ending
     inserted: bool = False
     place: str = ""
+    stated_by: EventProof | EventLeaf | None = None
+    ended_by: EventProof | EventLeaf | None = None
 
 
 class NotThen(Struct, frozen=True):
@@ -421,7 +475,8 @@ class NoTrigger(Struct, frozen=True):
     solution, the filters that are not true for the one that came nearest, with what they saw. `bound`: values
     of variables of the first pattern without a solution, from the first solution of those before it. `ahead`:
     of an AFTER, time is closed up to then, before its tick. `not_then`: what would match the first pattern
-    that has no solution, but is held at other times.
+    that has no solution, but is held at other times. `gone`: the statements of that pattern that ended last,
+    where events ended them.
     """
 
     rule: Rule
@@ -438,6 +493,7 @@ class NoTrigger(Struct, frozen=True):
     bound: str = ""
     ahead: Time | None = None
     not_then: tuple[NotThen, ...] = ()
+    gone: tuple[Lasting | InBackground, ...] = ()
 
 
 WhyNot: TypeAlias = Blocked | NoTrigger | EventProof
@@ -455,8 +511,11 @@ class Attempt(Struct, frozen=True):
 
 
 class Missing(Struct, frozen=True):
-    """A triple that does not hold, the rules that could give it, and other times at which it is held."""
+    """A triple that does not hold, the rules that could give it, and other times at which it is held.
+    `gone`: its statements that ended last.
+    """
 
     triple: Triple
     attempts: tuple[Attempt, ...]
     not_then: tuple[NotThen, ...] = ()
+    gone: tuple[Lasting | InBackground, ...] = ()

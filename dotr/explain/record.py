@@ -10,7 +10,7 @@ Method:  composites are given, never computed again: a horizon bounds what a rul
          explanation needs them; where something lasts, the facts of each instant are kept as they were found.
          Statements (language.md, "What lasts"): an ended one is remembered as long as an explanation may look
          back, a holding one as long as it holds. A background triple is looked up, never copied; its deletion
-         is recorded.
+         is recorded. An effect is as a message, at the moment after its event, with the event for a place.
          An instant is opened over the same closed background, as an overlay like in a run. Where something
          lasts, what background and insertions state at the instant is closed, and what graphs made lasting is
          opened over it with the instant's own graph; schema among these statements is closed, too.
@@ -24,6 +24,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -44,6 +45,7 @@ from dotr.explain.derivations import Derivations, SchemaPremises
 from dotr.explain.proofs import (
     OF_BACKGROUND,
     Ending,
+    EventLeaf,
     InBackground,
     InStream,
     Lasting,
@@ -52,6 +54,7 @@ from dotr.explain.proofs import (
     TripleProof,
 )
 from dotr.extract.extractor import Extractor, wanted
+from dotr.lasting.effects import Effect, Form, Pattern, StatedIndex, fits, forms_of, time_before
 from dotr.lasting.instants import LastingInstant
 from dotr.lasting.periods import later_of, predicates_of_times
 from dotr.lasting.validity import NotHeld, Times, period, times_of
@@ -70,7 +73,7 @@ _TRIPLE = attrgetter("triple")
 class LatestStatement(Struct):
     """A triple that a message made last. `hold`: by which line; None of an insertion. `start`: when it
     begins, None: earlier than what was kept. `until`: when it ends by time alone. `over`: when something ends
-    it before that, how. `came`: the time of its graph.
+    it before that, how. `came`: the time of its graph. `stated_by`, `ended_by`: events whose effects did so.
     """
 
     triple: Triple
@@ -81,6 +84,8 @@ class LatestStatement(Struct):
     over: Time | None = None
     ending: Ending = Ending.OPEN
     came: Time | None = None
+    stated_by: EventLeaf | None = None
+    ended_by: EventLeaf | None = None
 
     def holds(self, time: Time) -> bool:
         return (self.start is None or self.start <= time) and time < self.end
@@ -91,55 +96,84 @@ class LatestStatement(Struct):
 
     def proof(self, now: Time) -> Lasting:
         """The statement as it was known at `now`."""
+        inserted, by = self.hold is None, self.stated_by
         if self.over is not None and self.over <= now:
-            return Lasting(self.triple, self.start, self.over, self.ending, self.hold is None, self.place)
+            ended = self.ending, inserted, self.place, by, self.ended_by
+            return Lasting(self.triple, self.start, self.over, *ended)
         until = None if self.until == _FOREVER else self.until
         ending = Ending.TIME if until is not None else Ending.OPEN
         if self.hold is not None and self.hold.latest:
             ending = Ending.NEXT_VALUE
-        return Lasting(self.triple, self.start, until, ending, self.hold is None, self.place)
+        return Lasting(self.triple, self.start, until, ending, inserted, self.place, by)
 
 
 class RunStatements:
-    """Owns the statements of one run."""
+    """Owns the statements of one run. `forms`: of the patterns of effects."""
 
-    def __init__(self, background: Collection[Triple], holds: Sequence[Hold], clock: Clock) -> None:
+    def __init__(
+        self,
+        background: Collection[Triple],
+        holds: Sequence[Hold],
+        clock: Clock,
+        forms: Collection[Form] = (),
+    ) -> None:
         self._clock = clock
         self._background = background if isinstance(background, frozenset) else frozenset(background)
         self._deleted: dict[Triple, Time] = {}  # of the background
+        self._deleted_by: dict[Triple, EventLeaf] = {}
         self._made: dict[Triple, list[LatestStatement]] = {}
         self._latest: dict[tuple[Term, Term], list[LatestStatement]] = {}
         self._ends: dict[Time, list[Triple]] = {}
         self._never: deque[tuple[Time, NotThen]] = deque()  # by the time at which they came
         self._aside: set[Triple] = set()  # of which something ended before what is kept
-        self.declare(holds)
+        self.declare(holds, forms)
 
-    def declare(self, holds: Sequence[Hold]) -> None:
-        """What graphs state from now on lasts as these say."""
+    def declare(self, holds: Sequence[Hold], forms: Collection[Form] = ()) -> None:
+        """What graphs and effects state from now on lasts as these say."""
+        self._index = StatedIndex(forms, chain(self._background, self._made) if forms else ())
         self._predicates = {hold.predicate: hold for hold in holds if hold.class_ is None}
         self._classes = {hold.class_: hold for hold in holds if hold.class_ is not None}
         self._rest = self._predicates.pop(None, None)
         self._timely = predicates_of_times(holds)
 
-    def take(self, time: Time, messages: Sequence[Message], places: Sequence[str] = ()) -> None:
-        """What comes at `time`: deletions, then insertions and graphs. Times never decrease."""
+    def take(
+        self,
+        time: Time,
+        messages: Sequence[Message],
+        places: Sequence[str] = (),
+        effects: Sequence[Effect] = (),
+    ) -> None:
+        """What comes at `time`: deletions, then insertions, graphs, and what effects state. Times never
+        decrease. Of what an event and a message end, or replace, it is the event that did.
+        """
         named = places if len(places) == len(messages) else [""] * len(messages)
+        events = [(effect, self._event_of(effect, time)) for effect in effects]
+        for triple, event in self._matched(events, time):
+            self.delete(triple, time, event)
         for message in messages:
             for triple in message.delete or ():
                 self.delete(triple, time)
         graphs = [triple for message in messages for triple in message.graph or ()]
+        graphs += [triple for effect in effects for triple in effect.insert]
         times = times_of(graphs, self._timely) if self._timely else {}
+        found: list[tuple[Triple, str, EventLeaf | None]] = []
+        found += [(triple, "", event) for effect, event in events for triple in effect.insert]
+        found += [
+            (triple, place, None)
+            for message, place in zip(messages, named, strict=True)
+            for triple in message.graph or ()
+        ]
         made: list[LatestStatement] = []
-        values: dict[tuple[Term, Term], Time] = {}
-        for message, place in zip(messages, named, strict=True):
-            for triple in message.graph or ():
-                statement = self._statement(triple, time, times, place)
-                start = time if statement is None or statement.start is None else statement.start
-                values[triple[:2]] = min(start, values.get(triple[:2], start))
-                made += [] if statement is None else [statement]
+        values: dict[tuple[Term, Term], tuple[Time, EventLeaf | None]] = {}
+        for triple, place, by in found:
+            statement = self._statement(triple, time, times, place, by)
+            start = time if statement is None or statement.start is None else statement.start
+            if triple[:2] not in values or start < values[triple[:2]][0]:
+                values[triple[:2]] = start, by
+            made += [] if statement is None else [statement]
         for value in values.keys() & self._latest.keys():
             for statement in self._latest[value]:
-                self._end(statement, values[value], Ending.REPLACED)
+                self._end(statement, values[value][0], Ending.REPLACED, values[value][1])
             self._latest[value] = [s for s in self._latest[value] if s.end > time]
         for message, place in zip(messages, named, strict=True):
             for triple in message.insert or ():
@@ -147,9 +181,38 @@ class RunStatements:
         for statement in made:
             self._add(statement)
 
-    def _statement(self, triple: Triple, time: Time, times: Times, place: str) -> LatestStatement | None:
-        """What a triple of a graph makes, where it lasts."""
+    def _event_of(self, effect: Effect, time: Time) -> EventLeaf:
+        """The event whose effect happens at a time."""
+        return EventLeaf(effect.rule, effect.id, time_before(time, self._clock))
+
+    def _matched(
+        self, events: Sequence[tuple[Effect, EventLeaf]], time: Time
+    ) -> Iterator[tuple[Triple, EventLeaf]]:
+        """The triples stated just before `time` that effects delete, each with the first event that does."""
+        patterns: dict[Pattern, EventLeaf] = {}
+        for effect, event in events:
+            for pattern in effect.delete:
+                patterns.setdefault(pattern, event)
+        found: dict[Triple, EventLeaf] = {}
+        for pattern, event in patterns.items():
+            subject, predicate, object_ = pattern
+            near: Iterable[Triple] | None
+            if isinstance(subject, str) and isinstance(predicate, str) and isinstance(object_, str):
+                near = [(subject, predicate, object_)]
+            elif (near := self._index.candidates(pattern)) is None:
+                near = chain(self._background, self._made)
+            for triple in near:
+                if fits(triple, pattern) and self.leaf(triple, time - 1, time - 1) is not None:
+                    found.setdefault(triple, event)
+        yield from found.items()
+
+    def _statement(
+        self, triple: Triple, time: Time, times: Times, place: str, by: EventLeaf | None
+    ) -> LatestStatement | None:
+        """What a triple of a graph or of an effect makes, where it lasts."""
         hold = self._hold_of(triple)
+        if hold is None and by is not None:
+            return LatestStatement(triple, time, _FOREVER, Hold(triple[1]), place, stated_by=by)
         if hold is None or hold.duration == 0:
             return None
         found = period(triple, hold, time, times, self._clock)
@@ -157,17 +220,19 @@ class RunStatements:
             self._never.append((time, NotThen(triple, None, None, found.reason, found.term, place)))
             return None
         start, until = found
-        return LatestStatement(triple, start, until, hold, place, came=time)
+        return LatestStatement(triple, start, until, hold, place, came=time, stated_by=by)
 
     def insert(self, triple: Triple, time: Time | None, place: str = "") -> None:
         self._add(LatestStatement(triple, time, _FOREVER, None, place))
 
-    def delete(self, triple: Triple, time: Time) -> None:
+    def delete(self, triple: Triple, time: Time, by: EventLeaf | None = None) -> None:
         """End every statement of a triple that holds, or begins later."""
         if triple in self._background and triple not in self._deleted:
             self._deleted[triple] = time
+            if by is not None:
+                self._deleted_by[triple] = by
         for statement in self._made.get(triple, ()):
-            self._end(statement, time, Ending.DELETED)
+            self._end(statement, time, Ending.DELETED, by)
 
     def load(self, saved: Iterable[Sequence[Any]]) -> None:
         """Take what lasting/periods.py saved: since when it holds is not known."""
@@ -186,14 +251,17 @@ class RunStatements:
 
     def _add(self, statement: LatestStatement) -> None:
         self._made.setdefault(statement.triple, []).append(statement)
+        self._index.put(statement.triple)
         if statement.hold is not None and statement.hold.latest:
             self._latest.setdefault(statement.triple[:2], []).append(statement)
         if statement.until != _FOREVER:
             self._ends.setdefault(statement.until, []).append(statement.triple)
 
-    def _end(self, statement: LatestStatement, time: Time, ending: Ending) -> None:
+    def _end(
+        self, statement: LatestStatement, time: Time, ending: Ending, by: EventLeaf | None = None
+    ) -> None:
         if time < statement.end:
-            statement.over, statement.ending = time, ending
+            statement.over, statement.ending, statement.ended_by = time, ending, by
             self._ends.setdefault(time, []).append(statement.triple)
 
     def _hold_of(self, triple: Triple) -> Hold | None:
@@ -234,7 +302,7 @@ class RunStatements:
         """
         if triple in self._background and time < self._deleted.get(triple, _FOREVER):
             over = self._deleted.get(triple)
-            return InBackground(triple, over if over is not None and over <= now else None)
+            return self._of_background(triple) if over is not None and over <= now else InBackground(triple)
         found = [s for s in self._made.get(triple, ()) if s.holds(time)]
         return max(found, key=_lasts).proof(now) if found else None
 
@@ -245,7 +313,31 @@ class RunStatements:
         gone = sorted(triple for triple, over in self._deleted.items() if ended and over == time)
         made = (s for of in self._made.values() for s in of if s.start is None or s.start < s.end)
         found = sorted((s for s in made if (s.end if ended else s.start) == time), key=_TRIPLE)
-        return *(InBackground(triple, time) for triple in gone), *(s.proof(time) for s in found)
+        return *map(self._of_background, gone), *(s.proof(time) for s in found)
+
+    def _of_background(self, triple: Triple) -> InBackground:
+        """A triple of the background that was deleted."""
+        return InBackground(triple, self._deleted[triple], self._deleted_by.get(triple))
+
+    def gone(self, nodes: Sequence[Term | None], time: Time) -> tuple[Lasting | InBackground, ...]:
+        """Of the statements that ended by `time` and have these terms (None: any) those that ended last, in
+        the order of their triples.
+        """
+
+        def fits_nodes(triple: Triple) -> bool:
+            return all(node is None or node == term for node, term in zip(nodes, triple, strict=True))
+
+        ends: dict[Triple, tuple[Time, Lasting | InBackground]] = {}
+        for triple, over in self._deleted.items():
+            if -_FOREVER < over <= time and fits_nodes(triple):
+                ends[triple] = over, self._of_background(triple)
+        for triple in filter(fits_nodes, self._made):
+            for s in self._made[triple]:
+                begun = s.start is None or s.start < s.end
+                if begun and s.end <= time and (triple not in ends or ends[triple][0] < s.end):
+                    ends[triple] = s.end, s.proof(time)
+        last = max((end for end, _ in ends.values()), default=time)
+        return tuple(ends[triple][1] for triple in sorted(ends) if ends[triple][0] == last)
 
     def forget(self, low: Time, start: Time, end: Time) -> None:
         """Drop what ended before `low` and did not hold between `start` and `end`. Cost: what ended since the
@@ -265,6 +357,8 @@ class RunStatements:
                 self._made[triple] = kept
             else:
                 self._made.pop(triple, None)
+                if triple not in self._background:
+                    self._index.discard(triple)
             if pinned:
                 still.add(triple)
             of_latest = [s for s in self._latest.get(triple[:2], ()) if s.end >= low]
@@ -363,12 +457,17 @@ class Record:
         """When a change of rules changed those of .lars files: what holds began again then."""
         self.gone: dict[str, list[Fact]] = {}
         """Events, as facts, of rules that a change of rules changed, by name: .lars rules may see them."""
+        self.effects: dict[Time, tuple[EventLeaf, ...]] = {}
+        """Time → the events whose effects happened then, of those that are kept."""
+        self.low: Time | None = None
+        """What is older was forgotten, unless it is pinned."""
         self.backgrounds: dict[Time, frozenset[Triple]] = {}
         """Time of a change of rules → the background from then on."""
         self.statements: RunStatements | None = None
         self._earliest: Time | None = None
         self.pipeline: Pipeline | None = None
         self.reach = reach if reach is not None else reach_of(program)
+        self._reach_of_rules: tuple[Program, Sequence[Time]] | None = None
         self.pinned: tuple[Time, Time] | None = None
         """What lies between these times, both inclusive, is not forgotten, however old."""
         self.lasting: _KeptItems[LastingInstant] = _KeptItems()
@@ -433,12 +532,15 @@ class Record:
     def note_lasting(self, time: Time, instant: LastingInstant) -> None:
         """An instant of what lasts has its facts."""
         if self.statements is None:
-            self.statements = RunStatements(self.background, self.program.holds, self.clock)
+            self.statements = self._new_statements()
         if instant.program is not None:
             self._renew(time, instant.program)
         self._index()
         graphs = self._graphs.get(time, ())
-        self.statements.take(time, instant.messages, [graph.place for graph in graphs])
+        self.statements.take(time, instant.messages, [graph.place for graph in graphs], instant.effects)
+        if instant.effects:
+            before = time_before(time, self.clock)
+            self.effects[time] = tuple(EventLeaf(one.rule, one.id, before) for one in instant.effects)
         if instant.program is not None:
             self._reconcile(time)
         if instant.seen:
@@ -457,8 +559,12 @@ class Record:
 
     def resume(self, saved: Sequence[Sequence[Any]]) -> None:
         """A snapshot was restored: its statements began before what is kept."""
-        self.statements = RunStatements(self.background, self.program.holds, self.clock)
+        self.statements = self._new_statements()
         self.statements.load(saved)
+
+    def _new_statements(self) -> RunStatements:
+        program = self.program
+        return RunStatements(self.background, program.holds, self.clock, forms_of(program.rules))
 
     def program_at(self, time: Time) -> Program:
         """The program that holds at a time."""
@@ -470,7 +576,7 @@ class Record:
         before, self.program = self.program, program
         self.programs.append((time, before))
         self.reach = max(self.reach, reach_of(program))
-        self.statements.declare(program.holds)
+        self.statements.declare(program.holds, forms_of(program.rules))
         old = dict(zip(rule_digests(before), before.rules, strict=True))
         same: dict[int, int] = {}
         for place, digest in enumerate(rule_digests(program)):
@@ -506,6 +612,7 @@ class Record:
         if settled is None:
             return
         low, pinned = settled - self.reach, self.pinned
+        self.low = low
         self._drop(low, pinned or (low, low))
         for kept in (self._graphs, self._left_out, self.lasting):
             kept.trim(low, pinned)
@@ -516,6 +623,8 @@ class Record:
             self.events = [e for e in self.events if e.time >= low or start <= e.time <= end]
         if self.statements is not None:
             self.statements.forget(low, start, end)
+        for time in [time for time in self.effects if time < min(start, low)]:
+            del self.effects[time]
 
     # -- asked by explanations
 
@@ -543,6 +652,19 @@ class Record:
     def event(self, name: str) -> KeptEvent | None:
         """The composite of that name, if it was kept."""
         return next((event for event in reversed(self.events) if event.id == name), None)
+
+    def opens(self, event: KeptEvent) -> bool:
+        """Whether everything that an event's proof needs was kept."""
+        if self.low is None:
+            return True
+        since = event.time - self._reaches()[event.rule]
+        start, end = self.pinned or (self.low, self.low)
+        return since >= self.low or start <= since <= event.time <= end
+
+    def _reaches(self) -> Sequence[Time]:
+        if self._reach_of_rules is None or self._reach_of_rules[0] is not self.program:
+            self._reach_of_rules = self.program, reaches_of(self.program)
+        return self._reach_of_rules[1]
 
     def consumed(self, rule: int, position: int, trigger: Fact) -> dict[Fact, KeptEvent]:
         """The facts consumed at a positive position before a trigger fact had its turn → the first event that
@@ -620,13 +742,25 @@ def _placed(time: Time, part: GraphOrMessage, place: str | Arrival) -> Graph:
 
 def reach_of(program: Program) -> Time:
     """How far back explanations of a program's rules look, in µs; what holds may depend on everything."""
+    return max(reaches_of(program), default=0)
+
+
+def reaches_of(program: Program) -> list[Time]:
+    """`reach_of`, by rule."""
+    more = 0
     if program.lars.rules:
         back, _ = horizon(program.lars)
         if back is None:
-            return ENDLESS
-        step = program.lars.step or 1_000_000
-        return max(map(_reach, horizons(program), program.rules), default=0) + back + 2 * step
-    return max(map(_reach, horizons(program), program.rules), default=0)
+            return [ENDLESS for _ in program.rules] or [ENDLESS]
+        more = back + 2 * (program.lars.step or 1_000_000)
+    return [_reach(*one) + more for one in zip(horizons(program), program.rules, strict=True)] or [more]
+
+
+def whole_reach_of(program: Program) -> Time:
+    """How far back proofs of a program's events look that are complete: an event may have stated long ago
+    what lasts.
+    """
+    return ENDLESS if any(rule.has_effects for rule in program.rules) else reach_of(program)
 
 
 def _reach(horizon: Time | None, rule: Rule) -> Time:
@@ -658,7 +792,7 @@ class History(Record):
         everything: bool = False,
         reads_on: bool = False,
     ) -> None:
-        super().__init__(program, background)
+        super().__init__(program, background, whole_reach_of(program))
         deployment = Deployment(program, background, Settings(materialize_all=everything))
         observer = PipelineObserver(overworked=lambda *_: None)
         self._run = RecordedPipeline(deployment, self, observer, lateness=lateness)
@@ -683,6 +817,7 @@ class History(Record):
         if self._run.clock is None:
             self._run.begin(clock)
         self._run.replace(time, program, background)
+        self.reach = max(self.reach, whole_reach_of(program))
 
     def run(self, graphs: Iterable[Arrival], clock: Callable[[], Clock | None]) -> None:
         """Take graphs up to their end, or to what is to be explained."""

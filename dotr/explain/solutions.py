@@ -171,15 +171,24 @@ def count(
 
 def longest_prefix(
     select: program.Select, derivations: Derivations, text: Text
-) -> tuple[tuple[str, ...], int, list[Triple], tuple[str, ...], str, tuple[NotThen, ...]]:
+) -> tuple[
+    tuple[str, ...],
+    int,
+    list[Triple],
+    tuple[str, ...],
+    str,
+    tuple[NotThen, ...],
+    tuple[Term | None, ...] | None,
+]:
     """(the patterns of a query, how many of them from the first have a common solution, triples that are
     nearest to the first pattern that fails; where none does, the filters that are not true for the solution
     for which most are; the values that the first solution gives to variables of the pattern that fails;
-    what would match that, but is held at other times).
+    what would match that, but is held at other times; the terms of that pattern, None where it has none, and
+    None where none fails or it is a path).
     """
     core = translate(select).core
     if isinstance(core, Uncompiled):
-        return (), 0, [], (), "", ()
+        return (), 0, [], (), "", (), None
     patterns = _first_patterns(core)
     evaluator = _Evaluator(derivations, text)
     count = 0
@@ -195,7 +204,8 @@ def longest_prefix(
     filters = _filters(core) if patterns and count == len(patterns) else []
     failed = evaluator.untrue(filters, patterns) if filters else ()
     not_then = evaluator.not_then(patterns[count], last.env) if fails else ()
-    return tuple(text.pattern(p) for p in patterns), count, near, failed, bound, not_then
+    asked = evaluator.known(patterns[count], last.env) if fails else None
+    return tuple(text.pattern(p) for p in patterns), count, near, failed, bound, not_then, asked
 
 
 def _filters(node: algebra.Algebra) -> list[program.Expression]:
@@ -404,11 +414,17 @@ class _Evaluator:
         )
         return tuple(islice(found, 3))
 
+    def known(self, pattern: algebra.Pattern, env: Env) -> tuple[Term | None, ...] | None:
+        """The terms at the places of a pattern; None: of a path."""
+        if not isinstance(pattern.predicate, (str, program.Var)):
+            return None
+        return tuple(env.get(n.name) if isinstance(n, program.Var) else n for n in _nodes(pattern))
+
     def nearest(self, pattern: algebra.Pattern, env: Env) -> list[Triple]:
         """Triples like a pattern that has no match: all but one of its known nodes agree."""
-        if not isinstance(pattern.predicate, (str, program.Var)):
+        known = self.known(pattern, env)
+        if known is None:
             return []
-        known = [env.get(n.name) if isinstance(n, program.Var) else n for n in _nodes(pattern)]
         found: dict[Triple, None] = {}
         for place in (2, 0):
             if known[place] is None:

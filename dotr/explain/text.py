@@ -374,6 +374,7 @@ class Renderer:
                 node.children += map(self._not_then, found.not_then)
                 if not attempts and not found.not_then:
                     node.children.append(Node("it is not stated, and no rule could derive it"))
+                node.children += map(self._gone, found.gone)
                 return node
             case proofs.EventProof():
                 return self.event_node(found)
@@ -422,9 +423,8 @@ class Renderer:
                 pass
             case proofs.EventProof():
                 node.children.append(self.event_node(proof.why))
-            case proofs.EventLeaf(rule=rule, id=name, time=time, kept=kept):
-                right = f"dotr explain … --event {name}" if kept else "not kept"
-                node.children.append(Node(f"{rule}  {name}  @ {self._clock.text(time)}", right=right))
+            case proofs.EventLeaf() as leaf:
+                node.children.append(self._named_event("", leaf))
             case proofs.SolutionProof():
                 node.children += self._solution(proof.why)
             case proofs.Changed():
@@ -444,10 +444,35 @@ class Renderer:
         if why.rules:
             turn.children.append(Node("other rules hold from then on"))
         for proof in why.moved:
-            word = "ended" if begins else "begun"
-            right = self.lasting(proof) if isinstance(proof, proofs.Lasting) else self._deleted(proof)
-            turn.children.append(Node(f"{word} then: {self._shown(proof.triple)}", right=right))
+            turn.children.append(self._stated(f"{'ended' if begins else 'begun'} then: ", proof))
         yield turn
+
+    def _stated(self, how: str, proof: proofs.Lasting | proofs.InBackground) -> Node:
+        """A statement with its period, and the events that stated and ended it."""
+        right = self.lasting(proof) if isinstance(proof, proofs.Lasting) else self._deleted(proof)
+        return Node(f"{how}{self._shown(proof.triple)}", list(self._events(proof)), right)
+
+    def _gone(self, proof: proofs.Lasting | proofs.InBackground) -> Node:
+        return self._stated("was stated: ", proof)
+
+    def _events(self, proof: proofs.Lasting | proofs.InBackground) -> Iterator[Node]:
+        """The events that stated and ended a statement, each with everything below it."""
+        if isinstance(proof, proofs.Lasting) and proof.stated_by is not None:
+            yield self._event("stated by ", proof.stated_by)
+        if proof.ended_by is not None:
+            replaced = isinstance(proof, proofs.Lasting) and proof.ending is proofs.Ending.REPLACED
+            yield self._event("replaced by " if replaced else "deleted by ", proof.ended_by)
+
+    def _event(self, how: str, event: proofs.EventProof | proofs.EventLeaf) -> Node:
+        if isinstance(event, proofs.EventProof):
+            node = self.event_node(event)
+            return replace(node, text=how + node.text)
+        return self._named_event(how, event)
+
+    def _named_event(self, how: str, event: proofs.EventLeaf) -> Node:
+        """An event that is not opened."""
+        right = f"dotr explain … --event {event.id}" if event.kept else "not kept"
+        return Node(f"{how}{event.rule}  {event.id}  @ {self._clock.text(event.time)}", right=right)
 
     def _deleted(self, proof: proofs.InBackground) -> str:
         """Where a triple of the background stands, and until when it holds, where that is known."""
@@ -564,8 +589,10 @@ class Renderer:
                 node.right = f"{self._background}  {self._places(triple, None)}".rstrip()
                 if until is not None:
                     node.right += f"   until {self._clock.text(until)}: deleted"
+                node.children += self._events(proof)
             case proofs.Lasting():
                 node.right = self.lasting(proof)
+                node.children += self._events(proof)
             case proofs.Derived() if self._level >= self._levels:
                 node.right = f"… {counted_text(self._sharing.size(proof) - 1, 'step')} below, not shown"
             case proofs.Derived(rule=rule, premises=premises, absent=absent, totals=totals):
@@ -680,6 +707,7 @@ class Renderer:
                 node.right += f"   {found.bound}" if found.bound else ""
                 node.children += [Node(f"nearest: {self._shown(t)}") for t in found.near]
                 node.children += map(self._not_then, found.not_then)
+                node.children += map(self._gone, found.gone)
             yield node
         if found.looked_for and found.found == len(found.looked_for) and found.operator is None:
             yield from (Node(f"✗ {condition}") for condition in found.untrue)

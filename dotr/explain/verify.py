@@ -4,6 +4,7 @@ Place:   over record.py and checker.py; the claims of a proof are compared with 
 Method:  of the run only the messages are taken, the events that it emitted (which are given, as language.md
          has it: composites are named by what they matched) and the changes of rules. What holds is found by
          the literal readings. Nothing may have been forgotten: `EVERYTHING` is the reach of such a record.
+         Which events had an effect is given, too: those whose effects contradict what lasts had none.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from typing import Final
 from dotr.errors import EngineError
 from dotr.events import Fact, Message, Time, labelled
 from dotr.explain.checker import Checker, LiteralHistory
-from dotr.explain.proofs import EventProof, Missing, TripleProof, WhyNot
+from dotr.explain.proofs import EventLeaf, EventProof, Missing, TripleProof, WhyNot
 from dotr.explain.record import KeptEvent, KeptInstants, Record
 from dotr.program import Program
 from dotr.rdf.terms import Triple
+from dotr.reference.effects import LiteralEffect, effect_of
 from dotr.reference.lasting import LiteralStatements
 
 EVERYTHING: Final[Time] = 2**62
@@ -70,16 +72,37 @@ def _history(record: Record, instants: KeptInstants) -> LiteralHistory:
     statements = LiteralStatements.of(record.background)
     background = record.background
     changes = [time for time, _ in record.programs]
-    for time in sorted({*record.times(), *changes}):
+    effects = _effects(record)
+    for time in sorted({*record.times(), *changes, *effects}):
         messages = labelled([graph.part for graph in record.graphs(time)], time)
         new = record.backgrounds.get(time, background) if time in changes else background
         holds = record.program_at(time).holds
-        statements, _ = statements.after(time, messages, holds, background - new, new - background, clock)
+        happen = [effect for _, effect in effects.get(time, ())]
+        statements, _ = statements.after(
+            time, messages, holds, background - new, new - background, clock, happen
+        )
         background = new
         if any(message.graph is not None for message in messages):
             over[time] = _graphs(messages)
     past: list[tuple[Time, Program]] = record.programs
-    return LiteralHistory(program, record.background, over, clock, statements, past)
+    return LiteralHistory(program, record.background, over, clock, statements, past, effects)
+
+
+def _effects(record: Record) -> dict[Time, list[tuple[EventLeaf, LiteralEffect]]]:
+    """The effects that happened, by when: whose they are is taken from the run, which may have left some out,
+    and what they do is read off the rules.
+    """
+    facts = {event.id: event.fact for event in record.events}
+    facts |= {fact[3]: fact for gone in record.gone.values() for fact in gone}
+    found: dict[Time, list[tuple[EventLeaf, LiteralEffect]]] = {}
+    for time, events in record.effects.items():
+        for event in events:
+            program, fact = record.program_at(event.time), facts.get(event.id)
+            if fact is not None and fact[0] == event.time:
+                rule = program.rules[program.rule_index(event.rule)]
+                values = [value or "" for value in fact[1]]  # WITH binds all
+                found.setdefault(time, []).append((event, effect_of(rule, event.id, values)))
+    return found
 
 
 def _graphs(messages: Sequence[Message]) -> list[Triple]:

@@ -59,6 +59,11 @@ def next_moment(time: Time, clock: Clock) -> Time:
     return time + (clock.unit if clock.integer else 1)
 
 
+def time_before(time: Time, clock: Clock) -> Time:
+    """The moment of the events whose effects happen at `time`: the inverse of `next_moment`."""
+    return time - (clock.unit if clock.integer else 1)
+
+
 def saved(pending: Pending | None) -> Any:
     """As a value of JSON."""
     if pending is None:

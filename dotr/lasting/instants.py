@@ -367,7 +367,7 @@ class Replacement(NamedTuple):
 class LastingInstant(NamedTuple):
     """One instant of what lasts. `graph`: whether a graph came; `tick`: whether an EVERY is due; `program`:
     the new program from this instant on; `state`: if messages came and it is requested, K(t) without what
-    follows from the background alone; `findings`: warnings.
+    follows from the background alone; `findings`: warnings; `effects`: those that happened at it.
     """
 
     facts: Facts
@@ -377,6 +377,7 @@ class LastingInstant(NamedTuple):
     program: Program | None = None
     state: Sequence[Triple] = ()
     findings: Sequence[Diagnostic] = ()
+    effects: Sequence[Effect] = ()
 
     @property
     def seen(self) -> bool:
@@ -645,7 +646,7 @@ class LastingRun:
         self._settle(time, stated, replacement)
         self.consistent = True
         findings = [*knowledge.findings(), *(one.finding(self.clock) for one in stated.unheld)]
-        return LastingInstant(facts, messages, came, tick, program, state, findings)
+        return LastingInstant(facts, messages, came, tick, program, state, findings, effects)
 
     def _answered(self, facts: Facts) -> None:
         """Spend what rules may do with the facts of an instant. Raises ProgramError D4132."""
@@ -675,12 +676,13 @@ class LastingRun:
     def overlook(self, time: Time, tick: bool) -> LastingInstant:
         """Advance to an instant that is in error without its messages: it has no facts."""
         replacement = self._ahead.get(time)
-        stated = self._stated(time, (), replacement, self._effects(time))
+        effects = self._effects(time)
+        stated = self._stated(time, (), replacement, effects)
         program = self.program_from(time)
         self._knowledge.overlook(time, stated, program)
         self._settle(time, stated, replacement)
         self.consistent = False
-        return LastingInstant({}, tick=tick, program=program)
+        return LastingInstant({}, tick=tick, program=program, effects=effects)
 
     def stated(self) -> list[Triple]:
         """Every triple stated now."""

@@ -7,6 +7,7 @@ Place:   the measure of emit/effects.py and lasting/effects.py; reference/lastin
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -65,8 +66,19 @@ def effects_of(program: Program, matches: Collection[Match]) -> list[LiteralEffe
 def _effect(rule: Rule, match: Match) -> LiteralEffect | None:
     if not rule.inserts and not rule.deletes:
         return None
-    stated = [triple for nodes in _all(rule, match, rule.inserts) if (triple := _triple(*nodes)) is not None]
-    return LiteralEffect(rule.name, tuple(stated), tuple(_all(rule, match, rule.deletes)))
+    return effect_of(rule, match_id(rule, match), match.bindings)
+
+
+def effect_of(rule: Rule, event: str, bindings: Sequence[Term]) -> LiteralEffect:
+    """That of one event, with its id and its values of WITH."""
+    own = _Event(event, bindings)
+    stated = [triple for nodes in _all(rule, own, rule.inserts) if (triple := _triple(*nodes)) is not None]
+    return LiteralEffect(rule.name, tuple(stated), tuple(_all(rule, own, rule.deletes)))
+
+
+class _Event(NamedTuple):
+    id: str
+    bindings: Sequence[Term]
 
 
 def _triple(subject: Term | AnyTerm, predicate: Term | AnyTerm, object_: Term | AnyTerm) -> Triple | None:
@@ -79,26 +91,25 @@ def _triple(subject: Term | AnyTerm, predicate: Term | AnyTerm, object_: Term | 
 
 
 def _all(
-    rule: Rule, match: Match, triples: Iterable[TemplateTriple | PatternTriple]
+    rule: Rule, event: _Event, triples: Iterable[TemplateTriple | PatternTriple]
 ) -> Iterator[tuple[Term | AnyTerm, Term | AnyTerm, Term | AnyTerm]]:
     """Each triple, for each member of its list if it has one."""
     for triple in triples:
-        for subject in _terms(rule, match, triple.subject):
-            for predicate in _terms(rule, match, triple.predicate):
-                for object_ in _terms(rule, match, triple.object):
+        for subject in _terms(rule, event, triple.subject):
+            for predicate in _terms(rule, event, triple.predicate):
+                for object_ in _terms(rule, event, triple.object):
                     yield subject, predicate, object_
 
 
-def _terms(rule: Rule, found: Match, node: PatternNode) -> Sequence[Term | AnyTerm]:
+def _terms(rule: Rule, event: _Event, node: PatternNode) -> Sequence[Term | AnyTerm]:
     match node:
         case AnyTerm():
             return [node]
         case Fresh(name):
-            event = match_id(rule, found)
             first = next(n.name for n in _nodes(rule) if isinstance(n, Fresh))
-            return [f"<{event}>" if name == first else f"<{event}-{name.removeprefix('dotr_')}>"]
+            return [f"<{event.id}>" if name == first else f"<{event.id}-{name.removeprefix('dotr_')}>"]
         case TemplateVar(name):
-            value = found.bindings[rule.variables.index(name)]
+            value = event.bindings[rule.variables.index(name)]
             if name not in rule.lists:
                 return [value]
             return [member for member in value[1:-1].split("\x1f") if member]

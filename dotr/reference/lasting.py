@@ -108,7 +108,7 @@ class LiteralStatements:
         matched = {t for t in self.at(time - 1) if any(effect.ends(t) for effect in effects)}
         own = {}
         for triple in graphs:
-            hold = _hold_of(triple, holds)
+            hold = hold_of(triple, holds)
             if hold is not None and hold.duration != 0:
                 own[triple] = statement_of(triple, hold, time, graphs, clock or Clock())
             elif hold is None and triple in stated:
@@ -134,7 +134,7 @@ class LiteralStatements:
 def unheld(time: Time, messages: Sequence[Message], holds: Sequence[Hold], clock: Clock) -> set[Triple]:
     """The triples of an instant's graphs that are declared and do not last, by the times in the graphs."""
     graphs = {triple for message in messages for triple in message.graph or ()}
-    lines = {triple: _hold_of(triple, holds) for triple in graphs}
+    lines = {triple: hold_of(triple, holds) for triple in graphs}
     return {
         triple
         for triple, hold in lines.items()
@@ -210,7 +210,7 @@ def _bounded(time: Time) -> Time:
     return max(1 - 2**63, min(2**63 - 1, time))
 
 
-def _hold_of(triple: Triple, holds: Sequence[Hold]) -> Hold | None:
+def hold_of(triple: Triple, holds: Sequence[Hold]) -> Hold | None:
     """The line that says how long a triple of a graph lasts."""
     _, predicate, object_ = triple
     for hold in holds:

@@ -357,7 +357,8 @@ def explained(
     explainer = Explainer(history, Text(writer.term, writer.expression, writer.path), every=every)
     found: Sequence[WhyNot | TripleProof | Missing]
     if question.triple is not None and question.time is not None:
-        found = _triple_proofs(explainer, question.triple, question.time, every)
+        triples = explainer.triples(question.triple, question.time)
+        found = [triples] if isinstance(triples, Missing) else triples
     elif question.why_not is not None and question.time is not None:
         found = explainer.why_not(question.why_not, question.time, question.values)
     else:
@@ -378,12 +379,3 @@ def _nearby(subject: Subject, question: Question, asked: Asked) -> Asked:
     if time is None and question.event_id is not None:
         time = subject.when(question.event_id)
     return asked if time is None else replace(asked, until=time, nearby=True)
-
-
-def _triple_proofs(
-    explainer: Explainer, triple: Triple, time: Time, every: bool
-) -> Sequence[TripleProof | Missing]:
-    with explainer.instants.open(time) as derivations:
-        if not derivations.holds(triple):
-            return [derivations.why_absent(triple)]
-        return derivations.proofs(triple) if every else [derivations.proof(triple)]

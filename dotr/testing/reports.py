@@ -84,12 +84,8 @@ def _explained(bench: Bench, given: Given, outcome: CaseOutcome, failure: Failur
         if failure.state is not None:
             history = _history(bench, given, lambda event: False, everything=True)
             explainer, renderer = _explainer(history, bench)
-            with explainer.instants.open(failure.state.time) as derivations:
-                triple = failure.state.triple
-                holds = derivations.holds(triple)
-                return _drawn(
-                    renderer, derivations.proof(triple) if holds else derivations.why_absent(triple)
-                )
+            triples = explainer.triples(failure.state.triple, failure.state.time)
+            return _drawn(renderer, triples if isinstance(triples, Missing) else triples[0])
     except DotrError:
         return ""
     return ""
