@@ -180,6 +180,22 @@ def in_order(found: Sequence[RawMatch]) -> list[tuple[int, RawMatch]]:
     return single
 
 
+Pattern: TypeAlias = tuple[Term | int, Term | int, Term | int]
+"""A triple of DELETE; a number stands for any term, the same number for the same term."""
+
+
+class Effect(NamedTuple):
+    """What one event states and ends at the next moment. `lost`: triples of its INSERT that are none, or
+    have a blank node.
+    """
+
+    rule: str
+    id: str
+    insert: tuple[Triple, ...]
+    delete: tuple[Pattern, ...]
+    lost: int = 0
+
+
 class Template(Protocol):
     """What a rule makes of its matches; emit/events.py creates one per rule."""
 

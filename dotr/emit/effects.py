@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 
 from dotr.emit.templates import fresh_names
-from dotr.events import RawMatch, in_order
-from dotr.lasting.effects import Effect, Pattern
+from dotr.events import Effect, Pattern, RawMatch, in_order
 from dotr.program import AnyTerm, Fresh, PatternTriple, Program, Rule, TemplateTriple, TemplateVar
 from dotr.program.names import match_hash
 from dotr.rdf.terms import Term, Triple, is_blank, is_iri, is_literal, members

@@ -40,7 +40,18 @@ from dotr.detect.state import Restored
 from dotr.enrich.materialiser import Materialiser
 from dotr.enrich.owl import rules_over
 from dotr.errors import DataError, DotrError
-from dotr.events import Clock, Fact, GraphOrMessage, Message, RawMatch, Time, in_order, labelled
+from dotr.events import (
+    Clock,
+    Effect,
+    Fact,
+    GraphOrMessage,
+    Message,
+    Pattern,
+    RawMatch,
+    Time,
+    in_order,
+    labelled,
+)
 from dotr.explain.derivations import Derivations, SchemaPremises
 from dotr.explain.proofs import (
     OF_BACKGROUND,
@@ -54,7 +65,7 @@ from dotr.explain.proofs import (
     TripleProof,
 )
 from dotr.extract.extractor import Extractor, wanted
-from dotr.lasting.effects import Effect, Form, Pattern, StatedIndex, fits, forms_of, time_before
+from dotr.lasting.effects import Form, StatedIndex, fits, forms_of, time_before
 from dotr.lasting.instants import LastingInstant
 from dotr.lasting.periods import later_of, predicates_of_times
 from dotr.lasting.validity import NotHeld, Times, period, times_of

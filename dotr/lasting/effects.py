@@ -14,12 +14,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from dotr.events import Clock, Time
+from dotr.events import Clock, Effect, Pattern, Time
 from dotr.program import AnyTerm, Rule
 from dotr.rdf.terms import Term, Triple
-
-Pattern: TypeAlias = tuple[Term | int, Term | int, Term | int]
-"""A triple of DELETE; a number stands for any term, the same number for the same term."""
 
 Form: TypeAlias = tuple[tuple[int, ...], Term | None]
 """The places that a pattern binds, and its predicate where the rule names it."""
@@ -29,18 +26,6 @@ DEEPEST: Final = 1_000
 
 LONGEST: Final = 1_000_000
 """How many instants effects may make between two messages."""
-
-
-class Effect(NamedTuple):
-    """What one event states and ends at the next moment. `lost`: triples of its INSERT that are none, or
-    have a blank node.
-    """
-
-    rule: str
-    id: str
-    insert: tuple[Triple, ...]
-    delete: tuple[Pattern, ...]
-    lost: int = 0
 
 
 class Pending(NamedTuple):

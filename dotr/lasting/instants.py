@@ -37,7 +37,18 @@ from dotr.budget import ANSWER, BUDGET, SLACK, Spending
 from dotr.enrich.materialiser import Materialiser
 from dotr.enrich.owl import is_schema, rules_over, stream_schema, while_held
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError
-from dotr.events import Clock, Composite, Fact, GraphOrMessage, Instant, Message, Time, Values, labelled
+from dotr.events import (
+    Clock,
+    Composite,
+    Effect,
+    Fact,
+    GraphOrMessage,
+    Instant,
+    Message,
+    Time,
+    Values,
+    labelled,
+)
 from dotr.extract.extractor import MUCH_WORK, wanted
 from dotr.extract.operators import Row
 from dotr.extract.sharing import facts_of
@@ -45,7 +56,6 @@ from dotr.joins.plan import relation_of
 from dotr.lasting.effects import (
     DEEPEST,
     LONGEST,
-    Effect,
     Pending,
     forms_of,
     loaded,

@@ -20,8 +20,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec import Struct, field
 
-from dotr.events import FOREVER, Clock, Message, Time
-from dotr.lasting.effects import Effect, Form, StatedIndex, fits
+from dotr.events import FOREVER, Clock, Effect, Message, Time
+from dotr.lasting.effects import Form, StatedIndex, fits
 from dotr.lasting.validity import NotHeld, period, times_of
 from dotr.program import Hold
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
