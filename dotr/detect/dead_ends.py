@@ -42,8 +42,8 @@ from dotr.program.queries import Attribute, Call, Expression
 from dotr.program.rules import Between, Choose, Conjunct, Operator, Rule, Summarise
 
 DEEP: Final = 100
-"""How many filtered loops may hang from one another: each is a call inside another."""
-
+"""How many filtered loops may hang from one another: each is a call inside another. In a longer chain some
+candidates are enumerated of which only the next hundred events are known to follow."""
 
 Read: TypeAlias = tuple[str, str]
 """An attribute: (position, variable)."""
