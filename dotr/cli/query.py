@@ -31,15 +31,24 @@ from dotr.extract.interpreter import asks_time
 from dotr.io.decode.documents import format_of, unreadable
 from dotr.io.errors import ErrorPolicy
 from dotr.io.events import GRAPH_FORMATS, TermFormatter, TextSink, csv_solutions, json_terms, refused
-from dotr.io.outputs import FileOutput, unwritable
+from dotr.io.outputs import FileOutput, Output, unwritable
 from dotr.io.rules_and_background import BackgroundFiles, RuleTexts, read_rules_text, read_standard_input
 from dotr.io.show import aligned
 from dotr.io.sources import Sources
 from dotr.lang import load_program, parse_query, parse_query_and_prefixes
 from dotr.lang.checks.lasting import asks_now
-from dotr.lasting.instants import LastingRun, SignedAnswer, signed, watched, watching
+from dotr.lasting.instants import (
+    AnswerPeriod,
+    AnswerPeriods,
+    LastingRun,
+    SignedAnswer,
+    signed,
+    watched,
+    watching,
+)
 from dotr.lasting.model import lasting_model
 from dotr.program import Program, Select
+from dotr.program.program import needed, only
 from dotr.rdf.terms import Triple
 from dotr.rdf.values import values_key
 from dotr.reference.enrich import LiteralEnricher
@@ -297,7 +306,9 @@ def _stated(
     refusals: ErrorPolicy,
     budget: int,
 ) -> list[Triple]:
-    """L(t): what the messages up to `time` leave stated; those of an instant in error never came."""
+    """L(t): what messages and effects up to `time` leave stated; those of an instant in error never came."""
+    if program.has_effects:
+        return _stated_by_rules(program, background, clock, came, time, refusals, budget)
 
     def on_refused(when: Time, parts: Sequence[GraphOrMessage], error: DotrError) -> DotrError | None:
         refusals.count += len(parts)
@@ -308,6 +319,43 @@ def _stated(
         if failed is not None:
             raise failed
     return run.stated()
+
+
+def _stated_by_rules(
+    program: Program,
+    background: Sequence[Triple],
+    clock: Clock,
+    came: Mapping[Time, list[GraphOrMessage]],
+    time: Time,
+    refusals: ErrorPolicy,
+    budget: int,
+) -> list[Triple]:
+    """L(t) where rules have effects, which run."""
+    from dotr.core.deployment import Deployment, Settings  # noqa: PLC0415  # start-up: few programs have any
+    from dotr.core.pipeline import Pipeline, PipelineObserver  # noqa: PLC0415  # likewise
+
+    def refused(_when: Time, parts: Sequence[GraphOrMessage], error: DotrError) -> None:
+        refusals.count += len(parts)
+        if refusals.fail:
+            raise error
+
+    def overworked(_rule: str, error: ProgramError) -> None:
+        if refusals.fail:
+            raise error
+
+    acting = needed(only(program, ()))
+    pipeline = Pipeline(
+        Deployment(acting, background, Settings(budget=budget)),
+        PipelineObserver(refused=refused, overworked=overworked),
+    )
+    pipeline.begin(clock)
+    for when, parts in sorted(came.items()):
+        for part in parts:
+            pipeline.take(when, part)
+    pipeline.close_up_to(time)
+    for _ in pipeline.drain():
+        pass
+    return sorted(pipeline.lasting())
 
 
 def _answer(
@@ -369,7 +417,11 @@ _HOLDS = "--hold.dotr"
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
 @options.rules_value
 @click.option(
-    "--rules", "more_rules", multiple=True, metavar="FILE", help="Datalog, or a .dotr file for its prologue."
+    "--rules",
+    "more_rules",
+    multiple=True,
+    metavar="FILE",
+    help="Datalog, or a .dotr file for its prologue and its rules with INSERT or DELETE.",
 )
 @click.option("--background", multiple=True, metavar="FILE", help="RDF that holds from the beginning.")
 @click.option(
@@ -381,6 +433,9 @@ _HOLDS = "--hold.dotr"
 )
 @options.functions
 @click.option("--initial", is_flag=True, help="Begin with the answers that the background has.")
+@click.option(
+    "--periods", is_flag=True, help="Print each answer with the period in which it held, when it ends."
+)
 @click.option("--verify", is_flag=True, help="Run the literal reading as well; stop at a difference.")
 @options.source(late="fail", jumps=True)
 @options.budget
@@ -391,13 +446,18 @@ def watch(
     rules: RuleOptions,
     holds: tuple[str, ...],
     initial: bool,
+    periods: bool,
     source: SourceOptions,
     output: OutputOptions,
 ) -> None:
     """Print how the answers of a SELECT or ASK change as SOURCEs are read: `-` what ends, `+` what begins.
 
     The query is evaluated over what lasts and what follows from it, never over an instant's own graph. What
-    neither --hold nor a rules file declares is held until it is deleted.
+    neither --hold nor a rules file declares is held until it is deleted. Rules with INSERT or DELETE run, and
+    those that they read; then only what is declared is held.
+
+    --periods prints `?x :A [3, 8)` when an answer ends, and at the end of the input those that have no end so
+    far: `[3, …)`. `[…, 8)` is from the beginning, by the background.
     """
     from dotr.cli.run import Replay  # noqa: PLC0415  # start-up: `dotr query` detects nothing
 
@@ -417,13 +477,76 @@ def watch(
         replay = Replay(Sources(sources, source.options, dead.refusals()), delayed, output, title="")
         replay.prepare(rules.deployment(program, triples), source, rules)
         out = output.open(packed=True)
-        if initial:
-            out.write(write(_initial(program, triples, select.ask, rules.budget), None))
+        first = _initial(program, triples, select.ask, rules.budget) if initial or periods else []
+        if periods:
+            write_period = _period_writer(format_, select, prefixes)
+            replay.run(PeriodSink(out, write_period, AnswerPeriods(first), select.ask, source.options.unit))
+            return
+        out.write(write(first, None))
         replay.run(TextSink(_formatted(write, select.ask), out))
 
 
 _Write = Callable[[Iterable[SignedAnswer], Clock | None], str]
 """(answers, how their times are written, None where they have none) → text."""
+
+
+_WritePeriod = Callable[[Iterable[AnswerPeriod], Clock], str]
+
+
+class PeriodSink(Struct):
+    """Answers with their periods, as text; those that have no end with `finish`."""
+
+    output: Output
+    format: _WritePeriod
+    periods: AnswerPeriods
+    ask: bool
+    unit: Time
+    clock: Clock | None = None
+
+    def write(self, events: Sequence[Composite], clock: Clock) -> None:
+        self.clock = clock
+        self.output.write(self.format(self.periods.take(signed(events, self.ask)), clock))
+
+    def flush(self) -> None:
+        self.output.flush()
+
+    def finish(self) -> None:
+        clock = self.clock or Clock(unit=self.unit)
+        self.output.write(self.format(self.periods.open(), clock))
+        self.output.finish()
+
+    def abandon(self) -> None:
+        self.output.abandon()
+
+
+def _period_writer(format_: str, select: Select, prefixes: Mapping[str, str]) -> _WritePeriod:
+    names = select.variables
+    if format_ == "jsonl":
+        return lambda found, clock: "".join(_period_json(one, names, clock) for one in found)
+    notation = TermFormatter(prefixes)
+    return lambda found, clock: "".join(_period_text(one, names, clock, notation) for one in found)
+
+
+def _period_json(period: AnswerPeriod, names: Sequence[str], clock: Clock) -> str:
+    start, until = (_json_time(time, clock) for time in (period.start, period.until))
+    return f'{{"from":{start},"until":{until},"bindings":{json_row(names, period.values)}}}\n'
+
+
+def _json_time(time: Time | None, clock: Clock | None) -> str:
+    if time is None or clock is None:
+        return "null"
+    text = clock.text(time)
+    return text if clock.integer else f'"{text}"'
+
+
+def _period_text(period: AnswerPeriod, names: Sequence[str], clock: Clock, notation: TermFormatter) -> str:
+    start, until = ("…" if time is None else clock.text(time) for time in (period.start, period.until))
+    return f"{_bound(names, period.values, notation)} [{start}, {until})\n".lstrip()
+
+
+def _bound(names: Sequence[str], values: Values, notation: TermFormatter) -> str:
+    pairs = zip(names, values, strict=True)
+    return "".join(f" ?{name} {notation.term(term)}" for name, term in pairs if term is not None)
 
 
 def _with_holds(
@@ -468,17 +591,13 @@ def _writer(format_: str, select: Select, prefixes: Mapping[str, str]) -> _Write
 
 
 def _json(answer: SignedAnswer, names: Sequence[str], clock: Clock | None) -> str:
-    time = "null"
-    if clock is not None:
-        text = clock.text(answer.time)
-        time = text if clock.integer else f'"{text}"'
+    time = _json_time(answer.time, clock)
     bindings = json_row(names, answer.values)
     return f'{{"time":{time},"change":{answer.change},"bindings":{bindings}}}\n'
 
 
 def _text(answer: SignedAnswer, names: Sequence[str], clock: Clock | None, notation: TermFormatter) -> str:
     """One line for each of equal rows: `+ ?x :A ?y :B @ 3`; what the background answers has no time."""
-    pairs = zip(names, answer.values, strict=True)
-    bound = [f" ?{name} {notation.term(term)}" for name, term in pairs if term is not None]
     when = "" if clock is None else f" @ {clock.text(answer.time)}"
-    return f"{'+' if answer.change > 0 else '-'}{''.join(bound)}{when}\n" * abs(answer.change)
+    sign = "+" if answer.change > 0 else "-"
+    return f"{sign}{_bound(names, answer.values, notation)}{when}\n" * abs(answer.change)

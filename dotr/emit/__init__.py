@@ -2,4 +2,5 @@
 
 events.py     the text and the order of events
 templates.py  writers generated from the templates of rules
+effects.py    what events state and end, filled in
 """

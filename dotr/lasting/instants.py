@@ -19,13 +19,15 @@ Method:  language.md, "What lasts". M(t) changes, K(t) is over it, and answers b
            watching  `dotr watch`: the answers of one query, as they begin and end, by a program with DSTREAM
              and ISTREAM of the query, each with a rule, so that answers that end at an instant are reported
              before those that begin (signed answers of a continuous query over a dynamic graph: Gergatsoulis,
-             Damigos 2021). Undeclared relations are held until deleted.
+             Damigos 2021). Undeclared relations are held until deleted, unless rules have effects: these run,
+             and see what they see in a run.
+           AnswerPeriods  `dotr watch --periods`: over which maximal periods each answer held.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from types import MappingProxyType
@@ -68,6 +70,7 @@ from dotr.program import (
     Const,
     Fresh,
     Hold,
+    LarsProgram,
     Position,
     Program,
     Projection,
@@ -78,8 +81,10 @@ from dotr.program import (
     TemplateTriple,
     Var,
 )
+from dotr.program.program import needed, only
 from dotr.program.queries import AggregateAtom
 from dotr.rdf.terms import RDF_TYPE, TRUE, Triple
+from dotr.rdf.values import values_key
 
 if TYPE_CHECKING:
     from dotr.reference.oracle import Oracle
@@ -811,25 +816,40 @@ class SignedAnswer(NamedTuple):
 
 
 def watching(program: Program, select: Select) -> Program:
-    """The prologue of `program` with nothing but the query, which has no NOW()."""
+    """The prologue of `program`, its rules that have effects and those that they read, and the query, which
+    has no NOW(). Only the query has events.
+    """
     query = _with_a_row(select)
-    holds = program.holds
-    if not any(hold.predicate is None and hold.class_ is None for hold in holds):
-        holds = (*holds, Hold())
-    operators = {ENDED: RelationToStream.DSTREAM, BEGUN: RelationToStream.ISTREAM}
+    if program.has_effects:
+        acting = needed(only(program, ()))
+    else:
+        acting = replace(program, queries={}, rules=(), dependencies=(), standing={}, lars=LarsProgram())
+        if not any(hold.predicate is None and hold.class_ is None for hold in program.holds):
+            acting = replace(acting, holds=(*program.holds, Hold()))
+    known = {*acting.selects, *(rule.name for rule in acting.rules), *acting.lars.attributes}
+    operators = {_free(ENDED, known): RelationToStream.DSTREAM, _free(BEGUN, known): RelationToStream.ISTREAM}
+    first = len(acting.rules)
     return replace(
-        program,
-        queries={},
-        rules=tuple(_rule(name, query) for name in operators),
-        dependencies=tuple(range(len(operators))),
-        holds=holds,
-        standing={name: StandingQuery(operator, query) for name, operator in operators.items()},
+        acting,
+        rules=(*acting.rules, *(_rule(name, query) for name in operators)),
+        dependencies=(*acting.dependencies, *range(first, first + len(operators))),
+        standing={
+            **acting.standing,
+            **{name: StandingQuery(operator, query) for name, operator in operators.items()},
+        },
     )
+
+
+def _free(name: str, known: Container[str]) -> str:
+    """A name that a program does not have."""
+    while name in known:
+        name += "_"
+    return name
 
 
 def watched(program: Program) -> Select:
     """The query of a program of `watching`: for an ASK one that has a row while the answer is yes."""
-    return program.standing[BEGUN].select
+    return program.standing[program.rules[-1].name].select
 
 
 def signed(events: Sequence[Composite], ask: bool = False) -> Iterator[SignedAnswer]:
@@ -837,7 +857,41 @@ def signed(events: Sequence[Composite], ask: bool = False) -> Iterator[SignedAns
     each in canonical order, equal rows merged. `ask`: the query was an ASK, whose row is empty.
     """
     for (rule, time, values), equal in groupby(events, _content):
-        yield SignedAnswer(time, _SIGNS[rule] * len(list(equal)), () if ask else values)
+        yield SignedAnswer(time, _SIGNS[rule.rstrip("_")] * len(list(equal)), () if ask else values)
+
+
+class AnswerPeriod(NamedTuple):
+    """An answer held over `[start, until)`. `start` None: from the beginning; `until` None: it holds on."""
+
+    start: Time | None
+    until: Time | None
+    values: Values
+
+
+class AnswerPeriods:
+    """Owns the answers that hold, each since when. `first`: those from the beginning."""
+
+    def __init__(self, first: Iterable[SignedAnswer] = ()) -> None:
+        self._held: dict[Values, tuple[Time | None, int]] = {
+            one.values: (None, one.change) for one in first if one.change
+        }
+
+    def take(self, answers: Iterable[SignedAnswer]) -> Iterator[AnswerPeriod]:
+        """The periods that end with the signed answers of one instant, in their order. Of equal rows the
+        first begins a period, and the last ends it.
+        """
+        for time, change, values in answers:
+            start, count = self._held.get(values, (time, 0))
+            if count + change:
+                self._held[values] = start, count + change
+            else:
+                self._held.pop(values, None)
+                yield AnswerPeriod(start, time, values)
+
+    def open(self) -> list[AnswerPeriod]:
+        """Those without an end so far, by their beginnings, then in canonical order."""
+        found = [AnswerPeriod(start, None, values) for values, (start, _) in self._held.items()]
+        return sorted(found, key=lambda one: (one.start is not None, one.start or 0, values_key(one.values)))
 
 
 def _content(event: Composite) -> tuple[str, Time, Values]:

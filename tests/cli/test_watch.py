@@ -154,3 +154,103 @@ def test_rules_may_be_datalog_and_dotr_whose_prologue_counts(dotr: Dotr, folder:
         "-q",
     )
     assert reported.out == "+ ?x :ann\n+ ?x :bob @ 1\n+ ?x :eve @ 1\n- ?x :bob @ 3\n"
+
+
+ROOMS = """PREFIX : <urn:>
+HOLD :state LATEST
+QUERY Motion := { SELECT DISTINCT ?room WHERE { ?m a :Motion ; :in ?room } }
+PRIVATE RULE Seen DEFINE { dotr_s a :Seen } FROM Motion WITH ?room := Motion.?room
+RULE Enter DEFINE { dotr_e a :Entered } FROM Seen WITH ?room := Seen.?room
+INSERT { ?room :state :occupied }
+RULE Leave DEFINE { dotr_l a :Left } FROM Seen AFTER 6 s AS Due
+AND NOT Again := Motion WITHIN 5 s FROM Due ON Again.?room = Seen.?room
+WITH ?room := Seen.?room INSERT { ?room :state :empty }
+RULE Ended DEFINE { dotr_x a :Ended } FROM Motion
+"""
+
+
+@pytest.fixture
+def rooms(folder: Path) -> None:
+    (folder / "rooms.dotr").write_text(ROOMS)
+    (folder / "state.rq").write_text("PREFIX : <urn:>\nSELECT ?room ?s WHERE { ?room :state ?s }\n")
+    motion = "<urn:m> a <urn:Motion> ; <urn:in> <urn:r> ."
+    lines = [{"time": time, "graph": motion} for time in (1, 4, 30)]
+    lines += [{"time": 50, "insert": "<urn:q> <urn:state> <urn:odd> ."}, {"time": 60, "graph": motion}]
+    (folder / "rooms.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+
+@pytest.mark.usefixtures("rooms")
+def test_rules_with_effects_run(dotr: Dotr) -> None:
+    asked = "watch", "state.rq", "rooms.jsonl", "--rules", "rooms.dotr", "--format", "text", "-q"
+    reported = dotr(*asked)
+    assert (reported.code, reported.err) == (0, "")
+    assert reported.out.splitlines() == [
+        "+ ?room :r ?s :occupied @ 2",
+        "- ?room :r ?s :occupied @ 11",
+        "+ ?room :r ?s :empty @ 11",
+        "- ?room :r ?s :empty @ 31",
+        "+ ?room :r ?s :occupied @ 31",
+        "- ?room :r ?s :occupied @ 37",
+        "+ ?room :r ?s :empty @ 37",
+        "+ ?room :q ?s :odd @ 50",
+    ]
+    assert dotr(*asked, "--verify").out == reported.out
+
+
+@pytest.mark.usefixtures("rooms")
+def test_periods_are_maximal_and_open_at_both_ends(dotr: Dotr, folder: Path) -> None:
+    (folder / "first.ttl").write_text("<urn:r> <urn:state> <urn:empty> . <urn:o> <urn:state> <urn:odd> .")
+    asked = "watch", "state.rq", "rooms.jsonl", "--rules", "rooms.dotr", "--periods", "-q"
+    reported = dotr(*asked, "--background", "first.ttl", "--format", "text")
+    assert (reported.code, reported.err) == (0, "")
+    assert reported.out.splitlines() == [
+        "?room :r ?s :occupied [2, 11)",
+        "?room :r ?s :occupied [31, 37)",
+        "?room :o ?s :odd […, …)",
+        "?room :r ?s :empty […, …)",  # LATEST never ends background
+        "?room :q ?s :odd [50, …)",
+    ]
+    plain = [json.loads(line) for line in dotr(*asked, "--format", "jsonl").out.splitlines()]
+    assert [(line["from"], line["until"]) for line in plain] == [
+        (2, 11),
+        (11, 31),
+        (31, 37),
+        (37, None),
+        (50, None),
+    ]
+
+
+@pytest.mark.usefixtures("files")
+def test_periods_without_rules(dotr: Dotr, folder: Path) -> None:
+    asked = "watch", "in.rq", "s.jsonl", "--background", "map.ttl", "--periods", "--format", "text", "-q"
+    assert dotr(*asked).out == "?x :ann […, 4)\n?x :bob [1, …)\n"
+    (folder / "ask.rq").write_text("ASK { ?x <urn:in> <urn:lab> }")
+    (folder / "gap.jsonl").write_text(
+        '{"time": 1, "graph": "<urn:a> <urn:in> <urn:lab> ."}\n'
+        '{"time": 3, "graph": "<urn:b> <urn:in> <urn:lab> ."}\n'
+        '{"time": 8, "graph": "<urn:a> <urn:in> <urn:lab> ."}\n'
+        '{"time": 20, "graph": ""}\n'
+    )
+    held = "watch", "ask.rq", "gap.jsonl", "--hold", "* FOR 2 s", "--periods", "--format", "text", "-q"
+    assert dotr(*held).out == "[1, 5)\n[8, 10)\n"
+
+
+@pytest.mark.usefixtures("rooms")
+def test_a_rule_may_have_the_name_that_an_answer_has(dotr: Dotr, folder: Path) -> None:
+    (folder / "rooms.dotr").write_text(ROOMS.replace("Enter", "begun").replace("Leave", "ended"))
+    asked = "watch", "state.rq", "rooms.jsonl", "--rules", "rooms.dotr", "--periods", "--format", "text", "-q"
+    assert dotr(*asked).out.splitlines()[0] == "?room :r ?s :occupied [2, 11)"
+
+
+@pytest.mark.usefixtures("rooms")
+def test_state_and_query_see_effects_that_wait_at_the_end(dotr: Dotr) -> None:
+    before = dotr("state", "rooms.dotr", "rooms.jsonl", "--at", "60", "--format", "turtle").out
+    assert ":r :state :empty ." in before
+    after = dotr("state", "rooms.dotr", "rooms.jsonl", "--at", "61", "--format", "turtle").out
+    assert ":r :state :occupied ." in after
+    later = dotr("state", "rooms.dotr", "rooms.jsonl", "--at", "70", "--format", "turtle").out
+    assert ":r :state :empty ." in later
+    query = "SELECT ?s { <urn:r> <urn:state> ?s }"
+    for time, value in ((60, ":empty"), (61, ":occupied"), (70, ":empty")):
+        ran = dotr("query", "rooms.dotr", "rooms.jsonl", "--at", str(time), query, "--format", "text", "-q")
+        assert ran.out.splitlines()[1:] == [value]
