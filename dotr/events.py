@@ -1,4 +1,4 @@
-"""What flows: time, messages, facts, matches, composite events.
+"""What flows: time, messages, facts, matches, composite events and their effects.
 
 Place:   the values that the four steps hand to each other; no behaviour beyond naming, and putting together
          the parts of a message, for every format and Python.
