@@ -14,7 +14,7 @@ from tests.explain.proving import checker_of, explainer_of, faults_over_changes,
 
 ROOT = Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / "tests" / "golden"
-WITHOUT = ("rejected", "effects")  # what an event states has no proof yet
+WITHOUT = ("rejected",)
 CASES = sorted(
     path.parent for path in GOLDEN.glob("*/*/stream.jsonl") if path.parent.parent.name not in WITHOUT
 )
