@@ -324,10 +324,14 @@ class TemplateParser:
     def __init__(self, cursor: Cursor, windows: WindowParser) -> None:
         self.cursor = cursor
         self.windows = windows
+        self._deletes = False
 
-    def template(self) -> tuple[tuple[TemplateTriple, ...], tuple[Name, ...], bool]:
-        """`{ triples }`: the triples, the variables they name, and whether all could be read."""
+    def template(self, deletes: bool = False) -> tuple[tuple[TemplateTriple, ...], tuple[Name, ...], bool]:
+        """`{ triples }`: the triples, the variables they name, and whether all could be read. `deletes`: of a
+        DELETE.
+        """
         opened = self.cursor.at
+        self._deletes = deletes
         self.cursor.expect("{")
         found: list[TemplateTriple] = []
         names: list[Name] = []
@@ -398,8 +402,10 @@ class TemplateParser:
                 "D1011",
                 f"{what} would have another name in every run",
                 self.cursor.span(),
-                hint="use dotr_x",
-                notes=("a fresh name `dotr_x` becomes an IRI made from what matched",),
+                hint="write a variable that WITH does not bind: any term" if self._deletes else "use dotr_x",
+                notes=()
+                if self._deletes
+                else ("a fresh name `dotr_x` becomes an IRI made from what matched",),
             )
             raise Skip
         if token.kind in ("attribute", "timeof"):
@@ -492,7 +498,7 @@ class ClauseParser:
         effects: dict[str, syntax.EffectSyntax] = {}
         while self.windows.at_effect() and self.cursor.key not in effects:
             before = self.cursor.advance()
-            triples, variables, clean = self._templates.template()
+            triples, variables, clean = self._templates.template(before.key == "DELETE")
             whole = whole and clean
             effects[before.key] = syntax.EffectSyntax(triples, variables, self.cursor.since(before))
             clauses.append(effects[before.key].span)
