@@ -213,6 +213,10 @@ class WindowParser:
         before = self.cursor.key == "BEFORE"
         if not before and self.cursor.key != "FROM":
             hint = "write `WITHIN 5 min FROM Event`: closed at both ends, or `BEFORE Event`"
+            if self.cursor.key == "AFTER":
+                hint = (
+                    "windows look back: begin with `FROM Event AFTER 5 min AS Due`, and write `FROM Due` here"
+                )
             raise self.cursor.fail("FROM or BEFORE", hint)
         self.cursor.advance()
         reference = self.name("the name of an event")

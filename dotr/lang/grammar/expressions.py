@@ -379,9 +379,10 @@ class ExpressionParser:
                 self.cursor.since(token),
             )
         elif key == "BOUND" and not isinstance(arguments[0], Var | Attribute):
-            self.cursor.error(
-                "D1215", "BOUND takes a variable", self.cursor.since(token), hint="write `BOUND(?x)`"
-            )
+            hint = "write `BOUND(?x)`"
+            if isinstance(of := arguments[0], TimeOf):
+                hint = f"give a time for none: `COALESCE({of.position}.time, …)`"
+            self.cursor.error("D1215", "BOUND takes a variable", self.cursor.since(token), hint=hint)
         if key in FORBIDDEN:
             self.forbid(key, token)
         if key == "LOCAL":
