@@ -605,7 +605,10 @@ class Pipeline:
         assert self.clock is not None
         if self._oracle is not None and state["oracle"] is not None:
             self._oracle.restore(state["oracle"])
-        return self._detect.restore(state["detect"])
+        restored = self._detect.restore(state["detect"])
+        if self._lasting is not None and (restored.empty or restored.gone):
+            self._lasting.rest()
+        return restored
 
     # -- what lasts
 
@@ -661,7 +664,9 @@ class Pipeline:
         """Run instants of what lasts, in order, and what is due between and after them."""
         assert self._lasting is not None
         observer = self._observer
-        for time, instant, failed in self._lasting.instants(due, bound, self._next_tick, self._is_tick):
+        for time, instant, failed in self._lasting.instants(
+            due, bound, self._next_tick, self._is_tick, self._is_clocked
+        ):
             if instant.program is not None:
                 self._renew(instant.program)
                 self.replaced = True
@@ -693,11 +698,17 @@ class Pipeline:
         """Whether the rules that hold at an instant may see it although nothing came."""
         assert self._lasting is not None
         program = self._lasting.program_from(time) or self.program
+        return bool(program.lars.rules) or self._is_clocked(time)
+
+    def _is_clocked(self, time: Time) -> bool:
+        """Whether an EVERY or an AFTER of the rules that hold at an instant is due."""
+        assert self._lasting is not None
+        program = self._lasting.program_from(time) or self.program
         counts = self._run_counts
         every = counts.every if program is self.program else ticks_of(program)
         if counts.late and self._detect is not None and self._detect.next_late(time - 1) == time:
             return True
-        return bool(program.lars.rules) or any(is_tick(rhythm, time) for rhythm in every)
+        return any(is_tick(rhythm, time) for rhythm in every)
 
     def _raised(self, time: Time, parts: Sequence[GraphOrMessage], error: DotrError) -> DotrError | None:
         """Report an instant that is in error; returns what to raise after what came before, if anything."""

@@ -38,7 +38,7 @@ from msgspec.structs import replace
 from dotr.budget import ANSWER, BUDGET, SLACK, Spending
 from dotr.enrich.materialiser import Materialiser
 from dotr.enrich.owl import is_schema, rules_over, stream_schema, while_held
-from dotr.errors import DataError, Diagnostic, DotrError, ProgramError
+from dotr.errors import DataError, Diagnostic, DotrError, ProgramError, Severity
 from dotr.events import (
     Clock,
     Composite,
@@ -441,7 +441,9 @@ class LastingRun:
         self._pending: Pending | None = None
         self._depth = 0  # of events of the last instant
         self._chain: tuple[str, ...] = ()  # the rules whose effects led to it
-        self._points = 0  # that effects made since the last message
+        self._points = 0  # since the last message, from the first that effects made
+        self._is_clocked: Callable[[Time], bool] = lambda _: False
+        self._left_out: list[Diagnostic] = []  # at this instant
         self.unstated = 0
         """Triples of INSERT that are none, or have a blank node."""
         self.ineffective = 0
@@ -495,12 +497,15 @@ class LastingRun:
         bound: Time,
         next_tick: Callable[[Time], Time | None],
         is_tick: Callable[[Time], bool],
+        is_clocked: Callable[[Time], bool] = lambda _: False,
     ) -> Iterator[Leap]:
-        """The instants `due`, and those between and after them that lie before `bound`.
+        """The instants `due`, and those between and after them that lie before `bound`. `is_clocked`: whether
+        an EVERY or an AFTER is due at a time.
 
         The caller finishes one instant before it takes the next, so that `next_tick` (the next tick that can
         matter before a time) knows of it.
         """
+        self._is_clocked = is_clocked
         for time, parts in due:
             yield from self._before(time, next_tick, is_tick)
             yield self._leap(time, parts or (), is_tick(time))
@@ -519,23 +524,24 @@ class LastingRun:
             yield self._leap(time, (), is_tick(time))
 
     def _leap(self, time: Time, parts: Sequence[GraphOrMessage], tick: bool) -> Leap:
-        self._begin_moment(time, parts, tick)
+        self._begin_moment(time, parts)
         try:
             return time, self.at(time, parts, tick), None
         except (DataError, ProgramError) as error:
             return time, *self._without(time, parts, tick, self._placed(error, time))
 
-    def _begin_moment(self, time: Time, parts: Sequence[GraphOrMessage], tick: bool) -> None:
+    def _begin_moment(self, time: Time, parts: Sequence[GraphOrMessage]) -> None:
         """Set how deep the events of an instant are. Raises ProgramError D4013 where effects follow effects
         without an end.
         """
         pending = self._due(time)
-        silent = pending is not None and not parts
-        alone = silent and not tick and time not in self._ahead and self._periods.next_change() != time
-        self._points = self._points + 1 if silent else 0
         self._depth, self._chain = 0, ()
-        if alone and pending is not None:
-            self._depth, self._chain = pending.depth + 1, pending.rules
+        if parts:
+            self._points = 0
+        elif (pending is not None or self._points) and not self._is_clocked(time):
+            self._points += 1  # of effects, and of periods that end behind them
+            if pending is not None and time not in self._ahead and self._periods.next_change() != time:
+                self._depth, self._chain = pending.depth + 1, pending.rules
         if pending is not None and (self._depth > DEEPEST or self._points > LONGEST):
             raise _endless(pending, self._depth, self.clock.text(time))
 
@@ -590,30 +596,38 @@ class LastingRun:
                 kept.append(effect)
                 continue
             self.ineffective += 1
-            failed = self._on_refused(time, (), _left_out(effect, error, self.clock.text(time))) or failed
+            found = _left_out(effect, error, self.clock.text(time))
+            raised = self._on_refused(time, (), found)
+            if raised is None:
+                self._left_out.append(found.diagnostics[0]._replace(severity=Severity.WARNING))
+            failed = failed or raised
         self._pending = self._pending._replace(effects=tuple(kept))
         if self._oracle is not None:
             self._oracle.leave_out(time)
         return failed
 
     def _error_of(self, time: Time, effects: Sequence[Effect]) -> DotrError | None:
-        """What is wrong with an instant of effects alone. Nothing changes."""
+        """How an instant of effects alone contradicts itself or has schema that it must not; None where it
+        does not. Nothing changes.
+        """
         self._spending.begin(_triples_of(effects), self._periods.statements, self._readers)
         try:
             self._knowledge.change(
                 time, self._stated(time, (), self._ahead.get(time), effects), self.program_from(time)
             )
         except (DataError, ProgramError) as error:
-            return error
+            return error if error.diagnostics[0].code.startswith(("D26", "D30", "D31")) else None
         finally:
             self._spending.end()
-            self._undo()
+            self._undo(time)
         return None
 
-    def _undo(self) -> None:
+    def _undo(self, time: Time) -> None:
+        """Undo the open change of an instant."""
         self._knowledge.abandon()
         self._periods.undo()
-        self._declare(self.program)
+        if time in self._ahead:
+            self._declare(self.program)
 
     def _declare(self, program: Program) -> None:
         self._periods.declare(program.holds, forms_of(program.rules))
@@ -651,7 +665,7 @@ class LastingRun:
                 graph = [triple for message in messages for triple in message.graph or ()]
                 state = sorted(knowledge.state(graph) - self._background_alone(replacement))
         except BaseException as error:
-            self._undo()
+            self._undo(time)
             if isinstance(error, ProgramError):
                 raise self._spending.explained(error) from None
             raise
@@ -660,7 +674,12 @@ class LastingRun:
         knowledge.keep()
         self._settle(time, stated, replacement)
         self.consistent = True
-        findings = [*knowledge.findings(), *(one.finding(self.clock) for one in stated.unheld)]
+        findings = [
+            *knowledge.findings(),
+            *(one.finding(self.clock) for one in stated.unheld),
+            *self._left_out,
+        ]
+        self._left_out = []
         return LastingInstant(facts, messages, came, tick, program, state, findings, effects)
 
     def _answered(self, facts: Facts) -> None:
@@ -698,6 +717,12 @@ class LastingRun:
         self._settle(time, stated, replacement)
         self.consistent = False
         return LastingInstant({}, tick=tick, program=program, effects=effects)
+
+    def rest(self) -> None:
+        """Other rules hold than those whose effects wait: a chain of effects begins anew."""
+        self._points = 0
+        if self._pending is not None:
+            self._pending = self._pending._replace(depth=0, rules=())
 
     def stated(self) -> list[Triple]:
         """Every triple stated now."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import copy
 from datetime import date
 from typing import Any, Final, NamedTuple
 
@@ -267,15 +268,13 @@ class LiteralLasting:
         kept: list[LiteralEffect] = []
         all_of_them = self._due(time)
         for effect in all_of_them:
-            before = self.snapshot()
-            self._effects = time, [*kept, effect]
+            trial = copy(self)
+            trial._effects = time, [*kept, effect]
             try:
-                self.at(time, ())
+                trial.at(time, ())
             except (DataError, ProgramError):
-                pass
-            else:
-                kept.append(effect)
-                self.restore(before)
+                continue
+            kept.append(effect)
         self._effects = time, kept
 
     def _due(self, time: Time) -> list[LiteralEffect]:
@@ -339,7 +338,7 @@ class LiteralLasting:
         change: ProgramChange | None,
     ) -> None:
         self.program, self.statements, self._last = program, statements, time
-        if self._due(time):
+        if self._effects is not None and self._effects[0] == time:
             self._effects = None
         self.useless += useless
         if change is not None:

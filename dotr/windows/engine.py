@@ -255,6 +255,12 @@ class LarsEngine:
                 hint="replay the stream from the start, or use the dotr that wrote it",
             )
         net = self._net
+        if any(len(part[0]) != len(net.relations[name].views) for name, part in state["relations"].items()):
+            raise EngineError.of(
+                "D5010",
+                "the state of LARS rules is of another version of dotr, which kept other windows of them",
+                hint="replay the stream from the start, or use the dotr that wrote it",
+            )
         self._now = net.placing.now = state["now"]
         for name, part in state["relations"].items():
             net.relations[name].load(part, self._now)

@@ -131,3 +131,81 @@ def test_under_fail_effects_that_contradict_end_the_run(tmp_path: Path) -> None:
     with pytest.raises(dotr.DataError) as raised:
         run.push("", at=5)
     assert raised.value.diagnostics[0].code == "D2604"
+
+
+def test_a_chain_beside_rules_of_lars_ends_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dotr.lasting.instants.DEEPEST", 10)
+    (tmp_path / "calm.lars").write_text("STEP 1 s\nseen(?x) :- Looked(?x) .\n")
+    looks = "LARS <calm.lars>\nQUERY Looked := { SELECT ?x WHERE { ?m :look ?x } }\n"
+    (tmp_path / "rules.dotr").write_text(UNDONE.replace("HOLD", looks + "HOLD", 1))
+    run = dotr.Engine(tmp_path / "rules.dotr", time_unit="s")
+    run.push(PREFIX + ":d1 :s :on .", at=0)
+    with pytest.raises(dotr.ProgramError) as raised:
+        run.push(PREFIX + ":m :look :d1 .", at=100)
+    assert raised.value.diagnostics[0].code == "D4013"
+
+
+def test_points_of_timers_are_counted_from_message_to_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dotr.lasting.instants.LONGEST", 50)
+    run = engine(
+        PREFIX
+        + """HOLD :s FOR 1 s
+RULE Again
+DEFINE { dotr_e a :Again }
+FROM Gone := DSTREAM { SELECT ?x WHERE { ?x :s :on } }
+WITH ?x := Gone.?x
+INSERT { ?x :s :on }
+"""
+    )
+    run.push(PREFIX + ":d1 :s :on .", at=0)
+    run.push("", at=40)
+    with pytest.raises(dotr.ProgramError) as raised:
+        run.push("", at=1000)
+    assert raised.value.diagnostics[0].code == "D4013"
+
+
+def test_no_effect_is_left_out_for_a_budget() -> None:
+    run = engine(
+        PREFIX
+        + """RULE Put
+DEFINE { dotr_e a :Put }
+FROM A := { SELECT ?x WHERE { ?m :a ?x } }
+WITH ?x := A.?x
+INSERT { ?x :put ?x }
+
+RULE Pair
+DEFINE { dotr_e a :Pair }
+FROM New := ISTREAM { SELECT ?x ?y WHERE { ?x :put ?a . ?y :put ?b } }
+WITH ?x := New.?x
+""",
+        budget=3_000,
+        on_error=lambda _: None,
+    )
+    run.push(PREFIX + ":m :a " + ", ".join(f":d{n}" for n in range(100)) + " .", at=1)
+    run.push("", at=5)
+    run.advance(5)
+    assert run.counters.ineffective == 0
+
+
+def test_an_instant_whose_effects_are_all_left_out_is_verified(tmp_path: Path) -> None:
+    (tmp_path / "schema.ttl").write_text(
+        "@prefix : <ex:> . @prefix owl: <http://www.w3.org/2002/07/owl#> .\n"
+        ":Open owl:disjointWith :Closed . :d1 a :Open .\n"
+    )
+    (tmp_path / "rules.dotr").write_text(OPEN)
+    run = dotr.Engine(tmp_path / "rules.dotr", time_unit="s", on_error=lambda _: None, verify=True)
+    run.push(PREFIX + ":m :shut :d1 .", at=1)
+    run.push("", at=5)
+    run.advance(5)
+    assert run.counters.ineffective == 1
+
+
+def test_under_other_rules_a_chain_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dotr.lasting.instants.DEEPEST", 10)
+    run = engine(UNDONE)
+    run.push(PREFIX + ":d1 :s :on .", at=0)
+    run.advance(9)
+    mended = engine(UNDONE.replace("INSERT { ?x :s :on }", "INSERT { ?x :was :off }"))
+    mended.restore(run.snapshot())
+    events = mended.push(PREFIX + ":m :look :d1 .", at=10**9)
+    assert {event.rule for event in events} <= {"P", "Q"}
