@@ -51,7 +51,6 @@ from dotr.core.instants import (
 from dotr.detect.analysis import idle_ticks
 from dotr.detect.detector import TeslaDetector
 from dotr.detect.state import Restored
-from dotr.emit.effects import Effects
 from dotr.emit.events import Emitter, InstantEvents
 from dotr.errors import DataError, DotrError, EngineError, ProgramError, Severity, UsageError
 from dotr.events import Clock, Composite, Fact, GraphOrMessage, Instant, RawMatch, Time
@@ -63,6 +62,7 @@ from dotr.program.rules import Rule
 from dotr.rdf.terms import Triple
 
 if TYPE_CHECKING:
+    from dotr.emit.effects import Effects
     from dotr.lasting.instants import LastingInstant, LastingRun
 
 VERSION = 2
@@ -334,7 +334,7 @@ class Pipeline:
         self._detect: TeslaDetector | None = None
         self._oracle = deployment.oracle() if verify else None
         self._emit, self._run_counts = deployment.emitter, RunCounts(self.program)
-        self._effects = Effects(self.program)
+        self._effects = _effects(self.program)
         self._lasting: LastingRun | None = None  # where something lasts
         self._planned: list[tuple[Time, Program, Collection[Triple]]] = []  # `replace` before anything lasts
         self.place: Any = ""
@@ -652,7 +652,7 @@ class Pipeline:
         assert self.clock is not None
         state, counts = self._detect.snapshot(), self.counters
         names = {rule.name for rule in program.rules}
-        self.program, self._emit, self._effects = program, Emitter(program), Effects(program)
+        self.program, self._emit, self._effects = program, Emitter(program), _effects(program)
         self._run_counts = RunCounts(
             program, counts, {n: c for n, c in counts.events.items() if n not in names}
         )
@@ -781,6 +781,15 @@ class Pipeline:
             self._last_graph_time = self._run_counts.instants(
                 batch, start, end, lasting, self._last_graph_time
             )
+
+
+def _effects(program: Program) -> Effects | None:
+    """What the events of a program state and end; None where none does."""
+    if not program.has_effects:
+        return None
+    from dotr.emit.effects import Effects  # noqa: PLC0415  # start-up: most programs have none
+
+    return Effects(program)
 
 
 AHEAD: Final = 64
