@@ -760,7 +760,7 @@ class Pipeline:
                 failed = left_out.settle(time, self.program.rules, self.clock) if left_out.facts else None
                 if matches and on_matches is not None:
                     on_matches(time, matches)
-                if self._effects and matches:
+                if self._effects is not None and matches:
                     assert self._lasting is not None, "effects last"
                     self._lasting.happen(time, self._effects.of(matches))
                 if leaving := emitter.public(matches):

@@ -70,10 +70,6 @@ class Effects:
             number: EffectTemplate(rule) for number, rule in enumerate(program.rules) if rule.has_effects
         }
 
-    def __bool__(self) -> bool:
-        """Whether an event of the program has any."""
-        return bool(self._templates)
-
     def of(self, matches: Sequence[RawMatch]) -> list[Effect]:
         """Those of the events of one instant, in output order."""
         templates, found = self._templates, []
