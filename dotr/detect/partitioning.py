@@ -497,11 +497,10 @@ def _component(
     together: bool,
     without_graph: WithoutGraph | None,
 ) -> RuleComponent:
-    if program.has_effects:
-        names = ", ".join(f"`{program.rules[i].name}`" for i in rules if program.rules[i].has_effects)
-        return RuleComponent(
-            rules, None, None, (f"in one piece: events of {names} state what all rules look at",)
-        )
+    stating = [f"`{program.rules[i].name}`" for i in rules if program.rules[i].has_effects]
+    if stating:  # then all rules are in one component
+        reason = f"in one piece: events of {', '.join(stating)} state what all rules look at"
+        return RuleComponent(rules, None, None, (reason,))
     reasons: list[str] = []
     holds = any(map(program.has_to_do_with_lars, rules))
     if holds:

@@ -433,13 +433,17 @@ def row(number: int, room: str = "a") -> OutboxRow:
 
 DELIVERED = """
 import sys
+import time
 from dotr.connectors.kafka import Cluster, KafkaReceiver
 from dotr.service.cursors import NotDeliveredError
 receiver = KafkaReceiver(Cluster(sys.argv[1]), "events", "{room}", "fresh")
-try:
-    print(receiver.delivered())
-except NotDeliveredError as error:
-    print(error)
+for _ in range(100):  # as an output does: again, until the broker is in charge of the group
+    try:
+        print(receiver.delivered())
+        break
+    except NotDeliveredError as error:
+        print(error, file=sys.stderr)
+        time.sleep(0.2)
 receiver.close()
 """
 
