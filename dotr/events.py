@@ -10,7 +10,7 @@ Bad input: D2201 no part at all · D2202 a deletion with a blank node.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
@@ -185,15 +185,20 @@ Pattern: TypeAlias = tuple[Term | int, Term | int, Term | int]
 
 
 class Effect(NamedTuple):
-    """What one event states and ends at the next moment. `lost`: triples of its INSERT that are none, or
-    have a blank node.
+    """What one event states and ends at the next moment. `name`: the event's id, or a function that makes
+    it. `lost`: triples of its INSERT that are none, or have a blank node.
     """
 
     rule: str
-    id: str
+    name: str | Callable[[], str]
     insert: tuple[Triple, ...]
     delete: tuple[Pattern, ...]
     lost: int = 0
+
+    @property
+    def id(self) -> str:
+        """The event's id."""
+        return self.name if isinstance(self.name, str) else self.name()
 
 
 class Template(Protocol):

@@ -703,12 +703,11 @@ class Pipeline:
     def _is_clocked(self, time: Time) -> bool:
         """Whether an EVERY or an AFTER of the rules that hold at an instant is due."""
         assert self._lasting is not None
-        program = self._lasting.program_from(time) or self.program
-        counts = self._run_counts
-        every = counts.every if program is self.program else ticks_of(program)
+        program, counts = self._lasting.program_from(time), self._run_counts
         if counts.late and self._detect is not None and self._detect.next_late(time - 1) == time:
             return True
-        return any(is_tick(rhythm, time) for rhythm in every)
+        every = counts.every if program is None or program is self.program else ticks_of(program)
+        return bool(every) and any(is_tick(rhythm, time) for rhythm in every)
 
     def _raised(self, time: Time, parts: Sequence[GraphOrMessage], error: DotrError) -> DotrError | None:
         """Report an instant that is in error; returns what to raise after what came before, if anything."""
@@ -762,7 +761,8 @@ class Pipeline:
                     on_matches(time, matches)
                 if self._effects is not None and matches:
                     assert self._lasting is not None, "effects last"
-                    self._lasting.happen(time, self._effects.of(matches))
+                    if effects := self._effects.of(matches):
+                        self._lasting.happen(time, effects)
                 if leaving := emitter.public(matches):
                     run_counts.events(leaving)
                     yield InstantEvents(emitter, leaving)

@@ -363,8 +363,10 @@ class TeslaDetector:
     def _without_graph(self, time: Time, facts: Mapping[str, Sequence[Fact]]) -> list[RawMatch]:
         """Rules that see neither a due tick nor a fact of an ISTREAM or DSTREAM are not touched."""
         agenda, deferred = self._seen(facts, self._occasions(time, facts), frozenset())
-        agenda += self._ticked(time)
-        agenda += self._awaited(time)
+        if self._due is not None:
+            agenda += self._ticked(time)
+        if self._late:
+            agenda += self._awaited(time)
         return self._run(time, agenda, deferred)
 
     def _occasions(self, time: Time, facts: Mapping[str, Sequence[Fact]]) -> frozenset[Occasion]:
@@ -538,7 +540,7 @@ class TeslaDetector:
         self, ticks: IdleTicks, after: Time, last_graph_time: Time | None, bound: Time
     ) -> Time | None:
         """The next tick or point in (after, bound) that can matter, after the graph at `last_graph_time`."""
-        tick = ticks.next(after, last_graph_time, bound)
+        tick = ticks.next(after, last_graph_time, bound) if ticks.ticking else None
         if self._late and (late := self.next_late(after)) is not None and late < bound:
             tick = late if tick is None else min(tick, late)
         point = self.due(bound if tick is None else tick)

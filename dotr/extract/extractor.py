@@ -399,6 +399,11 @@ class Extractor:
         self._following.settle(moves)
         self._always = [unit for unit in self.units if unit.always]
 
+    @property
+    def answers_always(self) -> bool:
+        """Whether a query may have facts of what is kept alone."""
+        return bool(self._always)
+
     def facts(self, time: Time, now: Term | None = None) -> dict[str, list[Fact]]:
         """Stream → facts, in canonical order, of the store's instant; without streams that have none.
 

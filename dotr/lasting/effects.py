@@ -53,7 +53,12 @@ def saved(pending: Pending | None) -> Any:
     """As a value of JSON."""
     if pending is None:
         return None
-    return [pending.time, pending.depth, [list(one) for one in pending.effects], list(pending.rules)]
+    return [
+        pending.time,
+        pending.depth,
+        [[one.rule, one.id, *one[2:]] for one in pending.effects],
+        list(pending.rules),
+    ]
 
 
 def loaded(value: Any) -> Pending | None:

@@ -161,16 +161,16 @@ class Maintenance:
         self._now = self._now._replace(owed={}, consistent=True)
         return _facts(self._now.program, owed, time)
 
-    def facts(self, time: Time, graph: Sequence[Triple] | None) -> Facts:
+    def facts(self, time: Time, graph: Sequence[Triple]) -> Facts:
         """The facts of all other streams over K(t), with the open change.
 
-        `graph`: the triples of the instant's graphs, labelled, None if none came. K(t) is dropped afterwards.
+        `graph`: the triples of the instant's graphs, labelled. K(t) is dropped afterwards.
         Raises DotrError as `change` does, and D2601; the change stays open.
         """
         model = self._now.model
         assert model is not None, "a change was opened"
         model.findings = []
-        found = model.facts(graph or (), time)
+        found = model.facts(graph, time)
         self._findings += model.findings
         return found
 
@@ -479,17 +479,21 @@ class LastingRun:
 
     def next(self) -> Time | None:
         """When what lasts next changes without a message, or None."""
-        times = [*self._ahead, *([] if (end := self._periods.next_change()) is None else [end])]
-        if self._pending is not None:
-            times.append(self._pending.time)
-        return min(times, default=None)
+        found = self._periods.next_change()
+        if self._pending is not None and (found is None or self._pending.time < found):
+            found = self._pending.time
+        if self._ahead:
+            found = min([*self._ahead, *([] if found is None else [found])])
+        return found
 
     def happen(self, time: Time, effects: Sequence[Effect]) -> None:
-        """The events of an instant have effects: they are stated at the next moment."""
-        if effects:
-            rules = sorted({*self._chain, *(effect.rule for effect in effects)})
-            self._pending = Pending(next_moment(time, self.clock), self._depth, tuple(effects), tuple(rules))
-            self.unstated += sum(effect.lost for effect in effects)
+        """The events of an instant have effects, at least one: they are stated at the next moment."""
+        rules = {effect.rule: None for effect in effects}
+        if self._chain or len(rules) > 1:
+            rules = dict.fromkeys(sorted({*self._chain, *rules}))
+        self._pending = Pending(next_moment(time, self.clock), self._depth, tuple(effects), tuple(rules))
+        for effect in effects:
+            self.unstated += effect.lost
 
     def instants(
         self,
@@ -524,13 +528,13 @@ class LastingRun:
             yield self._leap(time, (), is_tick(time))
 
     def _leap(self, time: Time, parts: Sequence[GraphOrMessage], tick: bool) -> Leap:
-        self._begin_moment(time, parts)
+        self._begin_moment(time, parts, tick)
         try:
             return time, self.at(time, parts, tick), None
         except (DataError, ProgramError) as error:
             return time, *self._without(time, parts, tick, self._placed(error, time))
 
-    def _begin_moment(self, time: Time, parts: Sequence[GraphOrMessage]) -> None:
+    def _begin_moment(self, time: Time, parts: Sequence[GraphOrMessage], tick: bool) -> None:
         """Set how deep the events of an instant are. Raises ProgramError D4013 where effects follow effects
         without an end.
         """
@@ -538,7 +542,7 @@ class LastingRun:
         self._depth, self._chain = 0, ()
         if parts:
             self._points = 0
-        elif (pending is not None or self._points) and not self._is_clocked(time):
+        elif (pending is not None or self._points) and not (tick and self._is_clocked(time)):
             self._points += 1  # of effects, and of periods that end behind them
             if pending is not None and time not in self._ahead and self._periods.next_change() != time:
                 self._depth, self._chain = pending.depth + 1, pending.rules
@@ -645,24 +649,24 @@ class LastingRun:
         `parts`: all messages, blank nodes as in the documents. Raises DataError and ProgramError for an
         instant in error; what lasts is then as before.
         """
-        messages = labelled(parts, time)
+        messages = labelled(parts, time) if parts else ()
         effects = self._effects(time)
-        come = sum(map(_triples, messages)) + _triples_of(effects)
+        come = sum(map(_triples, messages)) + (_triples_of(effects) if effects else 0)
         self._spending.begin(come, self._periods.statements, self._readers)
-        came = any(message.graph is not None for message in messages)
+        graphs = [message.graph for message in messages if message.graph is not None]
+        came = bool(graphs)
+        graph = graphs[0] if len(graphs) == 1 else [triple for one in graphs for triple in one]
         replacement = self._ahead.get(time)
         stated = self._stated(time, messages, replacement, effects)
         knowledge = self._knowledge
-        program = self.program_from(time)
+        program = None if replacement is None else replacement.program
         state: Sequence[Triple] = ()
         try:
             facts = knowledge.change(time, stated, program)
             if came or tick or facts:
-                graph = [triple for message in messages for triple in message.graph or ()]
-                facts = {**knowledge.facts(time, graph if came else None), **facts}
+                facts = {**knowledge.facts(time, graph), **facts}
                 self._answered(facts)
             if self._states and messages:
-                graph = [triple for message in messages for triple in message.graph or ()]
                 state = sorted(knowledge.state(graph) - self._background_alone(replacement))
         except BaseException as error:
             self._undo(time)
@@ -674,16 +678,16 @@ class LastingRun:
         knowledge.keep()
         self._settle(time, stated, replacement)
         self.consistent = True
-        findings = [
-            *knowledge.findings(),
-            *(one.finding(self.clock) for one in stated.unheld),
-            *self._left_out,
-        ]
-        self._left_out = []
+        findings = knowledge.findings()
+        if stated.unheld or self._left_out:
+            findings = [*findings, *(one.finding(self.clock) for one in stated.unheld), *self._left_out]
+            self._left_out = []
         return LastingInstant(facts, messages, came, tick, program, state, findings, effects)
 
     def _answered(self, facts: Facts) -> None:
         """Spend what rules may do with the facts of an instant. Raises ProgramError D4132."""
+        if not facts:
+            return
         spending = self._spending
         most, units = spending.left, ANSWER * sum(map(len, facts.values()))
         spending.spend(min(units, most))
@@ -742,7 +746,7 @@ class LastingRun:
         return self._periods.change(time, messages, sorted(old - new), sorted(new - old), effects)
 
     def _settle(self, time: Time, stated: StatedChange, replacement: Replacement | None) -> None:
-        if self._due(time) is not None:
+        if self._pending is not None and self._pending.time == time:
             self._pending = None
         self.useless += stated.useless
         self.unheld += len(stated.unheld)
@@ -793,7 +797,7 @@ def _triples(message: Message) -> int:
 
 def _triples_of(effects: Iterable[Effect]) -> int:
     """How many triples and patterns effects have."""
-    return sum(len(effect.insert) + len(effect.delete) for effect in effects)
+    return sum([len(effect.insert) + len(effect.delete) for effect in effects])
 
 
 def _endless(pending: Pending, depth: int, at: str) -> ProgramError:

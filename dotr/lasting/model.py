@@ -687,13 +687,15 @@ class MaintainedModel:
         finally:
             instants.forget()
 
-    def facts(self, graph: Iterable[Triple], time: Time) -> dict[str, list[Fact]]:
+    def facts(self, graph: Collection[Triple], time: Time) -> dict[str, list[Fact]]:
         """The facts of the queries over K(t).
 
         Raises DataError D2601, D3101 and ProgramError; nothing has changed then.
         """
         assert self._extract is not None
         assert self._spending is not None, "instants spend"
+        if not graph and not self._extract.answers_always:  # K(t) is M(t), which was checked
+            return {}
         with self._instant(graph) as instants:
             if self._checked and (clashes := instants.clashes()):
                 raise DataError(clashes)

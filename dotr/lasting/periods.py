@@ -73,6 +73,9 @@ class StatedChange(Struct, frozen=True):
         return bool(self.begun or self.ended)
 
 
+_NO_CHANGE: Final = StatedChange()
+
+
 class Periods:
     """Owns every statement that holds, and when it ends.
 
@@ -183,15 +186,22 @@ class Periods:
         Times never decrease, and no end is skipped. `undo` undoes the last change.
         """
         parts = list(messages)
-        deleted = dict.fromkeys(triple for part in parts for triple in part.delete or ())
+        if not (effects or ended or begun or self._is_due(time)) and all(map(self._passes, parts)):
+            self._undo = []
+            return _NO_CHANGE
+        deleted = dict.fromkeys([triple for part in parts for triple in part.delete or ()])
         graphs = [triple for part in parts for triple in part.graph or ()]
-        stated = dict.fromkeys(triple for effect in effects for triple in effect.insert)
-        matched = self._matched(effects) if effects else ()
+        stated: dict[Triple, None] = {}
+        matched: Sequence[Triple] = ()
+        if effects:
+            stated = dict.fromkeys([triple for effect in effects for triple in effect.insert])
+            matched = self._matched(effects)
         self._undo = []
         before: dict[Triple, Time] = {}
-        useless = sum(self._end(triple) == _NONE and triple not in self._later for triple in deleted)
-        for triple in self._due(time):
-            self._pass(triple, time, before)
+        useless = sum([self._end(triple) == _NONE and triple not in self._later for triple in deleted])
+        if self._is_due(time):
+            for triple in self._due(time):
+                self._pass(triple, time, before)
         for triple in (*deleted, *ended, *matched):
             self._delete(triple, before)
         graphs += stated
@@ -308,6 +318,24 @@ class Periods:
             held = self._held.get(triple, _NOT_HELD)
             later = self._later.get(triple, ()) if self._later else ()
             self._undo.append((triple, triple in self._deleted, triple in self._inserted, held, later))
+
+    def _passes(self, message: Message) -> bool:
+        """Whether a message changes nothing of what is stated."""
+        graph, insert, delete = message
+        if insert or delete or self._rest is not None:
+            return False
+        declared, latest = self._predicates, self._latest
+        for triple in graph or ():
+            predicate = triple[1]
+            if predicate in declared or triple[:2] in latest:
+                return False
+            if predicate == RDF_TYPE and triple[2] in self._classes:
+                return False
+        return True
+
+    def _is_due(self, time: Time) -> bool:
+        """Whether a statement may end or begin by `time`."""
+        return bool(self._ends) and self._ends[0][0] <= time
 
     def _due(self, time: Time) -> list[Triple]:
         """The triples with a statement that ends, or begins, by `time`."""
