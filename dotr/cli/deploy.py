@@ -14,7 +14,15 @@ import click
 
 from dotr.cli import options, show
 from dotr.cli.options import given_time, micros, size
-from dotr.cli.show import Progress, funnel_as_json, funnel_lines, left_out, time_as_json
+from dotr.cli.show import (
+    Progress,
+    effects_as_json,
+    funnel_as_json,
+    funnel_lines,
+    left_out,
+    losses,
+    time_as_json,
+)
 from dotr.core.instants import check_units
 from dotr.core.pipeline import refuse_closed
 from dotr.detect.analysis import ENDLESS, rule_reaches
@@ -267,6 +275,7 @@ def reported(deployed: Deployed, program: Program, status: dict[str, Any]) -> di
         "late": status.get("late", 0),
         "refused": status.get("refused", 0),
         "left_out": status.get("left_out", {}),
+        **effects_as_json(status.get("not_stated", 0), status.get("ineffective", 0)),
         "partitions": [
             {**state._asdict(), "latest": time_as_json(state.latest, clock)}
             for state in (PartitionState(*found) for found in status.get("partitions", ()))
@@ -294,6 +303,8 @@ def shown(report: dict[str, Any]) -> str:
         lines.append(f"left out    {report['late']:,} late graphs, {report['refused']:,} refused documents")
         if report["left_out"]:
             lines.append(f"            {left_out(report['left_out'])}")
+        if lost := losses(not_stated=report.get("not_stated", 0), ineffective=report.get("ineffective", 0)):
+            lines.append(f"effects     {', '.join(lost)}")
     for state in report["partitions"] if len(report["partitions"]) > 1 else ():
         source, partition = state["source"], state["partition"]
         own = partition and source.rpartition("/")[2] != partition  # `dotr serve`: a stream is its partition

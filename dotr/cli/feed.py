@@ -492,6 +492,7 @@ def summary_as_json(feed: Feed, seconds: float) -> str:
         "late": totals.late,
         "late_by_an_end": totals.late_by_an_end,
         "refused": totals.refused,
+        **show.effects_as_json(counters.not_stated, counters.ineffective),
         "times": dict(feed.time_sources),
         **show.beside_as_json(feed.beside),
         "watermark": time_as_json(feed.pipeline.watermark, clock),

@@ -229,6 +229,7 @@ class Replay:
             "late": counters.late,
             "refused": sources.refusals.count,
             "dropped": counters.dropped,
+            **show.effects_as_json(counters.not_stated, counters.ineffective),
             "times": dict(sources.extractor.time_sources),
             **show.beside_as_json(sources.extractor.beside),
             "queries": counters.streams,
@@ -311,8 +312,9 @@ class Replay:
         assert clock is not None
         if self.sources.refusals.fail:
             raise with_places(error, self.lineage.places(time, len(graphs)))
-        self.sources.refusals.set_aside(self.lineage.letters(time, graphs, error, clock))
-        self.lineage.settle(time)
+        if graphs:
+            self.sources.refusals.set_aside(self.lineage.letters(time, graphs, error, clock))
+            self.lineage.settle(time)
 
     def overworked(self, _rule: str, error: ProgramError) -> None:
         """The policy for a fact that takes a rule too much work."""

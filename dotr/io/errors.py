@@ -182,6 +182,8 @@ class Lineage(Struct):
 
     def _of(self, time: Time, count: int) -> list[Origin]:
         """The places of the graphs of an instant; of those a snapshot brought without places, nowhere."""
+        if not count:
+            return []
         found = [origin for origin in self._open if origin[0] == time][-count:]
         return [(time, "", 0, "", 0, 0, "")] * (count - len(found)) + found
 

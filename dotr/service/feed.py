@@ -573,7 +573,8 @@ class Feed:
         if self.dead_letters is not None:
             for letter in self.lineage.letters(time, graphs, error, clock):
                 self.dead_letters.letter(letter, time=time)
-        self.lineage.settle(time)
+        if graphs:
+            self.lineage.settle(time)
 
     def overworked(self, rule: str, error: ProgramError) -> None:
         """The policy for a fact that takes a rule too much work; the pipeline calls it."""

@@ -304,3 +304,38 @@ def test_ticks_of_programs_to_come_are_counted_where_they_hold(
     given = [word for time, name in changes.items() for word in ("--then", str(time), f"{name}.dotr")]
     ran = dotr("run", "plain.dotr", "few.jsonl", *given)
     assert ("D2107" in ran.err, ran.code) == (refused, 3 if refused else 0)
+
+
+EFFECTS = """PREFIX : <urn:>
+ENTAILMENT OWL2RL
+BACKGROUND <open.ttl>
+QUERY Seen := { SELECT ?x ?v WHERE { ?x :in ?v } }
+RULE Made DEFINE { dotr_m a :Made } FROM Seen WITH ?x := Seen.?x, ?v := Seen.?v
+INSERT { ?x a :Closed . ?v :of ?x }
+"""
+OPEN = "<urn:Open> <http://www.w3.org/2002/07/owl#disjointWith> <urn:Closed> . <urn:a> a <urn:Open> ."
+LOST = {"not_stated": 1, "ineffective": 1}
+
+
+def test_what_of_effects_is_lost_is_in_the_summaries_and_in_the_status(dotr: Dotr) -> None:
+    Path("e.dotr").write_text(EFFECTS)
+    Path("open.ttl").write_text(OPEN)
+    graphs = ["<urn:a> <urn:in> <urn:b> .", "<urn:c> <urn:in> 'd' .", ""]
+    Path("e.jsonl").write_text(
+        "".join(json.dumps({"time": time, "graph": g}) + "\n" for time, g in enumerate(graphs))
+    )
+    ran = dotr("run", "e.dotr", "e.jsonl", "--on-error", "skip", "--summary", "json")
+    summary = json.loads(ran.err.splitlines()[-1])
+    assert {name: summary[name] for name in LOST} == LOST
+    assert dotr("deploy", "e.dotr").code == 0
+    fed = dotr("feed", "e.jsonl", "--on-error", "skip", "--summary", "json")
+    summary = json.loads(fed.err.splitlines()[-1])
+    assert {name: summary[name] for name in LOST} == LOST
+    status = json.loads(dotr("status", "--format", "json").out)
+    assert {name: status[name] for name in LOST} == LOST
+    assert (
+        "effects     1 triple of INSERT that no graph can have, 1 event without effect\n"
+        in dotr("status").out
+    )
+    quiet = dotr("run", "in.dotr", "s.jsonl", "--summary", "json")
+    assert not LOST.keys() & json.loads(quiet.err.splitlines()[-1]).keys()
