@@ -311,6 +311,7 @@ __all__ = [
     "compile_condition",
     "compile_expression",
     "is_time",
+    "own_calls",
     "units",
 ]
 
@@ -585,16 +586,16 @@ class _Compiler:
 
 def units(*expressions: Expression | None) -> int:
     """Units of work (budget.py) of evaluating expressions once; None costs nothing."""
-    return EXPRESSION * sum(1 + _own_calls(one) for one in expressions if one is not None)
+    return EXPRESSION * sum(1 + own_calls(one) for one in expressions if one is not None)
 
 
-def _own_calls(expression: Expression) -> int:
+def own_calls(expression: Expression) -> int:
     """Calls of functions of one's own; those inside EXISTS are charged where its pattern is matched."""
     match expression:
         case Call(function, arguments):
-            return (function in OWN) + sum(map(_own_calls, arguments))
+            return (function in OWN) + sum(map(own_calls, arguments))
         case Aggregate(argument=argument):
-            return 0 if argument is None else _own_calls(argument)
+            return 0 if argument is None else own_calls(argument)
         case _:
             return 0
 

@@ -6,18 +6,21 @@ Method:  integers, decimals, doubles and floats, strings and booleans are int, D
          where Python's types can hold them exactly; everything else is a term of rdflib. What a function
          raises, and what it returns that is none of these, is an error of the expression, as is a blank node
          that no argument is. SystemExit is such an error, too: no function ends the process; others that are
-         no Exception pass. Results are kept: a function is pure, so it is called once for each distinct tuple
-         of arguments, unless more than KEPT others, or others of more than KEPT_TEXT characters, came since
-         it was asked for last. Results that are kept cost the units of a call: work is the same in every run.
+         no Exception pass. Queries call in canonical order of the arguments (`call_in_order`): their
+         operators have rows in the order of joins, so at first each row asks for what it needs and stops
+         there. Results are kept: a function is pure, so it is called once for each distinct tuple of
+         arguments, unless more than KEPT others, or others of more than KEPT_TEXT characters, came since it
+         was asked for last. Results that are kept cost the units of a call: work is the same in every run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import ROUND_DOWN, Context, Decimal
 from functools import lru_cache
-from typing import Any, Final
+from threading import local
+from typing import Any, Final, TypeVar
 
 from dotr.budget import DIGITS, TEXT
 from dotr.program.own_functions import OwnFunction
@@ -34,6 +37,7 @@ from dotr.rdf.values import (
     decode,
     duration,
     encode,
+    values_key,
 )
 
 KEPT: Final = 1 << 16
@@ -57,11 +61,62 @@ def called(own: OwnFunction) -> Callable[..., Value | None]:
             return found  # type: ignore[no-any-return]  # a value
         value = results.older.get(terms, _NOTHING)
         if value is _NOTHING:
+            if _THREAD.wanted is not None:
+                _THREAD.wanted[own.term, terms] = lambda: call(*values)
+                raise _Wanted
             value = _computed(own, terms)
         results.keep(terms, value)
         return value  # type: ignore[no-any-return]  # a value
 
     return call
+
+
+class _Wanted(Exception):  # noqa: N818  # no error: the row is evaluated again
+    """A call whose result is not kept, while calls are collected."""
+
+
+class _Thread(local):
+    wanted: dict[tuple[str, tuple[Term, ...]], Callable[[], object]] | None = None
+    """The calls that rows of this thread need, while they are collected."""
+
+
+_THREAD = _Thread()
+Row = TypeVar("Row")
+
+
+def call_in_order(evaluate: Callable[[Row], object], rows: Iterable[Row], calls: int) -> None:
+    """Call what the evaluation of `rows` needs, once for each tuple of arguments, in canonical order of
+    these; `calls`: how many calls are nested in one another at most. Afterwards the results are kept, so that
+    rows can be evaluated in any order. Costs an evaluation of each row that needs a call not kept, for each
+    of them.
+    """
+    waiting = list(rows)
+    for _ in range(calls):
+        outer, again = _THREAD.wanted, []
+        wanted: dict[tuple[str, tuple[Term, ...]], Callable[[], object]] = {}
+        _THREAD.wanted = wanted
+        try:
+            for row in waiting:
+                try:
+                    evaluate(row)
+                except _Wanted:
+                    again.append(row)
+        finally:
+            _THREAD.wanted = outer
+        if not wanted:
+            return
+        _THREAD.wanted = None  # a function may evaluate, too
+        try:
+            for key in sorted(wanted, key=_canonical):
+                wanted[key]()
+        finally:
+            _THREAD.wanted = outer
+        waiting = again
+
+
+def _canonical(call: tuple[str, tuple[Term, ...]]) -> tuple[str, Any]:
+    function, terms = call
+    return function, values_key(terms)
 
 
 class _Results:

@@ -24,6 +24,7 @@ from typing import Final, TypeAlias, assert_never
 from msgspec import Struct
 
 from dotr import program
+from dotr.expressions.evaluate import own_calls
 from dotr.extract.full import base_of
 from dotr.extract.rewriting import (
     Rewriter,
@@ -359,9 +360,12 @@ class Uncompiled(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Translator:
-    """Owns the names of new variables: `.path0` between steps of a path, `.total0` of aggregates."""
+    """Owns the names of new variables: `.path0` between steps of a path, `.total0` of aggregates. Functions
+    of one's own are called outside of conjunctions: by operators that see all their rows, in canonical order.
+    """
 
     _made: int = field(default=0, init=False)
+    _inside_exists: bool = field(default=False, init=False)
 
     def fresh(self, word: str) -> str:
         self._made += 1
@@ -372,7 +376,7 @@ class Translator:
     def group(self, group: program.GroupPattern) -> Algebra:
         """A group graph pattern; its filters see all of it."""
         inner, filters = self.parts(group)
-        for condition in filters:
+        for condition in sorted(filters, key=lambda one: own_calls(one) > 0):
             inner = self.where(inner, condition)
         return inner
 
@@ -448,7 +452,9 @@ class Translator:
 
     def exists(self, pattern: program.GroupPattern) -> tuple[BasicGraphPattern, ...]:
         """The pattern of an EXISTS as a union of conjunctions with filters only."""
+        inside, self._inside_exists = self._inside_exists, True
         branches = branches_of(self.group(pattern))
+        self._inside_exists = inside
         if branches is None:
             raise Refused("an EXISTS with more than patterns and filters in it")
         if any(isinstance(step, program.Bind) for branch in branches for step in branch.steps):
@@ -463,6 +469,8 @@ class Translator:
             found = existences(part)
             if found:
                 inner = FilterOf(inner, part, tuple(self.exists(e.pattern) for e in found))
+            elif own_calls(part) and not self._inside_exists:
+                inner = FilterOf(inner, part)
             else:
                 inner = select(inner, part)
         return inner
@@ -473,6 +481,8 @@ class Translator:
             raise Refused("NOW() inside a nested group")
         if existences(expression):
             raise Refused("an EXISTS outside a FILTER")
+        if own_calls(expression) and not self._inside_exists:
+            return Extend(inner, variable, expression)
         return extend(inner, variable, expression)
 
     def grouped(self, inner: Algebra, query: program.Select) -> tuple[Algebra, program.Select]:

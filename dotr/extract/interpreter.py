@@ -12,6 +12,7 @@ Why not: the full engine: it cannot be interrupted, and a single path in it can 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import count
 from typing import TypeAlias, assert_never
 
@@ -19,11 +20,18 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dotr.budget import KEPT, Meter
-from dotr.expressions.evaluate import Condition, Getter, compile_condition, compile_expression, units
+from dotr.expressions.evaluate import (
+    Condition,
+    Getter,
+    compile_condition,
+    compile_expression,
+    own_calls,
+    units,
+)
 from dotr.extract import operators as aggregates
-from dotr.extract.algebra import Pattern
+from dotr.extract.algebra import Pattern, existences
 from dotr.extract.full import Explosion, Prepared, ordered, without_paths
-from dotr.extract.leaves import NO_LIMIT, body_pattern
+from dotr.extract.leaves import NO_LIMIT, body_pattern, in_order
 from dotr.extract.rewriting import Rewriter, is_grouped, spell_out, visible, with_known_functions
 from dotr.joins.plan import BodyPattern, View
 from dotr.joins.store import TripleIndex
@@ -137,15 +145,20 @@ class _Interpreter:
             rows = self._join(rows, self._values(select.values))
         for condition in select.having:
             rows = self._filtered(rows, condition)
-        found = []
         made = units(*(p.expression for p in select.projection))
         self._charge(len(rows), "rows of a SELECT", KEPT + made)
-        for row in rows:
+
+        def projected(row: Row) -> Row:
             extended = dict(row)
             for p in select.projection:
                 if p.expression is not None:
                     self._set(extended, p.variable.name, self._value(p.expression, extended))
-            found.append({n: extended[n] for n in select.variables if n in extended})
+            return {n: extended[n] for n in select.variables if n in extended}
+
+        calls = sum(own_calls(p.expression) for p in select.projection if p.expression is not None)
+        if calls:
+            in_order(projected, calls)(rows)
+        found = [projected(row) for row in rows]
         if select.ask:
             return [dict(_EMPTY) for _ in rows]
         if select.distinct:
@@ -173,6 +186,8 @@ class _Interpreter:
         groups: dict[tuple[Term | None, ...], list[Row]] = {}
         work = units(*(expression for _, expression in keys), *totals)
         self._charge(len(rows), "rows that are grouped", KEPT + work)
+        arguments = [total.argument for total in totals if total.argument is not None]
+        self._call(rows, *(expression for _, expression in keys), *arguments)
         for row in rows:
             extended = dict(row)
             for name, expression in keys:
@@ -240,6 +255,7 @@ class _Interpreter:
 
     def _bound(self, rows: list[Row], expression: Expression, name: str) -> list[Row]:
         self._charge(len(rows), f"rows that ?{name} is set for", KEPT + units(expression))
+        self._call(rows, expression)
         found = []
         for row in rows:
             extended = dict(row)
@@ -252,6 +268,7 @@ class _Interpreter:
 
     def _filtered(self, rows: list[Row], condition: Expression) -> list[Row]:
         self._charge(len(rows), "rows that are filtered", units(condition))
+        self._call(rows, condition)
         holds = self._condition(condition)
         return [row for row in rows if holds(row)]
 
@@ -348,6 +365,12 @@ class _Interpreter:
         return lookup
 
     # -- expressions
+
+    def _call(self, rows: Sequence[Row], *expressions: Expression) -> None:
+        """Call functions of one's own for all rows in canonical order, where the expressions have any."""
+        for expression in expressions:
+            if (calls := own_calls(expression)) and not existences(expression):
+                in_order(partial(self._value, expression), calls)(rows)
 
     def _value(self, expression: Expression, row: Row) -> Term | None:
         getter = self._getters.get(expression)

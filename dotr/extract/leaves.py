@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from dotr.budget import KEPT, Meter
-from dotr.expressions.evaluate import compile_condition, compile_expression, units
+from dotr.expressions.evaluate import compile_condition, compile_expression, own_calls, units
 from dotr.expressions.geometry import TOUCHING
 from dotr.extract.algebra import (
     BasicGraphPattern,
@@ -101,6 +101,13 @@ def _places(schema: Sequence[str]) -> Callable[[Var | Attribute | TimeOf], Compu
 
 def _nothing(row: Row) -> None:
     return None
+
+
+def in_order(evaluate: Callable[[Any], object], calls: int) -> Callable[[Sequence[Any]], None]:
+    """Calls what rows need of functions of one's own, in canonical order; see `call_in_order`."""
+    from dotr.expressions.own_functions import call_in_order  # noqa: PLC0415  # start-up: few runs call one
+
+    return lambda rows: call_in_order(evaluate, rows, calls)
 
 
 NO_LIMIT = 2**62
@@ -388,6 +395,11 @@ def units_of_steps(steps: Iterable[Step]) -> int:
     return units(*(step.expression if isinstance(step, Bind) else step.condition for step in steps))
 
 
+def calls_of(steps: Iterable[Step]) -> int:
+    """How many calls of functions of one's own they have."""
+    return sum(own_calls(s.expression if isinstance(s, Bind) else s.condition) for s in steps)
+
+
 def _touched(steps: Iterable[Step]) -> set[str]:
     """Variables that steps read or set."""
     found: set[str] = set()
@@ -415,6 +427,7 @@ def _behind(
         return None
     work: list[tuple[int, Any]] = []
     each = KEPT + units_of_steps(steps)
+    calls = calls_of(steps)
     for step in steps:
         if isinstance(step, Bind):
             work.append((columns.index(step.variable.name), scalars.compute(step.expression, columns)))
@@ -423,20 +436,22 @@ def _behind(
 
     def finish(rows: list[Row]) -> list[Row]:
         meter.charge(len(rows), "rows that BIND and FILTER are computed for", each)
-        found: list[Row] = []
-        for row in rows:
-            values = list(row)
-            for place in blank:
-                values[place] = None
-            for place, function in work:
-                if place >= 0:
-                    values[place] = function(values)
-                elif not function(values):
-                    break
-            else:
-                found.append(tuple(values[:width]))
-        return found
+        if call is not None:
+            call(rows)
+        return [one for row in rows if (one := finished(row)) is not None]
 
+    def finished(row: Row) -> Row | None:
+        values = list(row)
+        for place in blank:
+            values[place] = None
+        for place, function in work:
+            if place >= 0:
+                values[place] = function(values)
+            elif not function(values):
+                return None
+        return tuple(values[:width])
+
+    call = in_order(finished, calls) if calls else None
     return finish
 
 

@@ -476,6 +476,36 @@ class UnionOperator:
         return [watched for branch in self._branches for watched in branch.watch()]
 
 
+class CallsInOrder:
+    """The same rows, after functions of one's own were called for them in canonical order (by `call`)."""
+
+    def __init__(self, inner: SolutionOperator, call: Callable[[Sequence[Row]], None]) -> None:
+        self._inner, self._call = inner, call
+        self.schema = inner.schema
+        self.certain = inner.certain
+        self.statically_empty = inner.statically_empty
+
+    def _called(self, rows: Iterable[Row]) -> list[Row]:
+        found = list(rows)
+        self._call(found)
+        return found
+
+    def rows(self, view: View, seed: Seed) -> list[Row]:
+        return self._called(self._inner.rows(view, seed))
+
+    def lookup(self, names: Sequence[str]) -> Lookup:
+        inner = self._inner.lookup(names)
+        return lambda view, values: self._called(inner(view, values))
+
+    def changes(self) -> list[Change]:
+        changes = self._inner.changes()
+        self._call([row for row, _ in changes])
+        return changes
+
+    def watch(self) -> list[Watched]:
+        return self._inner.watch()
+
+
 class FilterOperator:
     """FILTER without EXISTS."""
 

@@ -31,14 +31,15 @@ from msgspec.structs import replace
 
 from dotr.budget import CHANGED, EXPRESSION, Meter
 from dotr.codegen import Names, make
-from dotr.expressions.evaluate import compile_condition, units
+from dotr.expressions.evaluate import compile_condition, own_calls, units
 from dotr.extract import algebra
 from dotr.extract.algebra import Translated, Uncompiled, relations_of, translate
 from dotr.extract.full import widened
 from dotr.extract.interpreter import InterpretedQuery
-from dotr.extract.leaves import NO_LIMIT, ExistsLeaf, Leaf, Scalars, units_of_steps
+from dotr.extract.leaves import NO_LIMIT, ExistsLeaf, Leaf, Scalars, calls_of, in_order, units_of_steps
 from dotr.extract.operators import (
     AggregateState,
+    CallsInOrder,
     Change,
     Compute,
     DifferenceOperator,
@@ -173,15 +174,14 @@ class Builder:
             case algebra.UnionOf(branches):
                 return UnionOperator([self.operator(branch) for branch in branches], meter)
             case algebra.FilterOf(inner, condition, ()):
-                return FilterOperator(
-                    self.operator(inner), self._tests((condition,)), meter, units(condition)
-                )
+                rows = self._calling(self.operator(inner), (condition,))
+                return FilterOperator(rows, self._tests((condition,)), meter, units(condition))
             case algebra.FilterOf(inner, condition, patterns):
                 return self._exists(self.operator(inner), condition, patterns)
             case algebra.Extend(inner, variable, expression):
                 compute = self.scalars.compute
                 return ExtendOperator(
-                    self.operator(inner),
+                    self._calling(self.operator(inner), (expression,)),
                     variable,
                     lambda schema: compute(expression, schema),
                     meter,
@@ -192,11 +192,21 @@ class Builder:
             case _:
                 assert_never(node)
 
+    def _calling(self, inner: SolutionOperator, expressions: Sequence[Expression]) -> SolutionOperator:
+        """An operator whose rows have called functions of one's own, where the expressions have any."""
+        for expression in expressions:
+            if calls := own_calls(expression):
+                call = in_order(self.scalars.compute(expression, inner.schema), calls)
+                inner = CallsInOrder(inner, call)
+        return inner
+
     def _tests(self, conditions: Sequence[Expression]) -> Callable[[tuple[str, ...]], Test]:
         return lambda schema: self.scalars.test(conditions, schema)
 
     def _groups(self, node: algebra.Aggregation) -> SolutionOperator:
         inner = self.operator(node.inner)
+        arguments = [total.argument for _, total in node.totals if total.argument is not None]
+        inner = self._calling(inner, [*(expression for _, expression in node.keys), *arguments])
         keys: list[tuple[str, str | None, Compute]] = []
         for name, expression in node.keys:
             source = expression.name if isinstance(expression, Var) else None
@@ -457,17 +467,23 @@ def _late(
     ]
     blank = [None] * (len(schema) - len(translated.kept))
 
-    def apply(rows: Iterable[Row]) -> Iterable[Row]:
-        for row in rows:
-            values = [*row, *blank]
-            for place, function in work:
-                if place >= 0:
-                    values[place] = function(values)  # type: ignore[assignment,arg-type]  # a bind's value
-                elif not function(values):  # type: ignore[arg-type]  # rows are read by place only
-                    break
-            else:
-                yield tuple(values)
+    def applied(row: Row) -> Row | None:
+        values = [*row, *blank]
+        for place, function in work:
+            if place >= 0:
+                values[place] = function(values)  # type: ignore[assignment,arg-type]  # a bind's value
+            elif not function(values):  # type: ignore[arg-type]  # rows are read by place only
+                return None
+        return tuple(values)
 
+    def apply(rows: Iterable[Row]) -> Iterable[Row]:
+        if call is not None:
+            rows = list(rows)
+            call(rows)
+        return (one for row in rows if (one := applied(row)) is not None)
+
+    calls = calls_of(translated.late)
+    call = in_order(applied, calls) if calls else None
     return apply
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from enum import IntEnum
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -377,8 +378,7 @@ WITH ?y := f:%(name)s(Value.?v, 3)
 """
 
 
-def test_rules_call_in_canonical_order_and_once_for_each_tuple() -> None:
-    """A query calls in the order of its graph."""
+def test_rules_and_queries_call_in_canonical_order_and_once_for_each_tuple() -> None:
     calls: list[tuple[int, int]] = []
     engine = dotr.Engine.from_text(
         CALLS % {"name": "noted"}, functions={f"{SPACE}noted": lambda v, n: calls.append((v, n)) or v}
@@ -387,7 +387,41 @@ def test_rules_call_in_canonical_order_and_once_for_each_tuple() -> None:
         engine.push(" ".join(f"<urn:o{n}> <urn:v> {n} ; <urn:w> {n} ." for n in (3, 1, 2, 1)), at=at)
     engine.finish()
     asked = {number: [v for v, n in calls if n == number] for number in (1, 2, 3)}
-    assert asked == {1: [3, 1, 2], 2: [1, 2, 3], 3: [1, 2, 3]}
+    assert asked == {1: [1, 2, 3], 2: [1, 2, 3], 3: [1, 2, 3]}
+
+
+ORDERED = {
+    "filter": "SELECT ?v WHERE { ?o :v ?v FILTER(f:n(?v) > 0) }",
+    "bind": "SELECT ?v WHERE { ?o :v ?w BIND(f:n(?w) AS ?v) }",
+    "select": "SELECT (f:n(?w) AS ?v) WHERE { ?o :v ?w }",
+    "nested": "SELECT (f:n(f:n(?w) + 10) AS ?v) WHERE { ?o :v ?w }",
+    "after a bind": "SELECT ?v WHERE { ?o :v ?w BIND(f:n(?w) AS ?x) ?o :v ?v FILTER(f:n(?x + 10) > 0) }",
+    "group": "SELECT ?v WHERE { ?o :v ?w } GROUP BY (f:n(?w) AS ?v)",
+    "aggregate": "SELECT (SUM(f:n(?w)) AS ?v) WHERE { ?o :v ?w }",
+    "with the time": "SELECT ?v WHERE { ?o :v ?w BIND(f:n(?w + NOW()) AS ?v) }",
+    "interpreted": "SELECT ?v WHERE { { SELECT ?w WHERE { ?o :v ?w } } BIND(f:n(?w) AS ?v) }",
+}
+
+
+@pytest.mark.parametrize("query", ORDERED.values(), ids=ORDERED)
+@pytest.mark.parametrize("lasting", [False, True])
+def test_operators_of_queries_call_in_canonical_order(query: str, lasting: bool) -> None:
+    calls: list[int] = []
+    space = f"{SPACE}{len(OWN)}/"
+    rules = f"""PREFIX : <urn:> PREFIX f: <{space}>
+{"HOLD :v FOR 1 h" if lasting else ""}
+RULE A DEFINE {{ dotr_a a :A }} FROM V := {{ {query} }} WITH ?v := V.?v"""
+    engine = dotr.Engine.from_text(rules, functions={f"{space}n": lambda v: calls.append(v) or v})
+    for at, numbers in enumerate(((9, 2, 30, 4, 2), (8, 1, 2))):
+        triples = "".join(f"<urn:o{at}{n}> <urn:v> {v} . " for n, v in enumerate(numbers))
+        before = len(calls)
+        engine.push(triples, at=at)
+        engine.advance(at)
+        came = calls[before:]
+        falls = [b for a, b in pairwise(came) if b < a]
+        assert len(falls) <= query.count("f:n(f") + query.count("?x + 10") + query.count("f:n(?v)"), came
+    engine.finish()
+    assert len(calls) == len(set(calls))
 
 
 def test_what_was_asked_for_lately_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
