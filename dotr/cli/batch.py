@@ -27,6 +27,7 @@ from dotr.batch.work import Treatment
 from dotr.cli import options, show
 from dotr.cli.options import OutputOptions, RuleOptions, SourceOptions, SparkOptions
 from dotr.cli.show import Progress, funnel_lines, print_funnels, summary_line, time_as_json
+from dotr.core.funnel import matches_lost
 from dotr.detect.digest import rule_digests
 from dotr.detect.partitioning import By, describe
 from dotr.errors import DataError, Diagnostic, UsageError
@@ -36,6 +37,7 @@ from dotr.io.events import EVENT_FORMATS, format_of_name, refused
 from dotr.io.reader import FileReader
 from dotr.io.rules_and_background import RuleTexts
 from dotr.io.time_survey import columns_missing
+from dotr.program import Program
 from dotr.survey.queries import FIRST_GRAPHS, Sample
 from dotr.survey.report import why_silent
 
@@ -261,7 +263,7 @@ def _run(
         show.json_line(_summary_as_json(request, report, monotonic() - start))
     elif not output.quiet:
         _report_funnels(request, report, title, output.verbose)
-        show.note(_summary(report, monotonic() - start))
+        show.note(_summary(request.program, report, monotonic() - start))
     return report
 
 
@@ -338,7 +340,7 @@ def _about(request: Request, runner: Runner, begun: datetime, seconds: float) ->
     }
 
 
-def _summary(report: Report, seconds: float) -> str:
+def _summary(program: Program, report: Report, seconds: float) -> str:
     found = show.came(report.graphs, report.instants, report.events)
     found += show.beside(report.beside, report.changed, times=sorted(report.time_sources))
     found += show.losses(
@@ -348,6 +350,7 @@ def _summary(report: Report, seconds: float) -> str:
         ineffective=report.ineffective,
         too_much=report.left_out,
         dropped=report.dropped,
+        lost=matches_lost(report.funnel(program)),
     )
     rate = report.graphs / max(seconds, 1e-6)
     return "; ".join([*found, f"{seconds:.1f} s, {rate:,.0f} graphs/s"])

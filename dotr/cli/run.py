@@ -19,6 +19,7 @@ from dotr.cli.options import DeadLetters, OutputOptions, RuleOptions, SourceOpti
 from dotr.cli.show import Progress, funnels, summary_line, time_as_json
 from dotr.collecting import rarely
 from dotr.core.deployment import Deployment
+from dotr.core.funnel import matches_lost
 from dotr.core.pipeline import NOBODY, Pipeline, PipelineObserver
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError
 from dotr.events import Clock, GraphOrMessage, Time
@@ -356,6 +357,7 @@ class Replay:
             counters.dropped,
             counters.not_stated,
             counters.ineffective,
+            matches_lost(counters.funnel),
         )
         found = show.came(counters.graphs, counters.instants, counters.events)
         found += show.beside(extractor.beside, extractor.first, extractor.time_sources)

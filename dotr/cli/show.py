@@ -186,8 +186,12 @@ def losses(
     dropped: int = 0,
     not_stated: int = 0,
     ineffective: int = 0,
+    lost: Mapping[str, int] = MappingProxyType({}),
 ) -> list[str]:
-    """What was left out, as parts of a summary; none of what did not occur."""
+    """What was left out, as parts of a summary; none of what did not occur. `lost`: rule → matches that WITH
+    and DEFINE dropped, `dropped` of them by DEFINE.
+    """
+    valueless = max(0, sum(lost.values()) - dropped)
     parts = (
         (late, f"{late:,} late"),
         (refused, f"{counted(refused, 'document')} refused"),
@@ -197,9 +201,16 @@ def losses(
         (ineffective, f"{counted(ineffective, 'event')} without effect"),
         (overlooked, f"{counted(overlooked, 'instant')} in error without a message"),
         (too_much, left_out(too_much)),
+        (valueless, _valueless(valueless, {} if dropped else lost)),
         (dropped, f"{counted(dropped, 'match', 'matches')} without a valid graph"),
     )
     return [text for count, text in parts if count]
+
+
+def _valueless(count: int, rules: Mapping[str, int]) -> str:
+    """Matches without a value of WITH; by rule, where that is known."""
+    text = f"{counted(count, 'match', 'matches')} without a value of WITH"
+    return f"{text} ({by_name(rules)})" if rules else text
 
 
 def effects_as_json(not_stated: int, ineffective: int) -> dict[str, int]:

@@ -150,6 +150,15 @@ def joined(
     return found
 
 
+def matches_lost(funnels: Mapping[str, Funnel]) -> dict[str, int]:
+    """Rule → the matches that WITH and DEFINE dropped, of rules where they did."""
+    found = {}
+    for name, funnel in funnels.items():
+        if len(funnel) > 1 and funnel[-1][0] == LOST:
+            found[name] = funnel[-2][1] - funnel[-1][1]
+    return found
+
+
 def _ticks(rhythm: Rhythm, first: Time | None, last: Time | None) -> int:
     """The ticks from the first to the last instant, including those that could not match."""
     return 0 if first is None or last is None else max(0, ticks_between(rhythm, first - 1, last))

@@ -308,3 +308,13 @@ def test_data_cannot_command_the_terminal(dotr: Dotr) -> None:
 def test_verify_runs_the_literal_reading_beside_the_engine(dotr: Dotr) -> None:
     assert dotr("run", "fire.dotr", "events", "--verify").out == dotr("run", "fire.dotr", "events").out != ""
     assert dotr("run", "fire.dotr", "events", "--materialize", "all").out != ""
+
+
+def test_the_summary_counts_matches_without_a_value_of_with(dotr: Dotr) -> None:
+    Path("o.dotr").write_text(
+        "PREFIX : <urn:> QUERY T := { SELECT ?t ?c WHERE { ?t a :T OPTIONAL { ?t :c ?c } } }"
+        "RULE Warm DEFINE { dotr_w a :Warm ; :c ?c } FROM T WITH ?c := T.?c"
+    )
+    lines = [{"time": n, "graph": f"<urn:t> a <urn:T> {more} ."} for n, more in enumerate(("; <urn:c> 5", ""))]
+    Path("o.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    assert "; 1 match without a value of WITH (Warm 1); " in dotr("run", "o.dotr", "o.jsonl").err

@@ -8,7 +8,7 @@ Method:  windows by reachability over "not later than"; comparisons by the sorts
          which is rarely meant. `ON true` states that it is.
          Absent in WITH: an OPTIONAL that finds nothing leaves its attributes unbound; a WITH without a value
          then drops the match, D1332. Not where WHERE reads the event, too: who does that has thought of its
-         absence.
+         absence. The same for an attribute that only an OPTIONAL of its query binds.
          Polls: a clock with EACH over a window, and a NOT about what EACH chose, asks again and again what
          AFTER asks once and on time.
 """
@@ -24,6 +24,7 @@ from dotr import program
 from dotr.detect.analysis import equality, names, parts
 from dotr.errors import Diagnostics
 from dotr.extract.printing import query_text
+from dotr.extract.rewriting import names_of_group
 from dotr.lang.checks.comparisons import (
     Leaves,
     Sort,
@@ -42,6 +43,9 @@ from dotr.program import (
     Choose,
     Every,
     FilterAtom,
+    GroupPattern,
+    Minus,
+    OptionalGroup,
     Position,
     Selection,
     Summarise,
@@ -61,6 +65,7 @@ def advise(program: program.Program, found: Diagnostics, infos: bool = True) -> 
     for rule in program.rules:
         _windows(rule, found)
         _absent_in_with(rule, found)
+        _unbound_in_with(rule, program, found)
         if not rule.template and rule.name not in read and not rule.has_effects:
             found.warning(
                 "D1311",
@@ -216,21 +221,79 @@ def _absent_in_with(rule: program.Rule, found: Diagnostics) -> None:
             break
 
 
-def _needs(expression: program.Expression, name: str) -> bool:
-    """Whether an expression has surely no value where nothing of a position is bound."""
+def _unbound_in_with(rule: program.Rule, whole: program.Program, found: Diagnostics) -> None:
+    """Warn about WITH that drops a match because an OPTIONAL of a query found nothing, D1332."""
+    conditions = [c.on for c in rule.conjuncts if not isinstance(c, Absent)] + [rule.where]
+    thought_of = {leaf for condition in conditions if condition is not None for leaf in _read(condition)}
+    for position in rule.positions:
+        select = _select(position, whole)
+        lacking = frozenset() if select is None else optional_names(select)
+        for variable in position.variables:
+            attribute = position.name, variable
+            if variable not in lacking or attribute in thought_of:
+                continue
+            binding = next((b for b in rule.bindings if _needs(b.expression, *attribute)), None)
+            if binding is None:
+                continue
+            read = f"{position.name}.?{variable}"
+            leaf = next(leaf for leaf in _leaves(binding.expression) if _key(leaf) == attribute)
+            found.warning(
+                "D1332",
+                f"where `{read}` is unbound there is no `?{binding.variable}`, and no event, "
+                "although the query has it in OPTIONAL",
+                leaf.span or binding.span,
+                hint=f"write `COALESCE({read}, …)` with a value for that case, or leave OPTIONAL out",
+            )
+
+
+def _select(position: Position, whole: program.Program) -> program.Select | None:
+    """The query of a position; None for events of rules and for heads."""
+    standing = whole.standing.get(position.stream)
+    return whole.queries.get(position.stream) if standing is None else standing.select
+
+
+def _read(expression: program.Expression) -> Iterator[tuple[str, str]]:
+    """The attributes that an expression reads."""
+    return (key for leaf in _leaves(expression) if (key := _key(leaf)) is not None)
+
+
+def _key(leaf: Attribute | TimeOf) -> tuple[str, str] | None:
+    return (leaf.position, leaf.variable) if isinstance(leaf, Attribute) else None
+
+
+def optional_names(select: program.Select) -> frozenset[str]:
+    """The variables of a query that nothing but an OPTIONAL of its pattern binds."""
+    plain = {p.variable.name for p in select.projection if p.expression is None}
+    inside: set[str] = set()
+    outside: set[str] = set()
+    for element in select.where.elements:
+        if isinstance(element, OptionalGroup):
+            inside |= names_of_group(element.group)
+        elif not isinstance(element, Minus):  # a filter that reads a variable has thought of it
+            outside |= names_of_group(GroupPattern((element,)))
+    values = () if select.values is None else select.values.variables
+    return frozenset((inside & plain) - outside - {variable.name for variable in values})
+
+
+def _needs(expression: program.Expression, name: str, variable: str = "") -> bool:
+    """Whether an expression has surely no value where nothing of a position is bound, or one variable."""
     match expression:
+        case Attribute() | TimeOf() if variable:
+            return _key(expression) == (name, variable)
         case Attribute(position=position) | TimeOf(position=position):
             return position == name
         case program.Call("BOUND", _):
             return False
         case program.Call("COALESCE" | "||" | "&&", arguments):
-            return bool(arguments) and all(_needs(one, name) for one in arguments)
+            return bool(arguments) and all(_needs(one, name, variable) for one in arguments)
         case program.Call("IF", (condition, then, otherwise)):
-            return _needs(condition, name) or (_needs(then, name) and _needs(otherwise, name))
+            return _needs(condition, name, variable) or (
+                _needs(then, name, variable) and _needs(otherwise, name, variable)
+            )
         case program.Call("IN" | "NOT-IN", (tested, *_)):
-            return _needs(tested, name)
+            return _needs(tested, name, variable)
         case program.Call(_, arguments):
-            return any(_needs(one, name) for one in arguments)
+            return any(_needs(one, name, variable) for one in arguments)
         case _:
             return False
 
