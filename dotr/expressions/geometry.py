@@ -83,6 +83,12 @@ def _shapely() -> Any:
 
 
 @lru_cache(maxsize=1)
+def _contains_xy() -> Any:
+    """The function of that name without what it does for arrays, at half the time."""
+    return _shapely().lib.contains_xy
+
+
+@lru_cache(maxsize=1)
 def _numpy() -> Any:
     import numpy  # noqa: PLC0415  # comes with shapely
 
@@ -149,14 +155,25 @@ def _quiet() -> Any:
 
 class Geometry(msgspec.Struct, eq=False, gc=False):
     """A geometry with its system, and the datatype of its literal. `shape` has the easting first; `valid`:
-    whether no ring crosses itself and no line is a point.
+    whether no ring crosses itself and no line is a point. `place`: where it is, of a point of a literal: its
+    shape is made when somebody needs one.
     """
 
-    shape: Any
+    _shape: Any
     system: System
     datatype: str
     valid: bool = True
+    place: Place | None = None
     _moved: tuple[str, Any] | None = None
+
+    @property
+    def shape(self) -> Any:
+        if self._shape is None:
+            assert self.place is not None
+            given = _numpy().empty(1, dtype=object)  # what the library makes of bytes, at half the time
+            given[0] = _POINT_OF(1, 1, *self.place)
+            self._shape = _shapely().from_wkb(given)[0]
+        return self._shape
 
     def within(self, system: System) -> Any:
         """The shape in another system; None if it cannot be brought there."""
@@ -233,9 +250,7 @@ def _of_point(first: str, second: str, system: System | None) -> Geometry | None
     east, north = system.limits
     if not (abs(x) <= east and abs(y) <= north):
         return None
-    given = _numpy().empty(1, dtype=object)  # what the library makes of bytes, at half the time
-    given[0] = _POINT_OF(1, 1, x, y)
-    return Geometry(_shapely().from_wkb(given)[0], system, WKT)
+    return Geometry(None, system, WKT, place=(x, y))
 
 
 def _is_deep(text: str) -> bool:
@@ -295,12 +310,15 @@ def _relation(name: str, turned: bool = False) -> Callable[[Geometry, Geometry],
     """A relation of simple features; `turned`: as that of the second geometry to the first, which is the one
     that is prepared.
     """
+    of_place = turned and name == "contains"
 
     def apply(first: Geometry, second: Geometry) -> bool | None:
         other = second.within(first.system)
         if other is None:
             return None
         try:
+            if of_place and first.place is not None and second.valid:
+                return bool(_contains_xy()(other, *first.place))  # no shape is made of the point
             if not (first.valid and second.valid):
                 return _by_matrix("within" if turned else name, first.shape, other)
             one, another = (other, first.shape) if turned else (first.shape, other)
@@ -620,9 +638,13 @@ class RTree:
         for one in geometries:
             shape, code = one[1].shape, one[1].system.code
             (self._apart if shape.is_empty else by_code.setdefault(code, [])).append(one)
-        self._asked = _numpy().empty(1, dtype=object)  # as in _of_point
+        self._asked = _numpy().empty(1, dtype=object)  # at half the time of a shape
         self._trees = {
             code: (located, _shapely().STRtree([one.shape for _, one in located]))
+            for code, located in by_code.items()
+        }
+        self._grids = {
+            code: _Grid(_shapely().bounds([one.shape for _, one in located]).tolist())
             for code, located in by_code.items()
         }
 
@@ -631,11 +653,62 @@ class RTree:
         known. Cost: O(log n) and what is found.
         """
         found = list(self._apart)
-        known = None if given.shape.is_empty else given.system.code
+        known = None if given.place is None and given.shape.is_empty else given.system.code
         for code, (located, tree) in self._trees.items():
-            if code == known:
+            if code == known and given.place is not None and self._grids[code].fits:
+                found += [located[place] for place in self._grids[code].around(*given.place)]
+            elif code == known:
                 self._asked[0] = given.shape
                 found += [located[place] for place in sorted(tree.query(self._asked)[1].tolist())]
             else:
                 found += located
+        return found
+
+
+_WIDE: Final = 16
+"""Cells of a grid in which an envelope is entered; wider ones are tested for each point."""
+
+_MOST_WIDE: Final = 8
+"""With more of them a grid is no help."""
+
+
+class _Grid:
+    """Envelopes by the cells of a grid that they touch: for a point in a third of the time of a tree.
+    `fits`: whether it helps. An envelope is left, lower, right, upper; sides belong to it.
+    """
+
+    def __init__(self, envelopes: Sequence[Sequence[float]]) -> None:
+        left, low, right, high = zip(*envelopes, strict=True)
+        self._x, self._y = min(left), min(low)
+        side = math.isqrt(len(envelopes)) + 1
+        self._wide = max((max(right) - self._x) / side, 1e-300)
+        self._high = max((max(high) - self._y) / side, 1e-300)
+        self._envelopes = envelopes
+        self._cells: dict[tuple[int, int], list[int]] = {}
+        self._everywhere: list[int] = []
+        self.fits = True
+        for place, (x, y, u, v) in enumerate(envelopes):
+            (a, b), (c, d) = self._cell(x, y), self._cell(u, v)
+            if (c - a + 1) * (d - b + 1) > _WIDE:
+                self._everywhere.append(place)
+                self.fits = len(self._everywhere) <= _MOST_WIDE
+                if not self.fits:
+                    self._cells = {}
+                    break
+                continue
+            for column in range(a, c + 1):
+                for row in range(b, d + 1):
+                    self._cells.setdefault((column, row), []).append(place)
+
+    def _cell(self, x: float, y: float) -> tuple[int, int]:
+        return math.floor((x - self._x) / self._wide), math.floor((y - self._y) / self._high)
+
+    def around(self, x: float, y: float) -> list[int]:
+        """The places of the envelopes that have a point, in order."""
+        near = self._cells.get(self._cell(x, y), ())
+        found = []
+        for place in sorted((*near, *self._everywhere)) if self._everywhere else near:
+            left, low, right, high = self._envelopes[place]
+            if left <= x <= right and low <= y <= high:
+                found.append(place)
         return found

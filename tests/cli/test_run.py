@@ -315,6 +315,7 @@ def test_the_summary_counts_matches_without_a_value_of_with(dotr: Dotr) -> None:
         "PREFIX : <urn:> QUERY T := { SELECT ?t ?c WHERE { ?t a :T OPTIONAL { ?t :c ?c } } }"
         "RULE Warm DEFINE { dotr_w a :Warm ; :c ?c } FROM T WITH ?c := T.?c"
     )
-    lines = [{"time": n, "graph": f"<urn:t> a <urn:T> {more} ."} for n, more in enumerate(("; <urn:c> 5", ""))]
+    graphs = ["<urn:t> a <urn:T> ; <urn:c> 5 .", "<urn:t> a <urn:T> ."]
+    lines = [{"time": time, "graph": graph} for time, graph in enumerate(graphs)]
     Path("o.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     assert "; 1 match without a value of WITH (Warm 1); " in dotr("run", "o.dotr", "o.jsonl").err

@@ -266,3 +266,32 @@ def agree_on(name: str, *terms: Term) -> None:
     assert (found is None) == (literally is None)
     if found is not None and literally is not None and name not in ("buffer", "metricDistance"):
         assert encode(found) == literally
+
+
+@st.composite
+def boxes_and_places(draw: st.DrawFn) -> tuple[list[tuple[int, int, int, int]], list[tuple[int, int]]]:
+    """Boxes, some wide, and points, many on sides and corners."""
+    numbers = st.integers(0, 12)
+    sides = st.tuples(numbers, numbers, st.integers(1, 3) | st.integers(1, 90), st.integers(1, 3))
+    found = [(x, y, x + u, min(90, y + v)) for x, y, u, v in draw(st.lists(sides, min_size=1, max_size=40))]
+    return found, draw(st.lists(st.tuples(st.integers(-1, 90), st.integers(-1, 15)), min_size=1))
+
+
+@given(boxes_and_places())
+def test_a_grid_finds_for_a_point_what_a_tree_finds(
+    drawn: tuple[list[tuple[int, int, int, int]], list[tuple[int, int]]],
+) -> None:
+    boxes, places = drawn
+    texts = [f"POLYGON(({a} {b}, {c} {b}, {c} {d}, {a} {d}, {a} {b}))" for a, b, c, d in boxes]
+    read = [(str(n), geometry(decode(literal(text, WKT)))) for n, text in enumerate(texts)]
+    zones = [(name, known) for name, known in read if known is not None]
+    tree, within = RTree(zones), GEOMETRY[f"<{GEOF}sfWithin>"][1]
+    for x, y in places:
+        value = decode(literal(f"POINT({x} {y})", WKT))
+        point = geometry(value)
+        assert point is not None
+        touched = [str(n) for n, (a, b, c, d) in enumerate(boxes) if a <= x <= c and b <= y <= d]
+        assert [term for term, _ in tree.touching(point)] == touched
+        for name, zone in zones:
+            expected = zone.shape.contains(shapely.Point(x, y))
+            assert within(value, decode(literal(texts[int(name)], WKT))) == expected
