@@ -193,6 +193,18 @@ class Maintenance:
             self._undo()
         self._now, self._undo = self._kept, None
 
+    def put_aside(self) -> Callable[[], None]:
+        """Commit the open change for now: others are opened over it. Returns what undoes it, after these."""
+        undo, kept = self._undo, self._kept
+        self.keep()
+
+        def back() -> None:
+            if undo is not None:
+                undo()
+            self._now = self._kept = kept
+
+        return back
+
     def overlook(self, time: Time, stated: StatedChange, program: Program | None = None) -> None:
         """Commit a change without messages for which `change` raised.
 
@@ -594,8 +606,7 @@ class LastingRun:
         assert self._pending is not None
         kept: list[Effect] = []
         failed: DotrError | None = None
-        for effect in self._pending.effects:
-            error = self._error_of(time, (*kept, effect))
+        for effect, error in self._judged(time, self._pending.effects):
             if error is None:
                 kept.append(effect)
                 continue
@@ -610,6 +621,62 @@ class LastingRun:
             self._oracle.leave_out(time)
         return failed
 
+    def _judged(self, time: Time, effects: Sequence[Effect]) -> list[tuple[Effect, DotrError | None]]:
+        """Each effect in output order, with what it contradicts, given those before it that contradict
+        nothing. Nothing changes. O(what the effects change), unless the instant is in error without any of
+        them, begins other rules, or spends too much.
+        """
+        found = None if time in self._ahead else self._judged_one_by_one(time, effects)
+        if found is not None:
+            return found
+        found, kept = [], list[Effect]()
+        for effect in effects:
+            error = self._error_of(time, (*kept, effect))
+            found.append((effect, error))
+            kept += [effect] if error is None else []
+        return found
+
+    def _judged_one_by_one(
+        self, time: Time, effects: Sequence[Effect]
+    ) -> list[tuple[Effect, DotrError | None]] | None:
+        """`_judged`, where each effect changes what those before it left; None where that cannot be."""
+        given = self._periods.gathering(time, effects)
+        if given is None:
+            return None
+        found: list[tuple[Effect, DotrError | None]] = []
+        undo: list[Callable[[], None]] = []
+        try:
+            if self._refused(time, given.change, ()) is not None:
+                self._periods.undo()
+                return None
+            undo += [self._periods.taking_back(), self._knowledge.put_aside()]
+            for number, effect in enumerate(effects):
+                change = self._periods.extended(given, number, effect)
+                error = self._refused(time, change, (effect,))
+                if error is None:
+                    undo += [self._periods.take_in(given, number, effect), self._knowledge.put_aside()]
+                    found.append((effect, None))
+                    continue
+                self._periods.undo()
+                if not _contradicts(error):
+                    return None
+                found.append((effect, error))
+            return found
+        finally:
+            for back in reversed(undo):
+                back()
+
+    def _refused(self, time: Time, change: StatedChange, effects: Sequence[Effect]) -> DotrError | None:
+        """Open a change; the error of it, which then is not open."""
+        self._spending.begin(_triples_of(effects), self._periods.statements, self._readers)
+        try:
+            self._knowledge.change(time, change)
+        except (DataError, ProgramError) as error:
+            return error
+        finally:
+            self._spending.end()
+        return None
+
     def _error_of(self, time: Time, effects: Sequence[Effect]) -> DotrError | None:
         """How an instant of effects alone contradicts itself or has schema that it must not; None where it
         does not. Nothing changes.
@@ -620,7 +687,7 @@ class LastingRun:
                 time, self._stated(time, (), self._ahead.get(time), effects), self.program_from(time)
             )
         except (DataError, ProgramError) as error:
-            return error if error.diagnostics[0].code.startswith(("D26", "D30", "D31")) else None
+            return error if _contradicts(error) else None
         finally:
             self._spending.end()
             self._undo(time)
@@ -798,6 +865,11 @@ def _triples(message: Message) -> int:
 def _triples_of(effects: Iterable[Effect]) -> int:
     """How many triples and patterns effects have."""
     return sum([len(effect.insert) + len(effect.delete) for effect in effects])
+
+
+def _contradicts(error: DotrError) -> bool:
+    """Whether an instant contradicts itself, or has schema that it must not."""
+    return error.diagnostics[0].code.startswith(("D26", "D30", "D31"))
 
 
 def _endless(pending: Pending, depth: int, at: str) -> ProgramError:

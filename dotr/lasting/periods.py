@@ -76,6 +76,26 @@ class StatedChange(Struct, frozen=True):
 _NO_CHANGE: Final = StatedChange()
 
 
+class Gathering(Struct):
+    """What effects of an instant, taken one after the other, did so far.
+
+    By the place of an effect `matched`, what its DELETE ends; `replaced`: what a value of subject and
+    predicate replaces; `change`: that of the instant without effects; `due`: what ended or began by it;
+    `first`: triples as they were before the instant, as far as it touched them. Of the effects taken in: what
+    was `deleted`, `ended` by another value, and `stated`.
+    """
+
+    time: Time
+    matched: Sequence[Sequence[Triple]]
+    replaced: Mapping[tuple[Term, Term], Sequence[Triple]]
+    change: StatedChange
+    due: frozenset[Triple]
+    first: dict[Triple, tuple[bool, bool, Held]]
+    deleted: set[Triple] = field(default_factory=set)
+    ended: set[Triple] = field(default_factory=set)
+    stated: set[Triple] = field(default_factory=set)
+
+
 class Periods:
     """Owns every statement that holds, and when it ends.
 
@@ -215,6 +235,75 @@ class Periods:
         for triple, one in made.items():
             self._hold(triple, one, time, before)
         return self._net(before, made, useless, unheld)
+
+    # -- effects one after the other
+
+    def gathering(self, time: Time, effects: Sequence[Effect]) -> Gathering | None:
+        """Advance to `time` without effects, for `extended`; `undo` undoes it, and nothing else does. None,
+        and nothing is done, where statements depend on others of the instant: those with times of their own.
+        """
+        if self._timely or self._later:
+            return None
+        matched = [self._matched([effect]) for effect in effects]
+        places = {triple[:2] for effect in effects for triple in effect.insert}
+        replaced = {place: tuple(sorted(self._latest[place])) for place in places if place in self._latest}
+        change = self.change(time)
+        first = {triple: (deleted, inserted, held) for triple, deleted, inserted, held, _ in self._undo}
+        return Gathering(time, matched, replaced, change, frozenset(first), first)
+
+    def extended(self, given: Gathering, number: int, effect: Effect) -> StatedChange:
+        """The change of what is stated by another effect of the instant, given those that came before.
+        `number`: its place among all. What all of them together state does not depend on their order, so
+        only what this one touches is decided again. `undo` undoes it. O(the triples that it touches).
+        """
+        places = dict.fromkeys(triple[:2] for triple in effect.insert)
+        replaced = [triple for place in places for triple in given.replaced.get(place, ())]
+        matched = given.matched[number]
+        touched = dict.fromkeys((*matched, *replaced, *effect.insert))
+        deleted, ended, stated = {*matched}, {*replaced}, {*effect.insert}
+        self._undo = []
+        before: dict[Triple, Time] = {}
+        for triple in touched:
+            self._note(triple, before)
+            _, was_deleted, was_inserted, held, _ = self._undo[-1]
+            was_deleted, was_inserted, held = given.first.get(triple, (was_deleted, was_inserted, held))
+            given.first.setdefault(triple, (was_deleted, was_inserted, held))
+            (self._deleted.add if was_deleted else self._deleted.discard)(triple)
+            if was_inserted:
+                self._inserted[triple] = None
+            self._put_held(triple, held, ())
+            if triple in given.due:
+                self._pass(triple, given.time, before)
+            if triple in deleted or triple in given.deleted:
+                self._delete(triple, before)
+            if triple in ended or triple in given.ended:
+                until, _ = self._held.get(triple, _NOT_HELD)
+                self._put_held(triple, Held(until, _NONE), ())
+        again = [triple for triple in touched if triple in stated or triple in given.stated]
+        made, unheld = self._made(again, given.time, again)
+        for triple, one in made.items():
+            self._hold(triple, one, given.time, before)
+        return self._net(before, made, 0, unheld)
+
+    def take_in(self, given: Gathering, number: int, effect: Effect) -> Callable[[], None]:
+        """The effect that `extended` the change last belongs to it; returns what takes it out again, after
+        later ones.
+        """
+        places = {triple[:2] for triple in effect.insert}
+        given.deleted.update(given.matched[number])
+        given.ended.update(triple for place in places for triple in given.replaced.get(place, ()))
+        given.stated.update(effect.insert)
+        return self.taking_back()
+
+    def taking_back(self) -> Callable[[], None]:
+        """What undoes the last change, after later ones are undone."""
+        undo = self._undo
+
+        def back() -> None:
+            self._undo = undo
+            self.undo()
+
+        return back
 
     def _matched(self, effects: Sequence[Effect]) -> list[Triple]:
         """The stated triples that a DELETE of these effects ends."""
