@@ -45,6 +45,7 @@ from dotr.detect.totals import (
     JoinedTotal,
     RankedAggregate,
     RunningAggregate,
+    is_window,
     ranked,
     running,
     united,
@@ -665,11 +666,15 @@ class Column(Generic[B]):
                     source.line(f"bucket = {table}.get(key)")
                     source.line(f"if bucket is None: {miss}(key, fact)")
                     source.line(f"else: bucket.add(fact[0], {term}, {levels}[{cut}({levels}, size) - 1])")
-                case RunningTotal():
-                    add = source.name("add", self.kind.add)
+                case RunningTotal(argument=of):
+                    term = "None" if of is None else _own_code(of, source, self._clock)
+                    in_window = is_window(content.function, content.distinct)
                     source.line(f"bucket = {table}.get(key)")
                     source.line(f"if bucket is None: {miss}(key, fact)")
-                    source.line(f"else: {add}(bucket, fact)")
+                    if in_window:  # what `add` does, without the call
+                        source.line(f"else: bucket.later.append((fact[0], {term}))")
+                    else:
+                        source.line(f"else: bucket.add(fact[0], {term})")
                 case _:
                     assert_never(content)
 

@@ -118,21 +118,21 @@ class RunningExtreme:
 
 class Window:
     """Any other aggregate: an accumulator, the queue of what it has to remove, and that of what came since it
-    was last read, which may be gone before it is read again.
+    was last read (`later`), which may be gone before it is read again.
     """
 
-    __slots__ = ("_inside", "_later", "_total")
+    __slots__ = ("_inside", "_total", "later")
 
     def __init__(self, total: Accumulator) -> None:
         self._inside: deque[tuple[Time, Term | None]] = deque()
-        self._later: deque[tuple[Time, Term | None]] = deque()
+        self.later: deque[tuple[Time, Term | None]] = deque()
         self._total = total
 
     def add(self, time: Time, term: Term | None) -> None:
-        self._later.append((time, term))
+        self.later.append((time, term))
 
     def expire(self, since: Time) -> bool:
-        inside, later = self._inside, self._later
+        inside, later = self._inside, self.later
         while inside and inside[0][0] < since:
             self._total.remove(inside.popleft()[1])
         if not inside:
@@ -142,15 +142,15 @@ class Window:
 
     def value(self, since: Time) -> Term | None:
         self.expire(since)
-        if self._later:
-            for _, term in self._later:
+        if self.later:
+            for _, term in self.later:
                 self._total.add(term)
-            self._inside += self._later
-            self._later.clear()
+            self._inside += self.later
+            self.later.clear()
         return self._total.value()
 
     def entries(self) -> list[tuple[Time, Term | None]]:
-        return [*self._inside, *self._later]
+        return [*self._inside, *self.later]
 
 
 class JoinedTotal:
@@ -176,11 +176,16 @@ class JoinedTotal:
         return self._finish([term for time, term in entries if time >= since])
 
 
+def is_window(function: str, distinct: bool) -> bool:
+    """Whether the running form of an aggregate is a Window."""
+    return function not in ("MIN", "MAX") and (function != "COUNT" or distinct)
+
+
 def running(function: str, distinct: bool, star: bool) -> Callable[[], RunningAggregate]:
     """The constructor of the running form of an aggregate."""
     if function in ("MIN", "MAX"):
         return lambda: RunningExtreme(function)
-    if function == "COUNT" and not distinct:
+    if not is_window(function, distinct):
         return lambda: RunningCount(not star)
     return lambda: Window(accumulator(function, distinct, star=False))
 

@@ -38,18 +38,11 @@ def _count(terms: Sequence[Term | None]) -> Term | None:
 
 
 def _sum(terms: Sequence[Term | None]) -> Term | None:
-    return _exact(terms).total()
+    return ExactSum.of(terms).total()
 
 
 def _mean(terms: Sequence[Term | None]) -> Term | None:
-    return _exact(terms).mean(len(terms))
-
-
-def _exact(terms: Sequence[Term | None]) -> ExactSum:
-    total = ExactSum()
-    for term in terms:
-        total.add(term)
-    return total
+    return ExactSum.of(terms).mean(len(terms))
 
 
 def _collected(terms: Sequence[Term | None]) -> Term | None:

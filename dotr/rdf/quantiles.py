@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 _SCALE = 10**18
 
+_INTEGERS: Final = {int}
+
 MANY: Final = 1 << 11
 """Values beyond which moving those behind a new one in a list takes longer than finding its sorted list."""
 
@@ -71,12 +73,14 @@ class Quantile:
         self._counts[kind] = self._counts.get(kind, 0) + times
         if number is not None:
             numbers = self._numbers
-            for _ in range(times):
-                if isinstance(numbers, list):
-                    insort(numbers, number)
-                else:
-                    numbers.add(number)
-            if isinstance(numbers, list) and len(numbers) > MANY:
+            if not isinstance(numbers, list):
+                numbers.update([number] * times)
+                return
+            insort(numbers, number)
+            if times > 1:
+                place = bisect_left(numbers, number)
+                numbers[place:place] = [number] * (times - 1)
+            if len(numbers) > MANY:
                 self._numbers = _sorted_list(numbers)
 
     def remove(self, term: Term | None, times: int = 1) -> None:
@@ -86,10 +90,11 @@ class Quantile:
         self._counts[kind] -= times
         if number is not None:
             numbers = self._numbers
-            for _ in range(times):
-                if isinstance(numbers, list):
-                    del numbers[bisect_left(numbers, number)]
-                else:
+            if isinstance(numbers, list):
+                place = bisect_left(numbers, number)
+                del numbers[place : place + times]
+            else:
+                for _ in range(times):
                     numbers.remove(number)
 
     def include(self, other: Quantile) -> None:
@@ -105,6 +110,8 @@ class Quantile:
         dayTimeDurations or all are yearMonthDurations. Raises Overlong.
         """
         kinds = {kind for kind, many in self._counts.items() if many}
+        if kinds == _INTEGERS:  # most often
+            return decimal_term(self._between(_units))
         if not kinds or NoneType in kinds:
             return None
         if kinds == {DAY_TIME} or kinds == {YEAR_MONTH}:

@@ -11,6 +11,7 @@ Why not: adding doubles directly, or Neumaier's compensation: the result depends
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
 from math import inf, isfinite, isqrt, ldexp, nan, nextafter
@@ -96,6 +97,25 @@ class ExactSum:
             self._span += times * exact
         self._counts[kind] = self._counts.get(kind, 0) + times
 
+    @classmethod
+    def of(cls, terms: Iterable[Term | None]) -> ExactSum:
+        """That of some terms; integers, which most are, are added together."""
+        found, parts = cls(), _parts
+        integers = drift = many = 0
+        for term in terms:
+            kind, exact, as_double = _NO_NUMBER if term is None else parts[term]
+            if kind is int:
+                integers += exact
+                drift += as_double
+                many += 1
+            else:
+                found.add(term)
+        if many:
+            found.size += many
+            found._integer, found._drift = integers, drift
+            found._counts[int] = found._counts.get(int, 0) + many
+        return found
+
     def remove(self, term: Term | None, times: int = 1) -> None:
         """Remove a term that was added before."""
         self.add(term, -times)
@@ -133,12 +153,15 @@ class ExactSum:
 
         None of no terms, and without a total. Raises Overlong.
         """
-        if count == 0 or self._has(NoneType):
+        if count == 0:
             return None
-        if self._durations:
-            return self._duration(count)
-        if self._has(float) or self._has(Single):
-            return encode(self._floating(count))
+        if self._counts.get(int) != self.size:  # most often there are integers alone
+            if self._has(NoneType):
+                return None
+            if self._durations:
+                return self._duration(count)
+            if self._has(float) or self._has(Single):
+                return encode(self._floating(count))
         exact = self._exact()
         if exact is None:
             return None
