@@ -1,0 +1,136 @@
+"""Sequences as checked: order with repetition over the facts of streams (the contract, part four).
+
+Place:   a sequence is a private rule whose trigger is a `RowPattern`: it has no template and no conjuncts,
+         its bindings are those of WITH, and its events are the facts of the stream that has its name. So the
+         order of evaluation, chaining, LARS and snapshots have it as they have rules.
+Method:  SQL's row pattern recognition (ISO/IEC 19075-5) over rows in the order of time, source and canonical
+         order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from dotr.program.positions import Position
+from dotr.program.queries import Expression
+from dotr.source import Span, Syntax
+
+
+class Element(Struct, frozen=True):
+    """One row, given to the element of this name."""
+
+    name: str
+
+
+class InOrder(Struct, frozen=True):
+    """Parts one after another."""
+
+    parts: tuple[Pattern, ...]
+
+
+class Either(Struct, frozen=True):
+    """Alternatives; an earlier one is preferred."""
+
+    branches: tuple[Pattern, ...]
+
+
+class Repeated(Struct, frozen=True):
+    """`minimum` to `maximum` (None: any number of) times; more are preferred, with `reluctant` fewer.
+
+    The empty word does not satisfy `part`. `?` is 0 to 1.
+    """
+
+    part: Pattern
+    minimum: int
+    maximum: int | None
+    reluctant: bool = False
+
+
+Pattern: TypeAlias = Element | InOrder | Either | Repeated
+
+
+def elements_of(pattern: Pattern) -> Iterator[str]:
+    """The names of its elements, in the order written, each once for each place."""
+    match pattern:
+        case Element(name):
+            yield name
+        case InOrder(parts) | Either(parts):
+            for part in parts:
+                yield from elements_of(part)
+        case Repeated(part):
+            yield from elements_of(part)
+
+
+class Place(StrEnum):
+    """From where a row of a mapping is counted."""
+
+    PREV = "PREV"
+    FIRST = "FIRST"
+    LAST = "LAST"
+
+
+class RowName(Struct, frozen=True):
+    """`PREV(n)`, n from 1: the n-th row before the tested one in its partition. `FIRST(element, n)`,
+    `LAST(element, n)`, n from 0: the rows given to an element so far (`*`: to any), from the front or the
+    back.
+
+    `X.?v` is that of `LAST(X)`: the tested row in the condition of `X`, else the last row of `X`.
+    """
+
+    place: Place
+    element: str
+    n: int
+
+
+class RowTotal(Syntax, frozen=True):
+    """`function([DISTINCT] argument)` over the rows given to `element` (`*`: to any) so far, the tested one
+    included.
+
+    `argument` refers to no other row than `element`'s own; None counts rows.
+    """
+
+    function: str
+    element: str
+    argument: Expression | None
+    distinct: bool = False
+    span: Span | None = None
+
+
+class RowElement(Syntax, frozen=True):
+    """What a row given to the element satisfies: it is of one of `sources` (indices into those of the
+    pattern, ascending), and `on` is true.
+    """
+
+    name: str
+    sources: tuple[int, ...]
+    on: Expression | None = None
+    span: Span | None = None
+
+
+class RowPattern(Syntax, frozen=True):
+    """The trigger of a sequence: its matches, each at the instant at which it is certain.
+
+    `sources`: in the order of OF. `per`: attributes of every source that cut the rows into partitions.
+    `elements`: one for each name in `pattern`, in order of first use. `within`, `gap` in µs, closed; `gap`
+    None: none. `overlapping`: a match at every row. `skip_to`: the next match may begin at the last row of
+    this element. `skipping`: rows between those of elements may be skipped, the fewest first.
+    `rows`: what the positions of attributes and times in ON and WITH mean (`Attribute("LAST(Down,1)", "v")`),
+    each by its canonical text. `totals`: what the variables of ON and WITH (`Var(".0")`) mean.
+    """
+
+    sources: tuple[Position, ...]
+    pattern: Pattern
+    elements: tuple[RowElement, ...]
+    within: int
+    per: tuple[str, ...] = ()
+    gap: int | None = None
+    overlapping: bool = False
+    skip_to: str | None = None
+    skipping: bool = False
+    rows: tuple[tuple[str, RowName], ...] = ()
+    totals: tuple[tuple[str, RowTotal], ...] = ()
+    span: Span | None = None
