@@ -154,8 +154,9 @@ class Clock:
 
 class Match(NamedTuple):
     """One match of a rule. `facts`: the trigger's first (a tick is a fact without values), then those of the
-    EACH, LAST and FIRST conjuncts as written (`no_fact` of an OPTIONAL that has none). `bindings`: the values
-    of WITH in order. `rule`: the rule's place in the program.
+    EACH, LAST and FIRST conjuncts as written (`no_fact` of an OPTIONAL that has none); of a sequence that of
+    its first row. `bindings`: the values of WITH in order; None, in a sequence alone, where one is unbound.
+    `rule`: the rule's place in the program.
     """
 
     rule: int

@@ -1,5 +1,6 @@
 """The checked program and its parts. Values only; spans do not count in equality."""
 
+from dotr.program.positions import Position
 from dotr.program.program import (
     Argument,
     Entailment,
@@ -76,7 +77,6 @@ from dotr.program.rules import (
     Operator,
     PatternNode,
     PatternTriple,
-    Position,
     Rhythm,
     Rule,
     Selection,

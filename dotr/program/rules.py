@@ -298,19 +298,32 @@ class Rule(Syntax, frozen=True):
     def lists(self) -> frozenset[str]:
         """The variables of WITH whose values are lists."""
         totals = {c.variable for c in self.conjuncts if isinstance(c, Summarise) and c.function == COLLECT}
+        if isinstance(self.trigger, RowPattern):
+            totals = {name for name, total in self.trigger.totals if total.function == COLLECT}
         return frozenset(
             b.variable for b in self.bindings if isinstance(b.expression, Var) and b.expression.name in totals
         )
 
     @property
     def positions(self) -> tuple[Position, ...]:
-        """Every position except a tick, as written (including NOT and aggregates)."""
-        first = () if isinstance(self.triggering, Tick) else (self.triggering,)
+        """Every position except a tick, as written (including NOT and aggregates); of a sequence its sources,
+        of which two may have one name.
+        """
+        first: tuple[Position, ...]
+        match self.triggering:
+            case Position() as position:
+                first = (position,)
+            case RowPattern(sources=sources):
+                first = sources
+            case _:
+                first = ()
         return first + tuple(c.position for c in self.conjuncts)
 
     @property
-    def triggering(self) -> Position | Tick:
-        """What the rule's trigger facts are facts of: the first of every match."""
+    def triggering(self) -> Position | Tick | RowPattern:
+        """What the rule's trigger facts are facts of: the first of every match. That of a sequence is the
+        first row.
+        """
         return self.trigger.position if isinstance(self.trigger, After) else self.trigger
 
     @property

@@ -114,12 +114,14 @@ class RowElement(Syntax, frozen=True):
 class RowPattern(Syntax, frozen=True):
     """The trigger of a sequence: its matches, each at the instant at which it is certain.
 
-    `sources`: in the order of OF. `per`: attributes of every source that cut the rows into partitions.
-    `elements`: one for each name in `pattern`, in order of first use. `within`, `gap` in µs, closed; `gap`
-    None: none. `overlapping`: a match at every row. `skip_to`: the next match may begin at the last row of
-    this element. `skipping`: rows between those of elements may be skipped, the fewest first.
+    `name`: the sequence's. `sources`: in the order of OF. `per`: attributes of every source that cut the rows
+    into partitions. `elements`: one for each name in `pattern`, in order of first use. `within`, `gap` in µs,
+    closed; `gap` None: none. `overlapping`: a match at every row. `skip_to`: the next match may begin at the
+    last row of this element. `skipping`: rows between those of elements may be skipped, the fewest first;
+    they are neighbours as others are, but no rows of `*`.
     `rows`: what the positions of attributes and times in ON and WITH mean (`Attribute("LAST(Down,1)", "v")`),
-    each by its canonical text. `totals`: what the variables of ON and WITH (`Var(".0")`) mean.
+    each by its canonical text; `X.?v` is `Attribute("X", "v")`, and "X" is `LAST(X)`. `totals`: what the
+    variables of ON and WITH (`Var(".0")`) mean.
     """
 
     sources: tuple[Position, ...]
@@ -133,4 +135,5 @@ class RowPattern(Syntax, frozen=True):
     skipping: bool = False
     rows: tuple[tuple[str, RowName], ...] = ()
     totals: tuple[tuple[str, RowTotal], ...] = ()
+    name: str = ""
     span: Span | None = None

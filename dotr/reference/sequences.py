@@ -1,4 +1,4 @@
-"""The meaning of a sequence, written down: every mapping, in the order of preference (language.md, Sequences).
+"""The meaning of a sequence, written down: every mapping in the order of preference (sequences, sec. 2).
 
 Place:   reference/tesla.py reads sequences by it; explanations and tests take mappings and leaves from here.
 Method:  a backtracking matcher over the rows of one partition. A leaf of its search is a mapping, or a
@@ -11,7 +11,7 @@ Why not: merged states, running totals: whoever doubts the engine reads this fil
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, assert_never
 
 from msgspec.structs import replace
 
@@ -47,7 +47,9 @@ class PatternRow(NamedTuple):
 
 
 class Mapped(NamedTuple):
-    """A match: rows from `first` on, each given to an element (or SKIPPED). `time`: when it is certain."""
+    """A match: rows from `first` on, each given to an element (or SKIPPED). `time`: when it is certain. With
+    none given: that there is no match at `first`.
+    """
 
     first: int
     given: tuple[str, ...]
@@ -120,26 +122,27 @@ class LiteralSequence:
 
     # -- mappings ------------------------------------------------------------------------------------------
 
-    def matches(self, rows: Sequence[PatternRow], begin: int = 0, settled: Time = NEVER) -> Iterator[Mapped]:
-        """The matches in the rows of a partition, which are all that come, in the order of their first rows.
+    def matches(self, rows: Sequence[PatternRow]) -> Iterator[Mapped]:
+        """The matches in the rows of a partition, if no more come, in the order of their first rows.
 
-        A later row after `now` does not change those with a time ≤ `now`. Rows before `begin` are in a match
-        or start none, which was certain at `settled`.
+        A row after an instant `now` does not change those with a time ≤ `now`.
         """
-        first = begin
+        return (start for start in self.starts(rows) if start.given)
+
+    def starts(self, rows: Sequence[PatternRow], first: int = 0, settled: Time = NEVER) -> Iterator[Mapped]:
+        """What each row considered starts, from `first` on: a match, or none (nothing given). What is before
+        was certain at `settled`.
+        """
         while first < len(rows):
             given, time = self.at(rows, first)
             settled = time if self.pattern.overlapping else max(settled, time)
-            if given is None:
-                first += 1
-                continue
-            mapped = Mapped(first, given, settled)
-            yield mapped
-            first = self.after(mapped)
+            start = Mapped(first, given, settled)
+            yield start
+            first = self.after(start)
 
     def after(self, mapped: Mapped) -> int:
-        """The first row at which a match after this one may begin."""
-        if self.pattern.overlapping:
+        """The next row considered."""
+        if self.pattern.overlapping or not mapped.given:
             return mapped.first + 1
         element = self.pattern.skip_to
         if element is not None and element in mapped.given:
@@ -147,14 +150,14 @@ class LiteralSequence:
             return max(last, mapped.first + 1)
         return mapped.last + 1
 
-    def at(self, rows: Sequence[PatternRow], first: int) -> tuple[tuple[str, ...] | None, Time]:
-        """The match at a row (None: none) and the instant at which it, or that there is none, is certain."""
+    def at(self, rows: Sequence[PatternRow], first: int) -> tuple[tuple[str, ...], Time]:
+        """The match at a row (empty: none) and the instant at which it, or that there is none, is certain."""
         certain: Time = NEVER
         for leaf in self.leaves(rows, first):
             certain = max(certain, leaf.until)
             if leaf.waits is None:
                 return leaf.given, certain
-        return None, certain
+        return (), certain
 
     def leaves(self, rows: Sequence[PatternRow], first: int) -> Iterator[Leaf]:
         """All ways from a row on, the preferred first."""
@@ -283,8 +286,11 @@ def _ways(part: InOrder | Either | Repeated, behind: _Rest) -> list[_Rest]:
             return [(branch, behind) for branch in branches]
         case Repeated(maximum=0):
             return [behind]
-    fewer = None if part.maximum is None else part.maximum - 1
-    once: _Rest = (part.part, (replace(part, minimum=max(0, part.minimum - 1), maximum=fewer), behind))
-    if part.minimum:
-        return [once]
-    return [behind, once] if part.reluctant else [once, behind]
+        case Repeated(minimum=minimum, maximum=maximum):
+            fewer = None if maximum is None else maximum - 1
+            once: _Rest = (part.part, (replace(part, minimum=max(0, minimum - 1), maximum=fewer), behind))
+            if minimum:
+                return [once]
+            return [behind, once] if part.reluctant else [once, behind]
+        case _:
+            assert_never(part)

@@ -14,8 +14,10 @@ from collections.abc import Callable, Collection, Container, Iterable, Mapping, 
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, assert_never
 
+from msgspec import Struct
+
 from dotr.budget import UNLIMITED, Allowance, Overlong
-from dotr.detect.analysis import Occasion, evaluation_order, occasions_seen
+from dotr.detect.analysis import Occasion, evaluation_order, occasions_seen, reachable
 from dotr.detect.digest import rule_digests
 from dotr.detect.timeline import opened
 from dotr.errors import DataError, EngineError
@@ -23,6 +25,7 @@ from dotr.events import NEVER, Clock, Fact, Match, Time
 from dotr.expressions.evaluate import compile_condition, compile_expression
 from dotr.expressions.literal_numbers import literally, row_key
 from dotr.program.names import match_id
+from dotr.program.positions import Position
 from dotr.program.program import Program
 from dotr.program.queries import Attribute, Expression, TimeOf, Var
 from dotr.program.rules import (
@@ -37,10 +40,12 @@ from dotr.program.rules import (
     Tick,
     Within,
 )
+from dotr.program.sequences import RowPattern
 from dotr.rdf.terms import Term, is_iri, is_literal
 from dotr.reference.calendars import next_at, ticks_at
 from dotr.reference.lars import LiteralLars
 from dotr.reference.operators import LITERAL, Row
+from dotr.reference.sequences import LiteralSequence, PatternRow
 
 _TIME: Final = itemgetter(0)
 
@@ -59,7 +64,8 @@ class LiteralTesla:
         self.program = program
         self.dropped = 0
         self._timeline = opened(program, clock, LiteralLars, literal=True, allowance=Allowance(budget))
-        self._rules = [LiteralRule(rule, clock) for rule in program.rules]
+        self._rules = [literal_rule(rule, clock) for rule in program.rules]
+        self._deadlines = deadlines_seen(program)
         self._order = evaluation_order(program)
         self._occasions = occasions_seen(program)
         self._first: Time | None = None
@@ -92,6 +98,8 @@ class LiteralTesla:
             self._pass_over(passed, left_out)
         late = {t.delay for r in self._rules if isinstance(t := r.rule.trigger, After) and r.is_late(time)}
         sees = [graph or any(_is_due(o, time, facts, late) for o in seen) for seen in self._occasions]
+        ends = {r.rule.name for r in self._rules if isinstance(r, LiteralSequenceRule) and r.is_late(time)}
+        sees = [saw or bool(ends & seen) for saw, seen in zip(sees, self._deadlines, strict=True)]
         for index, rule in enumerate(self._rules):
             if sees[index]:
                 rule.see(facts, graph)
@@ -102,9 +110,11 @@ class LiteralTesla:
         for rank, index in enumerate(self._order):
             while layers and layers[0][0] <= rank:
                 self._see_held(layers.pop(0)[1], facts, sees, graph)
-            if not sees[index]:
-                continue
             rule = self._rules[index]
+            if not sees[index] and rule.rule.name not in ends:
+                continue
+            if sees[index] and isinstance(rule, LiteralSequenceRule):
+                rule.take(time)
             matches, dropped = rule.matches(index, time, left_out)
             self.dropped += dropped
             found[index] = matches
@@ -129,7 +139,7 @@ class LiteralTesla:
             rule.see_held(passed)
         for index, rule in enumerate(self._rules):
             trigger = rule.rule.trigger
-            if isinstance(trigger, Tick | After) or not trigger.of_head:
+            if isinstance(trigger, Tick | After | RowPattern) or not trigger.of_head:
                 continue
             for point in dict.fromkeys(fact[0] for fact in passed.get(trigger.stream, ())):
                 matches, dropped = rule.matches(index, point, left_out)
@@ -199,6 +209,23 @@ def _is_due(
     if isinstance(occasion, Delay):
         return occasion in late
     return bool(facts.get(occasion)) if isinstance(occasion, str) else ticks_at(occasion, time)
+
+
+def deadlines_seen(program: Program) -> list[frozenset[str]]:
+    """Per rule the sequences at whose deadlines it sees an instant: those it reads, directly or through
+    others; a sequence its own only where its sources read it.
+    """
+    index = {rule.name: i for i, rule in enumerate(program.rules)}
+    reached = reachable(program)
+    found = []
+    for i, rule in enumerate(program.rules):
+        seen = reached[i]
+        if isinstance(rule.trigger, RowPattern):
+            sources = [index[p.stream] for p in rule.trigger.sources if p.chained]
+            seen = frozenset().union(*(reached[source] for source in sources))
+        read = [program.rules[other] for other in seen]
+        found.append(frozenset(other.name for other in read if isinstance(other.trigger, RowPattern)))
+    return found
 
 
 def opening(rule: Rule, trigger: Fact) -> Row:
@@ -343,7 +370,12 @@ class LiteralRule:
             return [(time, (), 0, "")] if ticks_at(trigger.rhythm, time) else []
         if isinstance(trigger, After):
             return [fact for fact in self.awaited if fact[0] + trigger.duration == time]
-        history = self.history[trigger.stream]
+        assert isinstance(trigger, Position), "a sequence has matches of its own"
+        return self.seen_at(trigger.stream, time)
+
+    def seen_at(self, stream: str, time: Time) -> list[Fact]:
+        """The facts of a stream at a time, in canonical order."""
+        history = self.history[stream]
         return history[bisect_left(history, time, key=_TIME) : bisect_right(history, time, key=_TIME)]
 
     def _extend(self, row: Row, conjunct: Conjunct) -> list[Row]:
@@ -468,6 +500,84 @@ class LiteralRule:
         self.history = {stream: [_fact(f) for f in facts] for stream, facts in part["history"].items()}
         self.consumed = {name: {_fact(f) for f in facts} for name, facts in part["consumed"].items()}
         self.awaited = [_fact(f) for f in part.get("awaited", ())]
+
+
+class Partition(Struct):
+    """Rows of a sequence with equal PER. Of those before `first`, at `settled`, it was certain what they
+    start.
+    """
+
+    rows: list[PatternRow]
+    first: int = 0
+    settled: Time = NEVER
+
+
+class LiteralSequenceRule(LiteralRule):
+    """Reads one sequence. Owns its rows and the times at which it has facts if no more rows come."""
+
+    def __init__(self, rule: Rule, clock: Clock) -> None:
+        super().__init__(rule, clock)
+        assert isinstance(rule.trigger, RowPattern), "the trigger of a sequence"
+        self.pattern = rule.trigger
+        self.reading = LiteralSequence(rule.trigger, rule.bindings, clock)
+        self.partitions: dict[tuple[Term, ...], Partition] = {}
+        self.deadlines: list[Time] = []
+
+    def take(self, time: Time) -> None:
+        """The facts of the sources at an instant that it sees are rows."""
+        for number, position in enumerate(self.pattern.sources):
+            for fact in self.seen_at(position.stream, time):
+                row = PatternRow(number, fact)
+                key = self.reading.key(row)
+                if key is not None:
+                    self.partitions.setdefault(key, Partition([])).rows.append(row)
+
+    def late_times(self) -> list[Time]:
+        return self.deadlines
+
+    def matches(
+        self, index: int, time: Time, left_out: Collection[tuple[int, Fact]]
+    ) -> tuple[list[Match], int]:
+        """The matches that are certain at `time`: in canonical order, equal ones by their first row. A
+        partition with a row of `time` that is left out starts again behind it.
+        """
+        found: list[tuple[Any, Match]] = []
+        self.deadlines = []
+        for part in self.partitions.values():
+            if any(row.fact[0] == time and (index, row.fact) in left_out for row in part.rows[part.first :]):
+                part.first, part.settled = len(part.rows), time
+            for start in self.reading.starts(part.rows, part.first, part.settled):
+                if start.time <= time and start.first == part.first:
+                    part.first, part.settled = self.reading.after(start), start.time
+                if start.given and start.time > time:
+                    self.deadlines.append(start.time)
+                if start.given and start.time == time:
+                    row = part.rows[start.first]
+                    values = self.reading.values(part.rows, start)
+                    order = row_key(values), row.fact[0], row.source, fact_key(row.fact)
+                    found.append((order, Match(index, time, (row.fact,), values)))  # type: ignore[arg-type]  # unbound: None
+        return [match for _, match in sorted(found, key=itemgetter(0))], 0
+
+    def snapshot(self) -> dict[str, Any]:
+        parts = [
+            [list(key), [[row.source, list(row.fact)] for row in part.rows], part.first, part.settled]
+            for key, part in self.partitions.items()
+        ]
+        return {**super().snapshot(), "partitions": parts, "deadlines": self.deadlines}
+
+    def restore(self, part: Mapping[str, Any]) -> None:
+        super().restore(part)
+        self.deadlines = part["deadlines"]
+        self.partitions = {
+            tuple(key): Partition([PatternRow(n, _fact(fact)) for n, fact in rows], first, settled)
+            for key, rows, first, settled in part["partitions"]
+        }
+
+
+def literal_rule(rule: Rule, clock: Clock) -> LiteralRule:
+    """What reads a rule or a sequence."""
+    of_rows = isinstance(rule.trigger, RowPattern)
+    return LiteralSequenceRule(rule, clock) if of_rows else LiteralRule(rule, clock)
 
 
 def _fact(plain: Sequence[Any]) -> Fact:
