@@ -42,6 +42,7 @@ from dotr.expressions.equal_terms import equality_class, has_float
 from dotr.expressions.evaluate import compile_condition, compile_expression
 from dotr.expressions.functions import makes_text
 from dotr.expressions.rhythms import first_tick, is_tick, pace, ticks_between
+from dotr.program.positions import Position
 from dotr.program.program import Program
 from dotr.program.queries import Attribute, Call, Const, Expression, TimeOf, Var
 from dotr.program.rules import (
@@ -51,7 +52,6 @@ from dotr.program.rules import (
     CalendarTick,
     Delay,
     Every,
-    Position,
     Rhythm,
     Rule,
     Summarise,
@@ -60,6 +60,7 @@ from dotr.program.rules import (
     Window,
     Within,
 )
+from dotr.program.sequences import RowPattern
 from dotr.rdf.terms import TRUE, XSD_FLOAT, Term
 from dotr.rdf.values import EXACT, decode
 
@@ -87,6 +88,8 @@ def depths(rule: Rule) -> dict[str, Time]:
     found = {rule.trigger.name: 0}
     if isinstance(rule.trigger, After):
         found[rule.trigger.position.name] = rule.delay
+    elif isinstance(rule.trigger, RowPattern):
+        found.update((source.name, rule.trigger.within) for source in rule.trigger.sources)
     for conjunct in rule.conjuncts:
         found[conjunct.position.name] = reach(conjunct.window, found)
     return found
@@ -116,7 +119,9 @@ def strictness(rule: Rule) -> list[tuple[Position, bool]]:
     """The rule's positions in the order written, each with whether it only reads earlier instants."""
     found: list[tuple[Position, bool]] = []
     strict = {rule.trigger.name: False}
-    if not isinstance(rule.triggering, Tick):
+    if isinstance(rule.trigger, RowPattern):
+        found += ((source, False) for source in rule.trigger.sources)
+    elif not isinstance(rule.triggering, Tick):
         strict[rule.triggering.name] = rule.delay > 0
         found.append((rule.triggering, rule.delay > 0))
     for conjunct in rule.conjuncts:

@@ -14,7 +14,8 @@ from itertools import groupby, product
 from typing import TypeAlias
 
 from dotr.codegen import Names, make
-from dotr.program import Fresh, PatternTriple, Rule, TemplateNode, TemplateTriple, TemplateVar, Tick
+from dotr.program import Fresh, PatternTriple, Rule, TemplateNode, TemplateTriple, TemplateVar
+from dotr.program.positions import Position
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple, members
 
 _LONG = 64  # triples of a template
@@ -61,7 +62,7 @@ class RuleTemplate:
         self.write: Writer = self._write
         self.constants: Constants = ()
         trigger = rule.triggering
-        first = (trigger.name, ()) if isinstance(trigger, Tick) else (trigger.name, trigger.variables)
+        first = trigger.name, trigger.variables if isinstance(trigger, Position) else ()
         self.rule = rule.name
         self.prefix = f"urn:dotr:{rule.name}:"
         self.variables = rule.variables

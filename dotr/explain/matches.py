@@ -42,7 +42,8 @@ from dotr.explain.proofs import (
 )
 from dotr.explain.record import KeptEvent, KeptInstants, Record
 from dotr.explain.solutions import Text, alternatives, count, longest_prefix, solution
-from dotr.program import Position, Program, RelationToStream, Tick
+from dotr.program import Position, Program, RelationToStream
+from dotr.program.sequences import RowPattern
 from dotr.rdf.terms import Term, Triple
 from dotr.rdf.values import values_key
 from dotr.reference.calendars import ticks_at, ticks_in
@@ -401,9 +402,11 @@ class Explainer:
             failed = self._failed(index, conjunct, {**row, conjunct.position.name: nearest})
         return proofs.NothingThere(conjunct, found, nearest, failed)
 
-    def _fact(self, position: program.Position | program.Tick, fact: Fact, depth: int) -> proofs.FactProof:
+    def _fact(
+        self, position: program.Position | program.Tick | RowPattern, fact: Fact, depth: int
+    ) -> proofs.FactProof:
         """A fact with the reason for it."""
-        if isinstance(position, program.Tick):
+        if not isinstance(position, program.Position):
             return proofs.FactProof(position.name, "", (), fact, None)
         if position.chained:
             event = self.history.event(fact[3])
@@ -625,7 +628,7 @@ class Explainer:
         found: list[proofs.WhyNot] = [self.event(event) for event in fired]
         triggers = self._triggers(index, time)
         first = rule.triggering
-        variables = () if isinstance(first, program.Tick) else first.variables
+        variables = first.variables if isinstance(first, program.Position) else ()
         for fact in triggers:
             if any(event.facts[0] == fact for event in fired):
                 continue
@@ -639,6 +642,8 @@ class Explainer:
             return [(time, (), 0, "")] if ticks_at(trigger.rhythm, time) else []
         if isinstance(trigger, program.After):
             return self._awaited(index, trigger, time)
+        if isinstance(trigger, RowPattern):
+            return []
         return self._facts(index, trigger, time, time) or []
 
     def _awaited(self, index: int, trigger: program.After, time: Time) -> Sequence[Fact]:
@@ -780,7 +785,7 @@ class Explainer:
         time -= rule.delay
         seen = bool(self.history.graphs(time))
         left_out = tuple(graph.place or "a graph" for graph in self.history.left_out(time))
-        if isinstance(trigger, Tick) or trigger.chained:
+        if not isinstance(trigger, Position) or trigger.chained:
             return proofs.NoTrigger(rule, due, seen, left_out=left_out)
         if trigger.held:
             held = self._held.facts(trigger.stream.rpartition(" ")[2], time, time)

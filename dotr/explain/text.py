@@ -687,7 +687,7 @@ class Renderer:
             node.children.append(Node("one came too late, or was refused", right=graph))
         if found.held_before:
             trigger = rule.triggering
-            begins = not isinstance(trigger, program.Tick) and trigger.stream.startswith("ISTREAM ")
+            begins = isinstance(trigger, program.Position) and trigger.stream.startswith("ISTREAM ")
             also = ", as it did at the point before" if begins else ""
             node.children.append(Node(f"it holds then{also}"))
         node.children += self._held.failures(found.not_held)

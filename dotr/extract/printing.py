@@ -127,7 +127,7 @@ class Writer:
             case program.Var():
                 return self.node(expression)
             case program.Attribute(position, variable):
-                return f"{position}.?{variable}"
+                return f"{position}.?{variable}" if variable else position
             case program.TimeOf(position):
                 return f"{position}.time"
             case program.Aggregate():

@@ -35,6 +35,7 @@ from dotr.pictures.markup import Html, element, fragment, text
 from dotr.pictures.table import table
 from dotr.program import After, Program, Tick
 from dotr.program.names import duration_text, rhythm_text
+from dotr.program.sequences import RowPattern, pattern_text
 from dotr.rdf.rdflib_terms import rdflib_term
 from dotr.rdf.terms import Term, is_list, members
 
@@ -378,6 +379,8 @@ def _rows(plan: RulePlan) -> list[_Row]:
     elif isinstance(trigger, After):
         late = f"{duration_text(trigger.duration)} after each fact of {trigger.position.stream}"
         first = (trigger.name, late, "all facts")
+    elif isinstance(trigger, RowPattern):
+        first = (trigger.name, f"matches of {pattern_text(trigger.pattern)}", "rows of open matches")
     else:
         first = (trigger.name, f"each fact of {trigger.stream}", "")
     return [first, *((step.title, f"of {step.conjunct.position.stream}", kept(step)) for step in plan.steps)]

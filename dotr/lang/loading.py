@@ -57,7 +57,7 @@ class LoadedFile(Struct, eq=False):
 class Loaded(Struct):
     """Everything that the files define, in program order."""
 
-    definitions: list[tuple[LoadedFile, syntax.QuerySyntax | syntax.RuleSyntax]] = field(default_factory=list)
+    definitions: list[tuple[LoadedFile, syntax.DefinitionSyntax]] = field(default_factory=list)
     imports: list[tuple[LoadedFile, syntax.ImportSyntax]] = field(default_factory=list)
     holds: list[tuple[LoadedFile, syntax.HoldSyntax]] = field(default_factory=list)
     units: list[LoadedFile] = field(default_factory=list)
@@ -235,7 +235,7 @@ class Loader:
         self._parameters(unit, file, values)
         for statement in file.statements:
             match statement:
-                case syntax.QuerySyntax() | syntax.RuleSyntax():
+                case syntax.QuerySyntax() | syntax.RuleSyntax() | syntax.SequenceSyntax():
                     if (self._stack[0], unit.prefix + statement.name.text) not in self._removed:
                         self.loaded.definitions.append((unit, statement))
                 case syntax.BackgroundSyntax(paths):

@@ -32,6 +32,7 @@ from dotr.lang.grammar.dotr import DotrParser
 from dotr.lang.grammar.lars import LarsFile, LarsParser
 from dotr.lang.operators import WRITTEN
 from dotr.program.names import clock_text, duration_text
+from dotr.program.sequences import pattern_text
 from dotr.rdf.terms import RDF_TYPE, Term, escape, is_iri
 from dotr.source import Source
 from dotr.windows.windows import kind_of
@@ -300,7 +301,7 @@ def program_text(source: Source, file: syntax.FileSyntax) -> str:
     for statement, place in zip(file.statements, file.places, strict=True):
         new = printer.units(statement, place.start, place.end)
         long = isinstance(
-            statement, syntax.QuerySyntax | syntax.RuleSyntax
+            statement, syntax.QuerySyntax | syntax.RuleSyntax | syntax.SequenceSyntax
         )  # other statements stand together
         new[0].gap = long or apart
         apart = long
@@ -351,6 +352,12 @@ class _Printer:
                 LayoutUnit(span.start, span.end, lines)
                 for span, lines in zip(statement.clauses, clauses, strict=True)
             ]
+        if isinstance(statement, syntax.SequenceSyntax):
+            parts = self._sequence(statement)
+            return [
+                LayoutUnit(span.start, span.end, lines)
+                for span, lines in zip(statement.clauses, parts, strict=True)
+            ]
         return [LayoutUnit(start, end, self._statement(statement))]
 
     def _statement(self, statement: syntax.Statement) -> list[str]:
@@ -375,8 +382,8 @@ class _Printer:
                 return self._hold(statement)
             case syntax.QuerySyntax(name, select, _, operator, alias):
                 return self._query(f"QUERY {name.text} := ", operator, alias, select)
-            case syntax.RuleSyntax():
-                raise AssertionError("a rule is several units")
+            case syntax.RuleSyntax() | syntax.SequenceSyntax():
+                raise AssertionError("it is several units")
             case _:
                 assert_never(statement)
 
@@ -481,6 +488,51 @@ class _Printer:
             if effect is not None:
                 clauses.append(self._template(word, effect.triples))
         return clauses
+
+    def _sequence(self, sequence: syntax.SequenceSyntax) -> list[list[str]]:
+        """The lines of each clause, in the order in which they are written."""
+        assert sequence.pattern is not None, "a text with errors is not printed"
+        assert sequence.within is not None, "a text with errors is not printed"
+        expression = self._writer.expression
+        skipping = "" if sequence.skipping is None else " SKIPPING"
+        clauses = [[f"SEQUENCE {sequence.name.text} := {pattern_text(sequence.pattern)}{skipping}"]]
+        clauses.append(self._sources(sequence))
+        for element in sequence.elements:
+            parts = [f"AND {element.name.text}"]
+            if element.sources:
+                parts.append(f"OF {', '.join(name.text for name in element.sources)}")
+            if element.on is not None:
+                parts.append(f"ON {expression(element.on)}")
+            clauses.append([" ".join(parts)])
+        bounds = f"WITHIN {self._duration(sequence.within)}"
+        if sequence.gap is not None:
+            bounds += f" GAP {self._duration(sequence.gap)}"
+        if sequence.overlapping:
+            bounds += " OVERLAPPING"
+        if sequence.skip_to is not None:
+            bounds += f" SKIP TO LAST {sequence.skip_to.text}"
+        clauses.append([bounds])
+        if sequence.bindings:
+            given = [f"?{b.variable.text} := {expression(b.expression)}" for b in sequence.bindings]
+            clauses.append(_listed("WITH ", given))
+        return clauses
+
+    def _sources(self, sequence: syntax.SequenceSyntax) -> list[str]:
+        """`OF source, … PER ?v, …`."""
+        lines: list[str] = []
+        for number, source in enumerate(sequence.sources):
+            if lines:
+                lines[-1] += ","
+            lines += self._event("   " if number else "OF ", source)
+        short = f"OF {', '.join(line.strip().removeprefix('OF ').rstrip(',') for line in lines)}"
+        if len(lines) == len(sequence.sources) and len(short) <= WIDTH:
+            lines = [short]
+        if not sequence.per:
+            return lines
+        per = f"PER {', '.join(f'?{name.text}' for name in sequence.per)}"
+        if len(lines) == 1 and len(lines[0]) + 1 + len(per) <= WIDTH:
+            return [f"{lines[0]} {per}"]
+        return [*lines, f"{_STEP}{per}"]
 
     def _template(self, word: str, template: Sequence[program.TemplateTriple]) -> list[str]:
         if not template:

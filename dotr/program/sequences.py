@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import StrEnum
-from typing import TypeAlias
+from typing import TypeAlias, assert_never
 
 from msgspec import Struct
 
@@ -63,6 +63,66 @@ def elements_of(pattern: Pattern) -> Iterator[str]:
                 yield from elements_of(part)
         case Repeated(part):
             yield from elements_of(part)
+
+
+def satisfied_by_nothing(pattern: Pattern) -> bool:
+    """Whether the empty word satisfies it."""
+    match pattern:
+        case Element():
+            return False
+        case InOrder(parts):
+            return all(map(satisfied_by_nothing, parts))
+        case Either(branches):
+            return any(map(satisfied_by_nothing, branches))
+        case Repeated(part, minimum):
+            return minimum == 0 or satisfied_by_nothing(part)
+        case _:
+            assert_never(pattern)
+
+
+def without_nothing(pattern: Pattern) -> Pattern:
+    """The pattern without the empty word, which satisfies it; the order of preference stays. Quantifiers
+    inside are on parts that it does not satisfy.
+    """
+    match pattern:
+        case InOrder(parts) if satisfied_by_nothing(pattern):
+            ways: list[Pattern] = []
+            for n, part in enumerate(parts):  # the first part that takes a row, and what is behind it
+                rest = (without_nothing(part), *parts[n + 1 :])
+                ways.append(rest[0] if len(rest) == 1 else InOrder(rest))
+            if all(isinstance(part, Repeated) and part.reluctant for part in parts):
+                ways.reverse()
+            return Either(tuple(ways))
+        case Either(branches) if satisfied_by_nothing(pattern):
+            return Either(tuple(without_nothing(b) if satisfied_by_nothing(b) else b for b in branches))
+        case Repeated(part, 0, maximum, reluctant):
+            return part if maximum == 1 else Repeated(part, 1, maximum, reluctant)
+        case _:
+            return pattern
+
+
+def pattern_text(pattern: Pattern) -> str:
+    """A pattern as it is written."""
+    match pattern:
+        case Element(name):
+            return name
+        case InOrder(parts):
+            return " ".join(_bracketed(part, Either) for part in parts)
+        case Either(branches):
+            return " | ".join(_bracketed(branch, Either) for branch in branches)
+        case Repeated(part, minimum, maximum, reluctant):
+            counts = {(0, None): "*", (1, None): "+", (0, 1): "?"}.get((minimum, maximum))
+            if counts is None:
+                least, most = minimum or "", "" if maximum is None else maximum
+                counts = f"{{{least}}}" if minimum == maximum else f"{{{least},{most}}}"
+            return f"{_bracketed(part, Either, InOrder, Repeated)}{counts}{'?' if reluctant else ''}"
+        case _:
+            assert_never(pattern)
+
+
+def _bracketed(part: Pattern, *kinds: type[Pattern]) -> str:
+    text = pattern_text(part)
+    return f"({text})" if isinstance(part, kinds) else text
 
 
 class Place(StrEnum):

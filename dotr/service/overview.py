@@ -29,6 +29,7 @@ from dotr.lang.printer import datalog_rule_text, lars_rule_text
 from dotr.program import DatalogRule, LarsProgram, Position, Program
 from dotr.program.names import duration_text, rhythm_text
 from dotr.program.program import FactWindow, Modality, TimeWindow, WindowAggregate, WindowAtom
+from dotr.program.sequences import RowPattern, pattern_text
 from dotr.rdf.terms import RDF_TYPE, Term
 from dotr.windows.building import depths, horizon
 from dotr.windows.windows import WINDOWS, kind_of
@@ -218,8 +219,11 @@ def _rules(deployment: Deployment, writer: Writer) -> list[Shown]:
 def _trigger(rule: program.Rule) -> Shown:
     if isinstance(rule.trigger, program.Tick):
         return {"name": rule.trigger.name, "every": rhythm_text(rule.trigger.rhythm)}
+    if isinstance(rule.trigger, RowPattern):
+        streams = [source.stream for source in rule.trigger.sources]
+        return {"name": rule.name, "pattern": pattern_text(rule.trigger.pattern), "streams": streams}
     event = rule.triggering
-    assert not isinstance(event, program.Tick), "it is no tick"
+    assert isinstance(event, program.Position), "it is no tick"
     late: Shown = {}
     if isinstance(rule.trigger, program.After):
         late = {"after": duration_text(rule.trigger.duration), "due": rule.trigger.name}

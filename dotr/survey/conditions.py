@@ -475,7 +475,7 @@ def _table(probe: RuleProbe, number: int, clock: Clock) -> SolutionTable:
     rule, seen = probe.rule, probe.prefixes[number]
     positions = [c.position for c in rule.conjuncts[:number] if isinstance(c, program.Choose)]
     first = rule.triggering
-    trigger = () if isinstance(first, program.Tick) else first.variables
+    trigger = first.variables if isinstance(first, program.Position) else ()
     late = [(rule.trigger.name, ())] if rule.delay else []  # the tick of an AFTER, behind the other facts
     columns: dict[str, int] = {}
     for name, variables in ((first.name, trigger), *((p.name, p.variables) for p in positions), *late):

@@ -54,6 +54,7 @@ from dotr.program import (
     Summarise,
     TimeOf,
 )
+from dotr.program.sequences import RowPattern
 from dotr.rdf.terms import TRUE, XSD, XSD_STRING, Term, is_literal, literal_parts
 from dotr.rdf.values import number
 from dotr.regex import regex
@@ -479,7 +480,10 @@ def conditions(program: Program) -> Iterator[Expression]:
 
 
 def rule_expressions(rule: Rule) -> Iterator[Expression]:
-    """ON, WHERE and WITH of a rule, and what its aggregates are over."""
+    """ON, WHERE and WITH of a rule or sequence, and what its aggregates are over."""
+    if isinstance(rule.trigger, RowPattern):
+        yield from (element.on for element in rule.trigger.elements if element.on is not None)
+        yield from (total.argument for _, total in rule.trigger.totals if total.argument is not None)
     for conjunct in rule.conjuncts:
         if isinstance(conjunct, Summarise) and conjunct.argument is not None:
             yield conjunct.argument

@@ -9,7 +9,7 @@ Method:  language.md, sec. 2 and 3. First the names of the deployment (queries, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from msgspec import Struct, field
@@ -19,6 +19,7 @@ from dotr import program
 from dotr.errors import Diagnostics
 from dotr.lang.checks.lars import LarsName, LarsResolver, layered, order, unread_heads
 from dotr.lang.checks.lasting import check_effects, check_holds, check_standing, patterns_of
+from dotr.lang.checks.sequences import SequenceResolver, as_rule
 from dotr.lang.grammar.cursor import nearest
 from dotr.lang.grammar.dotr import KEYWORDS
 from dotr.lang.grammar.syntax import (
@@ -26,11 +27,13 @@ from dotr.lang.grammar.syntax import (
     CalendarSyntax,
     ChooseSyntax,
     ConjunctSyntax,
+    DefinitionSyntax,
     EventSyntax,
     EverySyntax,
     Name,
     QuerySyntax,
     RuleSyntax,
+    SequenceSyntax,
     SummariseSyntax,
     TriggerSyntax,
     WindowSyntax,
@@ -74,10 +77,13 @@ class StreamNames(Struct, frozen=True):
     definition: str = ""
     head: bool = False
     lists: frozenset[str] = frozenset()
+    sequence: bool = False
 
     @property
     def kind(self) -> str:
         """What messages call it."""
+        if self.sequence:
+            return "sequence"
         return "rule" if self.chained else "head" if self.head else "query"
 
 
@@ -97,7 +103,7 @@ class Streams:
         self.whole = True
         """Whether every name could be taken."""
         self._broken_units: list[LoadedFile] = []
-        self.accepted: list[tuple[LoadedFile, QuerySyntax | RuleSyntax]] = []
+        self.accepted: list[tuple[LoadedFile, DefinitionSyntax]] = []
         for unit, definition in loaded.definitions:
             self._define(unit, definition)
         self.heads: dict[str, tuple[str, ...]] = {}
@@ -109,7 +115,7 @@ class Streams:
         for unit, statement in loaded.imports:
             self._check_given(unit, statement.path.text)
 
-    def _define(self, unit: LoadedFile, definition: QuerySyntax | RuleSyntax) -> None:
+    def _define(self, unit: LoadedFile, definition: DefinitionSyntax) -> None:
         name = unit.prefix + definition.name.text
         if name in self._streams:
             other = self._streams[name]
@@ -132,6 +138,12 @@ class Streams:
             self.whole = False
         elif isinstance(definition, QuerySyntax):
             self._streams[name] = self._query(name, definition)
+        elif isinstance(definition, SequenceSyntax):
+            names = definition.attributes if definition.whole or definition.bindings else None
+            lists = definition.lists
+            self._streams[name] = StreamNames(
+                name, names, True, definition.name.span, lists=lists, sequence=True
+            )
         else:
             readable = definition.whole or definition.bindings
             names = tuple(b.variable.text for b in definition.bindings) if readable else None
@@ -204,12 +216,14 @@ class Streams:
                 stream, name=f"{operator} {stream.name}", operator=operator, definition=stream.name
             )
         if stream.chained or stream.operator is not None:
-            what = "is a rule" if stream.chained else f"is the {stream.operator} of one"
+            what = f"is a {stream.kind}" if stream.chained else f"is the {stream.operator} of one"
             self._found.error(
                 "D1506",
                 f"{operator} takes a QUERY, and `{of.text}` {what}",
                 of.span,
-                hint="a rule's events are a stream: name it alone" if stream.chained else "name its query",
+                hint=f"{_EVENTS[stream.kind]} are a stream: name it alone"
+                if stream.chained
+                else "name its query",
                 notes=(f"`{of.text}` is defined at {stream.span}",),
             )
             self.whole = False
@@ -284,6 +298,9 @@ class Streams:
                 return True
             unit = unit.parent
         return False
+
+
+_EVENTS: Final = {"rule": "a rule's events", "sequence": "a sequence's facts"}
 
 
 def selects(variables: tuple[str, ...]) -> str:
@@ -384,6 +401,16 @@ class RuleResolver:
         if position is None and written.query is None and written.alias is None:
             self._lost = True  # the names that follow may be what this one should have been
         return position
+
+    def source(self, written: EventSyntax) -> program.Position | None:
+        """The stream of a source of a sequence; its name is known from now on."""
+        position = self._position(written)
+        self.register(written.name, position, "trigger")
+        return position
+
+    def lists_of(self, position: program.Position) -> frozenset[str]:
+        """The attributes of a position whose values are lists."""
+        return self._streams.lists_of(position.stream)
 
     def define(self, name: Name, role: str) -> None:
         """A name that is no event's has this role from now on, unless it has another."""
@@ -832,7 +859,7 @@ class Resolver:
                 if definition.select is not None and definition.operator is None and name not in seen:
                     self._streams.queries[name] = definition.select
             elif not self._streams.is_broken(unit):
-                rule = RuleResolver(self._streams, unit, definition, self._found).rule()
+                rule = self._rule(unit, definition, name)
                 if rule is not None and name not in seen:
                     rules.append(rule)
                 else:
@@ -865,9 +892,16 @@ class Resolver:
         )
         return replace(program, functions=called_by(calls_in(program))) if OWN else program
 
+    def _rule(self, unit: LoadedFile, definition: RuleSyntax | SequenceSyntax, name: str) -> Rule | None:
+        if isinstance(definition, RuleSyntax):
+            return RuleResolver(self._streams, unit, definition, self._found).rule()
+        events = RuleResolver(self._streams, unit, as_rule(definition), self._found)
+        return SequenceResolver(events, definition, name, self._found).rule()
+
     def _unused(self, rules: bool) -> None:
         """Warn about the user's own queries that nothing uses; a file of queries alone is fine."""
-        rules = rules and all(d.whole for _, d in self._streams.accepted if isinstance(d, RuleSyntax))
+        read = [d for _, d in self._streams.accepted if not isinstance(d, QuerySyntax)]
+        rules = rules and all(definition.whole for definition in read)
         for unit, definition in self._streams.accepted:
             name = unit.prefix + definition.name.text
             own = rules and unit.parent is None and isinstance(definition, QuerySyntax)
@@ -885,9 +919,12 @@ class Resolver:
         read.update(lars.reads)
         if self._streams.whole and rules:
             unread_heads(lars, self._loaded.lars, read, self._found)
+        fires = any(isinstance(d, RuleSyntax) for _, d in self._streams.accepted)
         for unit, definition in self._streams.accepted:
             name = unit.prefix + definition.name.text
             private = isinstance(definition, RuleSyntax) and definition.private and unit.parent is None
+            if isinstance(definition, SequenceSyntax) and unit.parent is None and fires:
+                self._unread_sequence(name, definition, read)
             if isinstance(definition, RuleSyntax) and (definition.inserts or definition.deletes):
                 continue  # its events change what lasts
             if private and name not in read and self._streams.whole:
@@ -897,3 +934,12 @@ class Resolver:
                     definition.name.span,
                     hint="delete PRIVATE, or read it in a rule",
                 )
+
+    def _unread_sequence(self, name: str, definition: SequenceSyntax, read: Collection[str]) -> None:
+        if name not in read and self._streams.whole:
+            self._found.warning(
+                "D1312",
+                f"no rule reads the sequence `{name}`",
+                definition.name.span,
+                hint=f"name it in a rule: `RULE … FROM {name}`",
+            )

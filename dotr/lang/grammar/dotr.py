@@ -41,6 +41,7 @@ from dotr.lang.grammar.cursor import (
     string_value,
 )
 from dotr.lang.grammar.expressions import ExpressionParser, Mode
+from dotr.lang.grammar.sequences import SEQUENCE, SequenceParser
 from dotr.lang.grammar.sparql import SparqlParser
 from dotr.lang.grammar.syntax import Name
 from dotr.lang.operators import AGGREGATE, BEFORE_EVENTS, BY_WORD, OPTIONAL, PER, parse_after, parse_every
@@ -103,7 +104,14 @@ class WindowParser:
 
     def at_statement(self) -> bool:
         """Whether a statement begins here. Called only where no name is allowed."""
+        if self.cursor.key == SEQUENCE:
+            return self.at_sequence()
         return self.cursor.key in STATEMENTS or self.cursor.peek().key in CONTEXTUAL.get(self.cursor.key, ())
+
+    def at_sequence(self) -> bool:
+        """Whether a sequence begins here; elsewhere its keyword is a name."""
+        named = self.cursor.peek().kind == "name" and self.cursor.peek(2).key in (":=", "=")
+        return self.cursor.key == SEQUENCE and named
 
     def at_clause(self) -> bool:
         """Whether a clause of a rule, or a statement, begins here, or the text ends."""
@@ -190,7 +198,7 @@ class WindowParser:
         second = self.cursor.tokens[min(at + 2, len(self.cursor.tokens) - 1)].key
         return (
             (key == "RULE" and second == "DEFINE")
-            or (key == "QUERY" and second == ":=")
+            or (key in ("QUERY", SEQUENCE) and second == ":=")
             or (key == "AND" and following in (*CONJUNCTS, OPTIONAL))
         )
 
@@ -491,7 +499,7 @@ class ClauseParser:
                 if key == "WHERE":
                     where = self.expressions.expression()
                 elif key == "WITH":
-                    self._bindings(bindings)
+                    self.read_bindings(bindings)
                 else:
                     self._names(consuming)
                 clauses.append(self.cursor.since(before))
@@ -654,7 +662,8 @@ class ClauseParser:
         name = self.cursor.token.text
         return f"choose one: `AND EACH {name}` or `AND LAST {name}`; if there must be none: `AND NOT {name}`"
 
-    def _bindings(self, found: list[syntax.BindingSyntax]) -> None:
+    def read_bindings(self, found: list[syntax.BindingSyntax]) -> None:
+        """`?v := expression, …`, behind WITH."""
         while True:
             token = self.cursor.token
             if token.kind != "var":
@@ -815,7 +824,7 @@ class DotrParser:
                     depth += 1
                 elif key == "}":
                     depth = max(0, depth - 1)
-                elif key == "RULE" or key == "QUERY":
+                elif key in ("RULE", "QUERY", SEQUENCE):
                     self.cursor.jump(at)
                     depth = 0 if self._at_definition() else depth
                 elif depth == 0 and key in keys:
@@ -849,9 +858,9 @@ class DotrParser:
             pass
 
     def _at_definition(self) -> bool:
-        """At `RULE Name DEFINE` or `QUERY Name :=`: strong enough to end whatever was left open."""
+        """At `RULE Name DEFINE`, `QUERY Name :=` or `SEQUENCE Name :=`: enough to end whatever was open."""
         return (self.cursor.key == "RULE" and self.cursor.peek(2).key == "DEFINE") or (
-            self.cursor.key == "QUERY" and self.cursor.peek(2).key == ":="
+            self.cursor.key in ("QUERY", SEQUENCE) and self.cursor.peek(2).key == ":="
         )
 
     def _to_statement(self) -> None:
@@ -891,6 +900,8 @@ class DotrParser:
                 return self._clauses.rule()
             case "PRIVATE" if self._windows.at_statement():
                 return self._clauses.rule()
+            case "SEQUENCE" if self.cursor.peek().kind == "name":
+                return SequenceParser(self._clauses).sequence()
             case "HOLD":
                 return self._hold()
             case _:
@@ -903,7 +914,7 @@ class DotrParser:
         if token.kind == "language" and token.text in ("@prefix", "@base"):
             hint = f"write `{token.text[1:].upper()}`, without `@` and without a dot at the end"
         elif token.kind == "name":
-            hint = nearest(token.text, (*STATEMENTS, *CONTEXTUAL))
+            hint = nearest(token.text, (*STATEMENTS, *CONTEXTUAL, SEQUENCE))
             if token.key == "PRIVATE":
                 hint = "write `PRIVATE RULE Name`"
             hint = foreign_word(token) or hint

@@ -123,6 +123,9 @@ class ExpressionParser:
         self.parameters = Parameters(cursor) if parameters is None else parameters
         self.aggregates = ""  # empty where one may stand
         self.group: Callable[[], GroupPattern] | None = None  # reads the braces of EXISTS: set by sparql.py
+        self.rows: Callable[[Token], Expression | None] | None = (
+            None  # rows of sequences: set by sequences.py
+        )
         self._deployed = deployed
 
     @contextmanager
@@ -262,6 +265,8 @@ class ExpressionParser:
             raise Skip
         self.cursor.advance()
         position, rest = token.text.split(".", 1)
+        if self.rows is not None and position.upper() == "PREV":
+            position = "PREV"
         if token.kind == "timeof":
             return TimeOf(position, self.cursor.span(token))
         variable = rest[1:]
@@ -337,6 +342,8 @@ class ExpressionParser:
     def _named(self, token: Token) -> Expression:
         """A keyword function, an aggregate, EXISTS; or a word that is not one of them."""
         key = token.key
+        if self.rows is not None and (value := self.rows(token)) is not None:
+            return value
         if key == "EXISTS" or (key == "NOT" and self.cursor.peek().key == "EXISTS"):
             return self._exists(token)
         if self.cursor.peek().key == "(" and (key in ARGUMENTS or key in QUERY_AGGREGATES):

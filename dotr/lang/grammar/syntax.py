@@ -9,8 +9,18 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from dotr.program import Expression, Operator, RelationToStream, Select, Selection, TemplateTriple, Var
+from dotr.program import (
+    Aggregate,
+    Expression,
+    Operator,
+    RelationToStream,
+    Select,
+    Selection,
+    TemplateTriple,
+    Var,
+)
 from dotr.program.rules import COLLECT
+from dotr.program.sequences import Pattern
 from dotr.rdf.terms import Term
 from dotr.source import Span, Syntax
 
@@ -206,6 +216,57 @@ class QuerySyntax(Syntax, frozen=True):
     alias: Name | None = None
 
 
+class ElementSyntax(Syntax, frozen=True):
+    """`AND Name [OF Name, …] [ON condition]` of a sequence."""
+
+    name: Name
+    sources: tuple[Name, ...]
+    on: Expression | None
+    span: Span
+
+
+class SequenceSyntax(Syntax, frozen=True):
+    """One sequence. `elements_named`: the elements of the pattern where they are written. `skipping`: that
+    word. `unresolved`, `whole`: as in RuleSyntax.
+
+    In ON and WITH `LAST(X,1).?v` is an attribute of "LAST(X,1)", `COUNT(X)` an aggregate over the attribute
+    "" of X.
+    `clauses` are the places of the pattern (from SEQUENCE on), OF with PER, every AND, WITHIN with what
+    follows, and WITH, as written.
+    """
+
+    name: Name
+    pattern: Pattern | None
+    elements_named: tuple[Name, ...]
+    skipping: Name | None
+    sources: tuple[EventSyntax, ...]
+    per: tuple[Name, ...]
+    elements: tuple[ElementSyntax, ...]
+    within: Duration | None
+    gap: Duration | None
+    overlapping: bool
+    skip_to: Name | None
+    bindings: tuple[BindingSyntax, ...]
+    unresolved: frozenset[str]
+    whole: bool
+    span: Span
+    clauses: tuple[Span, ...]
+
+    @property
+    def lists(self) -> frozenset[str]:
+        """The variables of WITH whose values are lists."""
+        given = [(b.variable.text, b.expression) for b in self.bindings]
+        return frozenset(v for v, e in given if isinstance(e, Aggregate) and e.function == COLLECT)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Those of its facts."""
+        return tuple(b.variable.text for b in self.bindings) or tuple(name.text for name in self.per)
+
+
+DefinitionSyntax: TypeAlias = QuerySyntax | RuleSyntax | SequenceSyntax
+
+
 class PathSyntax(Syntax, frozen=True):
     """A file named in BACKGROUND, RULES or IMPORT, as written."""
 
@@ -300,6 +361,7 @@ class HoldSyntax(Syntax, frozen=True):
 Statement: TypeAlias = (
     QuerySyntax
     | RuleSyntax
+    | SequenceSyntax
     | BackgroundSyntax
     | RulesSyntax
     | LarsSyntax
