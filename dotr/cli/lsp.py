@@ -41,6 +41,7 @@ from dotr.lang.grammar.cursor import Token, tokenize
 from dotr.lang.loading import Reader
 from dotr.lang.printer import format_text
 from dotr.program import Program
+from dotr.program.sequences import RowPattern
 from dotr.service.overview import overview
 from dotr.source import Source, Span
 
@@ -50,11 +51,12 @@ if TYPE_CHECKING:
 
 _BEFORE_A_POSITION = frozenset(("FROM", "EACH", "LAST", "FIRST", "NOT", "OVER", "AS"))
 _AFTER_ALIAS = ":="
+_DEFINING = ("QUERY", "RULE", "SEQUENCE")
 
 
 class Completion(Struct, frozen=True):
-    """A possible completion at a place. `kind`: keyword, function, query, rule, attribute, variable, prefix,
-    term.
+    """A possible completion at a place. `kind`: keyword, function, query, rule, sequence, attribute,
+    variable, prefix, term.
     """
 
     label: str
@@ -83,10 +85,10 @@ class Analysis(Struct):
         return Span(self.source, token.start, token.end)
 
     def rule_around(self, number: int) -> tuple[int, int] | None:
-        """The tokens `[first, last)` of the rule around a token."""
-        starts = [n for n, token in enumerate(self.tokens) if token.key in ("RULE", "QUERY", "IMPORT")]
+        """The tokens `[first, last)` of the rule or sequence around a token."""
+        starts = [n for n, token in enumerate(self.tokens) if token.key in (*_DEFINING, "IMPORT")]
         before = [n for n in starts if n <= number]
-        if not before or self.tokens[before[-1]].key != "RULE":
+        if not before or self.tokens[before[-1]].key not in ("RULE", "SEQUENCE"):
             return None
         after = [n for n in starts if n > number]
         return before[-1], after[0] if after else len(self.tokens)
@@ -146,9 +148,9 @@ def definition(analysis: Analysis, offset: int) -> Span | None:
 
 
 def _named(analysis: Analysis, name: str) -> Span | None:
-    """A QUERY or RULE of this file, else one that the program has from another."""
+    """A QUERY, RULE or SEQUENCE of this file, else one that the program has from another."""
     for before, token in zip(analysis.tokens, analysis.tokens[1:], strict=False):
-        if before.key in ("QUERY", "RULE") and token.text == name:
+        if before.key in _DEFINING and token.text == name:
             return analysis.span(token)
     program = analysis.program
     if program is None:
@@ -170,7 +172,15 @@ def _position(analysis: Analysis, number: int, name: str) -> Span | None:
             before, after = analysis.tokens[at - 1], analysis.tokens[at + 1]
             if after.key == _AFTER_ALIAS or before.key in _BEFORE_A_POSITION or before.kind == "integer":
                 return analysis.span(token)
-    return None
+    return _element(analysis, around, name)
+
+
+def _element(analysis: Analysis, around: tuple[int, int], name: str) -> Span | None:
+    """Where the pattern of a sequence has an element first, or OF a source."""
+    tokens = analysis.tokens[around[0] + 2 : around[1]]
+    if analysis.tokens[around[0]].key != "SEQUENCE":
+        return None
+    return next((analysis.span(t) for t in tokens if t.kind == "name" and t.text == name), None)
 
 
 def _variable(analysis: Analysis, number: int, name: str, variable: str) -> Span | None:
@@ -198,6 +208,9 @@ def _stream(analysis: Analysis, number: int, name: str) -> str | None:
     rule_name = analysis.tokens[around[0] + 1].text
     for rule in analysis.program.rules:
         if rule.name == rule_name:
+            if isinstance(rule.trigger, RowPattern):
+                source = rule.trigger.only_source(name)
+                return None if source is None else source.stream
             return next((position.stream for position in rule.positions if position.name == name), None)
     return None
 
@@ -245,9 +258,11 @@ def hover(analysis: Analysis, offset: int) -> str | None:
         lines = [f"**{token.text}**: {what} {said}" if rest else said]
         plan = _of_position(analysis.plan_of(own), name)
         return "\n\n".join([*lines, *([f"```\n{plan}\n```"] if plan else [])])
-    if any(rule.name == name for rule in program.rules):
+    found = next((rule for rule in program.rules if rule.name == name), None)
+    if found is not None:
         plan = analysis.plan_of(name)
-        return f"**{name}**: a rule ({_listed(_variables(program, name))})\n\n```\n{plan}\n```"
+        kind = "sequence" if isinstance(found.trigger, RowPattern) else "rule"
+        return f"**{name}**: a {kind} ({_listed(_variables(program, name))})\n\n```\n{plan}\n```"
     if name in program.selects:
         users = [rule.name for rule in program.rules if name in {p.stream for p in rule.positions}]
         used = f"used by {', '.join(users)}" if users else "used by no rule"
@@ -336,14 +351,15 @@ def _terms(analysis: Analysis, prefix: str) -> Iterator[Completion]:
 
 def _names(analysis: Analysis) -> Iterator[Completion]:
     for before, token in zip(analysis.tokens, analysis.tokens[1:], strict=False):
-        if before.key in ("QUERY", "RULE") and token.kind == "name":
+        if before.key in _DEFINING and token.kind == "name":
             yield Completion(token.text, before.key.lower())
         elif before.key == "PREFIX" and token.kind == "pname":
             yield Completion(token.text, "prefix")
         elif token.key == _AFTER_ALIAS and before.kind == "name":
             yield Completion(before.text, "query")
     if analysis.program is not None:
-        yield from (Completion(rule.name, "rule") for rule in analysis.program.rules)
+        for rule in analysis.program.rules:
+            yield Completion(rule.name, "sequence" if isinstance(rule.trigger, RowPattern) else "rule")
         yield from (Completion(name, "query") for name in analysis.program.selects if name.isidentifier())
 
 
@@ -447,6 +463,7 @@ def make_server() -> LanguageServer:
         "function": types.CompletionItemKind.Function,
         "query": types.CompletionItemKind.Interface,
         "rule": types.CompletionItemKind.Class,
+        "sequence": types.CompletionItemKind.Class,
         "attribute": types.CompletionItemKind.Field,
         "variable": types.CompletionItemKind.Variable,
         "prefix": types.CompletionItemKind.Module,

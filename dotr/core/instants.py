@@ -27,6 +27,7 @@ from dotr.errors import DataError, Diagnostic, DotrError, ProgramError
 from dotr.events import Clock, GraphOrMessage, Instant, Time, part_of, plain
 from dotr.program import After, CalendarTick, Every, Program, Rhythm, Tick
 from dotr.program.names import duration_text, rhythm_text
+from dotr.program.sequences import RowPattern
 from dotr.source import Span
 
 TICKS = 1_000_000
@@ -348,6 +349,10 @@ def _durations(program: Program) -> Iterator[tuple[str, Time, Span | None]]:
             yield f"`EVERY` of rule `{rule.name}`", rule.trigger.duration, rule.trigger.span
         elif isinstance(rule.trigger, After):
             yield f"`AFTER` of rule `{rule.name}`", rule.trigger.duration, rule.trigger.span
+        elif isinstance(rule.trigger, RowPattern):
+            yield f"`WITHIN` of sequence `{rule.name}`", rule.trigger.within, rule.trigger.span
+            if rule.trigger.gap is not None:
+                yield f"`GAP` of sequence `{rule.name}`", rule.trigger.gap, rule.trigger.span
     for hold in program.holds:
         if hold.duration is not None:
             yield "`FOR` of this HOLD", hold.duration, hold.span

@@ -22,6 +22,7 @@ from dotr.lang.checks.effects import check_cycles
 from dotr.lang.checks.lars import check_boxes
 from dotr.lang.checks.lasting import check_repeats
 from dotr.lang.checks.names import Resolver
+from dotr.lang.checks.sequences import check_sequences
 from dotr.lang.grammar.cursor import Cursor, Skip
 from dotr.lang.grammar.dlog import DatalogParser
 from dotr.lang.grammar.expressions import ExpressionParser, Mode
@@ -39,6 +40,7 @@ CHECKS: Final = (
     check_possible,
     check_repeats,
     check_cycles,
+    check_sequences,
 )
 """What is not wrong but hardly meant: functions of a program whose rules are right, in this order."""
 

@@ -21,6 +21,7 @@ GROUPS: Final = (
         "queries",
         "doubtful",
         "windows",
+        "sequences",
         "lasting",
         "lars",
         "datalog",

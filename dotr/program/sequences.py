@@ -197,3 +197,9 @@ class RowPattern(Syntax, frozen=True):
     totals: tuple[tuple[str, RowTotal], ...] = ()
     name: str = ""
     span: Span | None = None
+
+    def only_source(self, row: str) -> Position | None:
+        """The source of a row of ON and WITH, by its name there; None where it may be of several."""
+        element = dict(self.rows)[row].element if row in dict(self.rows) else row
+        places = {e.name: e.sources for e in self.elements}.get(element, range(len(self.sources)))
+        return self.sources[places[0]] if len(places) == 1 else None

@@ -52,6 +52,7 @@ from dotr.program import (
     Tick,
     TimeOf,
 )
+from dotr.program.sequences import RowPattern
 from dotr.rdf.terms import TRUE
 from dotr.source import Source, Span
 
@@ -66,7 +67,8 @@ def advise(program: program.Program, found: Diagnostics, infos: bool = True) -> 
         _windows(rule, found)
         _absent_in_with(rule, found)
         _unbound_in_with(rule, program, found)
-        if not rule.template and rule.name not in read and not rule.has_effects:
+        of_rows = isinstance(rule.trigger, RowPattern)
+        if not (rule.template or of_rows or rule.name in read or rule.has_effects):
             found.warning(
                 "D1311",
                 f"every event of `{rule.name}` is an empty graph, and no rule reads them",
@@ -183,6 +185,8 @@ def _sorts_in(rule: program.Rule, streams: Mapping[str, Mapping[str, Sort]]) -> 
     def sort_of(leaf: str) -> Sort | None:
         position, _, variable = leaf.partition(".?")
         place, total = positions.get(position), totals.get(leaf)
+        if isinstance(rule.trigger, RowPattern):
+            place = rule.trigger.only_source(position)
         if variable and place is not None:
             return streams.get(place.stream, {}).get(variable)
         if total is None or total.argument is None or total.function not in ("MIN", "MAX", "FIRST", "LAST"):

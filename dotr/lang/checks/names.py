@@ -338,6 +338,7 @@ class RuleResolver:
         self._syntax = syntax
         self._found = self.found = found
         self._name = unit.prefix + syntax.name.text
+        self.kind, self.events = "rule", "events"
         self._known = _Known(unresolved=set(syntax.unresolved))
         self._spans: dict[str, Span] = {}
         self._later = {c.event.name.text: c.event.name.span for c in syntax.conjuncts}
@@ -433,7 +434,7 @@ class RuleResolver:
         if name.text in self._known.roles:
             self._found.error(
                 "D1105",
-                f"`{name.text}` names two events of this rule",
+                f"`{name.text}` names two {self.events} of this {self.kind}",
                 name.span,
                 hint=f"name the second: `Again := {name.text}`" if not defined else "choose another name",
                 notes=(f"the first is at {self._spans[name.text]}",),
@@ -896,6 +897,7 @@ class Resolver:
         if isinstance(definition, RuleSyntax):
             return RuleResolver(self._streams, unit, definition, self._found).rule()
         events = RuleResolver(self._streams, unit, as_rule(definition), self._found)
+        events.kind, events.events = "sequence", "sources"
         return SequenceResolver(events, definition, name, self._found).rule()
 
     def _unused(self, rules: bool) -> None:

@@ -15,6 +15,7 @@ from typing import Any, Final
 from dotr.lang.grammar.dotr import CONTEXTUAL, HOLDING, KEYWORDS
 from dotr.lang.grammar.expressions import ARGUMENTS, QUERY_AGGREGATES
 from dotr.lang.grammar.lars import RESERVED
+from dotr.lang.grammar.sequences import OWN_WORDS
 from dotr.lang.operators import AFTER, CALENDAR, PER
 from dotr.program import RelationToStream
 from dotr.program.names import UNITS
@@ -115,6 +116,7 @@ def grammar(language: str) -> dict[str, Any]:
 
 _DOTR: Final = (
     *(*KEYWORDS, *CONTEXTUAL, *(word.value for word in RelationToStream), *HOLDING, AFTER, PER, *CALENDAR),
+    *OWN_WORDS,
     *SPARQL,
 )
 _FUNCTIONS: Final = (*ARGUMENTS, *QUERY_AGGREGATES)

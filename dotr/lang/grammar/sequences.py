@@ -16,7 +16,7 @@ from itertools import permutations
 from typing import TYPE_CHECKING, Final
 
 from dotr.expressions.aggregates import AGGREGATES, WITH_SHARE
-from dotr.lang.grammar.cursor import Skip, Token, nearest
+from dotr.lang.grammar.cursor import NUMBERS, Skip, Token, nearest
 from dotr.lang.grammar.syntax import (
     BindingSyntax,
     Duration,
@@ -81,6 +81,12 @@ _BEFORE: Final[Mapping[str, str]] = {
     "MATCH_RECOGNIZE": "(",
 }
 """Words of MATCH_RECOGNIZE, and what follows them there; elsewhere they are names."""
+_VALUES: Final[Mapping[str, tuple[str, ...]]] = {
+    "PER": ("var", "("),
+    "GAP": ("var", *NUMBERS),
+    "SKIP": ("TO", "PAST"),
+}
+"""Words, and what follows them where they begin a clause."""
 _NO_ELEMENTS: Final = ("WHERE", "CONSUMING", "FROM", "ON", "DEFINE")
 
 
@@ -194,6 +200,9 @@ class SequenceParser:
             return True
         if token.kind != "name" or token.key in (SKIPPING, "OF"):
             return token.kind in ("attribute", "timeof", "pname")
+        following = self.cursor.peek()
+        if token.key in _VALUES and following.key not in _VALUES[token.key]:
+            return True  # as a name: reported where it is taken
         return not self._at_word()
 
     def _at_word(self) -> bool:
@@ -330,10 +339,9 @@ class SequenceParser:
                 self.cursor.advance()
                 read.within = self.windows.duration()
                 if self.cursor.key in ("FROM", "BEFORE"):
-                    raise self.cursor.fail(
-                        "GAP, OVERLAPPING, SKIP TO LAST, WITH or the next line",
-                        "WITHIN is measured from a match's first row: write the duration alone",
-                    )
+                    instead = "WITHIN is measured from a match's first row: write the duration alone"
+                    self._foreign(self.cursor.advance(), instead)
+                    raise Skip
             case "GAP":
                 self.cursor.advance()
                 read.gap = self.windows.duration()
@@ -404,7 +412,9 @@ class SequenceParser:
         return self.windows.name("an element of the pattern")
 
     def _skip_words(self, start: Token, instead: str) -> None:
-        while self.cursor.token.kind == "name" and self.cursor.key not in WORDS:
+        while self.cursor.key in ("PAST", "TO", "NEXT", "FIRST", "LAST", "ROW"):
+            self.cursor.advance()
+        if self.cursor.token.kind == "name" and not self._ends() and not self._at_word():
             self.cursor.advance()
         shown = self.cursor.shown_since(start)
         self._wrong("D1017", f"`{shown}` is not how it is written here", self.cursor.since(start), instead)
@@ -423,8 +433,7 @@ class SequenceParser:
             self._foreign(word, _INSTEAD[word.key])
             self.cursor.advance()
             if word.key in ("ONE", "ALL", "PARTITION", "ORDER"):
-                while self.cursor.token.kind in ("name", "var") and self.cursor.key not in WORDS:
-                    self.cursor.advance()
+                self._foreign_rest()
             raise Skip
         hint = "conditions are joined with &&" if word.key in ("&&", "||") else ""
         if word.kind == "name":
@@ -436,6 +445,19 @@ class SequenceParser:
         failed = self.cursor.fail("AND, WITHIN, GAP, OVERLAPPING, SKIP TO LAST, WITH or the next line", hint)
         self.cursor.advance()
         raise failed
+
+    def _foreign_rest(self) -> None:
+        """Pass over `ROW PER MATCH`, or `BY` and what follows it."""
+        if not self.cursor.accept("BY"):
+            while self.cursor.key in ("ROW", "ROWS", "PER", "MATCH"):
+                self.cursor.advance()
+            return
+        while self.cursor.token.kind in ("name", "var", "attribute", "timeof") and not self._at_word():
+            self.cursor.advance()
+            if self.cursor.key in ("ASC", "DESC"):
+                self.cursor.advance()
+            if not self.cursor.accept(","):
+                return
 
     def _ends(self) -> bool:
         return self.cursor.token.kind == "end" or self.windows.at_statement()
