@@ -95,6 +95,31 @@ CLAUSES: dict[str, Clauses] = {
         "output order": "output/order output/equal-matches-are-separate-events "
         "chaining/runs-in-dependency-order-prints-in-program-order",
     },
+    "Sequences": {
+        "`SEQUENCE Name := pattern`": "sequences/sequence-is-a-name-too sequences/greedy-*",
+        "quantifiers, greedy and reluctant": "sequences/greedy-* sequences/reluctant-* "
+        "sequences/what-may-be-absent sequences/an-optional-tail-*",
+        "alternation": "sequences/the-earlier-branch-*",
+        "`SKIPPING`": "sequences/skipping-*",
+        "`OF`": "sequences/a-stream-that-stands-twice-* sequences/rows-of-* sequences/an-attribute-that-a-* "
+        "sequences/a-sequence-of-* sequences/background-gives-no-rows-*",
+        "`PER`": "sequences/each-partition-* sequences/a-fact-without-its-partition-*",
+        "`AND X OF … ON …`": "sequences/elements-of-some-sources sequences/conditions-over-*",
+        "`PREV`": "sequences/the-row-before-*",
+        "`FIRST`, `LAST`": "sequences/rows-by-their-number",
+        "rows that are not there": "sequences/a-row-that-is-not-there-*",
+        "aggregates": "sequences/aggregates-over-* sequences/conditions-over-* sequences/a-list-of-a-match",
+        "`WITHIN`, `GAP`": "sequences/a-gap-* sequences/within-* sequences/starts-die-* "
+        "sequences/rows-of-the-deadlines-* sequences/integer-times-* sequences/lengths-of-times-*",
+        "`OVERLAPPING`": "sequences/overlapping-*",
+        "`SKIP TO LAST X`": "sequences/skip-to-*",
+        "`WITH`": "sequences/without-with-* sequences/an-error-leaves-*",
+        "facts of one instant": "sequences/facts-of-an-instant-* sequences/equal-facts-* "
+        "sequences/a-match-is-not-earlier-*",
+        "deadlines without a graph": "sequences/time-that-comes-* sequences/the-end-of-the-input-* "
+        "sequences/several-rules-*",
+        "where a sequence is used": "sequences/positions-of-* sequences/heads-read-* sequences/a-library-*",
+    },
     "Embedded queries": {
         "SELECT over K(t)": "sparql/*",
         "`NOW()`": "sparql/now-is-the-instant",
