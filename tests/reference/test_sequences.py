@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import pytest
+from hypothesis import given as drawn
+from hypothesis import strategies as st
 
 from dotr.events import Clock
+from dotr.lang import parse_program
 from dotr.program.positions import Position
 from dotr.program.queries import Attribute, Call, Const, Expression, Var
-from dotr.program.rules import Binding
+from dotr.program.rules import Binding, Rule
 from dotr.program.sequences import (
     Either,
     Element,
@@ -26,6 +30,7 @@ from dotr.program.sequences import (
 )
 from dotr.rdf.terms import integer
 from dotr.reference.sequences import LiteralSequence, PatternRow
+from tests.sequences import PROLOGUE, Instants, instants, sequences
 
 S = 1_000_000
 CLOCK = Clock()
@@ -252,3 +257,65 @@ def test_rows_by_number_and_totals() -> None:
 
 def test_prev_is_at_most_within_before() -> None:
     assert facts(pattern(InOrder((UP,)), rising("Up"), within=2), "1:1", "3:2", "6:3") == [([3], 3)]
+
+
+# -- laws ----------------------------------------------------------------------------------------------------
+
+
+def read(text: str) -> Rule:
+    return parse_program(PROLOGUE + text).rules[0]
+
+
+def partitions(of: Rule, came: Instants) -> dict[object, list[PatternRow]]:
+    """The rows of each partition, in order."""
+    assert isinstance(of.trigger, RowPattern)
+    literal = LiteralSequence(of.trigger, of.bindings, CLOCK)
+    found: dict[object, list[PatternRow]] = {}
+    for time, instant in came:
+        facts = sorted(
+            (("ab".index(r.source), r.key and f"<{r.key}>", integer(r.value)) for r in instant),
+        )
+        for source, key, value in facts:
+            row = PatternRow(source, (time * S, (key or None, value), 0, ""))
+            if (part := literal.key(row)) is not None:
+                found.setdefault(part, []).append(row)
+    return found
+
+
+@drawn(sequences(), instants(), st.integers(0, 20))
+def test_what_is_certain_stays(text: str, came: Instants, now: int) -> None:
+    """Rows after an instant change nothing of what is certain at it."""
+    of = read(text)
+    assert isinstance(of.trigger, RowPattern)
+    literal = LiteralSequence(of.trigger, of.bindings, CLOCK)
+    for rows_ in partitions(of, came).values():
+        known = [row for row in rows_ if row.fact[0] <= now * S]
+        before, after = ([m for m in literal.matches(r) if m.time <= now * S] for r in (known, rows_))
+        assert before == after
+
+
+@drawn(sequences(), instants())
+def test_matches_are_what_the_pattern_says(text: str, came: Instants) -> None:
+    """Rows are consecutive, in time, given to elements of which they satisfy the condition; a match begins
+    behind the one before, unless the sequence says otherwise.
+    """
+    of = read(text)
+    pattern = of.trigger
+    assert isinstance(pattern, RowPattern)
+    literal = LiteralSequence(pattern, of.bindings, CLOCK)
+    for rows_ in partitions(of, came).values():
+        last = -1
+        settled = 0
+        for match in literal.matches(rows_):
+            times = [row.fact[0] for row in rows_[match.first : match.last + 1]]
+            assert times[-1] - times[0] <= pattern.within
+            assert pattern.gap is None or all(b - a <= pattern.gap for a, b in pairwise(times))
+            assert times[-1] <= match.time <= times[0] + pattern.within
+            assert match.given[0]
+            assert match.given[-1]
+            for n, name in enumerate(match.given, 1):
+                assert not name or literal.satisfies(rows_, match.first, match.given[:n])
+            if not pattern.overlapping:
+                assert match.time >= settled
+                assert match.first > last or pattern.skip_to is not None
+            last, settled = match.last, match.time

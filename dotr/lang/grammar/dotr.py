@@ -41,7 +41,7 @@ from dotr.lang.grammar.cursor import (
     string_value,
 )
 from dotr.lang.grammar.expressions import ExpressionParser, Mode
-from dotr.lang.grammar.sequences import SEQUENCE, SequenceParser
+from dotr.lang.grammar.sequences import OWN_WORDS, SEQUENCE, SequenceParser
 from dotr.lang.grammar.sparql import SparqlParser
 from dotr.lang.grammar.syntax import Name
 from dotr.lang.operators import AGGREGATE, BEFORE_EVENTS, BY_WORD, OPTIONAL, PER, parse_after, parse_every
@@ -73,6 +73,7 @@ CONTEXTUAL: Final[Mapping[str, frozenset[str]]] = {
 EFFECTS: Final = ("INSERT", "DELETE")
 """Words that begin a clause before `{`, and are names everywhere else."""
 CLAUSES: Final = frozenset((*STATEMENTS, "AND", "WHERE", "WITH", "CONSUMING", "DEFINE", "end"))
+_BEHIND_EVENTS: Final = CLAUSES | {"WITHIN", "BETWEEN", "AFTER", *OWN_WORDS}
 _AFTER_EVENTS: Final = frozenset(("WITHIN", "BETWEEN", "ON", "FROM", "BEFORE"))
 KEYWORDS: Final = frozenset(
     (
@@ -549,7 +550,7 @@ class ClauseParser:
             return syntax.EventSyntax(name, alias=name, operator=changes, short=True)
         if changes is not None:
             raise self.cursor.fail("a name", f"name the event: `Name := {changes} {{ SELECT … }}`")
-        hint = foreign_event(self.cursor.token, self.cursor.peek(), CLAUSES | {"WITHIN", "BETWEEN"})
+        hint = foreign_event(self.cursor.token, self.cursor.peek(), _BEHIND_EVENTS)
         if hint:
             raise self.cursor.fail("the name of an event", hint)
         name = self.windows.name("the name of an event")
