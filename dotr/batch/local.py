@@ -253,7 +253,9 @@ class _LocalRun(Struct):
             return
         quantiles = _quantiles(sample, self.processes * PARTS)
         if lasting:
+            last, report.last = report.last, request.end(report.last)
             run_slices(request, report, self.scratch, self.folder, buckets, quantiles, self._round)
+            report.last = last
             return
         assert log.clock is not None
         spans = (span for read in found for span in read.spans)
@@ -271,7 +273,8 @@ class _LocalRun(Struct):
         known = known_times(log.splits)
         if known is None or known.last - known.first > request.deployment.ahead(request.max_jump).stride:
             return False
-        found = sliced(request, known, self.processes) if request.states is None else None
+        ended = replace(known, last=request.end(known.last))
+        found = sliced(request, ended, self.processes) if request.states is None else None
         tasks = packed(log.splits, self.processes * PARTS)
         if found is None and share_times(tasks):
             return False
@@ -314,7 +317,7 @@ class _LocalRun(Struct):
         plan = request.plan()
         assert clock is not None
         assert report.last is not None
-        last = report.last if cut is None else cut.last
+        last = request.end(report.last) if cut is None else cut.last
         layout = lay_out(plan, self.processes, quantiles, last, request.slice_length, gaps)
         place = partial(into_folder, self.scratch)
         shipped = ship(make_job(request.deployment, clock, layout, request.treatment, cut, place))

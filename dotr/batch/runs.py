@@ -61,7 +61,7 @@ class Request(Struct, frozen=True):
 
     `max_jump`: how far ahead of the one before it an instant may lie, in µs; None: no limit. `states`: the
     folder of enriched graphs, None if not requested; everything must be materialised. `together`: one task
-    computes what holds.
+    computes what holds. `until`: up to when time goes on behind the log.
     """
 
     deployment: Deployment
@@ -73,6 +73,11 @@ class Request(Struct, frozen=True):
     max_jump: Time | None = None
     states: str | None = None
     together: bool = False
+    until: Time | None = None
+
+    def end(self, last: Time) -> Time:
+        """Up to when time goes on, where the log's last graph is at `last`."""
+        return last if self.until is None else max(last, self.until)
 
     @property
     def program(self) -> Program:

@@ -89,6 +89,7 @@ from dotr.survey.report import why_silent
 @options.budget
 @options.events
 @options.summary
+@options.until
 @options.state
 def command(
     path: str,
@@ -102,6 +103,7 @@ def command(
     rules: RuleOptions,
     source: SourceOptions,
     output: OutputOptions,
+    until: str | None,
 ) -> None:
     """Detect composite events in an existing log; the events are those of `dotr run`.
 
@@ -145,7 +147,8 @@ def command(
             if source.options.mappings:
                 show.say_all(columns_missing(_here(places), source.options))
             treatment = Treatment(rules.verify, not source.fails)
-            request = Request(deployment, log, By(by), slice_, format_, treatment, source.max_jump)
+            end = options.until_of(until, source.options.unit, log.clock)
+            request = Request(deployment, log, By(by), slice_, format_, treatment, source.max_jump, until=end)
             report = _run(request, runner, folder, enriched, output, os.path.basename(path))
             show.say_all(report.findings)
             for letter in report.letters:

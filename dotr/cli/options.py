@@ -435,6 +435,27 @@ def source(late: str = "", jumps: bool = False) -> Decorator:
     return passing("source", _source, *_SOURCE, *(disorder if late else ()), *([jump] if jumps else ()))
 
 
+until = click.option(
+    "--until",
+    metavar="TIME",
+    help="Let time go on behind the last graph: ticks, ends of periods and deadlines up to TIME come, too.",
+)
+
+
+def until_of(text: str | None, unit: int, clock: Clock | None) -> Time | None:
+    """The time of `--until`, which is written as the stream's times are. `clock` None: they are not known.
+
+    Raises UsageError D4111.
+    """
+    if text is None:
+        return None
+    when, written = given_time(text, unit, clock, "--until")
+    if clock is not None and written != clock:
+        hint = f"write it as the times of the stream are written, such as {clock.text(0)}"
+        raise UsageError.of("D4111", f"`{text}` is of another kind than the times of the stream", hint=hint)
+    return when
+
+
 source_value = passing("source", _source)
 """The same value of options that a verb adds itself."""
 

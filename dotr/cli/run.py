@@ -15,7 +15,15 @@ import click
 from msgspec.structs import replace
 
 from dotr.cli import options, show
-from dotr.cli.options import DeadLetters, OutputOptions, RuleOptions, SourceOptions, given_time, parsing
+from dotr.cli.options import (
+    DeadLetters,
+    OutputOptions,
+    RuleOptions,
+    SourceOptions,
+    given_time,
+    parsing,
+    until_of,
+)
 from dotr.cli.show import Progress, funnels, summary_line, time_as_json
 from dotr.collecting import rarely
 from dotr.core.deployment import Deployment
@@ -50,6 +58,7 @@ if TYPE_CHECKING:
 @options.events
 @options.summary
 @options.then
+@options.until
 @options.state
 @options.jobs
 @click.option(
@@ -63,6 +72,7 @@ def command(
     source: SourceOptions,
     output: OutputOptions,
     then: tuple[tuple[str, str], ...],
+    until: str | None,
     jobs: int,
     picture: str | None,
     explain: bool,
@@ -109,7 +119,8 @@ def command(
         parsing(jobs, source.options.base) as workers,
     ):
         reader = Sources(sources, source.options, dead.refusals(), workers=workers)
-        replay: Replay = Replay(reader, delayed, output, os.path.basename(path), enriched)
+        until_of(until, source.options.unit, None)
+        replay: Replay = Replay(reader, delayed, output, os.path.basename(path), enriched, until)
         on_state = None if enriched is None else enriched.write
         observer = PipelineObserver(overworked=replay.overworked, state=on_state)
         replay.prepare(deployment, source, rules, make, observer)
@@ -131,7 +142,7 @@ AHEAD, ALONE = 256, 4
 @dataclass(slots=True)
 class Replay:
     """Owns one run: sources into the pipeline, events out to one output. `title`: the name that the table of
-    its summary begins with; "": there is no table.
+    its summary begins with; "": there is no table. `until`: up to when time goes on, as written.
     """
 
     sources: Sources
@@ -139,6 +150,7 @@ class Replay:
     output: OutputOptions
     title: str
     states: StateFile | None = None
+    until: str | None = None
     pipeline: Pipeline = field(init=False)
     lineage: Lineage = field(init=False)
     _graph: TimedGraph | None = field(default=None, init=False)
@@ -276,6 +288,10 @@ class Replay:
                 self._write(sink)
             raise
         pipeline.close_all()
+        end = until_of(self.until, sources.options.unit, pipeline.clock) if pipeline.clock else None
+        if end is not None:
+            self._write(sink)
+            pipeline.close_up_to(end)
         self._write(sink)
 
     def _take(self, graph: TimedGraph) -> None:

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 
 from dotr.core.deployment import Deployment, Settings
 from dotr.core.instant import Facts
-from dotr.core.pipeline import FactsAt, Pipeline, PipelineObserver, drive
+from dotr.core.pipeline import AHEAD, FactsAt, Pipeline, PipelineObserver, drive
 from dotr.errors import DataError, DotrError
 from dotr.events import Clock, Composite, Fact, GraphOrMessage, Time, message_of
 from dotr.expressions.operators import equal
@@ -98,6 +98,7 @@ class Given(Struct, frozen=True):
     expect: tuple[Wanted, ...]
     never: tuple[Wanted, ...]
     states: tuple[WantedState, ...]
+    until: Time | None = None
 
 
 class Failure(Struct, frozen=True):
@@ -227,6 +228,9 @@ def run_all(
             pipeline.take(timed.time, timed.part)
             yield 1
         pipeline.close_all()
+        if given.until is not None:
+            yield AHEAD  # what is closed is run first
+            pipeline.close_up_to(given.until)
 
     return [event for emission in drive(pipeline, taking()) for event in emission]
 
@@ -363,9 +367,9 @@ class CaseReader:
         expect = tuple(map(self._wanted, self.case.expect))
         never = tuple(map(self._wanted, self.case.never))
         states = tuple(self._states())
-        return Given(
-            Clock(self._integer is not False, self.unit), tuple(stream), facts, expect, never, states
-        )
+        until = None if self.case.until is None else self.time(self.case.until)
+        clock = Clock(self._integer is not False, self.unit)
+        return Given(clock, tuple(stream), facts, expect, never, states, until)
 
     def time(self, written: Scalar) -> Time:
         """The time that a scalar names, of the same kind as all others of the case."""

@@ -78,7 +78,9 @@ class ExpectedState(Struct, frozen=True):
 
 
 class Case(Struct, frozen=True):
-    """One test. `only`: no event comes but what is expected; those of PRIVATE rules never come out."""
+    """One test. `only`: no event comes but what is expected; those of PRIVATE rules never come out. `until`:
+    up to when time goes on behind the last message.
+    """
 
     name: str
     span: Span
@@ -87,6 +89,7 @@ class Case(Struct, frozen=True):
     never: tuple[ExpectedEvent, ...] = ()
     only: bool = False
     holds: tuple[ExpectedState, ...] = ()
+    until: Scalar | None = None
 
     @property
     def gives_facts(self) -> bool:
@@ -111,7 +114,7 @@ class Suite(Struct, frozen=True):
 
 
 _SUITE: Final = ("rules", "prefixes", "background", "time_unit", "lateness", "tests")
-_CASE: Final = ("name", "stream", "expect", "never", "only", "holds")
+_CASE: Final = ("name", "stream", "until", "expect", "never", "only", "holds")
 _MESSAGE: Final = ("at", "graph", "insert", "delete")
 _STATE: Final = ("at", "triples", "not")
 
@@ -177,6 +180,7 @@ class _SuiteReader(YamlReader):
             self.items(keys.get("never"), "never", self._event),
             self._flag(keys.get("only")),
             self.items(keys.get("holds"), "holds", self._state),
+            self.text(keys["until"], "until") if "until" in keys else None,
         )
 
     def _step(self, node: yaml.Node) -> Step | None:

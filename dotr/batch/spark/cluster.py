@@ -416,7 +416,7 @@ class _ClusterRun(Struct):
     ) -> tuple[Shipped, Layout]:
         """The job for a log, whose times are scanned again if rules are cut at gaps."""
         assert look.last is not None
-        request, last = self.request, look.last if cut is None else cut.last
+        request, last = self.request, self.request.end(look.last) if cut is None else cut.last
         cores = self._cores()  # by now all executors have come
         quantiles = frames.thinned(look.quantiles, cores * PARTS)
         plan = request.plan()
@@ -480,7 +480,9 @@ class _ClusterRun(Struct):
         request, report = self.request, self.report
         stated, hands = self._known(), self._cores()
         log = replace(request.log, splits=())  # tasks carry their own pieces
-        found = None if stated is None else sliced(request, stated, hands)
+        found = None
+        if stated is not None:
+            found = sliced(request, replace(stated, last=request.end(stated.last)), hands)
         if found is not None:
             return self._slices(log, *found)
         splits = packed(request.log.splits, hands * PARTS)
