@@ -94,6 +94,7 @@ from dotr.program import (
     WindowAtom,
 )
 from dotr.program.names import match_hash
+from dotr.program.sequences import RowPattern
 from dotr.rdf.terms import Term, Triple
 from dotr.rdf.values import decode
 from dotr.reference.calendars import ticks_at, ticks_in
@@ -103,6 +104,7 @@ from dotr.reference.lars import LiteralLars, unified
 from dotr.reference.lars import Row as LarsRow
 from dotr.reference.lasting import FOREVER, LiteralStatements, TimedStatement, hold_of
 from dotr.reference.operators import Row, group_of, summed_up
+from dotr.reference.sequences import LiteralSequence, Mapped, PatternRow
 from dotr.reference.tesla import Candidates, LiteralRule, fact_key, opening, window
 
 EVER: Time = -(2**127)
@@ -801,6 +803,9 @@ class Checker:
         if rule not in self.program.rules:
             self._say(f"{rule.name} is not a rule of the program")
             return
+        if isinstance(rule.trigger, RowPattern):
+            self._sequence(proof, rule, rule.trigger)
+            return
         literal = LiteralRule(rule, self.clock)
         facts = (proof.trigger.fact, *_matched(proof.steps))
         name = f"urn:dotr:{rule.name}:{match_hash(proof.time, facts)}"
@@ -821,6 +826,41 @@ class Checker:
             self._claim(literal.holds(rule.where, row), f"WHERE of {proof.id} is not true")
         values = tuple(literal.value(binding.expression, row) for binding in rule.bindings)
         self._claim(values == proof.values, f"WITH of {proof.id} has other values")
+
+    def _sequence(self, proof: EventProof, rule: Rule, pattern: RowPattern) -> None:
+        """A match: its name, its rows, and that the literal reading finds it at the first of them."""
+        name = f"urn:dotr:{rule.name}:{match_hash(proof.time, (proof.trigger.fact,))}"
+        self._claim(name == proof.id, f"{proof.id} is not the name of what it matched")
+        for shown in proof.rows:
+            self._fact(shown.fact.position, shown.fact, rule)
+        if not proof.rows:
+            return
+        start, rows = proof.rows[0].fact.fact[0] - pattern.within, []
+        times = [t for t in self.history.instants(rule, proof.time, self._given) if t >= start]
+        for number, source in enumerate(pattern.sources):
+            if source.chained:
+                known = [f for f in self.composites.get(source.stream, ()) if start <= f[0] <= proof.time]
+            elif source.held:
+                return  # points of a head are not gone through again
+            else:
+                known = [fact for time in times for fact in self.history.facts(source.stream, time)]
+            rows += [PatternRow(number, fact) for fact in known]
+        rows.sort(key=lambda row: (row.fact[0], row.source, fact_key(row.fact)))
+        literal = LiteralSequence(pattern, rule.bindings, self.clock)
+        taken = [row.fact.fact for row in proof.rows]
+        elements = tuple(row.element for row in proof.rows)
+        own = [row for row in rows if literal.key(row) is not None]
+        found = False
+        for row in own:
+            part = [other for other in own if literal.key(other) == literal.key(row)]
+            if row.fact == taken[0]:
+                given, certain = literal.at(part, place := part.index(row))
+                there = [other.fact for other in part[place : place + len(given)]] == taken
+                values = literal.values(part, Mapped(place, given, proof.time)) if given else ()
+                found = found or (
+                    there and (given, values) == (elements, proof.values) and certain <= proof.time
+                )
+        self._claim(found, f"{proof.id} is no match of its rows")
 
     def triple(self, proof: TripleProof, time: Time, of: Of = Of.INSTANT) -> None:
         """Check the proof of a triple at an instant: in K, in M, or in M before it."""

@@ -188,6 +188,8 @@ class _ProvenanceWriter:
                 self._triple(found)
             case proofs.Blocked(rule=rule, reason=reason):
                 self._absence(number, f"{rule.name}: {reason}")
+            case proofs.Unmatched(rule=rule):
+                self._absence(number, f"{rule.name}: no match")
             case proofs.NoTrigger(rule=rule):
                 self._absence(number, f"{rule.name}: no trigger")
             case proofs.Missing():

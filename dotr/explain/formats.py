@@ -80,8 +80,26 @@ class PlainProofs:
                 }
             case proofs.Blocked():
                 return self._blocked(found)
+            case proofs.Unmatched():
+                return self._unmatched(found)
             case _:
                 assert_never(found)
+
+    def _unmatched(self, found: proofs.Unmatched) -> Plain:
+        return {
+            "fired": False,
+            "rule": found.rule.name,
+            "time": self._clock.text(found.time),
+            "reason": "no match",
+            "rows": [self._row(row) for row in found.rows],
+            **({"waits": found.waits} if found.waits else {}),
+            **({} if found.row is None else {"ended_by": self._fact(found.row)}),
+            **({"untrue": list(found.untrue)} if found.untrue else {}),
+            **({} if found.until is None else {"until": self._clock.text(found.until), "open": found.open}),
+        }
+
+    def _row(self, row: proofs.RowProof) -> Plain:
+        return {"element": row.element, **self._fact(row.fact)}
 
     def _not_held(self, found: proofs.NoTrigger) -> Plain:
         """Why a head gives a rule no fact."""
@@ -111,10 +129,17 @@ class PlainProofs:
             "id": proof.id,
             "time": self._clock.text(proof.time),
             "bindings": dict(zip(names, map(_plain, proof.values), strict=True)),
+            **self._rows(proof),
             "trigger": self._fact(proof.trigger),
             **self._due(proof.rule, proof.trigger),
             "steps": [self._step(step) for step in proof.steps],
         }
+
+    def _rows(self, proof: proofs.EventProof) -> Plain:
+        """The rows of a match of a sequence, and what made it certain."""
+        if not proof.rows:
+            return {}
+        return {"rows": [self._row(row) for row in proof.rows], "certain": proof.ended}
 
     def _due(self, rule: Rule, trigger: proofs.FactProof) -> Plain:
         """The tick of an AFTER."""

@@ -41,6 +41,7 @@ from dotr.explain.proofs import (
     parts_of,
 )
 from dotr.explain.record import KeptEvent, KeptInstants, Record
+from dotr.explain.sequences import SequenceExplainer
 from dotr.explain.solutions import Text, alternatives, count, longest_prefix, solution
 from dotr.program import Position, Program, RelationToStream
 from dotr.program.sequences import RowPattern
@@ -321,6 +322,7 @@ class Explainer:
         self.instants = instants or KeptInstants(history)
         self._every = every
         self._rules = [LiteralRule(rule, history.clock) for rule in history.program.rules]
+        self._sequences = SequenceExplainer(history, self._facts, self._fact)
         self._ticks = ticks_seen(history.program)
         self._delays = delays_seen(history.program)
         self._solutions: dict[tuple[str, Fact], proofs.SolutionProof | proofs.Changed] = {}
@@ -339,6 +341,8 @@ class Explainer:
 
     def _proved(self, event: KeptEvent, depth: int) -> proofs.EventProof:
         rule = self.history.program.rules[event.rule]
+        if isinstance(rule.trigger, RowPattern):
+            return self._sequences.event(event, depth)
         names = (rule.triggering.name, *(conjunct.position.name for conjunct in rule.chosen))
         chosen: Row = dict(zip(names, event.facts, strict=True))
         trigger = self._fact(rule.triggering, event.facts[0], depth)
@@ -623,6 +627,8 @@ class Explainer:
         """
         index = self.history.program.rule_index(name)
         rule = self.history.program.rules[index]
+        if isinstance(rule.trigger, RowPattern):
+            return self._sequences.why_not(index, time, where)
         fired = [e for e in self.history.events if e.rule == index and e.time == time]
         fired = [e for e in fired if _agrees(zip(rule.variables, e.bindings, strict=True), where)]
         found: list[proofs.WhyNot] = [self.event(event) for event in fired]
@@ -642,8 +648,7 @@ class Explainer:
             return [(time, (), 0, "")] if ticks_at(trigger.rhythm, time) else []
         if isinstance(trigger, program.After):
             return self._awaited(index, trigger, time)
-        if isinstance(trigger, RowPattern):
-            return []
+        assert isinstance(trigger, program.Position), "sequences are explained by themselves"
         return self._facts(index, trigger, time, time) or []
 
     def _awaited(self, index: int, trigger: program.After, time: Time) -> Sequence[Fact]:

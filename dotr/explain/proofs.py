@@ -422,7 +422,10 @@ ConjunctProof: TypeAlias = Chosen | NothingThere | Counted
 
 
 class EventProof(Struct, frozen=True):
-    """A composite event: the trigger's fact, a step for each conjunct as written, and the values of WITH."""
+    """A composite event: the trigger's fact, a step for each conjunct as written, and the values of WITH.
+
+    Of a sequence the trigger is the first row, `rows` are all, and `ended` says what made the match certain.
+    """
 
     rule: Rule
     id: str
@@ -430,6 +433,15 @@ class EventProof(Struct, frozen=True):
     trigger: FactProof
     steps: tuple[ConjunctProof, ...]
     values: tuple[Term, ...]
+    rows: tuple[RowProof, ...] = ()
+    ended: str = ""
+
+
+class RowProof(Struct, frozen=True):
+    """A row of a match, and its element; "" where it is skipped."""
+
+    element: str
+    fact: FactProof
 
 
 class EventLeaf(Struct, frozen=True):
@@ -496,7 +508,24 @@ class NoTrigger(Struct, frozen=True):
     gone: tuple[Lasting | InBackground, ...] = ()
 
 
-WhyNot: TypeAlias = Blocked | NoTrigger | EventProof
+class Unmatched(Struct, frozen=True):
+    """How far a mapping of a sequence came: its `rows`, the element it waited for, empty where it has all.
+
+    `row`: that did not satisfy the element, with the parts of its condition that were not true, `untrue`, and
+    what they saw; None where the deadline `until` ended it, or is ahead (`open`).
+    """
+
+    rule: Rule
+    time: Time
+    rows: tuple[RowProof, ...] = ()
+    waits: str = ""
+    row: FactProof | None = None
+    untrue: tuple[str, ...] = ()
+    until: Time | None = None
+    open: bool = False
+
+
+WhyNot: TypeAlias = Blocked | NoTrigger | EventProof | Unmatched
 
 
 class Attempt(Struct, frozen=True):

@@ -41,6 +41,7 @@ from dotr.program import (
     Within,
 )
 from dotr.program.names import duration_text
+from dotr.program.sequences import RowPattern
 from dotr.rdf.terms import OWL, RDF, RDF_TYPE, RDFS, XSD, Term, Triple
 from dotr.windows.windows import kind_of
 
@@ -382,6 +383,8 @@ class Renderer:
                 return self._no_trigger(found)
             case proofs.Blocked():
                 return self._blocked(found)
+            case proofs.Unmatched():
+                return self._unmatched(found)
             case _:
                 assert_never(found)
 
@@ -390,12 +393,14 @@ class Renderer:
     def event_node(self, proof: proofs.EventProof) -> Node:
         """An event with everything below it."""
         pairs = zip(proof.rule.variables, proof.values, strict=True)
-        bound = " ; ".join(f"?{name} {self._writer.term(value)}" for name, value in pairs)
+        bound = " ; ".join(f"?{name} {self._value(value)}" for name, value in pairs)
         head = Node(f"{proof.rule.name}  {proof.id}  @ {self._clock.text(proof.time)}", right=bound)
         if proof.id in self._seen:
             head.right = "(above)"
             return head
         self._seen.add(proof.id)
+        if isinstance(proof.rule.trigger, RowPattern):
+            return self._sequence(head, proof, proof.rule.trigger)
         head.children.append(self._fact("trigger", proof.trigger, self._due(proof.rule, proof.trigger)))
         previous = _first_times(proof.rule, proof.trigger)
         for step in proof.steps:
@@ -406,6 +411,40 @@ class Renderer:
             text = self._writer.expression(binding.expression)
             head.children.append(Node(f"WITH ?{binding.variable} := {text} = {self._writer.term(value)}"))
         return head
+
+    def _sequence(self, head: Node, proof: proofs.EventProof, pattern: RowPattern) -> Node:
+        """A match of a sequence: its rows with their elements."""
+        head.children += map(self._row, proof.rows)
+        head.children.append(Node(proof.ended))
+        for binding, value in zip(proof.rule.bindings, proof.values, strict=True):
+            text = self._writer.expression(pattern.written(binding.expression))
+            head.children.append(Node(f"WITH ?{binding.variable} := {text} = {self._value(value)}"))
+        return head
+
+    def _row(self, row: proofs.RowProof) -> Node:
+        return self._fact(f"{row.element}:" if row.element else "skipped:", row.fact)
+
+    def _value(self, value: Term | None) -> str:
+        return "unbound" if value is None else self._writer.term(value)
+
+    def _unmatched(self, found: proofs.Unmatched) -> Node:
+        """The mapping that came furthest."""
+        node = Node(f"{found.rule.name} has no match @ {self._clock.text(found.time)}")
+        node.children += map(self._row, found.rows)
+        if not found.rows and found.row is None:
+            node.children.append(Node("there is no row from which one could begin"))
+        until = "" if found.until is None else self._clock.text(found.until)
+        if found.row is not None:
+            ended = self._fact(f"no {found.waits}:", found.row)
+            ended.children += [Node(part) for part in found.untrue]
+            node.children.append(ended)
+        elif found.open and found.waits:
+            node.children.append(Node(f"it waits for {found.waits} until {until}"))
+        elif found.open:
+            node.children.append(Node(f"it is complete, and may still go on until {until}"))
+        elif found.waits:
+            node.children.append(Node(f"no {found.waits} came until {until}"))
+        return node
 
     def _due(self, rule: program.Rule, trigger: proofs.FactProof) -> str:
         """`Due 10 min later, @ …`; empty where the trigger is no AFTER."""

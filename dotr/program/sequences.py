@@ -14,9 +14,10 @@ from enum import StrEnum
 from typing import TypeAlias, assert_never
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from dotr.program.positions import Position
-from dotr.program.queries import Expression
+from dotr.program.queries import Aggregate, Attribute, Call, Expression, Var
 from dotr.source import Span, Syntax
 
 
@@ -197,6 +198,19 @@ class RowPattern(Syntax, frozen=True):
     totals: tuple[tuple[str, RowTotal], ...] = ()
     name: str = ""
     span: Span | None = None
+
+    def written(self, expression: Expression) -> Expression:
+        """An expression of ON or WITH with its aggregates, as it is written."""
+        match expression:
+            case Var(name, span) if (total := dict(self.totals).get(name)) is not None:
+                argument = total.argument
+                if argument is None and total.element != "*":
+                    argument = Attribute(total.element, "")
+                return Aggregate(total.function, argument, total.distinct, None, span)
+            case Call(arguments=arguments):
+                return replace(expression, arguments=tuple(map(self.written, arguments)))
+            case _:
+                return expression
 
     def only_source(self, row: str) -> Position | None:
         """The source of a row of ON and WITH, by its name there; None where it may be of several."""

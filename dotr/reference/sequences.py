@@ -159,6 +159,17 @@ class LiteralSequence:
                 return leaf.given, certain
         return (), certain
 
+    def decided(self, rows: Sequence[PatternRow], first: int) -> Leaf:
+        """What made the match at a row certain last: the mapping itself, or the end of a preferred one."""
+        last: Leaf | None = None
+        for leaf in self.leaves(rows, first):
+            if last is None or leaf.until > last.until or (leaf.waits is None and leaf.until == last.until):
+                last = leaf
+            if leaf.waits is None:
+                break
+        assert last is not None, "a search has a leaf"
+        return last
+
     def leaves(self, rows: Sequence[PatternRow], first: int) -> Iterator[Leaf]:
         """All ways from a row on, the preferred first."""
         open_: list[tuple[_Rest, tuple[str, ...]]] = [((self.pattern.pattern, None), ())]
@@ -203,12 +214,14 @@ class LiteralSequence:
 
     def passes(self, element: RowElement, mapping: Mapping) -> bool:
         """Whether the condition of an element is true."""
-        if element.on is None:
-            return True
-        if element.name not in self._compiled:
-            self._compiled[element.name] = compile_condition(element.on, self._leaf, **self._how)
+        return element.on is None or self.holds(element.on, mapping)
+
+    def holds(self, condition: Expression, mapping: Mapping) -> bool:
+        """Whether a condition is true."""
+        if (True, condition) not in self._compiled:
+            self._compiled[True, condition] = compile_condition(condition, self._leaf, **self._how)
         try:
-            return bool(self._compiled[element.name](mapping))
+            return bool(self._compiled[True, condition](mapping))
         except Overlong:
             return False
 
@@ -219,10 +232,10 @@ class LiteralSequence:
 
     def value(self, expression: Expression, mapping: Mapping) -> Term | None:
         """The value of an expression; None for unbound or an error."""
-        if expression not in self._compiled:
-            self._compiled[expression] = compile_expression(expression, self._leaf, **self._how)
+        if (False, expression) not in self._compiled:
+            self._compiled[False, expression] = compile_expression(expression, self._leaf, **self._how)
         try:
-            found: Term | None = self._compiled[expression](mapping)
+            found: Term | None = self._compiled[False, expression](mapping)
         except Overlong:
             return None
         return found

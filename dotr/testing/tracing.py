@@ -15,8 +15,10 @@ from msgspec import Struct, field
 from dotr.core.instant import Facts
 from dotr.events import NEVER, Clock, Match, Time
 from dotr.program import Choose, Conjunct, Expression, Program, Rule
+from dotr.program.sequences import RowElement, RowPattern
 from dotr.reference.operators import Row
-from dotr.reference.tesla import LiteralRule, LiteralTesla
+from dotr.reference.sequences import LiteralSequence, Mapping
+from dotr.reference.tesla import LiteralRule, LiteralSequenceRule, LiteralTesla
 
 ON, WHERE = "ON", "WHERE"
 
@@ -88,12 +90,54 @@ def _is_without(row: Row, conjunct: Conjunct) -> bool:
     return isinstance(conjunct, Choose) and row[conjunct.position.name][0] == NEVER
 
 
+class TracedSequence(LiteralSequenceRule):
+    """A literal sequence that counts: rows, matches, and conditions of elements, as those of conjuncts."""
+
+    def __init__(self, rule: Rule, clock: Clock) -> None:
+        super().__init__(rule, clock)
+        self.trace = Trace(rule)
+        self.reading = _CountingReading(self.pattern, rule, clock, self.trace)
+
+    def take(self, time: Time) -> None:
+        before = sum(len(part.rows) for part in self.partitions.values())
+        super().take(time)
+        self.trace.triggers += sum(len(part.rows) for part in self.partitions.values()) - before
+
+    def matches(
+        self, index: int, time: Time, left_out: Collection[tuple[int, object]]
+    ) -> tuple[list[Match], int]:
+        found, dropped = super().matches(index, time, left_out)  # type: ignore[arg-type]  # handed on as it came
+        self.trace.events += len(found)
+        return found, dropped
+
+
+class _CountingReading(LiteralSequence):
+    """Counts how often the condition of each element is true and false; a row is tested again as time goes
+    on.
+    """
+
+    def __init__(self, pattern: RowPattern, rule: Rule, clock: Clock, trace: Trace) -> None:
+        super().__init__(pattern, rule.bindings, clock)
+        self._trace = trace
+        self._numbers = {element.name: number for number, element in enumerate(pattern.elements)}
+
+    def passes(self, element: RowElement, mapping: Mapping) -> bool:
+        held = super().passes(element, mapping)
+        counts = self._trace.true if held else self._trace.false
+        asked = (ON, self._numbers[element.name])
+        counts[asked] = counts.get(asked, 0) + 1
+        return held
+
+
 class Tracer(LiteralTesla):
     """Follows all rules of a program. Costs what enumeration costs."""
 
     def __init__(self, program: Program, clock: Clock) -> None:
         super().__init__(program, clock)
-        self.traced = [TracedRule(rule, clock) for rule in program.rules]
+        self.traced: list[TracedRule | TracedSequence] = [
+            TracedSequence(rule, clock) if isinstance(rule.trigger, RowPattern) else TracedRule(rule, clock)
+            for rule in program.rules
+        ]
         self._rules = list(self.traced)
         self.answered: set[str] = set()
         self.empty: set[str] = set()
@@ -108,6 +152,11 @@ class Tracer(LiteralTesla):
 
 def stages_text(trace: Trace) -> str:
     """How far a rule came: `Smoke 2 → LAST Hot 1 → NOT Drill 0`."""
+    if isinstance(trace.rule.trigger, RowPattern):
+        tested = [f"rows {trace.triggers}"]
+        for number, element in enumerate(trace.rule.trigger.elements):
+            tested.append(f"{element.name} {trace.true.get((ON, number), 0)}")
+        return " → ".join([*tested, f"events {trace.events}"])
     parts = [f"{trace.rule.triggering.name} {trace.triggers}"]
     for conjunct, left in zip(trace.rule.conjuncts, trace.stages, strict=True):
         parts.append(f"{conjunct_name(conjunct)} {left}")
