@@ -209,6 +209,8 @@ class _ProvenanceWriter:
         self.graph.add((node, PROV.generatedAtTime, self._term(self._clock.term(proof.time))))
         activity = self._activity(node, proof.rule.name)
         self.graph.add((activity, PROV.used, self._fact(proof.trigger)))
+        for row in proof.rows:
+            self.graph.add((activity, PROV.used, self._fact(row.fact)))
         for step in proof.steps:
             if isinstance(step, proofs.Chosen):
                 self.graph.add((activity, PROV.used, self._fact(step.fact)))

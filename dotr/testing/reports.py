@@ -30,6 +30,7 @@ from dotr.explain.solutions import Text
 from dotr.explain.text import Renderer, drawn, pruned
 from dotr.extract.printing import Writer
 from dotr.io.events import TermFormatter
+from dotr.program.sequences import RowPattern
 from dotr.rdf.terms import Triple, literal
 from dotr.source import Span
 from dotr.testing.cases import Bench, CaseOutcome, Failure, Given, Wanted, paired, run_all
@@ -161,6 +162,9 @@ def coverage(bench: Bench, outcomes: Sequence[CaseOutcome]) -> list[Item]:
 
 def _of_rule(trace: Trace) -> Iterator[Item]:
     rule = trace.rule
+    if isinstance(rule.trigger, RowPattern):
+        yield from _of_sequence(trace, rule.trigger)
+        return
     for number, conjunct in enumerate(rule.conjuncts):
         name = f"rule {rule.name}: {conjunct_name(conjunct)}"
         if isinstance(conjunct, program.Absent):
@@ -175,6 +179,17 @@ def _of_rule(trace: Trace) -> Iterator[Item]:
     if rule.where is not None:
         yield from _both(f"rule {rule.name}: WHERE", trace, (WHERE, 0), rule.span)
     yield Item(f"rule {rule.name} had no event", trace.events > 0, rule.span)
+
+
+def _of_sequence(trace: Trace, pattern: RowPattern) -> Iterator[Item]:
+    name = f"sequence {trace.rule.name}"
+    for number, element in enumerate(pattern.elements):
+        yield Item(
+            f"{name}: {element.name} got no row", element.name in trace.given, element.span or pattern.span
+        )
+        if element.on is not None and not isinstance(element.on, program.Const):
+            yield from _both(f"{name}: ON of {element.name}", trace, (ON, number), element.span)
+    yield Item(f"{name} had no match", trace.events > 0, trace.rule.span)
 
 
 def _both(name: str, trace: Trace, asked: tuple[str, int], span: Span | None) -> Iterator[Item]:

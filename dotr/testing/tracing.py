@@ -7,7 +7,7 @@ Method:  the literal reading of a rule (reference/tesla.py) with counters in it.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct, field
@@ -16,8 +16,9 @@ from dotr.core.instant import Facts
 from dotr.events import NEVER, Clock, Match, Time
 from dotr.program import Choose, Conjunct, Expression, Program, Rule
 from dotr.program.sequences import RowElement, RowPattern
+from dotr.rdf.terms import Term
 from dotr.reference.operators import Row
-from dotr.reference.sequences import LiteralSequence, Mapping
+from dotr.reference.sequences import LiteralSequence, Mapped, Mapping, PatternRow
 from dotr.reference.tesla import LiteralRule, LiteralSequenceRule, LiteralTesla
 
 ON, WHERE = "ON", "WHERE"
@@ -38,6 +39,8 @@ class Trace(Struct):
     true: dict[Asked, int] = field(default_factory=dict)
     false: dict[Asked, int] = field(default_factory=dict)
     events: int = 0
+    given: set[str] = field(default_factory=set)
+    """Elements of a sequence that have rows in matches."""
 
     def __post_init__(self) -> None:
         self.stages = [0] * len(self.rule.conjuncts)
@@ -47,6 +50,7 @@ class Trace(Struct):
         """Add what another test saw of the same rule."""
         self.triggers += other.triggers
         self.events += other.events
+        self.given |= other.given
         self.stages = [a + b for a, b in zip(self.stages, other.stages, strict=True)]
         self.lacked = [a + b for a, b in zip(self.lacked, other.lacked, strict=True)]
         for mine, theirs in ((self.true, other.true), (self.false, other.false)):
@@ -120,6 +124,10 @@ class _CountingReading(LiteralSequence):
         super().__init__(pattern, rule.bindings, clock)
         self._trace = trace
         self._numbers = {element.name: number for number, element in enumerate(pattern.elements)}
+
+    def values(self, rows: Sequence[PatternRow], mapped: Mapped) -> tuple[Term | None, ...]:
+        self._trace.given.update(mapped.given)
+        return super().values(rows, mapped)
 
     def passes(self, element: RowElement, mapping: Mapping) -> bool:
         held = super().passes(element, mapping)
