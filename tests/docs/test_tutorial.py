@@ -17,7 +17,7 @@ from tests.docs.pages import Block, blocks, commands
 
 PARTS = [
     *("enrichment", "queries", "windows", "choices", "not", "aggregates", "consuming", "chaining", "every"),
-    *("lasting", "lars", "explain", "tests", "deployment", "spark"),
+    *("lasting", "lars", "explain", "tests", "deployment", "spark", "sequences"),
 ]
 NAMES = [f"tutorial-{number:02}-{part}" for number, part in enumerate(PARTS, 1)]
 TEXTS = {name: pages()[name].read_text(encoding="utf-8") for name in NAMES}

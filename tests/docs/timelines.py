@@ -137,6 +137,19 @@ PICTURES = {
             Row("Begins, Ends", _points(60, 100, chosen=(60, 100))),
         ),
     ),
+    "sequences": Picture(
+        "Rows of two doors, and what the sequences find",
+        60,
+        5,
+        (
+            Row("Refused at the lab", _points(0, 5, 10, 40, chosen=(0, 5, 10))),
+            Row("Opened at the lab", _points(15, chosen=(15,))),
+            Row("Opened at the hall", _points(8)),
+            Row("Guess: Refused{3,} Opened", _points(15, chosen=(15,)), (Bar(0, 15),)),
+            Row("Visit at the hall, GAP 20 s", _points(28, chosen=(28,)), (Bar(8, 28),)),
+            Row("Visit at the lab, GAP 20 s", _points(35, 60, chosen=(35, 60)), (Bar(0, 35), Bar(40, 60))),
+        ),
+    ),
     "every": Picture(
         "A clock that looks back two minutes at every minute",
         360,
