@@ -3,7 +3,7 @@
 Place:   matches.py asks for it; rows come from recorded facts, mappings from reference/sequences.py.
 Method:  a match is known by its first row: what the literal reading finds there is the match, and the last
          leaf that ended is what made it certain. Where there is none, of all ways from all rows that were
-         within reach the longest is shown, of equal ones the latest.
+         within reach the longest is shown that was not at an end before, of equal ones the latest.
 """
 
 from __future__ import annotations
@@ -92,7 +92,12 @@ class SequenceExplainer:
         rows = {key: part for key, part in known.items() if wanted(key, literal.pattern.per)}
         furthest = max(
             (one for part in rows.values() for one in self._ways(literal, part, time)),
-            key=lambda one: (len(one.leaf.given), one.rows[one.first].fact[0], not one.leaf.refused),
+            key=lambda one: (
+                one.leaf.until >= time,
+                len(one.leaf.given),
+                one.leaf.refused,
+                one.rows[one.first].fact[0],
+            ),
             default=None,
         )
         if furthest is None:
@@ -100,9 +105,13 @@ class SequenceExplainer:
         return [self._unmatched(literal, rule, furthest, time)]
 
     def _ways(self, literal: LiteralSequence, rows: Sequence[PatternRow], time: Time) -> Iterator[Furthest]:
-        """The leaves from each row of which a match at `time` could be, or of which one is open."""
+        """The leaves from each row within reach that is in no match yet."""
+        taken: set[int] = set()
+        for start in literal.starts(rows):
+            if start.given and start.time <= time:
+                taken.update(range(start.first, literal.after(start)))
         for first, row in enumerate(rows):
-            if row.fact[0] >= time - literal.pattern.within:
+            if first not in taken and row.fact[0] >= time - literal.pattern.within:
                 yield from (Furthest(rows, first, leaf) for leaf in islice(literal.leaves(rows, first), WAYS))
 
     def _unmatched(
