@@ -135,6 +135,20 @@ class ExactSum:
         for kind, many in other._counts.items():
             self._counts[kind] = self._counts.get(kind, 0) + many
 
+    def dump(self) -> list[Any]:
+        """All that it owns, as a JSON value."""
+        numbers = [hex(getattr(self, name)) for name in _NUMBERS]  # some have hundreds of digits
+        return [numbers, {kind.__name__: many for kind, many in self._counts.items() if many}]
+
+    @classmethod
+    def load(cls, state: list[Any]) -> ExactSum:
+        """The inverse of `dump`."""
+        made = cls()
+        for name, number in zip(_NUMBERS, state[0], strict=True):
+            setattr(made, name, int(number, 16))
+        made._counts = {kind: state[1][kind.__name__] for kind in _KINDS if kind.__name__ in state[1]}
+        return made
+
     def total(self) -> Term | None:
         """The sum: 0 of no terms; None if a term is not a number, unless all are dayTimeDurations or all are
         yearMonthDurations. Raises Overlong.
@@ -339,6 +353,19 @@ def decimal_term(units: int) -> Term:
     fraction = f".{rest:018}".rstrip("0") if rest else ""
     return f'"{"-" if units < 0 else ""}{whole}{fraction}"^^<{XSD_DECIMAL}>'
 
+
+_NUMBERS = tuple(name for name in ExactSum.__slots__ if name != "_counts")
+_KINDS: tuple[type, ...] = (
+    int,
+    Decimal,
+    float,
+    Single,
+    NoneType,
+    DayTime,
+    YearMonth,
+    _HugeInteger,
+    _HugeDecimal,
+)
 
 _FINITE, _NAN, _PLUS_INF, _MINUS_INF = range(4)
 _NO_NUMBER: tuple[type, int, int] = (NoneType, 0, 0)

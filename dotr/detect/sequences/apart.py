@@ -1,0 +1,220 @@
+"""Partitions of a pattern whose conditions look at rows of a mapping, or at totals: every mapping by itself.
+
+Place:   sequence.py opens it; merged.py is for patterns whose conditions look at the row and PREV only.
+Method:  each start has its mappings in order of preference: a state, the registers, and which row SKIP TO
+         would be at. No row is kept. Where no match is to begin inside another, a start that is to match next
+         and has a complete mapping makes all up to its last row superfluous.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from msgspec import Struct
+
+from dotr.budget import EXPRESSION
+from dotr.detect.sequences.automaton import END, Automaton
+from dotr.detect.sequences.code import PatternCode, Registers, Row
+from dotr.detect.sequences.partition import Found, Limits, Partition
+from dotr.detect.sequences.registers import dump_row, row_of
+from dotr.events import Time
+
+NONE = -1
+"""The number of no row."""
+
+Thread: TypeAlias = tuple[int, Registers, int]
+"""(state, registers, number of the last row of SKIP TO's element)."""
+
+
+class Start(Struct):
+    """The mappings from one row: those that go on, the preferred first, and the complete one that is
+    preferred to all others: its last row, registers, and the row of SKIP TO.
+    """
+
+    number: int
+    row: Row
+    threads: list[Thread]
+    last: int = NONE
+    mapped: Registers = ()
+    mark: int = NONE
+
+
+class ApartPartition(Partition):
+    """Rows with equal PER: the open starts, in order."""
+
+    __slots__ = ("open_starts",)
+
+    def __init__(self, key: Any) -> None:
+        super().__init__(key)
+        self.open_starts: list[Start] = []
+
+    @property
+    def open(self) -> bool:
+        return bool(self.open_starts)
+
+    @property
+    def size(self) -> int:
+        return sum(1 + len(start.threads) for start in self.open_starts)
+
+
+class Apart:
+    """Owns no partition; goes through the rows of one."""
+
+    def __init__(self, automaton: Automaton, code: PatternCode, limits: Limits) -> None:
+        self.automaton = automaton
+        self.code = code
+        self.limits = limits
+        self._skip_to = automaton.names.index(limits.skip_to) if limits.skip_to is not None else NONE
+        self._begin: list[Thread] = [(state, code.start, NONE) for state in automaton.start]
+        self._need = automaton.needs(automaton.start)
+
+    def new(self, key: Any) -> ApartPartition:
+        return ApartPartition(key)
+
+    def take(self, part: ApartPartition, row: Row, found: list[Found]) -> int:
+        """A row; matches that are then certain are added to `found`. Returns the units of work."""
+        code, elements = self.code, self.automaton.elements
+        need, work = self._need, len(self._begin)
+        for start in part.open_starts:
+            work += len(start.threads)
+            for state, _, _ in start.threads:
+                need |= 1 << elements[state]
+        number = part.count
+        bits = code.bits(row, part.before, need)
+        begun = Start(number, row, self._begin)
+        going = [*part.open_starts, begun]
+        for place, start in enumerate(going):
+            if start.threads:
+                self._go_on(start, row, part.before, bits, number)
+                if not place and start.last == number and self._leads:
+                    going = going[:1]
+                    break
+        part.follow(row, code.before)
+        if begun.threads or begun.last >= 0:
+            part.starts += 1
+        part.open_starts = [start for start in going if start.threads or start.last >= 0]
+        self.report(part, found)
+        return work * EXPRESSION
+
+    @property
+    def _leads(self) -> bool:
+        """Whether no match is to begin inside another."""
+        return not self.limits.overlapping and self._skip_to == NONE
+
+    def _go_on(self, start: Start, row: Row, before: Any, bits: int, number: int) -> None:
+        automaton, code = self.automaton, self.code
+        skips = automaton.skipping and start.number != number
+        left: list[Thread] = []
+        for state, registers, mark in start.threads:
+            element = automaton.elements[state]
+            if bits >> element & 1:
+                carried = code.updates[element](registers, row)
+                test = code.tests.get(element)
+                if test is None or test(row, before, carried):
+                    marked = number if element == self._skip_to else mark
+                    ended = False
+                    for then in automaton.follow[state]:
+                        if then == END:
+                            ended = True
+                        else:
+                            left.append((then, carried, marked))
+                    if ended:
+                        start.last, start.mapped, start.mark = number, carried, marked
+                        break
+                else:
+                    code.failed[element] += 1
+            if skips:
+                left.append((state, registers, mark))
+        start.threads = left
+
+    # -- deadlines -----------------------------------------------------------------------------------------
+
+    def expire(self, part: ApartPartition, time: Time, found: list[Found]) -> None:
+        """Mappings that may take no row from `time` on have ended."""
+        limits = self.limits
+        all_ = limits.gap is not None and part.last + limits.gap < time
+        for start in part.open_starts:
+            if all_ or start.row[0] + limits.within < time:
+                start.threads = []
+        part.open_starts = [start for start in part.open_starts if start.threads or start.last >= 0]
+        self.report(part, found)
+
+    def _closes(self, part: ApartPartition, start: Start) -> Time:
+        end: Time = start.row[0] + self.limits.within
+        return end if self.limits.gap is None else min(end, part.last + self.limits.gap)
+
+    def next(self, part: ApartPartition) -> Time | None:
+        """The instant at which, without another row, the next match is certain."""
+        until: Time | None = None
+        for start in part.open_starts:
+            if start.threads:
+                until = self._closes(part, start)
+            if start.last >= 0:
+                return until
+        return None
+
+    def closing(self, part: ApartPartition) -> Time:
+        """No mapping ends before this time without a row."""
+        return self._closes(part, part.open_starts[0])
+
+    # -- matches -------------------------------------------------------------------------------------------
+
+    def report(self, part: ApartPartition, found: list[Found]) -> None:
+        """The matches that are certain."""
+        starts = part.open_starts
+        if self.limits.overlapping:
+            found.extend((part, start.row, start.mapped) for start in starts if not start.threads)
+            part.open_starts = [start for start in starts if start.threads]
+            return
+        while starts and starts[0].last >= 0:
+            one = starts[0]
+            if one.threads:
+                if self._leads:
+                    starts = [one, *[start for start in starts if start.number > one.last]]
+                break
+            found.append((part, one.row, one.mapped))
+            last = one.last if one.mark < 0 else max(one.mark, one.number + 1) - 1
+            starts = [start for start in starts if start.number > last]
+        part.open_starts = starts
+
+    # -- state ---------------------------------------------------------------------------------------------
+
+    def clear(self, part: ApartPartition) -> None:
+        """Nothing is open any more."""
+        part.open_starts = []
+
+    def dump(self, part: ApartPartition) -> dict[str, Any]:
+        """All of a partition, as a JSON value."""
+        return {
+            "starts": [
+                [
+                    start.number,
+                    dump_row(start.row),
+                    [[state, self._dump(carried), mark] for state, carried, mark in start.threads],
+                    start.last,
+                    self._dump(start.mapped),
+                    start.mark,
+                ]
+                for start in part.open_starts
+            ]
+        }
+
+    def load(self, part: ApartPartition, state: dict[str, Any]) -> None:
+        """The inverse of `dump`."""
+        part.open_starts = [
+            Start(
+                number,
+                row_of(row),
+                [(at, self._load(carried), own) for at, carried, own in threads],
+                last,
+                self._load(mapped),
+                mark,
+            )
+            for number, row, threads, last, mapped, mark in state["starts"]
+        ]
+
+    def _dump(self, carried: Registers) -> list[Any]:
+        return [r.dump(value) for r, value in zip(self.code.registers, carried, strict=bool(carried))]
+
+    def _load(self, carried: list[Any]) -> Registers:
+        return tuple([r.load(value) for r, value in zip(self.code.registers, carried, strict=bool(carried))])

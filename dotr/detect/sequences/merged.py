@@ -1,0 +1,502 @@
+"""Partitions of a pattern whose conditions look at the row and PREV only: starts in groups, states merged.
+
+Place:   sequence.py opens it; apart.py is for all other patterns.
+Method:  all mappings from one row are a list of states in order of preference. Rows with equal lists are a
+         group, and stay one until a deadline: a row takes a group from list to list by one look-up (`Lists`,
+         an automaton of lists that is made as rows need it). Which row completed a mapping last is kept for
+         a group, and for the starts that it had when groups became one.
+         Nothing else is carried: the rows from the oldest open start are kept, and when a start's match is
+         certain its way is gone once more, with registers. Where no match is to begin inside another, a start
+         that is to match next and has a complete mapping makes all up to the last row of that superfluous: it
+         becomes the `Lead`, goes on with registers, and its rows are dropped.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import deque
+from collections.abc import Sequence
+from heapq import merge
+from typing import Any
+
+from msgspec import Struct
+
+from dotr.budget import EXPRESSION
+from dotr.detect.sequences.automaton import Automaton, Transition
+from dotr.detect.sequences.code import PatternCode, Registers, Row
+from dotr.detect.sequences.partition import Found, Limits, Partition
+from dotr.detect.sequences.registers import dump_row, row_of
+from dotr.events import Time
+
+LISTS = 1 << 14
+"""How many lists of states are remembered."""
+
+NONE = -1
+"""The number of no row."""
+
+
+class States(dict[int, tuple[Any, bool]]):
+    """A list of states: the elements that a row satisfies → the next list, and whether a mapping is then
+    complete and preferred to all that are not in the list.
+    """
+
+    __slots__ = ("cost", "lists", "moves", "need", "states")
+
+    def __init__(self, lists: Lists, states: tuple[int, ...]) -> None:
+        super().__init__()
+        self.lists, self.states = lists, states
+        self.need = lists.automaton.needs(states)
+        self.cost = EXPRESSION * len(states)
+        self.moves: dict[int, Transition] = {}
+
+    def __missing__(self, satisfied: int) -> tuple[States, bool]:
+        move = self.move(satisfied)
+        found = self[satisfied] = self.lists.of(move.states), move.ended >= 0
+        return found
+
+    def move(self, satisfied: int) -> Transition:
+        """What the row does to each state."""
+        move = self.moves.get(satisfied)
+        if move is None:
+            first = self is self.lists.start
+            move = self.moves[satisfied] = self.lists.automaton.merge(self.states, satisfied, first)
+        return move
+
+
+class Lists:
+    """Owns the lists of states that were reached."""
+
+    def __init__(self, automaton: Automaton) -> None:
+        self.automaton = automaton
+        self._known: dict[tuple[int, ...], States] = {}
+        self.start = States(self, automaton.start)
+        self.empty = self.of(())
+
+    def of(self, states: tuple[int, ...]) -> States:
+        """The list of these states; none but the empty one is remembered for ever."""
+        found = self._known.get(states)
+        if found is None:
+            if len(self._known) > LISTS:
+                self._known = {(): self.empty}
+            found = self._known[states] = States(self, states)
+        return found
+
+
+class Group:
+    """Starts with equal lists: (number of its row, that of the last row of its mapping) in order; `last`: of
+    all of them, if it is greater. `hopes`: whether one of them may have a mapping.
+    """
+
+    __slots__ = ("hopes", "last", "starts", "states")
+
+    def __init__(self, states: States, last: int, starts: deque[tuple[int, int]], hopes: bool) -> None:
+        self.states, self.last, self.starts, self.hopes = states, last, starts, hopes
+
+
+class Lead(Struct):
+    """The mapping that will be the next match, and those preferred to it: `first` row; `states` with their
+    registers; the registers of the mapping; `closes`: the last instant whose rows it may take.
+    """
+
+    first: Row
+    states: States
+    carried: list[Registers]
+    mapped: Registers
+    closes: Time
+
+
+class MergedPartition(Partition):
+    """Rows with equal PER. `rows`: (row, the elements that it satisfies), from number `base` on, which is the
+    oldest open start. `decided`: starts whose match is certain, if those before them end: (number, last row).
+    """
+
+    __slots__ = ("base", "decided", "groups", "lead", "rows")
+
+    def __init__(self, key: Any) -> None:
+        super().__init__(key)
+        self.groups: list[Group] = []
+        self.rows: list[tuple[Row, int]] = []
+        self.base = 0
+        self.decided: list[tuple[int, int]] = []
+        self.lead: Lead | None = None
+
+    @property
+    def open(self) -> bool:
+        return bool(self.groups) or self.lead is not None or bool(self.decided)
+
+    @property
+    def size(self) -> int:
+        return len(self.rows) + (self.lead is not None)
+
+
+class Merged:
+    """Owns no partition; goes through the rows of one."""
+
+    def __init__(self, automaton: Automaton, code: PatternCode, limits: Limits) -> None:
+        self.lists = Lists(automaton)
+        self.code = code
+        self.limits = limits
+        self._elements = automaton.elements
+        self._skip_to = automaton.names.index(limits.skip_to) if limits.skip_to is not None else NONE
+
+    def new(self, key: Any) -> MergedPartition:
+        return MergedPartition(key)
+
+    # -- a row ---------------------------------------------------------------------------------------------
+
+    def take(self, part: MergedPartition, row: Row, found: list[Found]) -> int:
+        """A row; matches that are then certain are added to `found`. Returns the units of work."""
+        code, start = self.code, self.lists.start
+        need, work = start.need, start.cost
+        lead = part.lead
+        if lead is not None:
+            need |= lead.states.need
+            work += lead.states.cost
+        for group in part.groups:
+            need |= group.states.need
+            work += group.states.cost
+        bits = code.bits(row, part.before, need)
+        part.follow(row, code.before)
+        if lead is not None and self._lead_on(lead, row, bits):
+            part.groups.clear()
+            part.decided.clear()
+            part.rows.clear()
+            if not lead.states.states:
+                self.report(part, found)
+            return work
+        number = part.count - 1
+        if part.groups:
+            self._groups_on(part, bits, number)
+        states, ended = start[bits & start.need]
+        last = number if ended else NONE
+        if states.states:
+            part.starts += 1
+            for group in part.groups:
+                if group.states is states:
+                    if group.last > last:  # of those that it had
+                        group.starts = deque([(n, max(one, group.last)) for n, one in group.starts])
+                        group.last = NONE
+                    group.starts.append((number, last))
+                    group.hopes = group.hopes or ended
+                    break
+            else:
+                part.groups.append(Group(states, NONE, deque([(number, last)]), ended))
+        elif ended:
+            part.starts += 1
+            part.decided.append((number, last))
+        if part.groups or part.decided:
+            if not part.rows:
+                part.base = number
+            part.rows.append((row, bits))
+        elif part.rows:
+            part.rows.clear()
+        if lead is None or not lead.states.states:
+            self.report(part, found)
+        return work
+
+    def _lead_on(self, lead: Lead, row: Row, bits: int) -> bool:
+        """Take the lead on; whether the row completes a mapping of it."""
+        move = lead.states.move(bits & lead.states.need)
+        taken = self._taken(lead.states.states, move, lead.carried, row)
+        lead.states = self.lists.of(move.states)
+        lead.carried = [taken[origin] for origin in move.origins]
+        if move.ended < 0:
+            return False
+        lead.mapped = taken[move.ended]
+        return True
+
+    def _taken(
+        self, states: tuple[int, ...], move: Transition, carried: Sequence[Registers], row: Row
+    ) -> list[Registers]:
+        updates, elements = self.code.updates, self._elements
+        return [
+            updates[elements[states[place]]](carried[place], row) if place >= 0 else carried[~place]
+            for place in move.taken
+        ]
+
+    def _groups_on(self, part: MergedPartition, bits: int, number: int) -> None:
+        """Take the groups on."""
+        left: list[Group] = []
+        for group in part.groups:
+            states, ended = group.states[bits & group.states.need]
+            if ended:
+                group.last, group.hopes = number, True
+            if not states.states:
+                self._decide(part, group, len(group.starts))
+                continue
+            group.states = states
+            for other in left:
+                if other.states is states:
+                    _join(other, group)
+                    break
+            else:
+                left.append(group)
+        part.groups = left
+
+    def _decide(self, part: MergedPartition, group: Group, many: int) -> None:
+        """The first starts of a group have ended."""
+        starts, decided = group.starts, part.decided
+        for _ in range(many):
+            number, last = starts.popleft()
+            if group.last > last:
+                last = group.last
+            if last >= 0:
+                insort(decided, (number, last))
+
+    # -- deadlines -----------------------------------------------------------------------------------------
+
+    def expire(self, part: MergedPartition, time: Time, found: list[Found]) -> None:
+        """Mappings that may take no row from `time` on have ended."""
+        limits = self.limits
+        all_ = limits.gap is not None and part.last + limits.gap < time
+        lead = part.lead
+        if lead is not None and (all_ or lead.closes < time):
+            lead.states, lead.carried = self.lists.empty, []
+        oldest, base, rows = time - limits.within, part.base, part.rows
+        for group in part.groups:
+            many = 0
+            if all_:
+                many = len(group.starts)
+            else:
+                for number, _ in group.starts:
+                    if rows[number - base][0][0] >= oldest:
+                        break
+                    many += 1
+            if many:
+                self._decide(part, group, many)
+        part.groups = [group for group in part.groups if group.starts]
+        self.report(part, found)
+
+    def next(self, part: MergedPartition) -> Time | None:
+        """The instant at which, without another row, the next match is certain."""
+        limits, lead = self.limits, part.lead
+        latest = None if limits.gap is None else part.last + limits.gap
+        if lead is not None:
+            return lead.closes if latest is None or lead.closes < latest else latest
+        hopeful = [group for group in part.groups if group.hopes]
+        if not hopeful and not part.decided:
+            return None
+        rows, base, within = part.rows, part.base, limits.within
+
+        def closes(number: int) -> Time:
+            end: Time = rows[number - base][0][0] + within
+            return end if latest is None or end < latest else latest
+
+        if limits.overlapping:
+            ends = [
+                closes(next_)
+                for group in hopeful
+                if (next_ := next((n for n, last in group.starts if max(last, group.last) >= 0), None))
+                is not None
+            ]
+            return min(ends, default=None)
+        ways = [
+            [(number, max(last, group.last), True) for number, last in group.starts] for group in part.groups
+        ]
+        ways.append([(number, last, False) for number, last in part.decided])
+        until: Time | None = None
+        for number, last, waits in merge(*ways):
+            if waits:
+                until = closes(number)
+            if last >= 0:
+                return until
+        return None
+
+    def closing(self, part: MergedPartition) -> Time:
+        """No mapping ends before this time without a row."""
+        limits = self.limits
+        if part.lead is not None:
+            found = part.lead.closes
+        else:
+            first = min(group.starts[0][0] for group in part.groups)
+            found = part.rows[first - part.base][0][0] + limits.within
+        return found if limits.gap is None else min(found, part.last + limits.gap)
+
+    # -- matches -------------------------------------------------------------------------------------------
+
+    def report(self, part: MergedPartition, found: list[Found]) -> None:
+        """The matches that are certain."""
+        if self.limits.overlapping:
+            for number, last in part.decided:
+                first, _, mapped, _ = self._again(part, number, last)
+                found.append((part, first, mapped))
+            part.decided.clear()
+        else:
+            while self._report_next(part, found):
+                pass
+        if not part.groups and not part.decided:
+            part.rows.clear()
+        elif len(part.rows) > 64:
+            self._trim(part)
+
+    def _report_next(self, part: MergedPartition, found: list[Found]) -> bool:
+        lead = part.lead
+        if lead is not None:
+            if lead.states.states:
+                return False
+            found.append((part, lead.first, lead.mapped))
+            part.lead = None
+            return True
+        decided = part.decided
+        leading: Group | None = None
+        first = decided[0][0] if decided else part.count
+        for group in part.groups:
+            if group.starts[0][0] < first:
+                first, leading = group.starts[0][0], group
+        if leading is not None:
+            last = max(leading.starts[0][1], leading.last)
+            if last >= 0 and self._skip_to == NONE:
+                if last == part.count - 1:
+                    self._promote(part, first)
+                else:
+                    self._drop(part, last, first)
+            return False
+        if not decided:
+            return False
+        number, last = decided.pop(0)
+        row, _, mapped, mark = self._again(part, number, last)
+        found.append((part, row, mapped))
+        if mark >= 0:
+            last = max(mark, number + 1) - 1
+        self._drop(part, last, NONE)
+        return True
+
+    def _promote(self, part: MergedPartition, number: int) -> None:
+        """The start that is to match next has just got a mapping."""
+        row, threads, mapped, _ = self._again(part, number, part.count - 1)
+        part.lead = Lead(row, threads[0], threads[1], mapped, row[0] + self.limits.within)
+        part.groups.clear()
+        part.decided.clear()
+        part.rows.clear()
+
+    def _drop(self, part: MergedPartition, last: int, but: int) -> None:
+        """Nothing starts up to this row, `but` one."""
+        for group in part.groups:
+            starts = group.starts
+            kept = starts.popleft() if starts[0][0] == but else None
+            while starts and starts[0][0] <= last:
+                starts.popleft()
+            if kept is not None:
+                starts.appendleft(kept)
+        part.groups = [group for group in part.groups if group.starts]
+        part.decided = [one for one in part.decided if one[0] > last]
+
+    def _trim(self, part: MergedPartition) -> None:
+        """Forget rows before the oldest open start."""
+        first = min([group.starts[0][0] for group in part.groups] + [n for n, _ in part.decided[:1]])
+        if 2 * (first - part.base) > len(part.rows):
+            del part.rows[: first - part.base]
+            part.base = first
+
+    def _again(
+        self, part: MergedPartition, first: int, last: int
+    ) -> tuple[Row, tuple[States, list[Registers]], Registers, int]:
+        """Go the way of a start once more: its row; the states behind row `last` with their registers; those
+        of the mapping that is complete there; the number of the last row of `skip_to` in it.
+        """
+        states, base, rows = self.lists.start, part.base, part.rows
+        carried: list[Registers] = [self.code.start] * len(states.states)
+        marks = [NONE] * len(carried)
+        mapped, mark = self.code.start, NONE
+        for number in range(first, last + 1):
+            row, bits = rows[number - base]
+            move = states.move(bits & states.need)
+            taken = self._taken(states.states, move, carried, row)
+            if self._skip_to >= 0:
+                new = [
+                    number
+                    if place >= 0 and self._elements[states.states[place]] == self._skip_to
+                    else marks[place if place >= 0 else ~place]
+                    for place in move.taken
+                ]
+                marks = [new[origin] for origin in move.origins]
+                if move.ended >= 0:
+                    mark = new[move.ended]
+            states = self.lists.of(move.states)
+            carried = [taken[origin] for origin in move.origins]
+            if move.ended >= 0:
+                mapped = taken[move.ended]
+        return rows[first - base][0], (states, carried), mapped, mark
+
+    # -- state ---------------------------------------------------------------------------------------------
+
+    def clear(self, part: MergedPartition) -> None:
+        """Nothing is open any more."""
+        part.groups.clear()
+        part.decided.clear()
+        part.rows.clear()
+        part.lead = None
+
+    def dump(self, part: MergedPartition) -> dict[str, Any]:
+        """All of a partition, as a JSON value."""
+        if part.groups or part.decided:
+            first = min([group.starts[0][0] for group in part.groups] + [n for n, _ in part.decided[:1]])
+        else:
+            first = part.base
+        registers, lead = self.code.registers, part.lead
+        state: dict[str, Any] = {
+            "base": first,
+            "rows": [[dump_row(row), bits] for row, bits in part.rows[first - part.base :]],
+            "decided": [list(one) for one in part.decided],
+            "groups": [
+                [list(group.states.states), [[n, max(one, group.last)] for n, one in group.starts]]
+                for group in part.groups
+            ],
+        }
+        if lead is not None:
+            state["lead"] = [
+                dump_row(lead.first),
+                list(lead.states.states),
+                [_dump(registers, carried) for carried in lead.carried],
+                _dump(registers, lead.mapped),
+                lead.closes,
+            ]
+        return state
+
+    def load(self, part: MergedPartition, state: dict[str, Any]) -> None:
+        """The inverse of `dump`."""
+        part.base = state["base"]
+        part.rows = [(row_of(row), bits) for row, bits in state["rows"]]
+        part.decided = [(n, last) for n, last in state["decided"]]
+        part.groups = [
+            Group(
+                self.lists.of(tuple(states)),
+                NONE,
+                deque([(n, last) for n, last in starts]),
+                any(last >= 0 for _, last in starts),
+            )
+            for states, starts in state["groups"]
+        ]
+        if "lead" in state:
+            first, states, carried, mapped, closes = state["lead"]
+            registers = self.code.registers
+            part.lead = Lead(
+                row_of(first),
+                self.lists.of(tuple(states)),
+                [_load(registers, one) for one in carried],
+                _load(registers, mapped),
+                closes,
+            )
+
+
+def _dump(registers: Sequence[Any], carried: Registers) -> list[Any]:
+    return [register.dump(value) for register, value in zip(registers, carried, strict=True)]
+
+
+def _load(registers: Sequence[Any], carried: Sequence[Any]) -> Registers:
+    return tuple([register.load(value) for register, value in zip(registers, carried, strict=True)])
+
+
+def _join(one: Group, other: Group) -> None:
+    """Two groups with equal lists become one."""
+    if one.last != other.last:
+        for group in (one, other):
+            group.starts = deque([(n, max(last, group.last)) for n, last in group.starts])
+            group.last = NONE
+    if one.starts[0] > other.starts[-1]:
+        one.starts.extendleft(reversed(other.starts))
+    elif one.starts[-1] < other.starts[0]:
+        one.starts.extend(other.starts)
+    else:
+        one.starts = deque(merge(one.starts, other.starts))
+    one.hopes = one.hopes or other.hopes
