@@ -32,6 +32,7 @@ from dotr.joins.store import TripleIndex
 from dotr.lang.grammar.cursor import nearest
 from dotr.program import After, Program, Rhythm, Select, Tick, Trigger
 from dotr.program.names import TRIGGER, Passed, added, counts, unreached
+from dotr.program.sequences import RowPattern
 from dotr.rdf.index import Background
 from dotr.rdf.terms import Triple, canonical, literal
 from dotr.reference.enrich import quad
@@ -99,6 +100,8 @@ def funnels(
     def trigger(position: Trigger) -> tuple[str, int]:
         if isinstance(position, Tick):
             return "ticks", _ticks(position.rhythm, first, last)
+        if isinstance(position, RowPattern):  # detection counts its rows
+            return "rows", 0
         if isinstance(position, After):  # detection counts those whose tick came
             return position.position.name, 0
         if position.chained:

@@ -59,6 +59,7 @@ from dotr.lasting.periods import Entry
 from dotr.program import After, Program
 from dotr.program.names import Passed
 from dotr.program.rules import Rule
+from dotr.program.sequences import RowPattern
 from dotr.rdf.terms import Triple
 
 if TYPE_CHECKING:
@@ -142,9 +143,9 @@ class RunCounts:
         self.fired: defaultdict[tuple[int, ...], int] = defaultdict(int)
         self._program, self._gone = program, dict(gone)
         self.every = ticks_of(program)
-        self.late = any(isinstance(rule.trigger, After) for rule in program.rules)
+        self.late = any(isinstance(rule.trigger, After | RowPattern) for rule in program.rules)
         self.late_tick: Time | None = None
-        """The last instant at which an AFTER ticked without a graph."""
+        """The last instant at which an AFTER ticked, or a deadline lay, without a graph."""
         self._events = [self.counts.events.get(rule.name, 0) for rule in program.rules]
 
     def begin(self, first: Time | None) -> None:
@@ -365,7 +366,7 @@ class Pipeline:
         """How the program ticks while no graph comes, and how far ahead a graph may lie."""
         program = self.program
         self._run_counts.every = ticks_of(program)
-        self._run_counts.late = any(isinstance(rule.trigger, After) for rule in program.rules)
+        self._run_counts.late = any(isinstance(r.trigger, After | RowPattern) for r in program.rules)
         lasts = program.lasting or self._lasting is not None  # what lasts may answer any of its queries
         self._idle_ticks = idle_ticks(program, program.selects) if lasts else self.deployment.idle_ticks
         later = {} if self._lasting is None else self._lasting.programs_ahead()

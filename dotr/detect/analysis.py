@@ -60,7 +60,7 @@ from dotr.program.rules import (
     Window,
     Within,
 )
-from dotr.program.sequences import RowPattern
+from dotr.program.sequences import Place, RowPattern
 from dotr.rdf.terms import TRUE, XSD_FLOAT, Term
 from dotr.rdf.values import EXACT, decode
 
@@ -83,16 +83,36 @@ def depths(rule: Rule) -> dict[str, Time]:
     """Per position name, the trigger first: how long before the trigger its fact can lie, in µs.
 
     For `BETWEEN A AND B`, less than A's depth; A's depth is returned. The event of an AFTER lies its duration
-    before the trigger.
+    before the trigger; rows of a sequence, and those that PREV reads, before the end of its match.
     """
     found = {rule.trigger.name: 0}
     if isinstance(rule.trigger, After):
         found[rule.trigger.position.name] = rule.delay
-    elif isinstance(rule.trigger, RowPattern):
-        found.update((source.name, rule.trigger.within) for source in rule.trigger.sources)
+    if isinstance(rule.trigger, RowPattern):
+        found.update(
+            dict.fromkeys([source.name for source in rule.trigger.sources], looks_back(rule.trigger))
+        )
     for conjunct in rule.conjuncts:
         found[conjunct.position.name] = reach(conjunct.window, found)
     return found
+
+
+def looks_back(pattern: RowPattern) -> Time:
+    """How long before the time of a match a row of it can lie, or one that PREV reads."""
+    reads = [leaf.position for element in pattern.elements for leaf in leaves(element.on)]
+    prev = any(dict(pattern.rows)[name].place is Place.PREV for name in reads)
+    return 2 * pattern.within if prev else pattern.within
+
+
+def leaves(expression: Expression | None) -> list[Attribute | TimeOf]:
+    """The attributes and times in an expression."""
+    match expression:
+        case Attribute() | TimeOf():
+            return [expression]
+        case Call(arguments=arguments):
+            return [leaf for argument in arguments for leaf in leaves(argument)]
+        case _:
+            return []
 
 
 def reach(window: Window, depth: Mapping[str, Time]) -> Time:
@@ -119,8 +139,8 @@ def strictness(rule: Rule) -> list[tuple[Position, bool]]:
     """The rule's positions in the order written, each with whether it only reads earlier instants."""
     found: list[tuple[Position, bool]] = []
     strict = {rule.trigger.name: False}
-    if isinstance(rule.trigger, RowPattern):
-        found += ((source, False) for source in rule.trigger.sources)
+    if isinstance(rule.triggering, RowPattern):
+        found += ((source, False) for source in rule.triggering.sources)
     elif not isinstance(rule.triggering, Tick):
         strict[rule.triggering.name] = rule.delay > 0
         found.append((rule.triggering, rule.delay > 0))
@@ -172,26 +192,36 @@ def reachable(program: Program) -> list[frozenset[int]]:
 
 Occasion: TypeAlias = Rhythm | Delay | str
 """What lets a rule see an instant without a graph: a tick of an EVERY of this rhythm, a tick of an AFTER,
-or a fact of the stream of this name (changes of what lasts or holds, or a head that triggers)."""
+or a fact of the stream of this name (changes of what lasts or holds, a head that triggers, a sequence)."""
 
 
 def occasions_seen(program: Program) -> list[frozenset[Occasion]]:
     """Per rule the occasions at which it sees an instant: its own and those of the rules it chains on."""
-    own = [_own_occasions(rule, program) for rule in program.rules]
+    sequences = frozenset(rule.name for rule in program.rules if isinstance(rule.trigger, RowPattern))
+    own = [_own_occasions(rule, program, sequences) for rule in program.rules]
     return [frozenset().union(*(own[i] for i in rules)) for rules in reachable(program)]
 
 
-def _own_occasions(rule: Rule, program: Program) -> frozenset[Occasion]:
+def _own_occasions(rule: Rule, program: Program, sequences: Collection[str]) -> frozenset[Occasion]:
     ticks = set[Rhythm | Delay]()
     if isinstance(rule.trigger, Tick):
         ticks.add(rule.trigger.rhythm)
     elif isinstance(rule.trigger, After):
         ticks.add(rule.trigger.delay)
     seen = {p.stream for p in rule.positions if p.stream in program.standing}
-    for position in rule.positions:  # a head wakes a rule only as its trigger
-        if position.held and (position == rule.trigger or " " in position.stream):
+    for position in rule.positions:  # a head wakes a rule only as its trigger, or as the source of a sequence
+        if position.held and (is_triggering(rule, position) or " " in position.stream):
+            seen.add(position.stream)
+        if position.chained and position.stream in sequences:
             seen.add(position.stream)
     return frozenset(ticks | seen)
+
+
+def is_triggering(rule: Rule, position: Position) -> bool:
+    """Whether a rule's trigger facts, or the rows of a sequence, are facts of a position."""
+    if isinstance(rule.trigger, RowPattern):
+        return position in rule.trigger.sources
+    return position == rule.trigger
 
 
 def ticks_seen(program: Program) -> list[frozenset[Rhythm]]:
@@ -239,11 +269,12 @@ def rule_reaches(program: Program) -> list[RuleReach]:
     """Per rule, what it keeps and what can influence it. O(references).
 
     Influence is unbounded if a rule reads its own events, directly or through others (each may depend on the
-    one before), or if facts are consumed (whether one is left depends on every earlier match). Rules that
-    read such a rule inherit it.
+    one before), if facts are consumed (whether one is left depends on every earlier match), and of a
+    sequence whose matches do not overlap (where one begins depends on the one before). Rules that read such a
+    rule inherit it.
     """
     kept = [max(depths(rule).values()) for rule in program.rules]
-    influence = _summed(program, {i for i, rule in enumerate(program.rules) if rule.consuming})
+    influence = _summed(program, {i for i, rule in enumerate(program.rules) if _depends_on_all(rule)})
     index = {rule.name: i for i, rule in enumerate(program.rules)}
     endless = [
         set[int]()
@@ -258,6 +289,10 @@ def rule_reaches(program: Program) -> list[RuleReach]:
         else _endless(program, i, kept[i], endless[i], loops)
         for i in range(len(program.rules))
     ]
+
+
+def _depends_on_all(rule: Rule) -> bool:
+    return bool(rule.consuming) or (isinstance(rule.trigger, RowPattern) and not rule.trigger.overlapping)
 
 
 def _loops(reads: Sequence[Collection[int]]) -> frozenset[int]:
@@ -281,6 +316,8 @@ def _endless(
     rule = program.rules[at]
     if rule.consuming:
         return RuleReach(kept, None, f"it consumes {', '.join(f'`{name}`' for name in rule.consuming)}", True)
+    if isinstance(rule.trigger, RowPattern) and not rule.trigger.overlapping:
+        return RuleReach(kept, None, "where a match begins depends on the match before", True)
     if at in endless:
         return RuleReach(kept, None, "it reads its own earlier events", True)
     names = ", ".join(f"`{program.rules[i].name}`" for i in sorted(endless))
@@ -587,6 +624,9 @@ def _triggering(rule: Rule, ticks: Collection[Rhythm], without_graph: Collection
         return (rule.trigger.rhythm,)
     if isinstance(rule.trigger, After):  # its own ticks are stepped through, all of them
         return ()
+    if isinstance(rule.trigger, RowPattern):
+        rows = [source for source in rule.trigger.sources if not source.chained]
+        return ticks if any(source.stream in without_graph for source in rows) else ()
     return ticks if rule.trigger.stream in without_graph and not rule.trigger.chained else ()
 
 
@@ -649,6 +689,8 @@ def _triggered(trigger: Trigger, of: Reaches) -> Time:
             return ENDLESS
         case After(position=position, duration=duration):
             return duration + (0 if awaits_graph(position) else of(position))
+        case RowPattern(sources=sources, within=within):
+            return within + max(of(source) for source in sources)
         case Position():
             return of(trigger)
         case _:
@@ -656,18 +698,25 @@ def _triggered(trigger: Trigger, of: Reaches) -> Time:
 
 
 def last_late(program: Program, without_graph: Collection[str]) -> Time:
-    """How long after the last graph an AFTER may tick; 0 without one. `without_graph`: see `idle_ticks`."""
+    """How long after the last graph an AFTER may tick, or a deadline of a sequence lie; 0 without one.
+    `without_graph`: see `idle_ticks`.
+    """
     reaches = dict(zip((rule.name for rule in program.rules), _reaches(program, without_graph), strict=True))
 
     def of(position: Position) -> Time:
-        return reaches[position.stream] if position.chained else ENDLESS
+        if position.chained:
+            return reaches[position.stream]
+        awaits = awaits_graph(position) and position.stream not in without_graph
+        return 0 if awaits else ENDLESS
 
-    afters = [rule.trigger for rule in program.rules if isinstance(rule.trigger, After)]
-    return max((_triggered(after, of) for after in afters), default=0)
+    late = [rule.trigger for rule in program.rules if isinstance(rule.trigger, After | RowPattern)]
+    return max((_triggered(trigger, of) for trigger in late), default=0)
 
 
 def _required(rule: Rule, totals: Mapping[str, Summarise]) -> list[list[str]]:
     """Lists of aggregates, one per condition: not all of a list can be empty if the rule matches."""
+    if isinstance(rule.trigger, RowPattern):  # a value of WITH may be unbound
+        return []
     empty = {
         name: summarise(c.function, c.distinct, (), star=c.argument is None) for name, c in totals.items()
     }
@@ -709,11 +758,16 @@ TriggerKeys = Mapping[tuple[str, str], frozenset[int]]
 def trigger_keys(rule: Rule, computed: Collection[tuple[str, str]] = ()) -> TriggerKeys:
     """What the equations of a rule carry from its trigger to its other positions.
 
-    `computed`: attributes, as (stream, variable), that can be an xsd:float and so carry nothing.
+    `computed`: attributes, as (stream, variable), that can be an xsd:float and so carry nothing. Of a
+    sequence: PER, which all rows of a match share, as terms; the trigger is its first source.
     """
     trigger = rule.triggering
     if isinstance(trigger, Tick):
         return {}
+    if isinstance(trigger, RowPattern):
+        places = {name: frozenset((trigger.sources[0].variables.index(name),)) for name in trigger.per}
+        rows = [*(source.name for source in trigger.sources), *(name for name, _ in trigger.rows)]
+        return {(row, name): place for row in rows for name, place in places.items()}
     streams = {position.name: position.stream for position in rule.positions}
     found = {
         (trigger.name, variable): frozenset((i,))

@@ -62,7 +62,9 @@ def waking(network: Network) -> frozenset[str] | None:
     """The streams whose facts trigger rules, if the loop takes facts of other streams with a later instant;
     None if it needs every instant by itself.
     """
-    if network.clocks or network.late or network.chains or len(_looks(network)) > LOOKS:
+    if network.clocks or network.late or network.sequences or network.chains:
+        return None
+    if len(_looks(network)) > LOOKS:
         return None
     return frozenset(name for name, stream in network.streams.items() if stream.triggers)
 
@@ -209,7 +211,7 @@ def _looks(network: Network) -> list[_Look]:
 _RANK = itemgetter(0)
 
 _Pending: TypeAlias = tuple[Column[Any], Sequence[Fact]]
-_Woken: TypeAlias = tuple[int, RuleBundle, Sequence[Fact]]
+_Woken: TypeAlias = tuple[float, RuleBundle, Sequence[Fact]]
 
 __all__ = ["Filtered", "RefusedTrigger", "Restored", "TeslaDetector"]
 
@@ -264,7 +266,8 @@ class TeslaDetector:
         self._every = list(network.clocks)
         self._late = list(network.late.values())
         self._due = None if network.now is None else self._next_every(network.now)
-        self._plain = not self._every and not self._late and not network.chains
+        self._sequences = list(network.sequences.values())
+        self._plain = not (self._every or self._late or self._sequences or network.chains)
         self._waking = None if self.timeline is not None else waking(network)
         self._loop: BatchLoop | None = None
 
@@ -318,7 +321,7 @@ class TeslaDetector:
         agenda = [(rank, group, new) for stream, new in known for rank, group in stream.awake]
         if self._due is not None and time >= self._due:
             agenda += self._ticked(time)
-        if self._late:
+        if self._late or self._sequences:
             agenda += self._awaited(time)
         return self._run(time, agenda, deferred)
 
@@ -371,7 +374,10 @@ class TeslaDetector:
 
     def _occasions(self, time: Time, facts: Mapping[str, Sequence[Fact]]) -> frozenset[Occasion]:
         late = [delay for late in self._late if late.facts(time) for delay in late.delays]
-        return due(time, self._every, facts, late)
+        found = due(time, self._every, facts, late)
+        if self._sequences:
+            return found.union(one.name for one in self._sequences if one.due(time))
+        return found
 
     def _seen(
         self, facts: Mapping[str, Sequence[Fact]], new: Set[Occasion], old: Set[Occasion]
@@ -503,9 +509,10 @@ class TeslaDetector:
         ]
 
     def _awaited(self, time: Time) -> list[_Woken]:
-        """The groups whose AFTER ticks, each with the facts that it follows."""
+        """The groups whose AFTER ticks, each with the facts that it follows; the sequences that are due."""
         found = [(late, facts) for late in self._late if (facts := late.facts(time))]
-        return [(rank, g, facts) for late, facts in found for rank, g in late.wiring.awake]
+        due_: list[_Woken] = [(one.rank, one, ()) for one in self._sequences if one.due(time)]
+        return [(rank, g, facts) for late, facts in found for rank, g in late.wiring.awake] + due_
 
     def _run(self, time: Time, agenda: list[_Woken], deferred: list[_Pending]) -> list[RawMatch]:
         """Run the woken bundles, and those that their composites wake, in dependency order."""
@@ -541,7 +548,8 @@ class TeslaDetector:
     ) -> Time | None:
         """The next tick or point in (after, bound) that can matter, after the graph at `last_graph_time`."""
         tick = ticks.next(after, last_graph_time, bound) if ticks.ticking else None
-        if self._late and (late := self.next_late(after)) is not None and late < bound:
+        waits = self._late or self._sequences
+        if waits and (late := self.next_late(after)) is not None and late < bound:
             tick = late if tick is None else min(tick, late)
         point = self.due(bound if tick is None else tick)
         return tick if point is None else point
@@ -570,8 +578,13 @@ class TeslaDetector:
         return next_tick(self._every, self._first, after)
 
     def next_late(self, after: Time) -> Time | None:
-        """The earliest tick > `after` of an AFTER whose fact has come. None of them is ever skipped."""
+        """The earliest tick > `after` of an AFTER whose fact has come, or deadline of a sequence at which it
+        has a match if no row comes. None of them is ever skipped.
+        """
         found = [tick for late in self._late if (tick := late.next(after)) is not None]
+        for one in self._sequences:
+            if one.sequence is not None and (time := one.sequence.next()) is not None:
+                found.append(time)
         return min(found, default=None)
 
     @property
@@ -589,6 +602,11 @@ class TeslaDetector:
             columns, awaited = network.columns_of[plan.index], network.awaited(plan)
             own = dict.fromkeys(columns if awaited is None else [*columns, awaited])
             found[plan.rule.name] = sum(size[column] for column in own)
+        for one in self._sequences:
+            if one.sequence is not None:
+                if network.now is not None:
+                    one.sequence.sweep(network.now)
+                found[one.name] = one.sequence.sizes()
         return found
 
     def passed(self) -> dict[str, Passed]:

@@ -19,7 +19,8 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
-from typing import Any
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -42,8 +43,13 @@ from dotr.detect.scope import StageCounts
 from dotr.detect.thresholds import CARRIED, Filtered
 from dotr.events import Clock, Fact, RawMatch, Time
 from dotr.program.names import Passed, RefusedTrigger, overworked
+from dotr.program.positions import Position
 from dotr.program.program import Program
 from dotr.program.rules import After, Choose, Delay, Rhythm, Tick
+from dotr.program.sequences import RowPattern
+
+if TYPE_CHECKING:
+    from dotr.detect.sequences.sequence import SequenceRun
 
 
 def run_alone(
@@ -120,7 +126,7 @@ class RuleBundle(Struct, eq=False):
     """
 
     groups: list[RuleGroup]
-    rank: int
+    rank: float
     occasions: frozenset[Occasion]
     referred: bool
     missing: int = 0
@@ -138,6 +144,25 @@ class RuleBundle(Struct, eq=False):
         return self.plan.rule.name
 
 
+class SequenceBundle(RuleBundle, eq=False):
+    """Owns a sequence, and the rows of an instant that wait for its turn. It is on the agenda behind its
+    sources, which have bundles of their own: they run right before it, in the order of OF.
+    """
+
+    sequence: SequenceRun | None = None
+    rows: list[tuple[int, Sequence[Fact]]] = []
+
+    @property
+    def name(self) -> str:
+        assert self.sequence is not None, "its network made it"
+        return self.sequence.rule.name
+
+    def due(self, time: Time) -> bool:
+        """Whether it has a match at a time, if no row comes."""
+        assert self.sequence is not None, "its network made it"
+        return self.sequence.next() == time
+
+
 MANY = 256
 """The limit of groups in one function: it is compiled when one of them first wakes."""
 
@@ -151,7 +176,7 @@ class StreamWiring(Struct, eq=False):
     fills: list[Column[Any]] = []
     defers: list[Column[Any]] = []
     triggers: bool = False
-    awake: list[tuple[int, RuleBundle]] = []
+    awake: list[tuple[float, RuleBundle]] = []
 
 
 class Late(Struct, eq=False):
@@ -222,9 +247,10 @@ class Network:
             rhythm: StreamWiring() for rhythm in rhythms_in_order(rhythms)
         }
         self.late: dict[tuple[Time, ColumnSpec], Late] = {}
+        self.sequences: dict[int, SequenceBundle] = {}  # by the number of their rule
         order = evaluation_order(program)
         self.plans = self._plan(program, order)
-        self.groups = groups(self.plans)
+        self.groups = groups([p for p in self.plans if not isinstance(p.rule.trigger, RowPattern)])
         self.chains = any(p.within_instant for rule in program.rules for p in rule.positions)
         ranks = {index: rank for rank, index in enumerate(order)}
         bundles: dict[Hashable, list[RuleGroup]] = {}
@@ -237,6 +263,9 @@ class Network:
             bundles.setdefault(key, []).append(group)
         for of_bundle in bundles.values():
             self._connect(of_bundle, min(ranks[p.index] for group in of_bundle for p in group.plans))
+        for plan in self.plans:
+            if isinstance(plan.rule.trigger, RowPattern):
+                self._sequence(plan, plan.rule.trigger, ranks[plan.index])
 
     def _plan(self, program: Program, order: Sequence[int]) -> list[RulePlan]:
         occasions = occasions_seen(program)
@@ -273,7 +302,7 @@ class Network:
             self._await(other)
         trigger = plan.rule.trigger
         if isinstance(trigger, After) or (
-            not isinstance(trigger, Tick) and not trigger.chained and trigger.stream not in self._counted
+            isinstance(trigger, Position) and not trigger.chained and trigger.stream not in self._counted
         ):
             group.stages.triggers = [0] * (len(plans) + 1)
         return group
@@ -338,6 +367,37 @@ class Network:
             bundle.asleep.run = _counting(groups[0].plans, triggers)
             insort(self._trigger(bundle).awake, (rank, bundle.asleep))
 
+    def _sequence(self, plan: RulePlan, pattern: RowPattern, rank: int) -> None:
+        """Make a sequence, and what its sources wake."""
+        from dotr.detect.sequences.sequence import SequenceRun  # noqa: PLC0415  # start-up: few have one
+
+        options, rule = self.options, plan.rule
+
+        def exceeded(fact: Fact, exhausted: Exhausted) -> None:
+            error = overworked(rule, fact, exhausted, options.clock, options.budget)
+            options.on_refused(plan.index, fact, error)
+
+        self._stream(rule.name)
+        sequence = SequenceRun(plan.index, rule, options.clock, options.budget, exceeded)
+        rows: list[tuple[int, Sequence[Fact]]] = []
+
+        def run(time: Time, _: Sequence[Fact], out: list[RawMatch]) -> None:
+            out += sequence.run(time, rows)
+            rows.clear()
+
+        bundle = SequenceBundle([], rank + 0.5, plan.occasions, True, 0, run, None, sequence, rows)
+        self.sequences[plan.index] = bundle
+        for number, source in enumerate(pattern.sources):
+            by = options.filtered.get(source.stream)
+            base = by.base if by is not None else options.same.get(source.stream, source.stream)
+            least = None if by is None else by.threshold.least
+            taking = RuleBundle([], rank + number / (2 * len(pattern.sources)), plan.occasions, False)
+            taking.run = _taking(number, least, rows)
+            stream = self._stream(base)
+            stream.triggers = True
+            stream.awake += [(taking.rank, taking), (bundle.rank, bundle)]
+            stream.awake.sort(key=_RANK)
+
     def _column(self, spec: ColumnSpec) -> Column[Any]:
         column = self.columns.get(spec)
         if column is None:
@@ -381,16 +441,23 @@ class Network:
 
     def passed(self) -> dict[str, Passed]:
         """Rule → the number of partial matches after each of its steps."""
-        return {
+        found = {
             plan.rule.name: group.stages.of(number)
             for group in self.connected
             for number, plan in enumerate(group.plans)
+        }
+        return {
+            **found,
+            **{one.name: one.sequence.passed() for one in self.sequences.values() if one.sequence},
         }
 
     def forget_passed(self) -> None:
         """Count from 0 again."""
         for group in self.connected:
             group.stages.forget()
+        for one in self.sequences.values():
+            if one.sequence is not None:
+                one.sequence.forget_passed()
 
     def _refusal(self, plan: RulePlan, columns: Sequence[Column[Any]]) -> Exceeded:
         """The handler of a trigger fact that takes a rule too much work.
@@ -496,6 +563,20 @@ class Network:
                 if bundle.asleep is not None:
                     insort(awake, (bundle.rank, bundle.asleep))
             bundle.missing += 1
+
+
+def _taking(number: int, least: int | None, rows: list[tuple[int, Sequence[Fact]]]) -> Run:
+    """Keep the facts of a source for the turn of its sequence. `least`: of facts of a base, what passes."""
+
+    def run(_time: Time, facts: Sequence[Fact], _out: list[RawMatch]) -> None:
+        if least is not None:
+            facts = [fact[:4] for fact in facts if fact[4] >= least]  # type: ignore[misc]  # of a base
+        rows.append((number, facts))
+
+    return run
+
+
+_RANK = itemgetter(0)
 
 
 def _counting(plans: Sequence[RulePlan], triggers: list[int]) -> Run:

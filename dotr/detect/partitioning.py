@@ -65,11 +65,19 @@ from dotr.program import (
 )
 from dotr.program.names import duration_text
 from dotr.program.queries import Var
+from dotr.program.sequences import RowPattern
 
 
 def parted_name(position: Position) -> str:
     """The name whose key a position's facts have: the same for a head and its changes."""
     return position.stream.rpartition(" ")[2] if position.held else position.stream
+
+
+def triggering(rule: Rule) -> Position:
+    """What a rule's trigger facts are facts of; of a sequence its first source. It has no EVERY."""
+    found = rule.triggering
+    assert not isinstance(found, Tick), "a tick is of nothing"
+    return found.sources[0] if isinstance(found, RowPattern) else found
 
 
 def streams_of(rule: Rule) -> list[str]:
@@ -166,8 +174,8 @@ class RuleComponent(Struct, frozen=True):
 class RuleComponentGroup(Struct, frozen=True):
     """Components that share their input; `streams` are the queries whose facts they need.
 
-    `ticks` are the rhythms of EVERY in its rules; `late`: one of them has an AFTER; `sees_all`: and it reads
-    a query that may have facts without a graph. `holds`: it includes the LARS rules.
+    `ticks` are the rhythms of EVERY in its rules; `late`: one of them has an AFTER, or is a sequence;
+    `sees_all`: and it reads a query that may have facts without a graph. `holds`: it includes the LARS rules.
     """
 
     number: int
@@ -220,8 +228,7 @@ def strategy(program: Program, component: RuleComponent) -> str:
     """`by key ?room and by time (overlap 5 min)`, `one task between gaps longer than 5 min`, `one task`."""
     cuts: list[str] = []
     if component.keys is not None:
-        trigger = program.rules[component.rules[0]].triggering
-        assert not isinstance(trigger, Tick)
+        trigger = triggering(program.rules[component.rules[0]])
         names = " ".join(f"?{trigger.variables[place]}" for place in component.keys[trigger.stream])
         copied = ", ".join(f"`{stream}`" for stream, places in component.keys.items() if not places)
         cuts.append(f"by key {names}" + (f", each part with all of {copied}" if copied else ""))
@@ -268,11 +275,11 @@ def computed_attributes(program: Program, rules: Sequence[Rule]) -> frozenset[tu
     while grown:
         grown = False
         for rule in rules:
-            streams = {position.name: position.stream for position in rule.positions}
+            streams = _streams(rule)
             for binding in rule.bindings:
                 match binding.expression:
                     case Attribute(position=position, variable=variable):
-                        computed = (streams[position], variable) in found
+                        computed = any((stream, variable) in found for stream in streams[position])
                     case _:
                         computed = True
                 if computed and (rule.name, binding.variable) not in found:
@@ -284,12 +291,23 @@ def computed_attributes(program: Program, rules: Sequence[Rule]) -> frozenset[tu
     return frozenset(found)
 
 
+def _streams(rule: Rule) -> dict[str, list[str]]:
+    """Position → the streams that its facts may be of: of a row of a sequence those of all sources."""
+    found = {position.name: [position.stream] for position in rule.positions}
+    if isinstance(rule.trigger, RowPattern):
+        all_ = [source.stream for source in rule.trigger.sources]
+        found.update((name, all_) for name, _ in rule.trigger.rows)
+    return found
+
+
 def unlinked(rule: Rule) -> list[str]:
     """Positions that no equation links with an attribute of the trigger; the trigger itself if it has no
     attribute.
     """
     if isinstance(rule.trigger, Tick):
         return [rule.trigger.name]
+    if isinstance(rule.trigger, RowPattern):
+        return [] if rule.trigger.per else [rule.name]
     known = trigger_keys(rule)
     return [
         c.position.name
@@ -312,8 +330,7 @@ def stream_keys(program: Program, rules: Sequence[int], copying: bool = False) -
     holds = program.lars.rules if any(map(program.has_to_do_with_lars, rules)) else ()
     copyable = _copyable(members, holds) if copying else frozenset()
     search = _Search(members, holds, computed_attributes(program, members), copyable)
-    first = members[0].triggering
-    assert not isinstance(first, Tick)
+    first = triggering(members[0])
     start = parted_name(first)
     solutions = (next(search.solve(0, {start: place}), None) for place in range(len(first.variables)))
     columns = [solution for solution in solutions if solution is not None]
@@ -343,7 +360,8 @@ def _copyable(rules: Sequence[Rule], holds: Sequence[LarsRule]) -> frozenset[str
     """
     looked_at = {p.stream for rule in rules for p in rule.positions if not p.within_instant}
     looked_at -= {name for rule in holds for name in names(rule)}
-    triggers = {t.stream for rule in rules if not isinstance(t := rule.triggering, Tick)}
+    triggers = {triggering(rule).stream for rule in rules}
+    triggers.update(p.stream for r in rules if isinstance(r.trigger, RowPattern) for p in r.trigger.sources)
     consumed = {p.stream for rule in rules for p in rule.positions if p.name in rule.consuming}
     return frozenset(looked_at - triggers - consumed)
 
@@ -377,7 +395,7 @@ class _Search:
 
     def solve(self, at: int, chosen: Choice) -> Iterator[Choice]:
         """All solutions that extend the first `at` demands and the attributes chosen so far."""
-        known = [r for r in self._rules if r.name in chosen and parted_name(r.triggering) in chosen]  # type: ignore[arg-type]  # no EVERY here
+        known = [r for r in self._rules if r.name in chosen and parted_name(triggering(r)) in chosen]
         if not all(self._carries(rule, chosen) for rule in known):
             return
         if at == len(self._demands):
@@ -399,21 +417,25 @@ class _Search:
 
     def _fits(self, rule: Rule, position: str, place: int, chosen: Choice) -> bool:
         """Whether attribute `place` of a position equals the trigger's chosen one."""
-        assert not isinstance(rule.triggering, Tick)
         if position == rule.triggering.name:
             return True
         variable = next(p for p in rule.positions if p.name == position).variables[place]
-        trigger = chosen[parted_name(rule.triggering)]
+        trigger = chosen.get(parted_name(triggering(rule)))
+        if trigger is None:  # of a sequence, whose first source is this one or comes later
+            trigger = (
+                triggering(rule).variables.index(variable) if variable in triggering(rule).variables else -1
+            )
         return trigger in self._trigger_keys[rule.name].get((position, variable), ())
 
     def _carries(self, rule: Rule, chosen: Choice) -> bool:
         """Whether the composites of a rule carry its trigger's key in the attribute chosen for them."""
-        trigger = rule.triggering
-        assert not isinstance(trigger, Tick)
+        trigger = triggering(rule)
         place = chosen[rule.name]
         assert place is not None
         given = rule.bindings[place].expression
         in_match = {trigger.name, *(c.position.name for c in rule.conjuncts if isinstance(c, Choose))}
+        if isinstance(rule.trigger, RowPattern):
+            in_match = {name for name, _ in rule.trigger.rows}
         return (
             isinstance(given, Attribute)
             and given.position in in_match
@@ -516,7 +538,7 @@ def _component(
         horizon += max(seen.values(), default=0)
     keys = None if seen else stream_keys(program, rules)
     if seen:
-        reasons.append(f"not by key: `{next(iter(seen))}` may have facts at ticks of AFTER without a graph")
+        reasons.append(f"not by key: `{next(iter(seen))}` may have facts at ticks without a graph")
     elif keys is None:
         reason = (held_reason(program) if holds else None) or _no_key(program, rules)
         if horizon is None:
@@ -535,11 +557,12 @@ def _component(
 def _seen_at_ticks(
     program: Program, rules: Sequence[int], without_graph: WithoutGraph | None
 ) -> dict[str, Time]:
-    """Queries that rules with an AFTER among them read, and that may have facts without a graph → how far
-    back these facts may lie; empty without an AFTER. The event that an AFTER follows counts at graphs only.
+    """Queries that rules with an AFTER or a sequence among them read, and that may have facts without a
+    graph → how far back these facts may lie; empty without either. The event that an AFTER follows
+    counts at graphs only.
     """
     members = [program.rules[i] for i in rules]
-    if not any(isinstance(rule.trigger, After) for rule in members):
+    if not any(isinstance(rule.trigger, After | RowPattern) for rule in members):
         return {}
     known = None if without_graph is None else without_graph()
     found: dict[str, Time] = {}
@@ -560,7 +583,7 @@ def _gap_cut(
     """How long after a graph something may be left of rules that neither key nor horizon cuts; None if there
     is no limit. `kept`: how long they keep facts.
     """
-    if not any(isinstance(program.rules[i].trigger, Tick | After) for i in rules):
+    if not any(isinstance(program.rules[i].trigger, Tick | After | RowPattern) for i in rules):
         return kept
     if without_graph is None:
         return None
@@ -591,6 +614,8 @@ def _no_key(program: Program, rules: Sequence[int]) -> str:
         if isinstance(rule.trigger, Tick):
             return f"not by key: the trigger of `{rule.name}` is EVERY, which has no attributes"
         loose = unlinked(rule)
+        if loose and isinstance(rule.trigger, RowPattern):
+            return f"not by key: `{rule.name}` has no PER"
         if loose:
             return (
                 f"not by key: no equation in ON links `{'`, `'.join(loose)}` of `{rule.name}` "
@@ -698,6 +723,6 @@ def _group(program: Program, component: RuleComponent, sees_all: bool) -> RuleCo
         frozenset(ticks),
         holds,
         component.gap,
-        any(isinstance(rule.trigger, After) for rule in members),
+        any(isinstance(rule.trigger, After | RowPattern) for rule in members),
         sees_all,
     )

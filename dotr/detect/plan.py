@@ -39,8 +39,10 @@ from dotr.detect.thresholds import Filtered, Threshold, threshold_of
 from dotr.events import Time
 from dotr.expressions.functions import makes_text
 from dotr.program.names import rhythm_text
+from dotr.program.positions import Position
 from dotr.program.queries import Attribute, Call, Const, Expression, TimeOf, Var
 from dotr.program.rules import After, Between, Choose, Conjunct, Every, Rule, Summarise, Tick, Within
+from dotr.program.sequences import RowPattern
 
 
 class RulePlan(Struct, frozen=True):
@@ -91,6 +93,8 @@ class RulePlan(Struct, frozen=True):
             lines = [f"{trigger.name}: trigger, every {trigger.duration} us"]
         elif isinstance(trigger, Tick):
             lines = [f"{trigger.name}: trigger, every {rhythm_text(trigger.rhythm)}"]
+        elif isinstance(trigger, RowPattern):
+            lines = [f"{source.name}: rows of {source.stream}" for source in trigger.sources]
         elif self.awaited is not None:
             lines = [
                 f"{self.rule.triggering.name}: factlog of {self.awaited.stream}, kept {self.rule.delay} us",
@@ -128,7 +132,7 @@ def plan_rule(
     as those of a base. `referred`: other rules chain on this one. `alone`: plan without shared thresholds.
     """
     chains = any(position.within_instant for position in rule.positions)
-    alone = alone or chains or bool(rule.consuming) or _names(rule)
+    alone = alone or chains or bool(rule.consuming) or _names(rule) or isinstance(rule.trigger, RowPattern)
     source = _Sources(same or {}, filtered or {}, occasions, epoch, alone)
     depth = depths(rule)
     steps = _plan_steps(rule, source, depth)
@@ -137,7 +141,7 @@ def plan_rule(
         steps = _plan_steps(rule, replace(source, alone=True), depth)
     trigger = rule.trigger
     late = _awaited(trigger, source) if isinstance(trigger, After) else None
-    stream = "" if isinstance(trigger, Tick | After) else trigger.stream
+    stream = trigger.stream if isinstance(trigger, Position) else ""
     return RulePlan(
         index,
         rule,

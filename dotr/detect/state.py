@@ -23,8 +23,9 @@ from dotr.detect.plan_step import PlanStep, RankedTotal
 from dotr.detect.thresholds import CARRIED, Filtered, Measure, Threshold, threshold
 from dotr.errors import EngineError
 from dotr.events import Time
+from dotr.program.positions import Position
 from dotr.program.program import Program
-from dotr.program.rules import Position, Rule
+from dotr.program.rules import Rule
 
 VERSION = 4
 """The version of snapshots. It changes with the contents of columns and with the planning of rules.
@@ -97,6 +98,7 @@ def save(program: Program, network: Network, digests: Sequence[str], first: Time
                 "filters": [_plain(network.options.filtered.get(p.stream)) for p in _positions(rule)],
                 "levels": [_level(step) for step in network.plans[index].steps],
                 **_awaited(network, number, index),
+                **_rows(network, index),
             }
             for index, (digest, rule) in enumerate(zip(digests, program.rules, strict=True))
         },
@@ -108,6 +110,14 @@ def _awaited(network: Network, number: Mapping[Column[Any], int], index: int) ->
     """The facts that a rule's AFTER follows: they pass the column's threshold, if it has one."""
     column = network.awaited(network.plans[index])
     return {} if column is None else {"awaited": number[column]}
+
+
+def _rows(network: Network, index: int) -> dict[str, Any]:
+    """The partitions of a sequence."""
+    bundle = network.sequences.get(index)
+    if bundle is None or bundle.sequence is None:
+        return {}
+    return {"rows": bundle.sequence.dump(network.now)}
 
 
 def load(
@@ -133,6 +143,9 @@ def load(
         if digest in parts:
             part = parts[digest]
             network.dropped[index] = part["dropped"]
+            bundle = network.sequences.get(index)
+            if bundle is not None and bundle.sequence is not None:
+                bundle.sequence.load(part["rows"], state["now"])
             steps = network.plans[index].steps
             levels = part.get("levels", [None] * len(steps))  # since version 4
             of_rule = zip(

@@ -26,12 +26,13 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar, overload
 from msgspec import Struct
 
 from dotr.budget import INPUT, POINT, SLACK, UNLIMITED, VERIFIED, Allowance, Exhausted
-from dotr.detect.analysis import depths, reads_time
+from dotr.detect.analysis import depths, is_triggering, reads_time
 from dotr.detect.digest import timeline_digest
 from dotr.errors import EngineError, ProgramError
 from dotr.events import Clock, Fact, Time, Values
 from dotr.expressions.accumulators import mergeable
 from dotr.program import LarsProgram, Position, Program, RelationToStream
+from dotr.program.sequences import RowPattern
 from dotr.rdf.terms import Term
 from dotr.rdf.values import values_key
 
@@ -434,6 +435,8 @@ class Timeline:
         self._by_time = False  # whether one of them differs by the time of a still point
         for rule in self.program.rules:
             depth = depths(rule)
+            if isinstance(rule.trigger, RowPattern) and any(s.of_head for s in rule.trigger.sources):
+                self._by_time = True  # each point at which it holds is a row
             if isinstance(rule.trigger, Position) and rule.trigger.of_head:
                 self._reach = max(self._reach, *depth.values())
                 self._by_time = self._by_time or (
@@ -446,7 +449,7 @@ class Timeline:
                     self._changes[position.stream.partition(" ")[2]] = None
                     continue
                 read = self._heads_read.setdefault(position.stream, _HeadRead())
-                is_trigger = position == rule.trigger
+                is_trigger = is_triggering(rule, position)
                 read.trigger = read.trigger or is_trigger
                 read.chosen = read.chosen or not is_trigger
                 read.memory = max(read.memory, depth[position.name])

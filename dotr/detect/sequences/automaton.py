@@ -12,7 +12,7 @@ Method:  a state waits for a row of one element; counted quantifiers are unrolle
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Final
 
 from msgspec import Struct
 
@@ -21,8 +21,14 @@ from dotr.program.sequences import Either, Element, InOrder, Pattern, Repeated
 END: Final = -1
 """In a list of states: a mapping is complete."""
 
-_Step: TypeAlias = "tuple[str, int] | tuple[int, ...]"
-"""(element, what is behind), or the places that are tried, the preferred first; () is the end."""
+
+class _Step(Struct):
+    """What an element waits for, and the place behind it; or ("") the places that are tried, the preferred
+    first.
+    """
+
+    element: str
+    then: tuple[int, ...]
 
 
 class Transition(Struct, frozen=True):
@@ -79,39 +85,40 @@ def automaton(pattern: Pattern, names: tuple[str, ...], *, skipping: bool = Fals
     """The automaton of a pattern; `names`: its elements. Linear in the pattern unrolled, but for what follows
     optional parts one after another, which is quadratic.
     """
-    steps: list[_Step] = [()]
+    steps = [_Step("", ())]
 
-    def add(step: _Step) -> int:
-        steps.append(step)
+    def add(*then: int, element: str = "") -> int:
+        steps.append(_Step(element, then))
         return len(steps) - 1
 
     def build(part: Pattern, behind: int) -> int:
         match part:
             case Element(name):
-                return add((name, behind))
+                return add(behind, element=name)
             case InOrder(parts):
                 for one in reversed(parts):
                     behind = build(one, behind)
                 return behind
             case Either(branches):
-                return add(tuple([build(branch, behind) for branch in branches]))
+                return add(*[build(branch, behind) for branch in branches])
             case Repeated(one, minimum, maximum, reluctant):
                 if maximum is None:
-                    loop = add(())
+                    loop = add()
                     inside = build(one, loop)
-                    steps[loop] = (behind, inside) if reluctant else (inside, behind)
-                    behind = loop
+                    steps[loop].then = (behind, inside) if reluctant else (inside, behind)
+                    behind = inside if minimum else loop
+                    minimum = max(0, minimum - 1)
                 else:
                     end = behind
                     for _ in range(maximum - minimum):
                         inside = build(one, behind)
-                        behind = add((end, inside) if reluctant else (inside, end))
+                        behind = add(end, inside) if reluctant else add(inside, end)
                 for _ in range(minimum):
                     behind = build(one, behind)
                 return behind
 
     begin = build(pattern, 0)
-    waiting = [place for place, step in enumerate(steps) if step and isinstance(step[0], str)]
+    waiting = [place for place, step in enumerate(steps) if step.element]
     number = {place: state for state, place in enumerate(waiting)}
 
     def reached(place: int) -> tuple[int, ...]:
@@ -129,14 +136,14 @@ def automaton(pattern: Pattern, names: tuple[str, ...], *, skipping: bool = Fals
             if at in number:
                 found[number[at]] = None
             else:
-                todo.extend(reversed(steps[at]))
+                todo.extend(reversed(steps[at].then))
         return tuple(found)
 
     of_states = [steps[place] for place in waiting]
     return Automaton(
         names,
-        tuple(names.index(name) for name, _ in of_states),
+        tuple(names.index(step.element) for step in of_states),
         reached(begin),
-        tuple(reached(behind) for _, behind in of_states),
+        tuple(reached(step.then[0]) for step in of_states),
         skipping,
     )

@@ -5,7 +5,7 @@ Place:   detect/network.py opens one for each sequence; detect/detector.py runs 
 Method:  rows are facts in the order of time, place in OF, canonical order; each goes to its partition, by the
          terms of PER. A partition in which a mapping is complete, but not yet certain, is in a queue of
          deadlines, under a time that is no later than its next match; what the queue has first is computed
-         anew before it is believed, so that a row that moves a deadline costs nothing there. At a deadline
+         anew before it is believed, so that a row that moves a deadline on costs nothing there. At a deadline
          its rows come first. Other partitions end when their next row comes, or are swept.
 """
 
@@ -24,7 +24,7 @@ from dotr.detect.sequences.merged import Merged
 from dotr.detect.sequences.partition import Found, Limits
 from dotr.detect.sequences.registers import dump_row, row_of
 from dotr.events import Clock, Fact, RawMatch, Time
-from dotr.program.names import Passed
+from dotr.program.names import TRIGGER, Passed
 from dotr.program.rules import Rule
 from dotr.program.sequences import RowPattern
 from dotr.rdf.values import values_key
@@ -80,7 +80,9 @@ class SequenceRun:
         for source, facts in rows:
             self._take(time, source, facts, found)
         while self._queue and self._queue[0][0] <= time:
-            _, _, part = heappop(self._queue)
+            due, _, part = heappop(self._queue)
+            if part.due != due:
+                continue
             part.due = None
             self.how.expire(part, time + 1, found)
             self._settle(part)
@@ -97,7 +99,7 @@ class SequenceRun:
                 self.counted["left out"] += 1
                 continue
             row: Row = (*fact[:4], source) if self._many else fact
-            part = parts.get(key)
+            part: Any = parts.get(key)
             if part is None:
                 part = parts[key] = self._new(key)
             elif part.open and (
@@ -115,7 +117,7 @@ class SequenceRun:
             elif not part.open:
                 if not self.code.before:
                     self._forget(part)
-            elif part.due is None:
+            else:
                 self._schedule(part)
 
     def _new(self, key: Any) -> Any:
@@ -134,8 +136,7 @@ class SequenceRun:
     def _settle(self, part: Any) -> None:
         """Forget a partition in which nothing is open, else schedule its next match."""
         if part.open:
-            if part.due is None:
-                self._schedule(part)
+            self._schedule(part)
         elif not self.code.before:
             self._forget(part)
 
@@ -143,12 +144,13 @@ class SequenceRun:
         self.counted["rows"] += part.count
         self.counted["starts"] += part.starts
         part.count = part.starts = 0
-        if self._parts.get(part.key) is part:
+        if id(self._parts.get(part.key)) == id(part):  # not one that came after it
             del self._parts[part.key]
 
     def _schedule(self, part: Any) -> None:
+        """See to it that the queue has it no later than its next match."""
         due = self.how.next(part)
-        if due is not None:
+        if due is not None and (part.due is None or due < part.due):
             part.due = due
             self._pushed += 1
             heappush(self._queue, (due, self._pushed, part))
@@ -168,11 +170,14 @@ class SequenceRun:
         several.sort(key=_KEY)
         return [match for _, match in several]  # type: ignore[misc]  # unbound values
 
-    def next(self, after: Time) -> Time | None:
-        """The earliest time > `after` at which it has a match if no row comes. (None is due before it.)"""
+    def next(self) -> Time | None:
+        """The earliest time at which it has a match if no row comes; after the last one at which it ran."""
         queue = self._queue
         while queue:
             time, number, part = queue[0]
+            if part.due != time:
+                heappop(queue)
+                continue
             due = self.how.next(part) if part.open else None
             if due == time:
                 return time
@@ -207,7 +212,15 @@ class SequenceRun:
         parts = self._parts.values()
         rows = self.counted["rows"] + sum(part.count for part in parts)
         starts = self.counted["starts"] + sum(part.starts for part in parts)
-        return [("rows", rows), ("starts", starts), ("matches", self.counted["matches"])]
+        return [(TRIGGER, rows), ("starts", starts), ("matches", self.counted["matches"])]
+
+    def forget_passed(self) -> None:
+        """Count from 0 again."""
+        self.counted = dict.fromkeys(self.counted, 0)
+        self.code.failed[:] = [0] * len(self.code.failed)
+        for part in self._parts.values():
+            self.counted["rows"] -= part.count
+            part.starts = 0
 
     def dump(self, now: Time | None) -> list[Any]:
         """All that later matches depend on, as a JSON value."""

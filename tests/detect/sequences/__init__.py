@@ -1,0 +1,1 @@
+"""Sequences: the engine against the literal reading."""

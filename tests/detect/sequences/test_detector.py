@@ -1,0 +1,68 @@
+"""Detectors with sequences are the literal reading: on random programs, cut anywhere, without graphs."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dotr.detect.detector import TeslaDetector
+from dotr.events import Fact, Match
+from dotr.program.program import Program
+from dotr.reference.tesla import LiteralTesla
+from tests.detect.building import CLOCK
+from tests.detect.sequences.patterns import S
+from tests.detect.sequences.worlds import random_history, random_program
+
+
+def _all(
+    detector: LiteralTesla | TeslaDetector,
+    program: Program,
+    history: list[tuple[int, dict[str, list[Fact]]]],
+    background: bool,
+    cuts: Random | None = None,
+) -> list[Match]:
+    """`background`: S1 has its facts without a graph, too."""
+    found: list[Match] = []
+    last: int | None = None
+    for time, facts in [*history, (history[-1][0] + 40 * S, {})]:
+        tick = None if last is None else detector.next_tick(last)
+        while tick is not None and tick < time:
+            known = {"S1": [(tick, *fact[1:]) for fact in history[0][1]["S1"]]} if background else {}
+            found += detector.at(tick, known, False)  # type: ignore[arg-type]  # facts
+            if cuts is not None and cuts.random() < 0.2:
+                assert isinstance(detector, TeslaDetector)
+                detector = _again(detector, program)
+            tick = detector.next_tick(tick)
+        found += detector.at(time, facts, True)
+        if cuts is not None and cuts.random() < 0.2:
+            assert isinstance(detector, TeslaDetector)
+            detector = _again(detector, program)
+        last = time
+    return found
+
+
+def _again(detector: TeslaDetector, program: Program) -> TeslaDetector:
+    state = json.loads(json.dumps(detector.snapshot()))
+    other = TeslaDetector(program, CLOCK)
+    assert other.restore(state).empty == ()
+    return other
+
+
+def check(seed: int) -> int:
+    """How many matches there are."""
+    random = Random(seed)
+    program = random_program(random)
+    history = random_history(random, program, random.choice([4, 8, 12]))
+    background = random.random() < 0.3
+    literal = _all(LiteralTesla(program, CLOCK), program, history, background)
+    assert _all(TeslaDetector(program, CLOCK), program, history, background) == literal
+    assert _all(TeslaDetector(program, CLOCK), program, history, background, Random(seed)) == literal
+    return len(literal)
+
+
+@given(st.integers(0, 2**40))
+def test_random_programs(seed: int) -> None:
+    check(seed)
