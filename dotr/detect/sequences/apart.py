@@ -8,16 +8,18 @@ Method:  each start has its mappings in order of preference: a state, the regist
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from msgspec import Struct
 
 from dotr.budget import EXPRESSION
 from dotr.detect.sequences.automaton import END, Automaton
-from dotr.detect.sequences.code import PatternCode, Registers, Row
+from dotr.detect.sequences.code import PatternCode, PatternShape, Registers, Row
+from dotr.detect.sequences.feed import Feed
 from dotr.detect.sequences.partition import Found, Limits, Partition
 from dotr.detect.sequences.registers import dump_row, row_of
-from dotr.events import Time
+from dotr.events import FOREVER, Clock, Fact, Time
 
 NONE = -1
 """The number of no row."""
@@ -60,8 +62,11 @@ class ApartPartition(Partition):
 class Apart:
     """Owns no partition; goes through the rows of one."""
 
-    def __init__(self, automaton: Automaton, code: PatternCode, limits: Limits) -> None:
+    def __init__(
+        self, automaton: Automaton, code: PatternCode, limits: Limits, shape: PatternShape, budget: int
+    ) -> None:
         self.automaton = automaton
+        self.shape, self.budget = shape, budget
         self.code = code
         self.limits = limits
         self._skip_to = automaton.names.index(limits.skip_to) if limits.skip_to is not None else NONE
@@ -71,12 +76,52 @@ class Apart:
     def new(self, key: Any) -> ApartPartition:
         return ApartPartition(key)
 
-    def take(self, part: ApartPartition, row: Row, found: list[Found]) -> int:
-        """A row; matches that are then certain are added to `found`. Returns the units of work."""
+    def feed(self, number: int, clock: Clock, hooks: Mapping[str, Any]) -> Feed:
+        """A function that takes the rows of a source. `hooks`: what it calls of the sequence, by name."""
+        pattern, many, gap = self.shape.pattern, self.shape.many, self.limits.gap
+        places = [pattern.sources[number].variables.index(name) for name in pattern.per]
+        parts, counted = hooks["parts"], hooks["counted"]
+
+        def feed(time: Time, facts: Sequence[Fact], found: list[Found]) -> None:
+            counted[0] += len(facts)
+            for fact in facts:
+                values = tuple([fact[1][place] for place in places])
+                if None in values:
+                    counted[1] += 1
+                    continue
+                key: Any = values[0] if len(values) == 1 else values
+                part = parts.get(key)
+                if part is None:
+                    part = hooks["new"](key)
+                if time > part.closes or (gap is not None and time - part.last > gap):
+                    hooks["expire"](part, time, found)
+                if part.at != time:
+                    part.at, part.work = time, 0
+                row = (*fact, number) if many else fact
+                if part.work < 0:
+                    part.follow(row, self.code.before)
+                    continue
+                part.work += EXPRESSION * (
+                    len(self._begin) + sum([len(start.threads) for start in part.open_starts])
+                )
+                if part.work > self.budget:
+                    hooks["exceed"](part, fact, found)
+                    part.follow(row, self.code.before)
+                else:
+                    counted[2] += self.take(part, row, found)
+                    hooks["settle"](part)
+
+        return feed
+
+    def refresh(self, part: ApartPartition) -> None:
+        """Find out anew when one of its mappings ends."""
+        part.closes = self._closes(part, part.open_starts[0]) if part.open_starts else FOREVER
+
+    def take(self, part: ApartPartition, row: Row, found: list[Found]) -> bool:
+        """A row; matches that are then certain are added to `found`. Whether a mapping begins with it."""
         code, elements = self.code, self.automaton.elements
-        need, work = self._need, len(self._begin)
+        need = self._need
         for start in part.open_starts:
-            work += len(start.threads)
             for state, _, _ in start.threads:
                 need |= 1 << elements[state]
         number = part.count
@@ -90,11 +135,9 @@ class Apart:
                     going = going[:1]
                     break
         part.follow(row, code.before)
-        if begun.threads or begun.last >= 0:
-            part.starts += 1
         part.open_starts = [start for start in going if start.threads or start.last >= 0]
         self.report(part, found)
-        return work * EXPRESSION
+        return bool(begun.threads) or begun.last >= 0
 
     @property
     def _leads(self) -> bool:
@@ -152,10 +195,6 @@ class Apart:
             if start.last >= 0:
                 return until
         return None
-
-    def closing(self, part: ApartPartition) -> Time:
-        """No mapping ends before this time without a row."""
-        return self._closes(part, part.open_starts[0])
 
     # -- matches -------------------------------------------------------------------------------------------
 

@@ -378,15 +378,22 @@ def write_before(source: CodeSource, shape: PatternShape, used: Iterable[int]) -
         source.line(f"if p{number} is not None and p{number}[0] < r[0] - {within}: p{number} = None")
 
 
-def write_bits(source: CodeSource, shape: PatternShape, clock: Clock, failed: list[int]) -> None:
-    """Which of the elements in the local `need` the row `r` satisfies, as `bits`."""
-    elements = shape.pattern.elements
-    inside = [element for place, element in enumerate(elements) if place not in shape.apart]
+def write_bits(
+    source: CodeSource, shape: PatternShape, clock: Clock, failed: list[int], number: int | None = None
+) -> None:
+    """Which of the elements in the local `need` the row `r` satisfies, as `bits`; `number`: of its source."""
+    elements = [(place, element) for place, element in enumerate(shape.pattern.elements)]
+    if number is not None:
+        elements = [(place, element) for place, element in elements if number in element.sources]
+    inside = [element for place, element in elements if place not in shape.apart]
     write_before(source, shape, previous(shape, inside))
-    source.line("bits = 0")
-    for place, element in enumerate(elements):
+    always = sum(1 << place for place, element in elements if element.on is None) if number is not None else 0
+    source.line(f"bits = need & {always}" if always else "bits = 0")
+    for place, element in elements:
+        if number is not None and element.on is None:
+            continue
         tests = []
-        if len(element.sources) < len(shape.pattern.sources):
+        if number is None and len(element.sources) < len(shape.pattern.sources):
             if len(element.sources) == 1:
                 tests.append(f"r[4] == {element.sources[0]}")
             else:

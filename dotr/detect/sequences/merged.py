@@ -15,18 +15,19 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from heapq import merge
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
 from dotr.budget import EXPRESSION
 from dotr.detect.sequences.automaton import Automaton, Transition
-from dotr.detect.sequences.code import PatternCode, Registers, Row
+from dotr.detect.sequences.code import PatternCode, PatternShape, Registers, Row
+from dotr.detect.sequences.feed import BUILT_IN, Feed, write_feed
 from dotr.detect.sequences.partition import Found, Limits, Partition
 from dotr.detect.sequences.registers import dump_row, row_of
-from dotr.events import Time
+from dotr.events import FOREVER, Clock, Time
 
 LISTS = 1 << 14
 """How many lists of states are remembered."""
@@ -40,7 +41,7 @@ class States(dict[int, tuple[Any, bool]]):
     complete and preferred to all that are not in the list.
     """
 
-    __slots__ = ("cost", "lists", "moves", "need", "states")
+    __slots__ = ("cost", "lists", "moves", "need", "states", "steps")
 
     def __init__(self, lists: Lists, states: tuple[int, ...]) -> None:
         super().__init__()
@@ -48,11 +49,24 @@ class States(dict[int, tuple[Any, bool]]):
         self.need = lists.automaton.needs(states)
         self.cost = EXPRESSION * len(states)
         self.moves: dict[int, Transition] = {}
+        self.steps: dict[int, Step] = {}
 
     def __missing__(self, satisfied: int) -> tuple[States, bool]:
         move = self.move(satisfied)
         found = self[satisfied] = self.lists.of(move.states), move.ended >= 0
         return found
+
+    def step(self, satisfied: int) -> Step:
+        """What the row does to a list whose states have registers."""
+        move = self.move(satisfied)
+        elements, updates = self.lists.automaton.elements, self.lists.updates
+        taken = [
+            (updates[elements[self.states[place]]], place) if place >= 0 else (None, ~place)
+            for place in move.taken
+        ]
+        only = taken[0][0] if len(taken) == 1 and taken[0][1] == 0 else None
+        step = self.steps[satisfied] = self[satisfied][0], only, taken, move.origins, move.ended
+        return step
 
     def move(self, satisfied: int) -> Transition:
         """What the row does to each state."""
@@ -63,11 +77,18 @@ class States(dict[int, tuple[Any, bool]]):
         return move
 
 
-class Lists:
-    """Owns the lists of states that were reached."""
+Step: TypeAlias = tuple[States, Any, list[tuple[Any, int]], tuple[int, ...], int]
+"""(next list, the update if it is all that happens to the first state's registers, (update or None, place) of
+each state that goes on, for each next state its place among them, that of the complete mapping or -1)."""
 
-    def __init__(self, automaton: Automaton) -> None:
-        self.automaton = automaton
+
+class Lists:
+    """Owns the lists of states that were reached. `updates`: what a row of each element does to registers."""
+
+    def __init__(
+        self, automaton: Automaton, updates: Sequence[Callable[[Registers, Row], Registers]]
+    ) -> None:
+        self.automaton, self.updates = automaton, updates
         self._known: dict[tuple[int, ...], States] = {}
         self.start = States(self, automaton.start)
         self.empty = self.of(())
@@ -132,78 +153,57 @@ class MergedPartition(Partition):
 class Merged:
     """Owns no partition; goes through the rows of one."""
 
-    def __init__(self, automaton: Automaton, code: PatternCode, limits: Limits) -> None:
-        self.lists = Lists(automaton)
+    def __init__(
+        self, automaton: Automaton, code: PatternCode, limits: Limits, shape: PatternShape, budget: int
+    ) -> None:
+        self.lists = Lists(automaton, code.updates)
         self.code = code
         self.limits = limits
+        self.shape = shape
+        self.budget = budget
         self._elements = automaton.elements
         self._skip_to = automaton.names.index(limits.skip_to) if limits.skip_to is not None else NONE
 
+        self.leads = not limits.overlapping and self._skip_to == NONE
+
     def new(self, key: Any) -> MergedPartition:
-        return MergedPartition(key)
+        part = MergedPartition(key)
+        part.need, part.cost = self.lists.start.need, self.lists.start.cost
+        return part
 
-    # -- a row ---------------------------------------------------------------------------------------------
+    def feed(self, number: int, clock: Clock, hooks: Mapping[str, Any]) -> Feed:
+        """The function that takes the rows of a source. `hooks`: what it calls of the sequence, by name."""
+        own = {
+            "start": self.lists.start,
+            "empty": self.lists.empty,
+            "report": self.report,
+            "decide": self._decide_all,
+            "join": _join,
+            "begin": _begin,
+            "Group": Group,
+            "never": FOREVER,
+            "within": self.limits.within,
+        }
+        return write_feed(self, clock, number, {**own, **BUILT_IN, **hooks})
 
-    def take(self, part: MergedPartition, row: Row, found: list[Found]) -> int:
-        """A row; matches that are then certain are added to `found`. Returns the units of work."""
-        code, start = self.code, self.lists.start
-        need, work = start.need, start.cost
-        lead = part.lead
+    def refresh(self, part: MergedPartition) -> None:
+        """Find out anew what its next row is tested for, and when one of its mappings ends."""
+        start, lead = self.lists.start, part.lead
+        need, cost = start.need, start.cost
+        closes = FOREVER
         if lead is not None:
             need |= lead.states.need
-            work += lead.states.cost
+            cost += lead.states.cost
+            closes = lead.closes
+        first = part.count
         for group in part.groups:
             need |= group.states.need
-            work += group.states.cost
-        bits = code.bits(row, part.before, need)
-        part.follow(row, code.before)
-        if lead is not None and self._lead_on(lead, row, bits):
-            part.groups.clear()
-            part.decided.clear()
-            part.rows.clear()
-            if not lead.states.states:
-                self.report(part, found)
-            return work
-        number = part.count - 1
-        if part.groups:
-            self._groups_on(part, bits, number)
-        states, ended = start[bits & start.need]
-        last = number if ended else NONE
-        if states.states:
-            part.starts += 1
-            for group in part.groups:
-                if group.states is states:
-                    if group.last > last:  # of those that it had
-                        group.starts = deque([(n, max(one, group.last)) for n, one in group.starts])
-                        group.last = NONE
-                    group.starts.append((number, last))
-                    group.hopes = group.hopes or ended
-                    break
-            else:
-                part.groups.append(Group(states, NONE, deque([(number, last)]), ended))
-        elif ended:
-            part.starts += 1
-            part.decided.append((number, last))
-        if part.groups or part.decided:
-            if not part.rows:
-                part.base = number
-            part.rows.append((row, bits))
-        elif part.rows:
-            part.rows.clear()
-        if lead is None or not lead.states.states:
-            self.report(part, found)
-        return work
-
-    def _lead_on(self, lead: Lead, row: Row, bits: int) -> bool:
-        """Take the lead on; whether the row completes a mapping of it."""
-        move = lead.states.move(bits & lead.states.need)
-        taken = self._taken(lead.states.states, move, lead.carried, row)
-        lead.states = self.lists.of(move.states)
-        lead.carried = [taken[origin] for origin in move.origins]
-        if move.ended < 0:
-            return False
-        lead.mapped = taken[move.ended]
-        return True
+            cost += group.states.cost
+            if group.starts[0][0] < first:
+                first = group.starts[0][0]
+        if first < part.count and lead is None:
+            closes = part.rows[first - part.base][0][0] + self.limits.within
+        part.need, part.cost, part.closes = need, cost, closes
 
     def _taken(
         self, states: tuple[int, ...], move: Transition, carried: Sequence[Registers], row: Row
@@ -214,24 +214,9 @@ class Merged:
             for place in move.taken
         ]
 
-    def _groups_on(self, part: MergedPartition, bits: int, number: int) -> None:
-        """Take the groups on."""
-        left: list[Group] = []
-        for group in part.groups:
-            states, ended = group.states[bits & group.states.need]
-            if ended:
-                group.last, group.hopes = number, True
-            if not states.states:
-                self._decide(part, group, len(group.starts))
-                continue
-            group.states = states
-            for other in left:
-                if other.states is states:
-                    _join(other, group)
-                    break
-            else:
-                left.append(group)
-        part.groups = left
+    def _decide_all(self, part: MergedPartition, group: Group) -> None:
+        if group.hopes:
+            self._decide(part, group, len(group.starts))
 
     def _decide(self, part: MergedPartition, group: Group, many: int) -> None:
         """The first starts of a group have ended."""
@@ -301,16 +286,6 @@ class Merged:
             if last >= 0:
                 return until
         return None
-
-    def closing(self, part: MergedPartition) -> Time:
-        """No mapping ends before this time without a row."""
-        limits = self.limits
-        if part.lead is not None:
-            found = part.lead.closes
-        else:
-            first = min(group.starts[0][0] for group in part.groups)
-            found = part.rows[first - part.base][0][0] + limits.within
-        return found if limits.gap is None else min(found, part.last + limits.gap)
 
     # -- matches -------------------------------------------------------------------------------------------
 
@@ -400,7 +375,7 @@ class Merged:
         mapped, mark = self.code.start, NONE
         for number in range(first, last + 1):
             row, bits = rows[number - base]
-            move = states.move(bits & states.need)
+            move = states.move(bits)
             taken = self._taken(states.states, move, carried, row)
             if self._skip_to >= 0:
                 new = [
@@ -422,10 +397,7 @@ class Merged:
 
     def clear(self, part: MergedPartition) -> None:
         """Nothing is open any more."""
-        part.groups.clear()
-        part.decided.clear()
-        part.rows.clear()
-        part.lead = None
+        part.groups, part.decided, part.rows, part.lead = [], [], [], None
 
     def dump(self, part: MergedPartition) -> dict[str, Any]:
         """All of a partition, as a JSON value."""
@@ -485,6 +457,15 @@ def _dump(registers: Sequence[Any], carried: Registers) -> list[Any]:
 
 def _load(registers: Sequence[Any], carried: Sequence[Any]) -> Registers:
     return tuple([register.load(value) for register, value in zip(registers, carried, strict=True)])
+
+
+def _begin(group: Group, number: int, last: int) -> None:
+    """A row begins a mapping whose list is that of a group; `last`: the row, if one is complete, or -1."""
+    if group.last > last:  # of those that it had
+        group.starts = deque([(n, max(one, group.last)) for n, one in group.starts])
+        group.last = NONE
+    group.starts.append((number, last))
+    group.hopes = group.hopes or last >= 0
 
 
 def _join(one: Group, other: Group) -> None:

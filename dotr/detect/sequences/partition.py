@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from dotr.events import NEVER, Time
+from dotr.events import FOREVER, NEVER, Time
 
 
 class Limits(Struct, frozen=True):
@@ -22,20 +22,22 @@ class Partition:
     """Rows with equal PER. `count`: how many came, which numbers them; `last`: the time of the last one;
     `before`: the last row, or the last ones, the newest first, as far as PREV asks for them. `due`: the time
     under which it is in the queue of deadlines. `at`, `work`: an instant, and the units of work at it; a
-    negative number if that was too much. `starts`: how many rows began a mapping.
+    negative number if that was too much. `closes`: none of its mappings ends before, if rows come. `need`,
+    `cost`: the elements that the next row is tested for, as bits, and the units of that.
     """
 
-    __slots__ = ("at", "before", "count", "due", "key", "last", "starts", "work")
+    __slots__ = ("at", "before", "closes", "cost", "count", "due", "key", "last", "need", "work")
 
     def __init__(self, key: Any) -> None:
         self.key = key
         self.count = 0
-        self.starts = 0
         self.last: Time = NEVER
         self.before: Any = None
         self.due: Time | None = None
         self.at: Time = NEVER
         self.work = 0
+        self.closes: Time = FOREVER
+        self.need = self.cost = 0
 
     @property
     def open(self) -> bool:

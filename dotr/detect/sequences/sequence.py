@@ -23,7 +23,7 @@ from dotr.detect.sequences.code import PatternShape, Row, write
 from dotr.detect.sequences.merged import Merged
 from dotr.detect.sequences.partition import Found, Limits
 from dotr.detect.sequences.registers import dump_row, row_of
-from dotr.events import Clock, Fact, RawMatch, Time
+from dotr.events import FOREVER, Clock, Fact, RawMatch, Time
 from dotr.program.names import TRIGGER, Passed
 from dotr.program.rules import Rule
 from dotr.program.sequences import RowPattern
@@ -31,6 +31,11 @@ from dotr.rdf.values import values_key
 
 Rows = Sequence[tuple[int, Sequence[Fact]]]
 """The facts of an instant by the number of their source, ascending."""
+
+COUNTED: Final = ("rows", "left out", "starts", "matches", "dropped")
+"""What is counted: facts of the sources, those of them in which a variable of PER is unbound, mappings that
+were begun, matches, partitions whose mappings were too much work.
+"""
 
 _KEY: Final = itemgetter(0)
 
@@ -56,29 +61,36 @@ class SequenceRun:
         self.automaton: Automaton = automaton(pattern.pattern, self.shape.names, skipping=pattern.skipping)
         code = write(self.shape, clock)
         self.code = code
-        self.how: Any = (Apart if self.shape.apart else Merged)(self.automaton, code, self.limits)
-        self._budget, self._exceeded = budget, exceeded
+        self.how: Any = (Apart if self.shape.apart else Merged)(
+            self.automaton, code, self.limits, self.shape, budget
+        )
+        self._exceeded = exceeded
         self._parts: dict[Any, Any] = {}  # partitions, by the terms of PER
         self._queue: list[tuple[Time, int, Any]] = []
         self._pushed = 0
-        self._sweep_at: Time | None = None
-        self._places = [
-            tuple([source.variables.index(name) for name in pattern.per]) for source in pattern.sources
-        ]
-        self.counted = {"rows": 0, "left out": 0, "starts": 0, "matches": 0, "dropped": 0}
+        self._sweep_at: Time = FOREVER
         self._many = len(pattern.sources) > 1
+        self.counted = [0] * len(COUNTED)
+        hooks = {
+            "parts": self._parts,
+            "counted": self.counted,
+            "new": self._new,
+            "expire": self._expire,
+            "settle": self._settle,
+            "exceed": self._exceed,
+            "follow": self._follow,
+        }
+        self._feeds = [self.how.feed(number, clock, hooks) for number in range(len(pattern.sources))]
 
     # -- an instant ----------------------------------------------------------------------------------------
 
     def run(self, time: Time, rows: Rows) -> list[RawMatch]:
         """The matches that are certain at an instant, in canonical order, equal ones by their first row."""
         found: list[Found] = []
-        if self._sweep_at is None:
-            self._sweep_at = time + self.limits.within
-        elif time > self._sweep_at:
+        if time > self._sweep_at or self._sweep_at == FOREVER:
             self.sweep(time)
         for source, facts in rows:
-            self._take(time, source, facts, found)
+            self._feeds[source](time, facts, found)
         while self._queue and self._queue[0][0] <= time:
             due, _, part = heappop(self._queue)
             if part.due != due:
@@ -88,49 +100,27 @@ class SequenceRun:
             self._settle(part)
         return self._matches(time, found) if found else []
 
-    def _take(self, time: Time, source: int, facts: Sequence[Fact], found: list[Found]) -> None:
-        places, parts, take = self._places[source], self._parts, self.how.take
-        only = places[0] if len(places) == 1 else -1
-        gap = self.limits.gap
-        for fact in facts:
-            values = fact[1]
-            key: Any = values[only] if only >= 0 else tuple([values[place] for place in places])
-            if key is None or (only < 0 and None in key):
-                self.counted["left out"] += 1
-                continue
-            row: Row = (*fact[:4], source) if self._many else fact
-            part: Any = parts.get(key)
-            if part is None:
-                part = parts[key] = self._new(key)
-            elif part.open and (
-                self.how.closing(part) < time if gap is None or part.last + gap >= time else True
-            ):
-                self.how.expire(part, time, found)
-            if part.at != time:
-                part.at, part.work = time, 0
-            if part.work < 0:
-                part.follow(row, self.code.before)
-                continue
-            part.work += take(part, row, found)
-            if part.work > self._budget:
-                self._drop(part, fact, found)
-            elif not part.open:
-                if not self.code.before:
-                    self._forget(part)
-            else:
-                self._schedule(part)
-
     def _new(self, key: Any) -> Any:
-        part = self.how.new(key)
+        part = self._parts[key] = self.how.new(key)
         part.before = () if self.code.before > 1 else None
         return part
 
-    def _drop(self, part: Any, fact: Fact, found: list[Found]) -> None:
+    def _expire(self, part: Any, time: Time, found: list[Found]) -> None:
+        """Mappings that may take no row from `time` on have ended; a row follows."""
+        if part.open:
+            self.how.expire(part, time, found)
+            self.how.refresh(part)
+
+    def _follow(self, part: Any, row: Row) -> None:
+        part.follow(row, self.code.before)
+
+    def _exceed(self, part: Any, fact: Fact, found: list[Found]) -> None:
         """What is open in a partition is too much work."""
         self.how.clear(part)
+        self.how.refresh(part)
         found[:] = [one for one in found if one[0] is not part]
         part.work = -1
-        self.counted["dropped"] += 1
+        self.counted[4] += 1
         self._exceeded(fact, Exhausted())
 
     def _settle(self, part: Any) -> None:
@@ -139,11 +129,10 @@ class SequenceRun:
             self._schedule(part)
         elif not self.code.before:
             self._forget(part)
+            return
+        self.how.refresh(part)
 
     def _forget(self, part: Any) -> None:
-        self.counted["rows"] += part.count
-        self.counted["starts"] += part.starts
-        part.count = part.starts = 0
         if id(self._parts.get(part.key)) == id(part):  # not one that came after it
             del self._parts[part.key]
 
@@ -157,7 +146,7 @@ class SequenceRun:
 
     def _matches(self, time: Time, found: list[Found]) -> list[RawMatch]:
         values = self.code.values
-        self.counted["matches"] += len(found)
+        self.counted[3] += len(found)
         rules = (self.index,)
         if len(found) == 1:
             _, row, registers = found[0]
@@ -196,9 +185,10 @@ class SequenceRun:
         self._sweep_at = now + self.limits.within
         within = self.limits.within
         for part in list(self._parts.values()):
-            if part.open and part.due is None and self.how.closing(part) < now:
+            gone = self.limits.gap is not None and part.last + self.limits.gap < now
+            if part.open and part.due is None and (gone or part.closes < now):
                 silent: list[Found] = []
-                self.how.expire(part, now, silent)
+                self._expire(part, now, silent)
                 assert not silent, "a partition with a match is due"
             if not part.open and (not self.code.before or part.last + within < now):
                 self._forget(part)
@@ -209,18 +199,13 @@ class SequenceRun:
 
     def passed(self) -> Passed:
         """Rows, starts, matches."""
-        parts = self._parts.values()
-        rows = self.counted["rows"] + sum(part.count for part in parts)
-        starts = self.counted["starts"] + sum(part.starts for part in parts)
-        return [(TRIGGER, rows), ("starts", starts), ("matches", self.counted["matches"])]
+        rows, left_out, starts, matches, _ = self.counted
+        return [(TRIGGER, rows - left_out), ("starts", starts), ("matches", matches)]
 
     def forget_passed(self) -> None:
         """Count from 0 again."""
-        self.counted = dict.fromkeys(self.counted, 0)
+        self.counted[:] = [0] * len(COUNTED)
         self.code.failed[:] = [0] * len(self.code.failed)
-        for part in self._parts.values():
-            self.counted["rows"] -= part.count
-            part.starts = 0
 
     def dump(self, now: Time | None) -> list[Any]:
         """All that later matches depend on, as a JSON value."""
@@ -251,6 +236,5 @@ class SequenceRun:
             if before is not None:
                 part.before = tuple(map(row_of, before)) if self.code.before > 1 else row_of(before)
             self.how.load(part, own)
-            if part.open:
-                self._schedule(part)
-        self._sweep_at = None if now is None else now + self.limits.within
+            self._settle(part)
+        self._sweep_at = FOREVER if now is None else now + self.limits.within

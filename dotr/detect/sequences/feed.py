@@ -1,0 +1,174 @@
+"""The hot loop of a sequence as a generated function for each of its sources: rows of an instant in.
+
+Place:   merged.py calls it with the facts of a source; what is rare it leaves to merged.py and sequence.py.
+Method:  key, partition, conditions and the step from list to list are in one function, so that a row of a
+         partition with a lead, or with a few groups, needs no call but those of updates. Conditions are those
+         of the source's elements only. What the partition asks for (`need`), what that costs (`cost`), and a
+         time before which none of its mappings ends (`closes`) are kept from row to row.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from dotr.codegen import CodeSource, row_of
+from dotr.detect.sequences.code import write_bits
+from dotr.events import Clock, Fact, Time
+
+if TYPE_CHECKING:
+    from dotr.detect.sequences.merged import Merged
+
+Feed: TypeAlias = Callable[[Time, Sequence[Fact], list[Any]], None]
+"""(time, facts of a source at it in canonical order, where matches that are then certain are added)."""
+
+
+def write_feed(how: Merged, clock: Clock, number: int, bound: dict[str, Any]) -> Feed:
+    """The function of source `number`. `bound`: what it calls of merged.py, by name."""
+    shape, limits = how.shape, how.limits
+    pattern, source = shape.pattern, CodeSource()
+    n = {name: source.name(name, value) for name, value in bound.items()}
+    places = [pattern.sources[number].variables.index(name) for name in pattern.per]
+    fact = "f" if shape.many else "r"
+    before = shape.before
+    source.line(f"part_of = {n['parts']}.get; start = {n['start']}; empty = {n['empty']}")
+    source.line(f"counted = {n['counted']}; counted[0] += {n['len']}(facts)")
+    source.open(f"for {fact} in facts")
+    source.line(f"v = {fact}[1]")
+    if len(places) == 1:
+        source.line(f"key = v[{places[0]}]")
+        source.line("if key is None: counted[1] += 1; continue")
+    else:
+        source.line(f"key = {row_of([f'v[{place}]' for place in places]) if places else '()'}")
+        if places:
+            source.line("if None in key: counted[1] += 1; continue")
+    if shape.many:
+        source.line(f"r = f[:4] + ({number},)")
+    source.line("part = part_of(key)")
+    depth = source.depth
+    if not before:
+        source.open("if part is None")
+        source.line("need = start.need")
+        write_bits(source, shape, clock, how.code.failed, number)
+        source.line("states, ended = start[bits]")
+        source.line("if states is empty and not ended: continue")
+        source.line(f"part = {n['new']}(key)")
+        source.line("part.at, part.work = time, part.cost")
+        source.resume(depth)
+        source.open("else")
+    else:
+        source.line(f"if part is None: part = {n['new']}(key)")
+    test = "time > part.closes"
+    if limits.gap is not None:
+        test = f"{test} or time - part.last > {source.name('gap', limits.gap)}"
+    source.line(f"if {test}: {n['expire']}(part, time, found)")
+    with source.block("if part.at == time"):
+        source.line("if part.work < 0:")
+        source.line(f"    {n['follow']}(part, r)")
+        source.line("    continue")
+        source.line("part.work += part.cost")
+    with source.block("else"):
+        source.line("part.at = time; part.work = part.cost")
+    with source.block(f"if part.work > {source.name('budget', how.budget)}"):
+        source.line(f"{n['exceed']}(part, {fact}, found)")
+        source.line(f"{n['follow']}(part, r)")
+        source.line("continue")
+    source.line("before, need = part.before, part.need" if before else "need = part.need")
+    write_bits(source, shape, clock, how.code.failed, number)
+    source.resume(depth)
+    if before == 1:
+        source.line("part.before = r")
+    elif before:
+        source.line(f"part.before = (r, *before[:{before - 1}])")
+    source.line("part.last = time")
+    source.line("number = part.count; part.count = number + 1")
+    source.line("dirty = False")
+    if how.leads:
+        source.line("lead = part.lead")
+        with source.block("if lead is not None"):
+            source.line("move = lead.states.steps.get(bits)")
+            source.line("if move is None: move = lead.states.step(bits)")
+            source.line("states, only, taken, origins, ended = move")
+            with source.block("if only is not None"):
+                source.line("one = only(lead.carried[0], r)")
+                source.line("lead.carried = [one] * LEN(origins)".replace("LEN", n["len"]))
+                source.line("if ended >= 0: lead.mapped = one")
+            with source.block("elif taken"):
+                source.line("old = lead.carried")
+                source.line(
+                    "new = [old[place] if update is None else update(old[place], r)"
+                    " for update, place in taken]"
+                )
+                source.line("lead.carried = [new[origin] for origin in origins]")
+                source.line("if ended >= 0: lead.mapped = new[ended]")
+            source.line("lead.states = states")
+            with source.block("if ended >= 0"):
+                with source.block("if part.rows"):
+                    source.line("part.groups = []; part.decided = []; part.rows = []")
+                with source.block("if states is empty"):
+                    source.line(f"{n['report']}(part, found)")
+                    source.line(f"{n['settle']}(part)")
+                with source.block("else"):
+                    source.line("part.need = start.need | states.need; part.cost = start.cost + states.cost")
+                source.line("continue")
+            source.line("dirty = states is empty")
+            source.line("need = start.need | states.need; cost = start.cost + states.cost")
+        with source.block("else"):
+            source.line("need, cost = start.need, start.cost")
+    else:
+        source.line("need, cost = start.need, start.cost")
+    source.line("groups = part.groups")
+    with source.block("if groups"):
+        source.line("left = []")
+        with source.block("for group in groups"):
+            source.line("states, ended = group.states[bits]")
+            source.line("if ended: group.last = number; group.hopes = dirty = True")
+            with source.block("if states is empty"):
+                source.line(f"{n['decide']}(part, group)")
+                source.line("dirty = True")
+                source.line("continue")
+            source.line("group.states = states")
+            with source.block("for other in left"), source.block("if other.states is states"):
+                source.line(f"{n['join']}(other, group)")
+                source.line("break")
+            with source.block("else"):
+                source.line("left.append(group)")
+                source.line("need |= states.need; cost += states.cost")
+        source.line("part.groups = groups = left")
+    source.line("states, ended = start[bits]")
+    with source.block("if states is not empty"):
+        source.line("counted[2] += 1")
+        source.line("last = number if ended else -1")
+        with source.block("for group in groups"), source.block("if group.states is states"):
+            source.line(f"{n['begin']}(group, number, last)")
+            source.line("break")
+        with source.block("else"):
+            source.line(f"groups.append({n['Group']}(states, -1, {n['deque']}(((number, last),)), ended))")
+            source.line("need |= states.need; cost += states.cost")
+        source.line("dirty = dirty or ended")
+    with source.block("elif ended"):
+        source.line("counted[2] += 1")
+        source.line("part.decided.append((number, number))")
+        source.line("dirty = True")
+    with source.block("if groups or part.decided"):
+        with source.block("if not part.rows"):
+            source.line("part.base = number")
+            source.line(f"if {n['never']} == part.closes: part.closes = time + {n['within']}")
+        source.line("part.rows.append((r, bits))")
+    with source.block("elif part.rows"):
+        source.line("part.rows = []")
+    source.line("part.need = need; part.cost = cost")
+    with source.block("if dirty"):
+        source.line(f"{n['report']}(part, found)")
+        source.line(f"{n['settle']}(part)")
+    with source.block("elif not groups and not part.decided" + (" and lead is None" if how.leads else "")):
+        source.line(f"{n['settle']}(part)")
+    with source.block("elif part.due is not None" + (" and lead is None" if how.leads else "")):
+        source.line(f"{n['settle']}(part)")
+    made: Feed = source.function("time, facts, found")
+    return made
+
+
+BUILT_IN = {"len": len, "deque": deque}
+"""What the function calls of Python."""
