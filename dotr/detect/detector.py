@@ -80,17 +80,18 @@ def write_loop(
     of refused trigger facts.
     """
     source = CodeSource()
-    looks = _looks(network) if plain else []
+    in_loop = _sequences_in_loop(network) if network.sequences and plain else None
+    looks = _looks(network) if plain and not network.sequences else []
     many = _Sets(looks, network) if len(looks) > LOOKS else None
     if many is not None:
         looks = []
     net, nothing = source.name("network", network), source.name("nothing", [])
     counts: dict[str, str] = {}
-    for look in looks:
-        if look.first:
-            stream = source.name("stream", look.name)
-            counts[look.name] = f"n_{stream}"
-            source.line(f"n_{stream} = seen[{stream}]")
+    counted = [look.name for look in looks if look.first] if in_loop is None else network.queries
+    for name in counted:
+        stream = source.name("stream", name)
+        counts[name] = f"n_{stream}"
+        source.line(f"n_{stream} = seen[{stream}]")
     failed = f"{source.name('refused', refused)}[0]"
 
     source.line(f"idle = [] if every else {nothing}")
@@ -100,11 +101,13 @@ def write_loop(
         depth = source.depth
         if many is not None:
             source.line(f"run = {source.name('sets', many)}[tuple(facts)] if graph and now < time else None")
-        if looks or many is not None:
+        if looks or many is not None or in_loop is not None:
             with source.block("if graph and now < time" if many is None else "if run is not None"):
                 source.line("out = idle")
                 source.line(f"{net}.now = now = time")
                 source.line(f"if time >= {net}.sweep_at: {net}.sweep(time)")
+                if in_loop is not None:
+                    in_loop(source, network, _as_facts)
                 for look in looks:
                     with source.block(f"if {source.name('stream', look.name)} in facts"):
                         source.line(f"new = facts[{source.name('stream', look.name)}]")
@@ -123,6 +126,13 @@ def write_loop(
             source.line(f"was = {failed}")
             source.line("yield place, out")
     return source.function("instants, seen, quiet, every")
+
+
+def _sequences_in_loop(network: Network) -> Callable[..., None] | None:
+    """What writes an instant with sequences, if that can be in the loop."""
+    from dotr.detect.sequences.loop import in_loop, write_instant  # noqa: PLC0415  # start-up: few have one
+
+    return write_instant if in_loop(network) else None
 
 
 class _Sets(dict[tuple[str, ...], Any]):
@@ -267,6 +277,7 @@ class TeslaDetector:
         self._late = list(network.late.values())
         self._due = None if network.now is None else self._next_every(network.now)
         self._sequences = list(network.sequences.values())
+        self._deadlines = [one.sequence.next for one in self._sequences if one.sequence is not None]
         self._plain = not (self._every or self._late or self._sequences or network.chains)
         self._waking = None if self.timeline is not None else waking(network)
         self._loop: BatchLoop | None = None
@@ -343,7 +354,7 @@ class TeslaDetector:
         """
         loop = self._loop
         if loop is None:
-            plain = self._plain and self.timeline is None
+            plain = (self._plain or bool(self._sequences)) and self.timeline is None
             loop = self._loop = write_loop(self.network, self._instant, self._refused, plain=plain)
         try:
             yield from loop(instants, seen, quiet, every)
@@ -581,11 +592,16 @@ class TeslaDetector:
         """The earliest tick > `after` of an AFTER whose fact has come, or deadline of a sequence at which it
         has a match if no row comes. None of them is ever skipped.
         """
-        found = [tick for late in self._late if (tick := late.next(after)) is not None]
-        for one in self._sequences:
-            if one.sequence is not None and (time := one.sequence.next()) is not None:
-                found.append(time)
-        return min(found, default=None)
+        found: Time | None = None
+        for late in self._late:
+            tick = late.next(after)
+            if tick is not None and (found is None or tick < found):
+                found = tick
+        for next_ in self._deadlines:
+            tick = next_()
+            if tick is not None and (found is None or tick < found):
+                found = tick
+        return found
 
     @property
     def dropped(self) -> int:

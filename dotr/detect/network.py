@@ -150,6 +150,8 @@ class SequenceBundle(RuleBundle, eq=False):
     """
 
     sequence: SequenceRun | None = None
+    sources: list[tuple[int, str, int | None]] = []
+    """(its number, stream, what facts must pass if it is a base)."""
     rows: list[tuple[int, Sequence[Fact]]] = []
 
     @property
@@ -385,12 +387,13 @@ class Network:
             out += sequence.run(time, rows)
             rows.clear()
 
-        bundle = SequenceBundle([], rank + 0.5, plan.occasions, True, 0, run, None, sequence, rows)
+        bundle = SequenceBundle([], rank + 0.5, plan.occasions, True, 0, run, None, sequence, [], rows)
         self.sequences[plan.index] = bundle
         for number, source in enumerate(pattern.sources):
             by = options.filtered.get(source.stream)
             base = by.base if by is not None else options.same.get(source.stream, source.stream)
             least = None if by is None else by.threshold.least
+            bundle.sources.append((number, base, least))
             taking = RuleBundle([], rank + number / (2 * len(pattern.sources)), plan.occasions, False)
             taking.run = _taking(number, least, rows)
             stream = self._stream(base)

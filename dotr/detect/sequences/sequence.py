@@ -42,7 +42,7 @@ _KEY: Final = itemgetter(0)
 
 class SequenceRun:
     """Owns the partitions and deadlines of a sequence. `budget`: units of a partition at an instant; past
-    them `exceeded` gets its row, and what is open in it is dropped.
+    them `exceeded` gets its row, and what is open in it is dropped. `queue`: (time, number, partition).
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class SequenceRun:
         )
         self._exceeded = exceeded
         self._parts: dict[Any, Any] = {}  # partitions, by the terms of PER
-        self._queue: list[tuple[Time, int, Any]] = []
+        self.queue: list[tuple[Time, int, Any]] = []
         self._pushed = 0
         self._sweep_at: Time = FOREVER
         self._many = len(pattern.sources) > 1
@@ -91,8 +91,8 @@ class SequenceRun:
             self.sweep(time)
         for source, facts in rows:
             self._feeds[source](time, facts, found)
-        while self._queue and self._queue[0][0] <= time:
-            due, _, part = heappop(self._queue)
+        while self.queue and self.queue[0][0] <= time:
+            due, _, part = heappop(self.queue)
             if part.due != due:
                 continue
             part.due = None
@@ -142,7 +142,7 @@ class SequenceRun:
         if due is not None and (part.due is None or due < part.due):
             part.due = due
             self._pushed += 1
-            heappush(self._queue, (due, self._pushed, part))
+            heappush(self.queue, (due, self._pushed, part))
 
     def _matches(self, time: Time, found: list[Found]) -> list[RawMatch]:
         values = self.code.values
@@ -161,7 +161,7 @@ class SequenceRun:
 
     def next(self) -> Time | None:
         """The earliest time at which it has a match if no row comes; after the last one at which it ran."""
-        queue = self._queue
+        queue = self.queue
         while queue:
             time, number, part = queue[0]
             if part.due != time:
