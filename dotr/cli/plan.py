@@ -22,7 +22,7 @@ from dotr.core.deployment import Deployment, Settings
 from dotr.io.rules_and_background import read_background, read_rules_text
 from dotr.lang import load_program
 from dotr.pictures.graph import Arrow, Box, graph
-from dotr.pictures.markup import Html, page
+from dotr.pictures.markup import Html, joined, page
 from dotr.service.overview import DENSE, Shown, overview
 
 
@@ -128,8 +128,13 @@ def _function(entry: Shown) -> str:
 
 def rule_lines(rule: Shown) -> Iterator[str]:
     """How a rule runs, for a terminal."""
-    yield f"{'PRIVATE ' if rule['private'] else ''}RULE {rule['name']}"
     trigger = rule["trigger"]
+    if "automaton" in trigger:
+        yield f"SEQUENCE {rule['name']} := {trigger['pattern']}"
+        yield from _automaton(trigger)
+        yield from _reach(rule)
+        return
+    yield f"{'PRIVATE ' if rule['private'] else ''}RULE {rule['name']}"
     children: dict[str, list[Shown]] = {}
     for conjunct in rule["conjuncts"]:
         children.setdefault(conjunct["parent"], []).append(conjunct)
@@ -146,6 +151,31 @@ def rule_lines(rule: Shown) -> Iterator[str]:
         yield f"  where {rule['where']}"
     for what in ("deletes", "states"):
         yield from (f"  at the next moment {what} {triple}" for triple in rule[what])
+    yield from _reach(rule)
+
+
+def _automaton(trigger: Shown) -> Iterator[str]:
+    """A sequence: its rows, its states, what it keeps."""
+    yield f"  rows of {', '.join(map(_stream, trigger['sources']))}"
+    if trigger["per"]:
+        yield f"  by {' '.join(f'?{name}' for name in trigger['per'])}"
+    gap = "" if trigger["gap"] is None else f", neighbours at most {trigger['gap']} apart"
+    yield f"  within {trigger['within']}{gap}"
+    yield f"  begins in {_then(trigger['begins'])}"
+    states = [
+        f"  {n} {state['element']} → {_then(state['then'])}"
+        for n, state in enumerate(trigger["automaton"], 1)
+    ]
+    yield from _some(states)
+    yield f"  keeps {trigger['keeps']}"
+
+
+def _then(states: Sequence[int | str]) -> str:
+    return ", ".join(map(str, states))
+
+
+def _reach(rule: Shown) -> Iterator[str]:
+    """How far back a rule looks, and what it reads."""
     yield f"  horizon: {rule['horizon']}"
     if rule["influence"] is None:
         yield f"  depends on the whole past: {rule['influence_reason']}"
@@ -283,7 +313,23 @@ def plan_picture(shown: Shown) -> Html:
         Arrow(start, end, "" if label == "trigger" else _short(label), dashed)
         for start, end, label, dashed in _edges(shown)
     ]
-    return graph(boxes, arrows)
+    drawn = [rule["trigger"] for rule in shown["rules"] if "automaton" in rule["trigger"]]
+    return joined([graph(boxes, arrows), *map(_automaton_picture, drawn)])
+
+
+def _automaton_picture(trigger: Shown) -> Html:
+    """The states of a sequence; a state that is preferred to another has the lesser number on its arrow."""
+    name, states = trigger["name"], trigger["automaton"][:_SHOWN]
+    boxes = [Box("begin", [name, trigger["pattern"]], strong=True)]
+    boxes += [Box(str(n), [f"{n} {state['element']}"]) for n, state in enumerate(states, 1)]
+    boxes.append(Box("end", ["match"], strong=True))
+    ways = [("begin", trigger["begins"]), *((str(n), state["then"]) for n, state in enumerate(states, 1))]
+    arrows = [
+        Arrow(start, str(then), "" if len(follow) == 1 else str(place))
+        for start, follow in ways
+        for place, then in enumerate(follow, 1)
+    ]
+    return graph(boxes, arrows, f"states of {name}")
 
 
 def _short(label: str) -> str:
@@ -303,13 +349,21 @@ def _edges(shown: Shown) -> Iterator[tuple[str, str, str, bool]]:
         target = f"rule {rule['name']}"
         if "every" in trigger:
             yield f"clock {rule['name']}", target, "trigger", False
+        elif "automaton" in trigger:
+            for source in trigger["sources"]:
+                yield _source(source), target, f"{_changes(source)} rows".lstrip(), False
         else:
             after = f"AFTER {trigger['after']}" if "after" in trigger else "trigger"
-            changes = "" if trigger["held"] else trigger["stream"].rpartition(" ")[0]  # ISTREAM, DSTREAM
-            yield _source(trigger), target, f"{changes} {after}".lstrip(), False
+            yield _source(trigger), target, f"{_changes(trigger)} {after}".lstrip(), False
         for conjunct in rule["conjuncts"]:
             label = f"{conjunct['choice']} {conjunct['interval']}"
             yield _source(conjunct), target, label, conjunct["choice"] == "NOT"
+
+
+def _changes(position: Shown) -> str:
+    """ISTREAM or DSTREAM, if it is one."""
+    found: str = "" if position["held"] else position["stream"].rpartition(" ")[0]
+    return found
 
 
 def _source(position: Shown) -> str:

@@ -10,7 +10,7 @@ Method:  LARS heads look back by the sum of windows and offsets along a path of 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import islice
 from typing import Any, assert_never
 
@@ -220,8 +220,7 @@ def _trigger(rule: program.Rule) -> Shown:
     if isinstance(rule.trigger, program.Tick):
         return {"name": rule.trigger.name, "every": rhythm_text(rule.trigger.rhythm)}
     if isinstance(rule.trigger, RowPattern):
-        streams = [source.stream for source in rule.trigger.sources]
-        return {"name": rule.name, "pattern": pattern_text(rule.trigger.pattern), "streams": streams}
+        return _sequence(rule, rule.trigger)
     event = rule.triggering
     assert isinstance(event, program.Position), "it is no tick"
     late: Shown = {}
@@ -234,6 +233,36 @@ def _trigger(rule: program.Rule) -> Shown:
         "chained": event.chained,
         "held": event.held,
         **late,
+    }
+
+
+def _sequence(rule: program.Rule, pattern: RowPattern) -> Shown:
+    """A sequence: its rows, its limits, its automaton, what it keeps."""
+    from dotr.detect.sequences.automaton import END, automaton  # noqa: PLC0415  # start-up: few have one
+    from dotr.detect.sequences.code import PatternShape  # noqa: PLC0415
+
+    shape = PatternShape(pattern, rule.bindings)
+    states = automaton(pattern.pattern, shape.names, skipping=pattern.skipping)
+
+    def numbers(found: Sequence[int]) -> list[int | str]:
+        return ["end" if state == END else state + 1 for state in found]
+
+    return {
+        "name": rule.name,
+        "pattern": pattern_text(pattern.pattern),
+        "sources": [
+            {"stream": source.stream, "chained": source.chained, "held": source.held}
+            for source in pattern.sources
+        ],
+        "per": list(pattern.per),
+        "within": duration_text(pattern.within),
+        "gap": None if pattern.gap is None else duration_text(pattern.gap),
+        "begins": numbers(states.start),
+        "automaton": [
+            {"element": shape.names[element], "then": numbers(then)}
+            for element, then in zip(states.elements, states.follow, strict=True)
+        ],
+        "keeps": shape.keeps(),
     }
 
 

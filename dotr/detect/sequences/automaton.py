@@ -118,10 +118,9 @@ def automaton(pattern: Pattern, names: tuple[str, ...], *, skipping: bool = Fals
                 return behind
 
     begin = build(pattern, 0)
-    waiting = [place for place, step in enumerate(steps) if step.element]
-    number = {place: state for state, place in enumerate(waiting)}
 
     def reached(place: int) -> tuple[int, ...]:
+        """The places of elements, and 0, that are reached without a row."""
         found: dict[int, None] = {}
         seen: set[int] = set()
         todo = [place]
@@ -130,20 +129,26 @@ def automaton(pattern: Pattern, names: tuple[str, ...], *, skipping: bool = Fals
             if at in seen:
                 continue
             seen.add(at)
-            if at == 0:
-                found[END] = None
-                break
-            if at in number:
-                found[number[at]] = None
+            if steps[at].element or not at:
+                found[at] = None
             else:
                 todo.extend(reversed(steps[at].then))
+            if not at:
+                break
         return tuple(found)
 
-    of_states = [steps[place] for place in waiting]
+    first = reached(begin)
+    follow: dict[int, tuple[int, ...]] = {}
+    waiting = list(dict.fromkeys(first))
+    for place in waiting:  # grows: states are numbered as they are reached
+        if place not in follow:
+            follow[place] = reached(steps[place].then[0])
+            waiting += [then for then in follow[place] if then and then not in waiting]
+    number = {0: END, **{place: state for state, place in enumerate(waiting)}}
     return Automaton(
         names,
-        tuple(names.index(step.element) for step in of_states),
-        reached(begin),
-        tuple(reached(step.then[0]) for step in of_states),
+        tuple(names.index(steps[place].element) for place in waiting),
+        tuple(number[place] for place in first),
+        tuple(tuple(number[then] for then in follow[place]) for place in waiting),
         skipping,
     )

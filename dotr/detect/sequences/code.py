@@ -120,6 +120,26 @@ class PatternShape:
         """Whether a row is the tested one in the condition of an element."""
         return name.place is Place.LAST and name.n == 0 and name.element in (element, "*")
 
+    def keeps(self) -> str:
+        """What is kept of a partition, for people."""
+        pattern = self.pattern
+        prev = (
+            ""
+            if not self.before
+            else ", the last row"
+            if self.before == 1
+            else f", the last {self.before} rows"
+        )
+        names = [name for name in self._places if isinstance(name, str)]
+        rows = [f"{where.value}({of})" for where, of in (k for k in self._places if not isinstance(k, str))]
+        totals = [f"{self.totals[name].function}({self.totals[name].element})" for name in names]
+        asked = ", ".join([*rows, *totals]) or "nothing"
+        if self.apart:
+            return f"each mapping by itself: its state, {asked}{prev}"
+        if pattern.overlapping or pattern.skip_to is not None:
+            return f"lists of states, the rows of open mappings{prev}"
+        return f"lists of states, rows until a mapping is complete, then {asked}{prev}"
+
     def place(self, key: Any) -> int:
         """The place of a register: of (where, element), or of a total's name."""
         return self._places[key]

@@ -20,7 +20,8 @@ export function graphOf(plan) {
   };
   for (const rule of plan.rules) nodes.set(`r ${rule.name}`, { id: `r ${rule.name}`, kind: 'rule', name: rule.name, of: rule });
   for (const rule of plan.rules) {
-    const parts = [...(rule.trigger ? [{ ...rule.trigger, choice: 'trigger' }] : []), ...rule.conjuncts];
+    const triggers = rule.trigger ? (rule.trigger.sources ?? [rule.trigger]) : [];
+    const parts = [...triggers.map((one) => ({ ...one, choice: 'trigger' })), ...rule.conjuncts];
     for (const part of parts) {
       if (part.stream) edges.push({ from: streams(part.stream), to: `r ${rule.name}`, label: part.choice });
     }

@@ -29,7 +29,7 @@ function Details({ node }) {
   const { of } = node;
   if (node.kind === 'rule') {
     return html`<h2>${node.name}</h2><dl class="facts"><dt>Looks back</dt><dd>${of.horizon ?? 'for ever'}</dd>${of.where && html`<dt>Where</dt><dd><code>${of.where}</code></dd>`}
-      ${of.trigger && html`<dt>Trigger</dt><dd><code>${of.trigger.stream}</code></dd>`}</dl>
+      ${of.trigger && html`<dt>Trigger</dt><dd><code>${of.trigger.pattern ?? of.trigger.stream}</code></dd>`}</dl>
       ${of.conjuncts.length > 0 && html`<div class="scroll" tabindex="0" role="region" aria-label="Conjuncts"><table class="numbers left"><thead><tr><th scope="col">Conjunct</th><th scope="col">Window</th><th scope="col">Found by</th><th scope="col">Keeps</th></tr></thead>
       <tbody>${of.conjuncts.map((one) => html`<tr><th scope="row">${one.choice} ${one.name}</th><td><code>${one.interval}</code></td><td><code>${[...(one.keys ?? []), one.condition].filter(Boolean).join(' && ') || 'all'}</code></td><td>${one.keeps}</td></tr>`)}</tbody></table></div>`}`;
   }
