@@ -500,6 +500,9 @@ class Pipeline:
         due = self._open.closed()
         if self._lasting is not None:
             yield from self._leap(due, bound)
+        elif self._deadlines_alone():
+            yield from self._run(due)
+            yield from self._idle_before(bound)
         elif self._run_counts.every or self._run_counts.late or self.program.lars.rules:
             for instant in due:
                 yield from self._idle_before(instant[0])
@@ -508,6 +511,30 @@ class Pipeline:
         else:
             yield from self._run(due)
         self._open.done()
+
+    def _deadlines_alone(self) -> bool:
+        """Whether only sequences see instants without a graph, and nothing but them has facts there: then
+        their deadlines are found while a batch is detected.
+        """
+        counts = self._run_counts
+        if not counts.late or counts.every or self.program.lars.rules:
+            return False
+        if self._oracle is not None or self._observer.facts is not None or self.deployment.without_graph:
+            return False
+        return not any(isinstance(rule.trigger, After) for rule in self.program.rules)
+
+    def _between(self, known: list[InstantFacts]) -> Iterator[InstantFacts]:
+        """The instants of a batch, and between them the deadlines of sequences, which become part of it."""
+        detector = self._detect
+        assert detector is not None, "begin() comes before the first graph"
+        place = 0
+        while place < len(known):
+            now = detector.now
+            due = None if now is None else detector.next_late(now)
+            if due is not None and due < known[place][0]:
+                known.insert(place, (due, (), {}, False))
+            yield known[place]
+            place += 1
 
     def _run(self, due: Sequence[Instant]) -> Iterator[InstantEvents]:
         """Both halves over instants in order, up to an error."""
@@ -745,6 +772,8 @@ class Pipeline:
         known = batch.known
         run_counts.begin(batch.first)
         instants: Iterable[InstantFacts] = known
+        if run_counts.late and len(known) > 1:
+            instants = self._between(known)
         if observe is not None:
             instants = ((time, came, observe(time, facts, here), here) for time, came, facts, here in known)
         try:
