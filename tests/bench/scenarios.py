@@ -25,6 +25,7 @@ from . import kafka as topics
 from . import lars as laser
 from . import mqtt as broker
 from . import places as zones
+from . import sequences as rows_in_order
 from . import serve as serving
 from . import tables as mapped
 from .harness import compare, once, same
@@ -567,6 +568,23 @@ def chains(size: Size) -> Result:
     return result
 
 
+def sequences(size: Size) -> Result:
+    """Brute force, V shapes and sessions over 1,000 keys, in a narrow window and in a wide one."""
+    count = size.of(300_000, 30_000)
+    found = list(rows_in_order.figures(count, min(3, size.times)))
+    result = Result("sequences", found)
+    most = rows_in_order.SAME
+    # the wide window holds all facts; sessions are cut by it, and so have other matches
+    worst = max(float(row["of narrow"]) for row in found)
+    few, many = (rows_in_order.kept(clicks) for clicks in (10_000, size.of(1_000_000, 50_000)))
+    result.figures = {"facts": count, "worst": worst, "kept": [few, many]}
+    result.checks = {
+        f"a row in a window of {rows_in_order.WINDOWS[1]} costs ≤ {most} × one of 100 s": worst <= most,
+        "a session keeps as much, however many clicks it has": few == many,
+    }
+    return result
+
+
 SCENARIOS: Mapping[str, Callable[[Size], Result]] = {
     scenario.__name__: scenario
     for scenario in (
@@ -588,6 +606,7 @@ SCENARIOS: Mapping[str, Callable[[Size], Result]] = {
         budget,
         counting,
         chains,
+        sequences,
         background,
         serve,
         kafka,
