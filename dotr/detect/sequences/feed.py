@@ -120,13 +120,13 @@ def write_feed(how: Merged, clock: Clock, number: int, bound: dict[str, Any]) ->
         source.line("need, cost = start.need, start.cost")
     source.line("groups = part.groups")
     with source.block("if groups"):
-        source.line("left = []")
+        source.line("left, gone = [], False")
         with source.block("for group in groups"):
             source.line("states, ended = group.states[bits]")
             source.line("if ended: group.last = number; group.hopes = dirty = True")
             with source.block("if states is empty"):
-                source.line(f"{n['decide']}(part, group)")
-                source.line("dirty = True")
+                source.line("gone = True")
+                source.line(f"if group.hopes: dirty = True; {n['decide']}(part, group)")
                 source.line("continue")
             source.line("group.states = states")
             with source.block("for other in left"), source.block("if other.states is states"):
@@ -136,6 +136,7 @@ def write_feed(how: Merged, clock: Clock, number: int, bound: dict[str, Any]) ->
                 source.line("left.append(group)")
                 source.line("need |= states.need; cost += states.cost")
         source.line("part.groups = groups = left")
+        source.line("if gone and part.due is not None: dirty = True  # others may be next")
     source.line("states, ended = start[bits]")
     with source.block("if states is not empty"):
         source.line("counted[2] += 1")

@@ -177,7 +177,7 @@ class Merged:
             "start": self.lists.start,
             "empty": self.lists.empty,
             "report": self.report,
-            "decide": self._decide_all,
+            "decide": self._decide_every,
             "join": _join,
             "begin": _begin,
             "Group": Group,
@@ -205,18 +205,8 @@ class Merged:
             closes = part.rows[first - part.base][0][0] + self.limits.within
         part.need, part.cost, part.closes = need, cost, closes
 
-    def _taken(
-        self, states: tuple[int, ...], move: Transition, carried: Sequence[Registers], row: Row
-    ) -> list[Registers]:
-        updates, elements = self.code.updates, self._elements
-        return [
-            updates[elements[states[place]]](carried[place], row) if place >= 0 else carried[~place]
-            for place in move.taken
-        ]
-
-    def _decide_all(self, part: MergedPartition, group: Group) -> None:
-        if group.hopes:
-            self._decide(part, group, len(group.starts))
+    def _decide_every(self, part: MergedPartition, group: Group) -> None:
+        self._decide(part, group, len(group.starts))
 
     def _decide(self, part: MergedPartition, group: Group, many: int) -> None:
         """The first starts of a group have ended."""
@@ -369,29 +359,40 @@ class Merged:
         """Go the way of a start once more: its row; the states behind row `last` with their registers; those
         of the mapping that is complete there; the number of the last row of `skip_to` in it.
         """
-        states, base, rows = self.lists.start, part.base, part.rows
+        states, base, rows, marking = self.lists.start, part.base, part.rows, self._skip_to >= 0
         carried: list[Registers] = [self.code.start] * len(states.states)
         marks = [NONE] * len(carried)
         mapped, mark = self.code.start, NONE
-        for number in range(first, last + 1):
-            row, bits = rows[number - base]
-            move = states.move(bits)
-            taken = self._taken(states.states, move, carried, row)
-            if self._skip_to >= 0:
-                new = [
-                    number
-                    if place >= 0 and self._elements[states.states[place]] == self._skip_to
-                    else marks[place if place >= 0 else ~place]
-                    for place in move.taken
-                ]
-                marks = [new[origin] for origin in move.origins]
-                if move.ended >= 0:
-                    mark = new[move.ended]
-            states = self.lists.of(move.states)
-            carried = [taken[origin] for origin in move.origins]
-            if move.ended >= 0:
-                mapped = taken[move.ended]
+        for number in range(first - base, last + 1 - base):
+            row, bits = rows[number]
+            if marking:
+                marks, mark = self._marked(states, bits, marks, mark, base + number)
+            step = states.steps.get(bits)
+            states, only, taken, origins, ended = states.step(bits) if step is None else step
+            if only is not None:
+                one = only(carried[0], row)
+                carried = [one] * len(origins)
+                if ended >= 0:
+                    mapped = one
+                continue
+            new = [carried[at] if update is None else update(carried[at], row) for update, at in taken]
+            carried = [new[origin] for origin in origins]
+            if ended >= 0:
+                mapped = new[ended]
         return rows[first - base][0], (states, carried), mapped, mark
+
+    def _marked(
+        self, states: States, bits: int, marks: list[int], mark: int, number: int
+    ) -> tuple[list[int], int]:
+        """For each state behind a row, and for the complete mapping, the last row of `skip_to`."""
+        move, elements = states.move(bits), self._elements
+        new = [
+            number
+            if place >= 0 and elements[states.states[place]] == self._skip_to
+            else marks[place if place >= 0 else ~place]
+            for place in move.taken
+        ]
+        return [new[origin] for origin in move.origins], mark if move.ended < 0 else new[move.ended]
 
     # -- state ---------------------------------------------------------------------------------------------
 
