@@ -14,4 +14,5 @@ scope.py       what this code reads: facts, terms, work
 state.py       snapshots, by rule digest (digest.py)
 timeline.py    when heads of LARS rules held
 partitioning.py  how detection is cut by key
+sequences/     sequences: order with repetition
 """
