@@ -68,6 +68,7 @@ class SequenceRun:
         self._parts: dict[Any, Any] = {}  # partitions, by the terms of PER
         self.queue: list[tuple[Time, int, Any]] = []
         self._pushed = 0
+        self._idle: list[Any] = []  # partitions in which nothing was open after the last row
         self._sweep_at: Time = FOREVER
         self._many = len(pattern.sources) > 1
         self.counted = [0] * len(COUNTED)
@@ -89,6 +90,8 @@ class SequenceRun:
         found: list[Found] = []
         if time > self._sweep_at or self._sweep_at == FOREVER:
             self.sweep(time)
+        if self._idle:
+            self._forget_idle()
         for source, facts in rows:
             self._feeds[source](time, facts, found)
         while self.queue and self.queue[0][0] <= time:
@@ -120,21 +123,25 @@ class SequenceRun:
         self.how.refresh(part)
         found[:] = [one for one in found if one[0] is not part]
         part.work = -1
+        if not self.code.before:
+            self._idle.append(part)
         self.counted[4] += 1
         self._exceeded(fact, Exhausted())
 
     def _settle(self, part: Any) -> None:
-        """Forget a partition in which nothing is open, else schedule its next match."""
+        """Schedule the next match of a partition; one in which nothing is open will be forgotten."""
         if part.open:
             self._schedule(part)
         elif not self.code.before:
-            self._forget(part)
-            return
+            self._idle.append(part)
         self.how.refresh(part)
 
-    def _forget(self, part: Any) -> None:
-        if id(self._parts.get(part.key)) == id(part):  # not one that came after it
-            del self._parts[part.key]
+    def _forget_idle(self) -> None:
+        """Forget partitions in which nothing is open, after their instant: its work is counted until then."""
+        for part in self._idle:
+            if not part.open:
+                self._parts.pop(part.key, None)
+        self._idle.clear()
 
     def _schedule(self, part: Any) -> None:
         """See to it that the queue has it no later than its next match."""
@@ -184,6 +191,7 @@ class SequenceRun:
         """Forget partitions in which nothing is open, and no row that PREV may still ask for."""
         self._sweep_at = now + self.limits.within
         within = self.limits.within
+        self._forget_idle()
         for part in list(self._parts.values()):
             gone = self.limits.gap is not None and part.last + self.limits.gap < now
             if part.open and part.due is None and (gone or part.closes < now):
@@ -191,7 +199,7 @@ class SequenceRun:
                 self._expire(part, now, silent)
                 assert not silent, "a partition with a match is due"
             if not part.open and (not self.code.before or part.last + within < now):
-                self._forget(part)
+                del self._parts[part.key]
 
     def sizes(self) -> int:
         """How many rows it keeps."""

@@ -66,3 +66,34 @@ def check(seed: int) -> int:
 @given(st.integers(0, 2**40))
 def test_random_programs(seed: int) -> None:
     check(seed)
+
+
+def refusing(seed: int) -> int:
+    """With a budget that some rows exceed; the literal reading is given which. How many did."""
+    random = Random(seed)
+    program = random_program(random)
+    history = random_history(random, program, 10)
+    refused: list[tuple[int, Fact]] = []
+    detector = TeslaDetector(
+        program,
+        CLOCK,
+        budget=random.choice([30, 60, 100]),
+        on_refused=lambda rule, fact, _error: refused.append((rule, fact)),
+    )
+    literal = LiteralTesla(program, CLOCK)
+    last: int | None = None
+    for time, facts in history:
+        tick = None if last is None else detector.next_tick(last)
+        while tick is not None and tick < time:
+            found = detector.at(tick, {}, False)
+            assert literal.at(tick, {}, False, refused) == found
+            tick = detector.next_tick(tick)
+        found = detector.at(time, facts)
+        assert literal.at(time, facts, True, refused) == found
+        last = time
+    return len(refused)
+
+
+@given(st.integers(0, 2**40))
+def test_what_is_too_much_is_left_out(seed: int) -> None:
+    refusing(seed)
