@@ -12,6 +12,7 @@ Method:  a virtual environment or a folder of jars in a temporary directory, the
          results can be compared as sets. flink: one rule of the paper's default scenario; see peers_flink.py.
          esper: rules of two events, in memory and from file to file; see peers_esper.py.
          esper-windows: aggregates of windows by key; see peers_windows.py.
+         esper-sequences: patterns of rows; see peers_sequences.py.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from .peers_closure import closure
 from .peers_environment import Environment, Peer, PeerError, Result
 from .peers_esper import two_events
 from .peers_flink import detection
+from .peers_sequences import recognised
 from .peers_windows import windows
 
 ESPER = Peer(
@@ -40,6 +42,7 @@ PEERS = {
     "flink": Peer("apache-flink==2.3.0", "peer_flink.py", needs=("java",)),
     "esper": ESPER,
     "esper-windows": ESPER,
+    "esper-sequences": Peer(ESPER.requirement, "PeerSequences.java", ESPER.needs),
 }
 COMPARISONS: dict[str, Callable[[Environment, int, int], Result]] = {
     "owlrl": partial(closure, "owlrl", "Department0.", False, 50),
@@ -47,8 +50,9 @@ COMPARISONS: dict[str, Callable[[Environment, int, int], Result]] = {
     "flink": detection,
     "esper": two_events,
     "esper-windows": windows,
+    "esper-sequences": recognised,
 }
-FACTS = {"flink": 30_000, "esper": 300_000, "esper-windows": 300_000}
+FACTS = {"flink": 30_000, "esper": 300_000, "esper-windows": 300_000, "esper-sequences": 300_000}
 
 
 def arguments() -> argparse.ArgumentParser:

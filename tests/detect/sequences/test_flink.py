@@ -25,6 +25,8 @@ from dotr.rdf.terms import integer
 
 FLINK = os.environ.get("DOTR_FLINK", "")
 SCRIPT = Path(__file__).parents[2] / "bench" / "peer_sequences.py"
+OPTIONAL = ("*", "?", "*?")
+"""What Flink does not take behind a greedy quantifier."""
 PATTERNS, CASES, ROWS = 20, 10, 40
 QUANTIFIERS = ("", "", "+", "*", "?", "{2}", "{1,2}", "{2,}", "+?", "*?", "{1,3}?")
 
@@ -33,7 +35,12 @@ QUERY = "QUERY Q := { SELECT ?k ?v WHERE { ?k <urn:x:v> ?v } }\n"
 
 def pattern(random: Random) -> list[tuple[str, str]]:
     """(element, quantifier); element `En` takes rows whose value is n."""
-    middle = [(f"E{n}", random.choice(QUANTIFIERS)) for n in range(1, random.randint(2, 5))]
+    middle: list[tuple[str, str]] = []
+    for number in range(1, random.randint(2, 5)):
+        greedy = bool(middle) and middle[-1][1] not in ("", "{2}") and not middle[-1][1].endswith("?")
+        greedy = greedy or (bool(middle) and middle[-1][1] == "?")
+        allowed = [one for one in QUANTIFIERS if not (greedy and one in OPTIONAL)]
+        middle.append((f"E{number}", random.choice(allowed)))
     return [("E0", ""), *middle, (f"E{len(middle) + 1}", "")]
 
 
