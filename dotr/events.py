@@ -11,13 +11,13 @@ Bad input: D2201 no part at all · D2202 a deletion with a blank node.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import date
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from dotr.errors import DataError
 from dotr.rdf.blanks import label_stream
-from dotr.rdf.terms import RDF_TYPE, XSD_DATETIME, XSD_INTEGER, Term, Triple
+from dotr.rdf.terms import RDF_TYPE, XSD_DATETIME, XSD_INTEGER, Memo, Term, Triple
 
 Time: TypeAlias = int
 """Microseconds since 1970-01-01T00:00:00Z, or since 0 where data use integers."""
@@ -101,7 +101,23 @@ def part_of(value: Any) -> GraphOrMessage:
 
 
 _RULE = itemgetter(0)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH: Final = date(1970, 1, 1).toordinal()
+
+
+def _day(number: int) -> str:
+    """The day of this number after 1970-01-01; "" outside the years 1 to 9999."""
+    try:
+        return date.fromordinal(_EPOCH + number).isoformat()
+    except (ValueError, OverflowError):
+        return ""
+
+
+_days: Memo[int, str] = Memo(_day, limit=1 << 12)
+_MINUTES: Final = [f"T{minute // 60:02}:{minute % 60:02}:" for minute in range(1440)]
+_SECONDS: Final = [f"{second:02}Z" for second in range(60)]
+"""How an xsd:dateTime goes on after its day, and how it ends: by arithmetic and these, a time takes a tenth of
+what `strftime` does.
+"""
 
 
 class Clock:
@@ -122,14 +138,14 @@ class Clock:
         """A timestamp in the data's form: `12`, or `2026-01-01T08:00:12Z` (fraction only if there is one)."""
         if self.integer:
             return str(time // self.unit)
-        try:
-            whole = (_EPOCH + timedelta(seconds=time // 1_000_000)).strftime("%Y-%m-%dT%H:%M:%S")
-        except OverflowError:
+        minute, rest = divmod(time, 60_000_000)
+        day, minute = divmod(minute, 1440)
+        if not (whole := _days[day]):
             return f"{time}us"
-        if whole[0] != "0" and len(whole) < 19:
-            whole = whole.rjust(19, "0")
-        fraction = f".{time % 1_000_000:06d}".rstrip("0") if time % 1_000_000 else ""
-        return f"{whole}{fraction}Z"
+        if rest % 1_000_000:
+            fraction = f"{rest % 1_000_000:06d}".rstrip("0")
+            return f"{whole}{_MINUTES[minute]}{rest // 1_000_000:02}.{fraction}Z"
+        return f"{whole}{_MINUTES[minute]}{_SECONDS[rest // 1_000_000]}"
 
     def term(self, time: Time) -> Term:
         """A timestamp as a literal: what `Name.time` and `NOW()` are."""

@@ -234,3 +234,16 @@ def test_a_stamp_that_is_no_timestamp_is_refused_not_passed_over(term: str, code
     with pytest.raises(DataError) as caught:
         at(TimestampExtractor(), ("<urn:o>", RESULT_TIME, term), file="6.ttl")
     assert code_of(caught) == code
+
+
+@given(time=st.one_of(st.integers(-(2**63), 2**63), st.integers(-62_135_596_800, 253_402_300_799)))
+def test_a_clock_writes_a_time_as_datetime_does(time: int) -> None:
+    for micros in (time, time * 1_000_000):
+        try:
+            whole = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=micros // 1_000_000)
+        except OverflowError:
+            expected = f"{micros}us"
+        else:
+            fraction = f".{micros % 1_000_000:06d}".rstrip("0") if micros % 1_000_000 else ""
+            expected = f"{whole:%Y-%m-%dT%H:%M:%S}".rjust(19, "0") + f"{fraction}Z"
+        assert Clock(integer=False).text(micros) == expected
