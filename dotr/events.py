@@ -115,9 +115,7 @@ def _day(number: int) -> str:
 _days: Memo[int, str] = Memo(_day, limit=1 << 12)
 _MINUTES: Final = [f"T{minute // 60:02}:{minute % 60:02}:" for minute in range(1440)]
 _SECONDS: Final = [f"{second:02}Z" for second in range(60)]
-"""How an xsd:dateTime goes on after its day, and how it ends: by arithmetic and these, a time takes a tenth of
-what `strftime` does.
-"""
+"""How an xsd:dateTime goes on after its day, and how it ends (`strftime` takes eight times as long)."""
 
 
 class Clock:

@@ -32,7 +32,7 @@ from dotr.core.instants import check_units
 from dotr.detect.partitioning import By, Partitioning, RuleComponentGroup, describe, sequential
 from dotr.errors import Diagnostic, ProgramError, RefusedError, Severity, UnsupportedError
 from dotr.events import Clock, Composite, Time
-from dotr.io.decode.parquet import TABLE_ROWS as ROWS
+from dotr.io.event_tables import TABLE_ROWS as ROWS
 from dotr.io.events import ENDINGS, EVENT_FORMATS, EventFile, formatter
 from dotr.io.outputs import unwritable
 from dotr.program import Program

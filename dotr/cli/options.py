@@ -746,6 +746,15 @@ def written(*formats: str) -> Decorator:
     return passing("output", OutputOptions, format_, here, replacing)
 
 
+schema = click.option(
+    "--schema",
+    type=click.Choice(["terms", "typed"]),
+    default="terms",
+    help="Columns of a Parquet file: bindings as N-Triples, or a column of its own type for each variable of"
+    " WITH.",
+)
+
+
 def summary(function: Any) -> Any:
     """`--summary --verbose`."""
     return decorated(

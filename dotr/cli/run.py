@@ -29,6 +29,7 @@ from dotr.collecting import rarely
 from dotr.core.deployment import Deployment
 from dotr.core.funnel import matches_lost
 from dotr.core.pipeline import NOBODY, Pipeline, PipelineObserver
+from dotr.emit.events import InstantEvents, together
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError
 from dotr.events import Clock, GraphOrMessage, Time
 from dotr.io.errors import Lineage, with_places
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 @options.budget
 @options.output(EVENT_FORMATS)
 @options.events
+@options.schema
 @options.summary
 @options.then
 @options.until
@@ -71,6 +73,7 @@ def command(
     rules: RuleOptions,
     source: SourceOptions,
     output: OutputOptions,
+    schema: str,
     then: tuple[tuple[str, str], ...],
     until: str | None,
     jobs: int,
@@ -124,16 +127,23 @@ def command(
         on_state = None if enriched is None else enriched.write
         observer = PipelineObserver(overworked=replay.overworked, state=on_state)
         replay.prepare(deployment, source, rules, make, observer)
+        columns = [*program.rules]
         for at, later in then:
             when, clock = given_time(at, source.options.unit, None, "--then")
             again = rules.wanted(rules.load(later, texts), whole=True)
+            columns += again.rules
             replay.replace(when, clock, again, source.background(again, rules.documents(again)))
-        sink = open_sink(format_, lambda: output.open(format_ not in BINARY), program, write)
+        replay.apart = write is not None
+        typed = columns if schema == "typed" else None
+        sink = open_sink(format_, lambda: output.open(format_ not in BINARY), program, write, typed=typed)
         if drawn is None:
             replay.run(sink)
         else:
             drawn.run(replay, sink, page, texts, sources)
 
+
+TOGETHER = 1024
+"""Matches of several instants that are written at once, at least."""
 
 AHEAD, ALONE = 256, 4
 """Graphs of files are run when so many have been read; one read alone, which may be large, counts as four."""
@@ -151,6 +161,8 @@ class Replay:
     title: str
     states: StateFile | None = None
     until: str | None = None
+    apart: bool = False
+    """Whether the events of each instant are written before the next one runs."""
     pipeline: Pipeline = field(init=False)
     lineage: Lineage = field(init=False)
     _graph: TimedGraph | None = field(default=None, init=False)
@@ -314,13 +326,27 @@ class Replay:
             self._take(graph)
 
     def _write(self, sink: EventSink) -> None:
-        """Run what is closed; write its events."""
+        """Run what is closed; write its events, those of several instants together where nobody asks about
+        one that is being written.
+        """
         clock = self.pipeline.clock
+        most = 1 if self.apart else TOGETHER
+        found: list[InstantEvents] = []
+        count = 0
         self._running = True
-        for events in self.pipeline.drain():
-            if events:
+        try:
+            for events in self.pipeline.drain():
                 assert clock is not None
-                sink.write(events, clock)
+                found.append(events)
+                count += len(events.matches)
+                if count >= most:
+                    written, found, count = found, [], 0
+                    for run in together(written):
+                        sink.write(run, clock)
+        finally:
+            if clock is not None:
+                for run in together(found):
+                    sink.write(run, clock)
         self._running = False
 
     def refused(self, time: Time, graphs: Sequence[GraphOrMessage], error: DotrError) -> None:

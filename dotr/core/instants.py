@@ -15,9 +15,9 @@ Why not: take a graph that is far ahead and run every tick up to it: one wrong c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
-from operator import itemgetter, lt
+from operator import itemgetter, le, lt
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -192,20 +192,28 @@ class OpenInstants:
             self._await(time, [graph])
 
     def accept_run(self, times: Sequence[Time], graphs: Sequence[GraphOrMessage]) -> bool:
-        """Take many graphs at once, if each starts a new instant after everything that came or was closed,
-        and none is too far ahead; else return False with none taken.
+        """Take many graphs at once, if they are in order, the first starts a new instant after everything
+        that came or was closed, and none is too far ahead; else return False with none taken.
         """
         latest, newest, bound = self.latest, self._newest, self.bound
         if latest is None or bound is None or not self._in_order or (newest and bound > latest):
             return False
         if not latest < times[0] >= bound or times[-1] - latest > self._stride:
             return False
-        if not all(map(lt, times, times[1:])):
+        if all(map(lt, times, times[1:])):
+            *taken, last = [[graph] for graph in graphs]
+            due: Iterable[Instant] = zip(times, taken, strict=False)
+        elif all(map(le, times, times[1:])):
+            together: dict[Time, list[GraphOrMessage]] = {}
+            for time, graph in zip(times, graphs, strict=True):
+                together.setdefault(time, []).append(graph)
+            _, last = together.popitem()
+            due = together.items()
+        else:
             return False
-        *taken, last = [[graph] for graph in graphs]
         if newest:
             self._due.append((latest, newest))
-        self._due += zip(times, taken, strict=False)
+        self._due += due
         self._newest = last
         self.latest = self.bound = times[-1]
         self.graphs += len(graphs)

@@ -8,20 +8,23 @@ Method:  paper, sec. 4, "output translation"; fresh names are content hashes (la
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
-from operator import itemgetter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, groupby
+from operator import attrgetter, itemgetter
 from typing import Any, TypeAlias, overload
 
 from dotr.emit.templates import Constants, Row, RuleTemplate, Writer, share_writers
 from dotr.events import Clock, Composite, Fact, RawMatch, Time, in_order
 from dotr.program import Program
-from dotr.program.names import match_hash, match_hashes
+from dotr.program.names import hashes_of, match_hash, match_hashes
 from dotr.rdf.terms import Memo, Term
 
 _FACTS = itemgetter(2)
 
 Rules: TypeAlias = tuple[int, ...]
+
+Named: TypeAlias = tuple[RuleTemplate, str, RawMatch]
+"""Rule, hash and match of an event."""
 
 _Part: TypeAlias = tuple[list[int], list[Constants], Writer]
 """Rules in output order, the constants of each, and the function that writes their events."""
@@ -73,12 +76,41 @@ class InstantEvents(Sequence[Composite]):
     def _made(self) -> list[Composite]:
         events = self._events
         if events is None:
-            events = self._events = self._emitter.composites(self.matches)
+            events = self._events = [
+                Composite(template, template.prefix + name, match) for template, name, match in self.named()
+            ]
         return events
+
+    def named(self) -> list[Named]:
+        """What each event is made of."""
+        return self._emitter.named([self.matches])
 
     def nquads(self, clock: Clock) -> list[str]:
         """The N-Quads of each event, without making it. See RuleTemplate.quads."""
         return self._emitter.nquads(self.matches, clock)
+
+
+class EventRun(InstantEvents):
+    """The events of several instants, one after the other: named together."""
+
+    __slots__ = ("_instants",)
+
+    def __init__(self, instants: Sequence[InstantEvents]) -> None:
+        super().__init__(instants[0]._emitter, [match for events in instants for match in events.matches])
+        self._instants = [events.matches for events in instants]
+
+    def named(self) -> list[Named]:
+        return self._emitter.named(self._instants)
+
+    def nquads(self, clock: Clock) -> list[str]:
+        return self._emitter.nquads_of(self._instants, clock)
+
+
+def together(instants: Iterable[InstantEvents]) -> Iterator[InstantEvents]:
+    """The events of instants as sequences, each of those of one program."""
+    for _, run in groupby(instants, key=attrgetter("_emitter")):
+        first, *more = run
+        yield EventRun([first, *more]) if more else first
 
 
 class Emitter:
@@ -107,29 +139,42 @@ class Emitter:
         """The events of one instant's matches, in output order. O(facts of a match) for its name, once for
         all rules that matched the same facts.
         """
-        templates = self._templates
-        if len(matches) == 1:
-            match = matches[0]
-            name = match_hash(match[1], match[2])
-            return [
-                Composite(template, template.prefix + name, match)
-                for template in [templates[rule] for rule in sorted(match[0])]
-            ]
-        names = _names(matches)
-        return [
-            Composite(templates[rule], templates[rule].prefix + names[match[2]], match)
-            for rule, match in in_order(matches)
-        ]
+        return [Composite(of, of.prefix + name, match) for of, name, match in self.named([matches])]
 
-    def nquads(self, matches: Sequence[RawMatch], clock: Clock) -> list[str]:
-        """The N-Quads of each event of one instant's matches, in output order, without making the events."""
+    def named(self, instants: Sequence[Sequence[RawMatch]]) -> list[Named]:
+        """(template, hash, match) of each event of instants in order, those of one in output order."""
+        templates = self._templates
+        names = _names(instants)
+        found: list[Named] = []
+        for matches in instants:
+            if len(matches) == 1:
+                match = matches[0]
+                name = next(names)
+                found += [(templates[rule], name, match) for rule in sorted(match[0])]
+                continue
+            own = dict(zip(dict.fromkeys(map(_FACTS, matches)), names, strict=False))
+            found += [(templates[rule], own[match[2]], match) for rule, match in in_order(matches)]
+        return found
+
+    def nquads_of(self, instants: Sequence[Sequence[RawMatch]], clock: Clock) -> list[str]:
+        """`nquads` of instants, one after the other; matches that are alone at theirs are named together."""
+        names = iter(hashes_of((one[0][1], (one[0][2],)) for one in instants if len(one) == 1))
+        written: list[str] = []
+        for matches in instants:
+            written += self.nquads(matches, clock, next(names) if len(matches) == 1 else "")
+        return written
+
+    def nquads(self, matches: Sequence[RawMatch], clock: Clock, name: str = "") -> list[str]:
+        """The N-Quads of each event of one instant's matches, in output order, without making the events.
+        `name`: the hash of the only match, where it is known.
+        """
         stamp = clock.term(matches[0][1])
         if len(matches) == 1:
             rules, time, chosen, values = matches[0]
             parts = self._parts[rules]
             if len(parts) == 1:
                 _, own, write = parts[0]
-                return write(own, ((match_hash(time, chosen), values),), stamp)
+                return write(own, ((name or match_hash(time, chosen), values),), stamp)
         if len(matches) > 2 and matches[0][0] != matches[1][0]:
             once = len({match[0] for match in matches}) == len(matches)
             alike = self._together(matches, stamp) if once else None
@@ -201,7 +246,14 @@ def _by_rule(matches: Sequence[RawMatch], names: Sequence[str]) -> dict[Rules, l
     return runs
 
 
-def _names(matches: Sequence[RawMatch]) -> Mapping[tuple[Fact, ...], str]:
-    """The hash of what each match of an instant matched."""
-    distinct = list(dict.fromkeys(map(_FACTS, matches)))
-    return dict(zip(distinct, match_hashes(matches[0][1], distinct), strict=True))
+def _names(instants: Sequence[Sequence[RawMatch]]) -> Iterator[str]:
+    """The hash of each distinct tuple of facts that instants matched, instant by instant."""
+    return iter(
+        hashes_of(
+            (
+                matches[0][1],
+                (matches[0][2],) if len(matches) == 1 else list(dict.fromkeys(map(_FACTS, matches))),
+            )
+            for matches in instants
+        )
+    )

@@ -31,15 +31,15 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from json.encoder import encode_basestring as json_string
-from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 from msgspec import Struct
 
 from dotr.codegen import Names, make
-from dotr.emit.events import InstantEvents
+from dotr.emit.events import InstantEvents, Named
 from dotr.emit.templates import NAME, Piece, RuleTemplate
 from dotr.errors import EngineError, UsageError
-from dotr.events import NEVER, Clock, Composite, Fact, GraphOrMessage, Message, Template, Time
+from dotr.events import NEVER, Clock, Composite, Fact, GraphOrMessage, Message, RawMatch, Time
 from dotr.io.outputs import FileOutput, Output, ending_of, packing_of, unwritable
 from dotr.program import Program, Rule
 from dotr.rdf.terms import (
@@ -62,7 +62,7 @@ from dotr.regex import regex
 
 if TYPE_CHECKING:
     from dotr.io.decode.jelly import JellyFrames
-    from dotr.io.decode.parquet import EventTableWriter
+    from dotr.io.event_tables import EventTableWriter
 
 _LOCAL = regex(r"(?:[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_-])?)?")
 _PREFIX = regex(r"(?:[A-Za-z](?:[A-Za-z0-9_.-]*[A-Za-z0-9_-])?)?")
@@ -146,7 +146,12 @@ json_terms: Memo[Term, str] = Memo(_json_term)
 """Term → its object in SPARQL 1.1 JSON results; list → the array of its members."""
 
 
-Line: TypeAlias = Callable[[Composite], str]
+Line: TypeAlias = Callable[[str, RawMatch], str]
+"""The line of an event, by the hash in its name and its match."""
+
+Cells: TypeAlias = Callable[[str, RawMatch], tuple[str, str]]
+"""The match of an event as JSON and its graph as sorted N-Triples, likewise."""
+
 WriteFact: TypeAlias = Callable[[tuple[str, ...], Fact, Clock], str]
 WriteGraph: TypeAlias = Callable[[Composite], str]
 
@@ -158,52 +163,124 @@ def _escaped(term: Term) -> str:
 escaped_terms: Memo[Term, str] = Memo(_escaped)
 
 
-def line_writer(template: RuleTemplate, clock: Clock, fact: WriteFact, graph: WriteGraph) -> Line:
-    """What writes the events of one rule, line ends included; `fact` and `graph` write what is unusual."""
-    names = Names()
-    times: Memo[int, str] = Memo(lambda t: f'"{clock.text(t)}"', 1 << 10)
-    names.namespace |= {"T": times, "J": json_terms, "E": escaped_terms, "FACT": fact, "GRAPH": graph}
-    names.namespace["CLOCK"] = clock
-    parts = _Parts(names)
-    facts = range(len(template.positions))
-    lines = ["def line(event):", "    i = event.id", f"    t = {_text_of('event.time', clock)}"]
-    if template.variables:
-        lines.append(f"    {''.join(f'b{n}, ' for n in range(len(template.variables)))}= event.bound")
-    lines.append(f"    {''.join(f'f{n}, ' for n in facts)}= event.facts")
-    for n, (name, variables) in enumerate(template.positions):
-        lines += _fact_lines(n, variables, names, clock)
-        if name in template.optional:
-            member = names.bind(f",{json_string(name)}:", "M")
-            lines.append(f"    p{n} = '' if w == {names.bind(NEVER, 'N')} else {member} + p{n}")
-    static = _graph_pieces(template)
-    if static is None:
-        lines.append("    g = GRAPH(event)")
+class TimeTexts(dict[int, str]):
+    """Owns the JSON strings of times of one clock: of one run, since rules share times and events are near
+    each other.
+    """
+
+    __slots__ = ("_text",)
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self._text = clock.text
+
+    def __missing__(self, time: int) -> str:
+        if len(self) >= _TIMES:
+            self.clear()
+        text = self[time] = f'"{self._text(time)}"'
+        return text
+
+
+_TIMES = 1 << 13
+
+
+def line_writer(
+    template: RuleTemplate,
+    clock: Clock,
+    fact: WriteFact,
+    graph: WriteGraph,
+    times: Mapping[int, str],
+) -> Line:
+    """What writes the events of one rule, line ends included; `fact` and `graph` write what is unusual, and
+    `times` has the strings of times that are no integers.
+    """
+    code = _EventCode(template, clock, fact, graph, times)
+    parts = _Parts(code.names)
     parts.add(f'{{"rule":{json_string(template.rule)},"time":').local("t").add(',"id":"').local("i")
     parts.add('","bindings":{')
     for n, variable in enumerate(template.variables):
         parts.add(f"{',' if n else ''}{json_string(variable)}:").local(f"J[b{n}]")
-    parts.add('},"match":{')
-    for n, (name, _) in enumerate(template.positions):
-        if name not in template.optional:
-            parts.add(f"{',' if n else ''}{json_string(name)}:")
-        parts.local(f"p{n}")
-    parts.add('},"graph":')
-    if static is None:
+    code.match(parts.add('},"match":'))
+    parts.add(',"graph":')
+    if code.nodes is None:
         parts.local("g")
     else:
         parts.add('"')
-        for piece in static:
+        code.graph(parts, escaped_terms)
+        parts.add('"')
+    written: Line = code.function(f"f'{parts.add('}' + chr(10)).text()}'")
+    return written
+
+
+def cell_writer(template: RuleTemplate, clock: Clock, times: Mapping[int, str]) -> Cells:
+    """What writes the `match` and `graph` of the events of one rule; see `line_writer`."""
+    code = _EventCode(template, clock, _fact, format_graph, times)
+    match, graph = _Parts(code.names), _Parts(code.names)
+    code.match(match)
+    if code.nodes is None:
+        graph.local("g")
+    else:
+        code.graph(graph, None)
+    written: Cells = code.function(f"f'{match.text()}', f'{graph.text()}'")
+    return written
+
+
+class _EventCode:
+    """Owns the lines of a function of an event's hash and match. Its locals: `i` the event's name, `t` its
+    time, `b0`… the values of WITH, `p0`… the positions of the match, `g` the graph where `nodes` is None.
+    """
+
+    def __init__(
+        self,
+        template: RuleTemplate,
+        clock: Clock,
+        fact: WriteFact,
+        graph: WriteGraph,
+        times: Mapping[int, str],
+    ) -> None:
+        self.names = names = Names()
+        self._template = template
+        names.namespace |= {"T": times, "J": json_terms, "E": escaped_terms, "FACT": fact, "GRAPH": graph}
+        names.namespace["CLOCK"] = clock
+        names.namespace["EVENT"] = lambda name, match: Composite(template, template.prefix + name, match)
+        facts = "".join(f"f{n}, " for n in range(len(template.positions)))
+        bound = "".join(f"b{n}, " for n in range(len(template.variables)))
+        self._lines = lines = [
+            "def line(name, match):",
+            f"    _, w, ({facts}), {f'({bound})' if bound else '_'} = match",
+            f"    i = {names.constant(template.prefix)} + name",
+            f"    t = {_text_of('w', clock)}",
+        ]
+        for n, (name, variables) in enumerate(template.positions):
+            lines += _fact_lines(n, variables, names, clock)
+            if name in template.optional:
+                member = names.bind(f",{json_string(name)}:", "M")
+                lines.append(f"    p{n} = '' if w == {names.bind(NEVER, 'N')} else {member} + p{n}")
+        self.nodes = _graph_pieces(template)
+        if self.nodes is None:
+            lines.append("    g = GRAPH(EVENT(name, match))")
+
+    def match(self, parts: _Parts) -> None:
+        """Write the `match` of an event."""
+        parts.add("{")
+        for n, (name, _) in enumerate(self._template.positions):
+            if name not in self._template.optional:
+                parts.add(f"{',' if n else ''}{json_string(name)}:")
+            parts.local(f"p{n}")
+        parts.add("}")
+
+    def graph(self, parts: _Parts, escaped: Mapping[str, str] | None) -> None:
+        """Write the graph of an event whose order is known; `escaped`: what its parts are in JSON."""
+        for piece in self.nodes or ():
             if isinstance(piece, str):
-                parts.add(_escaped(piece))
+                parts.add(piece if escaped is None else escaped[piece])
             elif piece < 0:
                 parts.add("<").local("i").add(">" if piece == NAME else "")
             else:
-                parts.local(f"E[b{piece}]")
-        parts.add('"')
-    parts.add("}\n")
-    lines.append(f"    return f'{parts.text()}'")
-    written: Line = make("line", "\n".join([*lines, ""]), names)
-    return written
+                parts.local(f"b{piece}" if escaped is None else f"E[b{piece}]")
+
+    def function(self, result: str) -> Any:
+        return make("line", "\n".join([*self._lines, f"    return {result}", ""]), self.names)
 
 
 class _Parts:
@@ -369,25 +446,47 @@ def nquads(events: Sequence[Composite], clock: Clock) -> str:
     return "".join([e.template.quads(e.id, e.bound, clock.term(e.time)) for e in events])
 
 
+def named(events: Sequence[Composite]) -> list[Named]:
+    """What events are made of; they need not be made for that."""
+    if isinstance(events, InstantEvents):
+        return events.named()
+    found: list[Named] = []
+    for event in events:
+        of = event.template
+        assert isinstance(of, RuleTemplate), "a rule made it"
+        found.append((of, event.id[len(of.prefix) :], ((), event.time, event.facts, event.bound)))
+    return found
+
+
 class _JsonLines:
     """Owns the functions that write the events of each rule as `format_jsonl` does, with their line ends."""
 
     def __init__(self) -> None:
-        self._writers: dict[Template, Line] = {}
+        self._writers: dict[RuleTemplate, Line] = {}
         self._clock: Clock | None = None
 
     def __call__(self, events: Sequence[Composite], clock: Clock) -> str:
         if clock is not self._clock:
-            self._clock = clock
+            self._clock, self._times = clock, TimeTexts(clock)
             self._writers.clear()
         writers = self._writers
-        return "".join([(writers.get(e.template) or self._writer(e.template, clock))(e) for e in events])
+        if isinstance(events, InstantEvents):
+            named = events.named()
+            return "".join([(writers.get(of) or self._writer(of, clock))(n, m) for of, n, m in named])
+        return "".join([self._line(event, clock) for event in events])
 
-    def _writer(self, template: Template, clock: Clock) -> Line:
-        if isinstance(template, RuleTemplate):
-            made = line_writer(template, clock, _fact, lambda event: json_string(format_graph(event)))
-        else:
-            made = lambda event: f"{format_jsonl(event, clock)}\n"  # noqa: E731  # either is a function
+    def _line(self, event: Composite, clock: Clock) -> str:
+        template = event.template
+        if not isinstance(template, RuleTemplate):
+            return f"{format_jsonl(event, clock)}\n"
+        name = event.id[len(template.prefix) :]
+        match = ((), event.time, event.facts, event.bound)
+        return (self._writers.get(template) or self._writer(template, clock))(name, match)
+
+    def _writer(self, template: RuleTemplate, clock: Clock) -> Line:
+        made = line_writer(
+            template, clock, _fact, lambda event: json_string(format_graph(event)), self._times
+        )
         self._writers[template] = made
         return made
 
@@ -511,7 +610,8 @@ class ParquetSink(Struct):
     """Events as rows of a Parquet file, which grows beside its name as every output does."""
 
     output: FileOutput
-    _writer: EventTableWriter | None = None
+    opener: Callable[[str, Clock], EventFile]
+    _writer: EventFile | None = None
     _broken: bool = False
 
     def write(self, events: Sequence[Composite], clock: Clock) -> None:
@@ -539,9 +639,9 @@ class ParquetSink(Struct):
         else:
             self.output.abandon()
 
-    def _opened(self, clock: Clock) -> EventTableWriter:
+    def _opened(self, clock: Clock) -> EventFile:
         if self._writer is None:
-            self._writer = _parquet_file(str(self.output.part), clock)
+            self._writer = self.opener(str(self.output.part), clock)
         return self._writer
 
     def _close(self) -> None:
@@ -573,7 +673,8 @@ class EventFormat(Struct, frozen=True):
     events are written); it grows, and may be compressed. Of a binary format, `file` opens a file of its own
     for the events of a task or a commit, and `sink` writes the events of a run to what it opens; `live`: the
     head stands there before the first event. `streamed`: standard output and pipes take it. `columns`: it is
-    a table with a schema. `require`: raises UsageError where a package is missing.
+    a table with a schema. `typed`: opens such a table with a column for each variable of these rules.
+    `require`: raises UsageError where a package is missing.
     """
 
     ending: str
@@ -583,6 +684,7 @@ class EventFormat(Struct, frozen=True):
     streamed: bool = True
     columns: bool = False
     require: Callable[[], object] = lambda: None
+    typed: Callable[[Callable[[], Output], Sequence[Rule]], EventSink] | None = None
 
     @property
     def remote(self) -> bool:
@@ -621,7 +723,7 @@ def _jelly_sink(opened: Callable[[], Output], live: bool) -> EventSink:
 
 
 def _parquet_file(path: str, clock: Clock) -> EventTableWriter:
-    from dotr.io.decode.parquet import EventTableWriter  # noqa: PLC0415  # start-up: Arrow takes 0.3 s
+    from dotr.io.event_tables import EventTableWriter  # noqa: PLC0415  # start-up: Arrow takes 0.3 s
 
     return EventTableWriter(path, clock)
 
@@ -629,7 +731,15 @@ def _parquet_file(path: str, clock: Clock) -> EventTableWriter:
 def _parquet_sink(opened: Callable[[], Output], _live: bool) -> EventSink:
     output = opened()
     assert isinstance(output, FileOutput), "it is not streamed"
-    return ParquetSink(output)
+    return ParquetSink(output, _parquet_file)
+
+
+def _typed_sink(opened: Callable[[], Output], rules: Sequence[Rule]) -> EventSink:
+    from dotr.io.event_tables import TypedTableWriter  # noqa: PLC0415  # start-up: as above
+
+    output = opened()
+    assert isinstance(output, FileOutput), "it is not streamed"
+    return ParquetSink(output, lambda path, clock: TypedTableWriter(path, clock, rules))
 
 
 EVENT_FORMATS: Final[Mapping[str, EventFormat]] = {
@@ -638,7 +748,9 @@ EVENT_FORMATS: Final[Mapping[str, EventFormat]] = {
     "trig": EventFormat("trig", _trig),
     "nquads": EventFormat("nq", lambda _prefixes, _rules: ("", nquads)),
     "csv": EventFormat("csv", lambda _prefixes, rules: csv_formatter(rules)),
-    "parquet": EventFormat("parquet", file=_parquet_file, sink=_parquet_sink, streamed=False, columns=True),
+    "parquet": EventFormat(
+        "parquet", file=_parquet_file, sink=_parquet_sink, streamed=False, columns=True, typed=_typed_sink
+    ),
     "jelly": EventFormat("jelly", file=_jelly_file, sink=_jelly_sink, require=_jelly_frames),
 }
 """By the value of `--format`. A new format is a row."""
@@ -688,10 +800,19 @@ def open_sink(
     own: Formatter | None = None,
     *,
     live: bool = False,
+    typed: Sequence[Rule] | None = None,
 ) -> EventSink:
     """Where the events of a run go, opened, with what stands at its head; `own` writes them instead, as text.
-    `live`: see `EventFormat`.
+    `live`: see `EventFormat`; `typed`: likewise, of the rules of all programs of the run.
+
+    Raises UsageError D4151 for a format that has no typed columns.
     """
+    if typed is not None:
+        opener = EVENT_FORMATS[name].typed
+        if opener is None:
+            can = [known for known, format_ in EVENT_FORMATS.items() if format_.typed]
+            raise refused(f"{name} with --schema typed", can, "dotr run")
+        return opener(opened, typed)
     sink = EVENT_FORMATS[name].sink
     if sink is not None:
         return sink(opened, live)

@@ -19,7 +19,7 @@ Why not: random names (the paper's): a replay, a restart and a Spark worker woul
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from hashlib import blake2b
 from typing import Any, Final, NoReturn, TypeAlias
@@ -49,13 +49,18 @@ def match_hash(time: Time, facts: tuple[Fact, ...]) -> str:
     rules that match the same facts share the hash. The text is injective: one line per number pair or term;
     no N-Triples term holds a raw newline, starts with a digit or sign, or is empty (which means unbound).
     """
+    return _text(int.from_bytes(_digest(time, facts), "big"))
+
+
+def _digest(time: Time, facts: tuple[Fact, ...]) -> bytes:
+    """The 15 bytes of a hash."""
     try:
         text = f"{time}"
         for when, values, ordinal, _ in facts:
             text = f"{text}\n{when} {ordinal}\n{_lines(values)}" if values else f"{text}\n{when} {ordinal}"
     except TypeError:  # an unbound value
         text = f"{time}{b''.join(map(_lines_of, facts)).decode()}"
-    return _text(int.from_bytes(blake2b(text.encode(), digest_size=15).digest(), "big"))
+    return blake2b(text.encode(), digest_size=15).digest()
 
 
 def _text(bits: int) -> str:
@@ -81,10 +86,32 @@ _LINES: Memo[Fact, bytes] = Memo(_lines_of, limit=1 << 13, longest=1 << 11)
 
 
 def match_hashes(time: Time, several: Sequence[tuple[Fact, ...]]) -> list[str]:
-    """`match_hash` of each, cheaper for many: a trigger is hashed once, a fact's lines are kept, and the
-    letters of sixty-four hashes, or of eight, are made by shifting all their bits at once.
+    """`match_hash` of each, cheaper for many: see `hashes_of`."""
+    return hashes_of([(time, several)])
+
+
+def hashes_of(instants: Iterable[tuple[Time, Sequence[tuple[Fact, ...]]]]) -> list[str]:
+    """`match_hash` of each match of several instants, cheaper for many: a trigger is hashed once, a fact's
+    lines are kept, and the letters of sixty-four hashes, or of eight, are made by shifting all their bits at
+    once.
     """
-    head, lines, digests = str(time).encode(), _LINES, []
+    digests: list[bytes] = []
+    for time, several in instants:
+        if len(several) == 1:
+            digests.append(_digest(time, several[0]))
+        else:
+            digests += _digests(time, several)
+    if len(digests) <= _SOME:
+        return _letters(digests)
+    step = _MANY if len(digests) > 3 * _SOME else _SOME
+    return [
+        name for start in range(0, len(digests), step) for name in _letters(digests[start : start + step])
+    ]
+
+
+def _digests(time: Time, several: Sequence[tuple[Fact, ...]]) -> Iterator[bytes]:
+    """The bytes of the hashes of one instant's matches."""
+    head, lines = str(time).encode(), _LINES
     trigger: Fact | None = None
     for facts in several:
         if facts[0] is not trigger:  # those of one trigger are adjacent
@@ -96,13 +123,7 @@ def match_hashes(time: Time, several: Sequence[tuple[Fact, ...]]) -> list[str]:
         else:
             for fact in facts[1:]:
                 hash_.update(lines[fact])
-        digests.append(hash_.digest())
-    if len(digests) <= _SOME:
-        return _letters(digests)
-    step = _MANY if len(digests) > 3 * _SOME else _SOME
-    return [
-        name for start in range(0, len(digests), step) for name in _letters(digests[start : start + step])
-    ]
+        yield hash_.digest()
 
 
 def _letters(digests: Sequence[bytes]) -> list[str]:

@@ -20,7 +20,7 @@ from dotr.detect.detector import TeslaDetector
 from dotr.detect.partitioning import By, Partitioning, plan_batch
 from dotr.errors import DataError, EngineError, RefusedError
 from dotr.events import Clock, Composite, Message
-from dotr.io.decode.parquet import TABLE_ROWS as ROWS
+from dotr.io.event_tables import TABLE_ROWS as ROWS
 from dotr.io.graphs import SourceOptions
 from dotr.lang import parse_program
 from dotr.rdf.terms import Triple

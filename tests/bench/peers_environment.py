@@ -111,7 +111,7 @@ class Environment:
         python = self.folder / "env" / ("Scripts" if os.name == "nt" else "bin") / "python"
         self._call([sys.executable, "-m", "venv", str(self.folder / "env")], "no virtual environment")
         keep = [] if self._cache else ["--no-cache-dir"]
-        pip = [str(python), "-m", "pip", "install", "--quiet", *keep, self.peer.requirement]
+        pip = [str(python), "-m", "pip", "install", "--quiet", *keep, *self.peer.requirement.split()]
         self._call(pip, f"pip cannot install {self.peer.requirement}")
         return [str(python), str(HERE / self.peer.script)]
 

@@ -20,6 +20,7 @@ from . import background as indexes
 from . import budget as charges
 from . import chains as searches
 from . import citybench, formats, phases, runners, workloads
+from . import columns as columnar
 from . import counting as funnel_counts
 from . import kafka as topics
 from . import lars as laser
@@ -504,6 +505,12 @@ TEMPLATE = 3.0
 """µs: what is promised of templates, an absolute time unlike the others."""
 
 
+def columns(size: Size) -> Result:
+    """A table of a million rows, the same events as an RDF log, and what others take."""
+    rows, checks = columnar.figures(size.of(1_000_000, 100_000), size.repeats or 2, size.quick)
+    return Result("columns", rows, checks=checks)
+
+
 def budget(size: Size) -> Result:
     """What counting work costs, end to end and in kernels alone."""
     result = Result("budget")
@@ -596,6 +603,7 @@ SCENARIOS: Mapping[str, Callable[[Size], Result]] = {
         memory,
         ingest,
         tables,
+        columns,
         lars,
         kb,
         imars,

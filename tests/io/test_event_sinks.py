@@ -14,9 +14,10 @@ import pytest
 import dotr
 from dotr.errors import DataError, RefusedError, UsageError
 from dotr.events import Clock, Composite
-from dotr.io.decode.parquet import TABLE_ROWS as ROWS
-from dotr.io.decode.parquet import EventTableWriter, event_batch, event_schema, write_solutions
+from dotr.io.decode.parquet import write_solutions
 from dotr.io.errors import ErrorPolicy
+from dotr.io.event_tables import TABLE_ROWS as ROWS
+from dotr.io.event_tables import EventBatches, EventTableWriter, event_schema
 from dotr.io.events import ParquetSink, TextSink, format_jsonl, formatter, nquads
 from dotr.io.graphs import SourceOptions
 from dotr.io.outputs import FileOutput, StreamOutput
@@ -41,10 +42,10 @@ def hot() -> Composite:
 
 def test_times_of_a_table_are_in_the_form_of_the_input(hot: Composite) -> None:
     assert event_schema(SECONDS).field("time").type == pa.int64()
-    assert event_batch([hot], SECONDS).column("time").to_pylist() == [5]
-    assert event_batch([hot], Clock(True, 1_000)).column("time").to_pylist() == [5_000]
-    assert event_batch([hot], DATES).column("time").cast(pa.int64()).to_pylist() == [5_000_000]
-    assert event_batch([hot], SECONDS).column("bindings").to_pylist() == [[("m", "<urn:ex:m>")]]
+    assert EventBatches(SECONDS).of([hot]).column("time").to_pylist() == [5]
+    assert EventBatches(Clock(True, 1_000)).of([hot]).column("time").to_pylist() == [5_000]
+    assert EventBatches(DATES).of([hot]).column("time").cast(pa.int64()).to_pylist() == [5_000_000]
+    assert EventBatches(SECONDS).of([hot]).column("bindings").to_pylist() == [[("m", "<urn:ex:m>")]]
 
 
 def test_a_table_has_all_events_and_is_there_without_any(hot: Composite, tmp_path: Path) -> None:
@@ -69,18 +70,18 @@ def test_solutions_are_columns_with_nulls_for_what_is_unbound(tmp_path: Path) ->
 
 def test_a_parquet_file_has_its_name_when_it_is_finished(hot: Composite, tmp_path: Path) -> None:
     path = tmp_path / "e.parquet"
-    sink = ParquetSink(FileOutput(str(path), False))
+    sink = ParquetSink(FileOutput(str(path), False), EventTableWriter)
     sink.write([hot], SECONDS)
     sink.flush()
     assert not path.exists()
     sink.finish()
     assert pq.read_table(path).num_rows == 1
-    left = ParquetSink(FileOutput(str(tmp_path / "f.parquet"), False))
+    left = ParquetSink(FileOutput(str(tmp_path / "f.parquet"), False), EventTableWriter)
     left.write([hot], SECONDS)
     left.abandon()
     assert not (tmp_path / "f.parquet").exists()
     assert pq.read_table(left.output.part).num_rows == 1, "what was emitted can be read"
-    empty = ParquetSink(FileOutput(str(tmp_path / "g.parquet"), False))
+    empty = ParquetSink(FileOutput(str(tmp_path / "g.parquet"), False), EventTableWriter)
     empty.finish()
     assert pq.read_table(tmp_path / "g.parquet").num_rows == 0
 

@@ -8,7 +8,7 @@ import pytest
 
 from dotr.emit.templates import RuleTemplate
 from dotr.events import Clock, Composite, Fact
-from dotr.io.events import line_writer
+from dotr.io.events import TimeTexts, line_writer
 from dotr.program import Fresh, Rule, TemplateVar
 from dotr.rdf.terms import RDF_TYPE, integer, literal
 from tests.detect.building import A, at, last, rule, within
@@ -35,8 +35,8 @@ def line(of: Rule, facts: tuple[Fact, ...], clock: Clock) -> tuple[dict[str, obj
         return '"general"'
 
     template = RuleTemplate(of)
-    event = Composite(template, "urn:dotr:R:1", ((0,), facts[0][0], facts, (facts[0][1][1] or "", A)))
-    text = line_writer(template, clock, fact, graph)(event)
+    match = (0,), facts[0][0], facts, (facts[0][1][1] or "", A)
+    text = line_writer(template, clock, fact, graph, TimeTexts(clock))("1", match)
     assert text.endswith("}\n")
     assert text.count("\n") == 1
     found: dict[str, object] = json.loads(text)

@@ -13,8 +13,8 @@ import pytest
 import rdflib
 
 import dotr
-from dotr.io.decode.parquet import EventTableWriter
 from dotr.io.event_pictures import event_table
+from dotr.io.event_tables import EventTableWriter
 from dotr.io.events import TermFormatter, formatter
 from dotr.rdf.terms import is_list, list_of, members, size_of_list
 from dotr.rdf.values import term_key

@@ -39,9 +39,10 @@ from dotr.batch.work import (
 from dotr.errors import DataError
 from dotr.events import Clock, Composite, Time
 from dotr.io.decode.documents import Format
-from dotr.io.decode.parquet import event_batch, event_schema, integers, missing, texts
+from dotr.io.decode.parquet import integers, missing, texts
 from dotr.io.decode.rdf import parse_triples
 from dotr.io.errors import dead_letter
+from dotr.io.event_tables import EventBatches, event_schema
 from dotr.io.events import EVENT_FORMATS, formatter
 from dotr.rdf.terms import Triple
 
@@ -436,14 +437,15 @@ class _Detect:
 
     def _events(self, batches: Batches) -> Batches:
         worker = self.shipped.worker()
+        batches_of = EventBatches(worker.job.clock)
         waiting = []
         for event in worker.detecting().events(fact_rows(batches)):
             waiting.append(event)
             if len(waiting) >= _EVENTS:
-                yield event_batch(waiting, worker.job.clock)
+                yield batches_of.of(waiting)
                 waiting = []
         if waiting:
-            yield event_batch(waiting, worker.job.clock)
+            yield batches_of.of(waiting)
 
 
 @dataclass(frozen=True, slots=True)
@@ -490,6 +492,7 @@ class _Note:
         columns = EVENT_FORMATS[self.format_].columns
         schema = event_schema(clock) if columns else pa.schema([("value", pa.string())])
         lines = None if columns else _EventLines(self.format_, worker.job)
+        table = EventBatches(clock)
         counts: dict[str, int] = {}
 
         def batch(rows: pa.RecordBatch, note: str | None) -> pa.RecordBatch:
@@ -502,7 +505,7 @@ class _Note:
             for event in waiting:
                 counts[event.rule] = counts.get(event.rule, 0) + 1
             if lines is None:
-                yield batch(event_batch(waiting, clock), None)
+                yield batch(table.of(waiting), None)
             else:
                 yield batch(pa.RecordBatch.from_arrays([texts(lines.of(waiting))], schema=schema), None)
         done = detecting.done

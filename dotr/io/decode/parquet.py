@@ -1,12 +1,11 @@
-"""Parquet archives of logs and tables of composite events, as Arrow columns.
+"""Parquet archives of logs, and columns of Arrow.
 
 Place:   archives are written by `dotr convert` and read as streams, by the batch engines and by Spark itself;
-         tables of events are written by sinks, feeds and the batch engines.
+         event_tables.py lays out events with the same functions.
 Method:  an archive has the columns `time` and `graph`, and `insert` and `delete` where messages have such
          parts. `time` is a 64-bit integer (its unit is noted in the file: `dotr.unit` = s, ms or us) or a
          timestamp with a zone; `graph` is N-Triples, blank nodes as the document had them. Engines read row
-         groups in parallel, and times can be read without the graphs. In a table of events the match and the
-         graph are the strings of a JSON line; terms of `bindings` are N-Triples.
+         groups in parallel, and times can be read without the graphs.
          Integers and UTF-8 are laid out here as Arrow's columnar format has them: values, offsets, and a bit
          for each value that is present.
 Why not: `pyarrow.array`: its first call in a process loads pandas to see whether pandas made the values,
@@ -19,7 +18,7 @@ from __future__ import annotations
 import json
 import os
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, chain, groupby
 from typing import Any, NamedTuple
 
@@ -28,13 +27,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from dotr.errors import DataError, UnsupportedError
-from dotr.events import Clock, Composite, GraphOrMessage, Message, Time, message_of
+from dotr.events import Clock, GraphOrMessage, Message, Time, message_of
 from dotr.io.decode.documents import Format
 from dotr.io.decode.plain import LONG, MANY, PlainGraphs
 from dotr.io.decode.rdf import parse_triples
-from dotr.io.events import format_graph, format_match
 from dotr.io.time import UNITS
-from dotr.rdf.terms import is_list, members
 
 
 def integers(values: Sequence[int | None], kind: Any = None) -> Any:
@@ -46,11 +43,25 @@ def integers(values: Sequence[int | None], kind: Any = None) -> Any:
     return pa.Array.from_buffers(kind or pa.int64(), len(values), [bits, content], null_count=there)
 
 
+def doubles(values: Sequence[float | None]) -> Any:
+    """A column of 64 bits with a floating point."""
+    there, bits = _there(values)
+    content = pa.py_buffer(array("d", [0.0 if value is None else value for value in values]))
+    return pa.Array.from_buffers(pa.float64(), len(values), [bits, content], null_count=there)
+
+
 def texts(values: Sequence[str | None], kind: Any = None) -> Any:
     """A column of text: `kind` is string (the default) or large_string. Raises OverflowError when more than
     2 GiB go into a string column.
     """
-    return _parts(values, [b"" if value is None else value.encode() for value in values], kind or pa.string())
+    kind = kind or pa.string()
+    try:
+        content = "".join(values)  # type: ignore[arg-type]  # a None is an error
+    except TypeError:
+        content = ""
+    if content.isascii() and content:
+        return _column(kind, len(values), map(len, values), content.encode(), 0, None)  # type: ignore[arg-type]  # none is None
+    return _parts(values, [b"" if value is None else value.encode() for value in values], kind)
 
 
 def binaries(values: Sequence[bytes | None]) -> Any:
@@ -59,11 +70,13 @@ def binaries(values: Sequence[bytes | None]) -> Any:
 
 
 def _parts(values: Sequence[object], parts: Sequence[bytes], kind: Any) -> Any:
-    there, bits = _there(values)
-    large = pa.types.is_large_string(kind)
-    offsets = array("q" if large else "i", accumulate(map(len, parts), initial=0))
-    buffers = [bits, pa.py_buffer(offsets), pa.py_buffer(b"".join(parts))]
-    return pa.Array.from_buffers(kind, len(parts), buffers, null_count=there)
+    return _column(kind, len(parts), map(len, parts), b"".join(parts), *_there(values))
+
+
+def _column(kind: Any, rows: int, lengths: Iterable[int], content: bytes, missing: int, bits: Any) -> Any:
+    offsets = array("q" if pa.types.is_large_string(kind) else "i", accumulate(lengths, initial=0))
+    buffers = [bits, pa.py_buffer(offsets), pa.py_buffer(content)]
+    return pa.Array.from_buffers(kind, rows, buffers, null_count=missing)
 
 
 def column(values: Sequence[Any], kind: Any) -> Any:
@@ -74,6 +87,8 @@ def column(values: Sequence[Any], kind: Any) -> Any:
         return texts(values, kind)
     if pa.types.is_binary(kind):
         return binaries(values)
+    if pa.types.is_float64(kind):
+        return doubles(values)
     return pa.array(values, kind)
 
 
@@ -501,71 +516,9 @@ class ArchiveParts:
             self._open = None
 
 
-TABLE_ROWS = 4096
-"""Events that are written together."""
-
-
-def event_schema(clock: Clock) -> pa.Schema:
-    """The columns of an event: time in the form of the input, terms of `bindings`, and of `lists`, as
-    N-Triples. They do not depend on the rules, so the files of a feed whose rules change fit together.
-    """
-    time = pa.int64() if clock.integer else pa.timestamp("us", tz="UTC")
-    return pa.schema(
-        [
-            ("time", time),
-            ("rule", pa.string()),
-            ("id", pa.string()),
-            ("bindings", pa.map_(pa.string(), pa.string())),
-            ("match", pa.string()),
-            ("graph", pa.string()),
-            ("lists", pa.map_(pa.string(), pa.list_(pa.string()))),
-        ]
-    )
-
-
-def event_batch(events: Sequence[Composite], clock: Clock) -> pa.RecordBatch:
-    """Events as rows of `event_schema`. Integer times are in the clock's unit."""
-    unit = clock.unit if clock.integer else 1
-    schema = event_schema(clock)
-    columns: list[list[object]] = [
-        [event.time // unit for event in events],
-        [event.rule for event in events],
-        [event.id for event in events],
-        [[pair for pair in event.bindings if not is_list(pair[1])] for event in events],
-        [format_match(event, clock) for event in events],
-        [format_graph(event) for event in events],
-        [[(name, members(term)) for name, term in event.bindings if is_list(term)] for event in events],
-    ]
-    arrays = [column(values, kind.type) for values, kind in zip(columns, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
 def write_solutions(path: str, variables: Sequence[str], rows: Sequence[Sequence[str | None]]) -> None:
     """The solutions of a query as a Parquet file: a column of N-Triples terms a variable, null where it is
     unbound. Raises OSError.
     """
     columns = [column([row[at] for row in rows], pa.string()) for at in range(len(variables))]
     pq.write_table(pa.Table.from_arrays(columns, names=list(variables)), path, compression="zstd")
-
-
-class EventTableWriter:
-    """Owns one Parquet file of events that is being written; `close` completes it. Raises OSError."""
-
-    def __init__(self, path: str, clock: Clock) -> None:
-        self._clock = clock
-        self._writer = pq.ParquetWriter(path, event_schema(clock), compression="zstd")
-        self._waiting: list[Composite] = []
-
-    def add(self, events: Sequence[Composite]) -> None:
-        self._waiting += events
-        if len(self._waiting) >= TABLE_ROWS:
-            self._flush()
-
-    def _flush(self) -> None:
-        self._writer.write_batch(event_batch(self._waiting, self._clock))
-        self._waiting = []
-
-    def close(self) -> None:
-        if self._waiting:
-            self._flush()
-        self._writer.close()

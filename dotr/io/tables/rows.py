@@ -59,7 +59,17 @@ from dotr.io.decode.documents import Format, line_blocks, read_bounded, read_som
 from dotr.io.decode.json_lines import Line, raw_lines
 from dotr.io.decode.limits import quiet_limit, says_nothing
 from dotr.io.errors import ErrorPolicy, graphs_alone
-from dotr.io.graphs import BEGUN, START, Bookmark, GraphRun, Item, ReadEvent, SourceOptions, TimedGraph
+from dotr.io.graphs import (
+    BEGUN,
+    START,
+    Bookmark,
+    GraphRun,
+    Item,
+    ReadEvent,
+    SourceOptions,
+    TimedGraph,
+    one_by_one,
+)
 from dotr.io.tables.cells import CellError, RepeatedCellError, excerpt
 from dotr.io.tables.compiled import CompiledMapping, Row, cell_error, cells_used, compile_mapping
 from dotr.io.tables.mapping import ABSENT, EVERY, Step, TableMapping, steps_of, walk, wrong
@@ -596,15 +606,22 @@ def arrow_columns_of(schema: pa.Schema, prefix: str = "") -> list[str]:
     return found
 
 
-def rows(batches: Iterable[pa.RecordBatch], columns: Sequence[str], place: str) -> Iterator[list[str | None]]:
-    """The rows of batches, of each the cells of some columns. Raises DataError D2408."""
+def column_texts(
+    batches: Iterable[pa.RecordBatch], columns: Sequence[str], place: str
+) -> Iterator[tuple[list[list[str | None]], int]]:
+    """Of rows that stand together the cells of some columns, column by column, and how many rows they are.
+    Raises DataError D2408.
+    """
     for batch in batches:
         for start in range(0, batch.num_rows, BATCH):
             part = batch.slice(start, BATCH)
-            texts = [_texts(_column(part, name), name, place) for name in columns]
-            if not texts:
-                yield from ([] for _ in range(part.num_rows))
-            yield from map(list, zip(*texts, strict=True))
+            yield [_texts(_column(part, name), name, place) for name in columns], part.num_rows
+
+
+def rows(batches: Iterable[pa.RecordBatch], columns: Sequence[str], place: str) -> Iterator[list[str | None]]:
+    """The rows of batches, of each the cells of some columns. Raises DataError D2408."""
+    for texts, size in column_texts(batches, columns, place):
+        yield from map(list, zip(*texts, strict=True)) if texts else ([] for _ in range(size))
 
 
 def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
@@ -674,22 +691,30 @@ def _times_of_day(array: Any, kind: Any) -> list[str | None]:
 
 
 _EPOCH = date(1970, 1, 1).toordinal()
+_FIRST, _LAST = -62_135_596_800_000_000, 253_402_300_800_000_000
+"""The years 1 to 9999, in µs."""
+
 _PER_SECOND = {"s": 1, "ms": 1000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 def _timestamps(array: Any, kind: Any) -> list[str | None]:
     """ISO texts, to the nanosecond where there are any."""
-    clock, unit = Clock(integer=False), _PER_SECOND[kind.unit]
-    tail = "Z" if kind.tz is not None else ""
+    write, unit = Clock(integer=False).text, _PER_SECOND[kind.unit]
+    end = None if kind.tz is not None else -1
+    values = array.cast(pa.int64()).to_pylist()
+    micros = 1_000_000 // unit
+    known = [value for value in values if value is not None] if None in values else values
+    if micros and (not known or _FIRST <= min(known) * micros <= max(known) * micros < _LAST):
+        if end is None and None not in values:
+            return [write(value * micros) for value in values]
+        return [None if value is None else write(value * micros)[:end] for value in values]
 
-    def text(value: int | None) -> str | None:
-        if value is None:
-            return None
+    def text(value: int) -> str:
         seconds, rest = divmod(value, unit)
-        fraction = f".{rest * (1_000_000_000 // unit):09d}".rstrip("0") if rest else ""
-        return f"{clock.text(seconds * 1_000_000)[:-1]}{fraction}{tail}"
+        fraction = f".{rest:09d}".rstrip("0") if rest else ""
+        return f"{write(seconds * 1_000_000)[:-1]}{fraction}{'Z' if end is None else ''}"
 
-    return [text(value) for value in array.cast(pa.int64()).to_pylist()]
+    return [None if value is None else text(value) for value in values]
 
 
 def open_columns(path: str, file: bytes | str, form: str) -> tuple[Any, Iterator[Any]]:
@@ -952,7 +977,7 @@ class RefusedRows:
         """Rows come that are not of the same bytes."""
         self._count = 0
 
-    def count(self, item: Item | Undecided) -> None:
+    def count(self, item: Item | GraphRun | Undecided) -> None:
         """The next row. Raises DataError D2023."""
         self._count = self._count + 1 if type(item) is ReadEvent else 0
         most = max(self.limit >> 12, _REFUSED)
@@ -982,7 +1007,7 @@ class TableReader:
 
     # ------------------------------------------------------------------ text
 
-    def lines(self, stream: CountingFile, line: int) -> Iterator[Item | Undecided]:
+    def lines(self, stream: CountingFile, line: int) -> Iterator[Item | GraphRun | Undecided]:
         """The rows of a CSV, TSV or JSON lines file, open at the bookmark; its next line is `line`."""
         form = self.mapping.format_of(self.name)
         left = [stream.count]
@@ -999,7 +1024,7 @@ class TableReader:
         end = left[0] if self.options.growing else stream.count
         yield ReadEvent(self._last, self.name, "byte", end, self._carried, size=stream.count)
 
-    def _csv(self, stream: CountingFile, line: int, left: list[int]) -> Iterator[Item | Undecided]:
+    def _csv(self, stream: CountingFile, line: int, left: list[int]) -> Iterator[Item | GraphRun | Undecided]:
         mapping = self.mapping
         tabbed = mapping.format_of(self.name) == "tsv"
         dialect = Dialect(mapping.delimiter or ("\t" if tabbed else ","), mapping.quoted, mapping.encoding)
@@ -1020,7 +1045,7 @@ class TableReader:
                 for item in self._together(filled, "byte", compiled):
                     yield item
                     stream.settled() if type(item) is not ReadEvent else stream.refused()
-                    left[0] = item.end
+                    left[0] = _end(item)
             left[0] = source.offset
 
     def _columns(self) -> list[str]:
@@ -1065,7 +1090,9 @@ class TableReader:
         if not self.options.growing:
             yield list(source.finish())
 
-    def _json(self, stream: CountingFile, line: int, left: list[int]) -> Iterator[Item | Undecided]:
+    def _json(
+        self, stream: CountingFile, line: int, left: list[int]
+    ) -> Iterator[Item | GraphRun | Undecided]:
         columns = list(cells_used(self.mapping))
         compiled, found = self._compiled(columns), JsonRows(columns, None, self.mapping.name)
         try:
@@ -1079,7 +1106,7 @@ class TableReader:
                 for item in self._together(rows, "byte", compiled):
                     yield item
                     stream.settled() if type(item) is not ReadEvent else stream.refused()
-                    left[0] = item.end
+                    left[0] = _end(item)
         finally:
             self._note_missing(found)
 
@@ -1100,7 +1127,7 @@ class TableReader:
         for finding in found.missing(self.name):
             self.extractor.columns_missing.setdefault(finding.message, finding)
 
-    def _counted(self, stream: CountingFile, form: str) -> Iterator[Item | Undecided]:
+    def _counted(self, stream: CountingFile, form: str) -> Iterator[Item | GraphRun | Undecided]:
         """The rows of a document of JSON, or of lines that have any number of them: these are counted."""
         columns = list(cells_used(self.mapping))
         number = skip = self.bookmark.end if self.bookmark.how == "graph" else 0
@@ -1116,7 +1143,7 @@ class TableReader:
                 rows = (row._replace(end=end) for row, end in zip(made, ends, strict=False))
                 for item in self._together((row for row in rows if row.end > skip), "graph", compiled):
                     yield item
-                    number = item.end
+                    number = _end(item)
                     stream.settled() if type(item) is not ReadEvent else stream.refused()
                     bound.count(item)
         finally:
@@ -1150,7 +1177,7 @@ class TableReader:
         """Whether the table is a file of columns, which is not read as lines."""
         return self.mapping.format_of(self.name) in ("parquet", "arrow")
 
-    def columns(self, content: bytes | None = None) -> Iterator[Item | Undecided]:
+    def columns(self, content: bytes | None = None) -> Iterator[Item | GraphRun | Undecided]:
         """The rows of a Parquet or Arrow file, whose bytes are `content` where they were fetched already."""
         try:
             form = self.mapping.format_of(self.name)
@@ -1160,22 +1187,68 @@ class TableReader:
             _raise_of_mapping(error)
             yield self._refused(error, b"", "whole", 0)
 
-    def batches(self, schema: Any, batches: Iterable[Any]) -> Iterator[Item | Undecided]:
+    def batches(self, schema: Any, batches: Iterable[Any]) -> Iterator[Item | GraphRun | Undecided]:
         """The rows of Arrow batches of one schema. Raises DataError."""
-
         skip = self.bookmark.end if self.bookmark.how == "graph" else 0
         bound = RefusedRows(self.name, self.options.max_document)
         self._compiled(arrow_columns_of(schema))  # says what is not there
         used = list(cells_used(self.mapping))
         compiled = self._compiled(used)
-        found = rows(batches, used, self.name)
-        number = sum(1 for _ in islice(found, skip))
-        left = (TableRow(row, b"", n, n) for n, row in enumerate(found, number + 1))
-        for item in self._together(left, "graph", compiled):
-            yield item
-            number = item.end
-            bound.count(item)
-        yield ReadEvent(self._last, self.name, "graph", number, size=self._size())
+        number = 0
+        for columns, size in column_texts(batches, used, self.name):
+            first = number + 1
+            number += size
+            if number <= skip:
+                continue
+            run = self._run(compiled, columns, first) if first > skip else None
+            if run is not None:
+                yield run
+                bound.begin()
+                continue
+            rows = map(list, zip(*columns, strict=True)) if columns else ([] for _ in range(size))
+            left = (TableRow(row, b"", n, n) for n, row in enumerate(rows, first) if n > skip)
+            for item in self._together(left, "graph", compiled):
+                yield item
+                bound.count(item)
+        yield ReadEvent(self._last, self.name, "graph", max(number, skip), size=self._size())
+
+    def _run(
+        self, compiled: CompiledMapping, columns: Sequence[Sequence[str | None]], first: int
+    ) -> GraphRun | None:
+        """The graphs of rows that are all right, the first of which has this number; None of others."""
+        if not columns or compiled.time_at < 0 or self.extractor.elsewhere:
+            return None
+        try:
+            graphs = list(compiled.columns(columns))
+            times = compiled.instants(columns[compiled.time_at])
+        except CellError:
+            return None
+        numbers = range(first, first + len(graphs))
+        return self._as_run(compiled, graphs, times, numbers, numbers, "graph")
+
+    def _as_run(
+        self,
+        compiled: CompiledMapping,
+        graphs: Sequence[GraphOrMessage | CellError],
+        times: Sequence[tuple[Time, bool] | CellError],
+        lines: Sequence[int],
+        ends: Sequence[int],
+        how: str,
+    ) -> GraphRun | None:
+        """Graphs and times of rows as a run; None where one is in error, or reading its times changed one."""
+        if not graphs or compiled.changes or any(type(graph) is not list for graph in graphs):
+            return None
+        if any(type(time) is not tuple for time in times):
+            return None
+        found, kinds = zip(*times, strict=True)
+        if len(set(kinds)) > 1:
+            return None
+        extractor = self.extractor
+        if extractor.clock is None or extractor.clock.integer is not kinds[0]:
+            extractor.accept(kinds[0], f"{self.name}:{lines[0]}")
+        extractor.hit(MAPPED_TIME, len(found))
+        self._last = found[-1]
+        return GraphRun(found, graphs, self.name, lines, ends, how, self._carried)  # type: ignore[arg-type]  # likewise
 
     def _size(self) -> int:
         return os.path.getsize(self.name) if os.path.isfile(self.name) else 0
@@ -1191,7 +1264,7 @@ class TableReader:
 
     def _together(
         self, rows: Iterable[TableRow], how: str, compiled: CompiledMapping
-    ) -> Iterator[Item | Undecided]:
+    ) -> Iterator[Item | GraphRun | Undecided]:
         """The items of rows, some of which are made together; those before an error come before it."""
         left = iter(rows)
         failed: DataError | None = None
@@ -1204,10 +1277,16 @@ class TableReader:
             if not some:
                 break
             cells = [row.cells for row in some if not isinstance(row.cells, CellError)]
-            parts = iter(list(compiled.parts(cells)))
+            graphs = list(compiled.parts(cells))
             own = compiled.time_at < 0 or self.extractor.elsewhere
-            times = iter(() if own else compiled.instants([row[compiled.time_at] for row in cells]))
-            changes = compiled.changes
+            found = () if own else compiled.instants([row[compiled.time_at] for row in cells])
+            if not own and len(cells) == len(some):
+                lines, ends = [row.line for row in some], [row.end for row in some]
+                run = self._as_run(compiled, graphs, found, lines, ends, how)
+                if run is not None:
+                    yield run
+                    continue
+            parts, times, changes = iter(graphs), iter(found), compiled.changes
             for row in some:
                 part = row.cells if isinstance(row.cells, CellError) else next(parts)
                 time = None if own or part is row.cells else next(times)
@@ -1295,6 +1374,10 @@ class TableReader:
         return ReadEvent(self._last, self.name, how, end, self._carried, error, content)
 
 
+def _end(item: Item | GraphRun | Undecided) -> int:
+    return item.ends[-1] if type(item) is GraphRun else item.end  # type: ignore[union-attr]  # a run has ends
+
+
 def _of_width(row: TableRow, columns: int) -> TableRow:
     if isinstance(row.cells, CellError) or len(row.cells) == columns:
         return row
@@ -1366,7 +1449,7 @@ class FrameSource:
             reader = TableReader(name, self.mapping, self.options, self.extractor, self.refusals, START)
             schema, batches = _batches(frame)
             items = decided(reader.batches(schema, batches), START, {}, growing=False)
-            yield from graphs_alone(items, self.refusals)  # type: ignore[arg-type]  # there are no runs
+            yield from graphs_alone(one_by_one(items), self.refusals)
 
 
 def _batches(frame: Any) -> tuple[Any, Sequence[Any]]:
