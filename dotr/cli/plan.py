@@ -13,6 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -23,7 +24,11 @@ from dotr.io.rules_and_background import read_background, read_rules_text
 from dotr.lang import load_program
 from dotr.pictures.graph import Arrow, Box, graph
 from dotr.pictures.markup import Html, joined, page
+from dotr.program.names import UNITS
 from dotr.service.overview import DENSE, Shown, overview
+
+if TYPE_CHECKING:
+    from dotr.io.tables.mapping import TableMapping
 
 
 def holding_lines(shown: Shown) -> list[str]:
@@ -64,18 +69,26 @@ _SHOWN = 12
 @click.option("--background", multiple=True, metavar="FILE", help="Background beside that of the program.")
 @options.functions
 @options.budget
+@click.option("--map", "mappings", type=options.mapping, multiple=True, metavar="FILE", help="Tables, too.")
 def command(
-    rules: tuple[str, ...], format_: str, code: bool, background: tuple[str, ...], budget: int
+    rules: tuple[str, ...],
+    format_: str,
+    code: bool,
+    background: tuple[str, ...],
+    budget: int,
+    mappings: tuple[TableMapping, ...],
 ) -> int:
     """Show what will run, without running it.
 
     For each rule: its trigger, its windows with their ends, keys, horizon and what bounds its state; how each
     query is evaluated and which rules share it; what of Datalog and background is reached; how Spark would
-    divide the work.
+    divide the work; with --map, whether rows of tables are taken as columns.
     """
     program = load_program(rules, read_rules_text)
     triples = read_background([*program.background, *background], named=program.named)
-    shown = overview(Deployment(program, triples, Settings(budget=budget)), code=code)
+    deployment = Deployment(program, triples, Settings(budget=budget))
+    shown = overview(deployment, code=code)
+    shown["tables"] = [_table(deployment, mapping) for mapping in mappings]
     match format_:
         case "json":
             text = json.dumps(shown, ensure_ascii=False, indent=2)
@@ -90,6 +103,17 @@ def command(
             text = "\n".join(as_text(shown))
     sys.stdout.write(visible(text) + "\n")
     return 0
+
+
+def _table(deployment: Deployment, mapping: TableMapping) -> Shown:
+    """How `dotr run` takes the rows of a table; `why`: why not as columns."""
+    from dotr.io.tables.compiled import cells_used, compile_mapping  # noqa: PLC0415  # start-up: few have tables
+
+    compiled = compile_mapping(mapping, list(cells_used(mapping)), UNITS["s"], "UTC", mapping.name)
+    why = "the graph of a row says its time" if compiled.time_at < 0 else ""
+    if not compiled.form:
+        why = "a row is more than a graph, or two of its triples can be the same"
+    return {"mapping": mapping.name, "why": why or deployment.why_graphs(compiled.form)}
 
 
 # -- text -------------------------------------------------------------------------------------------
@@ -116,6 +140,12 @@ def as_text(shown: Shown) -> Iterator[str]:
         yield ""
     if shown["holding"]:
         yield from holding_lines(shown["holding"])
+        yield ""
+    if shown.get("tables"):
+        yield "TABLES"
+        for table in shown["tables"]:
+            how = f"row by row, as graphs: {table['why']}" if table["why"] else "column by column"
+            yield f"  {table['mapping']}: {how}"
         yield ""
     yield "CUT INTO PARTS by dotr batch and Spark"
     yield from (f"  {line}" for line in shown["spark"])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -32,6 +33,7 @@ from dotr.core.pipeline import NOBODY, Pipeline, PipelineObserver
 from dotr.emit.events import InstantEvents, together
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError
 from dotr.events import Clock, GraphOrMessage, Time
+from dotr.extract.forms import Form
 from dotr.io.errors import Lineage, with_places
 from dotr.io.events import BINARY, EVENT_FORMATS, EventSink, Formatter, late_line, open_sink
 from dotr.io.graphs import GraphRun, ReadSoFar
@@ -127,6 +129,7 @@ def command(
         on_state = None if enriched is None else enriched.write
         observer = PipelineObserver(overworked=replay.overworked, state=on_state)
         replay.prepare(deployment, source, rules, make, observer)
+        reader.wanted = replay.wants
         columns = [*program.rules]
         for at, later in then:
             when, clock = given_time(at, source.options.unit, None, "--then")
@@ -270,9 +273,8 @@ class Replay:
         count = waiting = 0
         try:
             for item in sources.runs():
-                graph = item.last if isinstance(item, GraphRun) else item
                 if behind is not None:
-                    behind.passed(graph)
+                    behind.passed(item.last if isinstance(item, GraphRun) else item)
                 if isinstance(item, ReadEvent):
                     lineage.passed(item)
                     if item.error is not None:
@@ -282,7 +284,10 @@ class Replay:
                 if isinstance(item, GraphRun):
                     count += len(item.times)
                     waiting += len(item.times)
-                    self._take_run(item)
+                    if item.columns is None:
+                        self._take_run(item)
+                    else:
+                        self._take_columns(item, sink)
                 else:
                     count += 1
                     waiting += ALONE
@@ -293,7 +298,8 @@ class Replay:
                     if at_once:
                         sink.flush()
                     if behind is not None and pipeline.clock is not None:  # what it shows is worth counting
-                        time, events = pipeline.clock.text(graph.time), pipeline.events_so_far()  # type: ignore[arg-type]  # a graph has one
+                        time = pipeline.clock.text(pipeline.latest or 0)
+                        events = pipeline.events_so_far()
                         progress.update(count, events, time, behind.done, behind.total)
         except DataError:
             if not self._running:  # an error of the sources: what was closed before is detected
@@ -317,6 +323,25 @@ class Replay:
         pipeline.take(graph.time, graph.triples)
         if not sample.full:
             sample.add(graph.time, graph.triples)
+
+    def wants(self, form: Form) -> bool:
+        """Whether graphs of a form are taken as columns now."""
+        return self._sample.full and self.pipeline.takes(form)
+
+    def _take_columns(self, run: GraphRun, sink: EventSink) -> None:
+        """Take the instants of a run that it has whole as columns, and the others as graphs."""
+        times, columns, latest = run.times, run.columns, self.pipeline.latest
+        assert columns is not None
+        start = 0 if latest is None else bisect_right(times, latest)
+        end = bisect_left(times, times[-1])
+        for graph in run.part(0, start).items():
+            self._take(graph)
+        if start < end and self.pipeline.accept_columns(columns.part(start, end)):
+            self.lineage.note_run(run.part(start, end))
+            self._write(sink)
+            start = end
+        if start < len(times):
+            self._take_run(run.part(start, len(times)))
 
     def _take_run(self, run: GraphRun) -> None:
         if self._sample.full and self.pipeline.accept_run(run.times, run.graphs):

@@ -25,7 +25,7 @@ from dotr.core.funnel import FactCounts
 from dotr.core.instant import Instants, enricher, reopened
 from dotr.core.instants import JumpLimit, ahead
 from dotr.detect.analysis import IdleTicks, RuleReach, idle_ticks, rule_reaches
-from dotr.detect.detector import TeslaDetector
+from dotr.detect.detector import TeslaDetector, waking
 from dotr.detect.digest import rule_digests
 from dotr.detect.partitioning import By, Partitioning, plan_batch
 from dotr.detect.plan import RulePlan
@@ -35,6 +35,7 @@ from dotr.emit.events import Emitter
 from dotr.enrich.closing import Closed
 from dotr.enrich.materialiser import Materialiser
 from dotr.events import Clock, Time
+from dotr.extract.forms import Form
 from dotr.program import Position, Program
 from dotr.program.names import RefusedTrigger, fail
 from dotr.rdf.mapped import Content
@@ -248,6 +249,18 @@ class Deployment:
     def partitioning(self, by: By = By.AUTO, *, together: bool = False) -> Partitioning:
         """How detection can be cut, by key and by time. `together`: one task computes what holds."""
         return plan_batch(self.program, by, together, lambda: self.without_graph)
+
+    def why_graphs(self, form: Form) -> str:
+        """Why graphs of a form are not taken as columns of terms by `dotr run`; "" where they are."""
+        program = self.program
+        if program.lasting:
+            return "something lasts"
+        if program.lars.rules or any(not isinstance(rule.trigger, Position) for rule in program.rules):
+            return "a rule is evaluated while no graph comes"
+        if waking(self.detector(Clock()).network) is None:
+            return "rules read each other's events, or very many streams"
+        found = self.instants.of_form(form)
+        return found if isinstance(found, str) else ""
 
     def part(self, rules: Iterable[int]) -> Deployment:
         """A program of some of the rules, which refer to no others; for detection alone."""

@@ -39,6 +39,7 @@ from dotr.extract.extractor import (
     Extractor,
     wanted,
 )
+from dotr.extract.forms import Form, FormExtractor, Unfit
 from dotr.extract.full import Explosion
 from dotr.extract.sharing import Shares
 from dotr.extract.units import SingleTripleReader
@@ -282,6 +283,15 @@ class Instants:
         if place > start:
             batch.came(due[start][0], due[place - 1][0], place - start)
         return place
+
+    def of_form(self, form: Form) -> FormExtractor | str:
+        """What finds the facts of graphs of a form, or why nothing does."""
+        if self._ontology or self._findings is not None or self.on_state is not None:
+            return "the ontology, or the state, is asked for at every instant"
+        try:
+            return FormExtractor(self.extract, self.enrich.store, form, self.enrich.alone)
+        except Unfit as unfit:
+            return str(unfit)
 
     def overlaid(self, time: Time, graphs: Graphs | None) -> InstantFacts:
         """The facts of the instant of `graphs`; None is a tick without a graph. Cost: the triples,

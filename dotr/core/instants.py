@@ -219,6 +219,22 @@ class OpenInstants:
         self.graphs += len(graphs)
         return True
 
+    def pass_over(self, first: Time, last: Time, graphs: int) -> bool:
+        """Close the open instant, as for graphs of instants from `first` to `last` that are run elsewhere;
+        False if they do not come after everything else, or lie too far ahead.
+        """
+        latest, newest, bound = self.latest, self._newest, self.bound
+        if latest is None or bound is None or not self._in_order or (newest and bound > latest):
+            return False
+        if not latest < first >= bound or last - latest > self._stride:
+            return False
+        if newest:
+            self._due.append((latest, newest))
+        self._newest = []
+        self.latest, self.bound = last, last + 1
+        self.graphs += graphs
+        return True
+
     def _is_refused(self, latest: Time | None, time: Time, graph: GraphOrMessage) -> bool:
         """Whether a graph lies too far ahead; `on_refused` is called with it."""
         assert self.clock is not None, "begin() comes before the first graph"

@@ -18,8 +18,10 @@ Method:  DOTR (Margara, Cugola, Collavini, Dell'Aglio 2018), fig. 3. Enrich and 
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from operator import le, lt
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -55,12 +57,13 @@ from dotr.emit.events import Emitter, InstantEvents
 from dotr.errors import DataError, DotrError, EngineError, ProgramError, Severity, UsageError
 from dotr.events import Clock, Composite, Fact, GraphOrMessage, Instant, RawMatch, Time
 from dotr.expressions.rhythms import is_tick
+from dotr.extract.forms import Form, FormExtractor, FormRun
 from dotr.lasting.periods import Entry
 from dotr.program import After, Program
 from dotr.program.names import Passed
 from dotr.program.rules import Rule
 from dotr.program.sequences import RowPattern
-from dotr.rdf.terms import Triple
+from dotr.rdf.terms import Memo, Triple
 
 if TYPE_CHECKING:
     from dotr.emit.effects import Effects
@@ -345,6 +348,8 @@ class Pipeline:
         self._max_jump, self._pause = max_jump, pause
         self._open = OpenInstants(lateness, observer.late, observer.refused, self._tick())
         self._unreturned: list[InstantEvents] = []  # what a call that raised would have returned
+        self._columns: tuple[Sequence[Time], Mapping[str, list[Fact]]] | None = None  # to run in `drain`
+        self._forms: Memo[Form, FormExtractor | str] = Memo(self.instants.of_form)
         self._last_graph_time: Time | None = None  # last instant at which a graph came
 
     def begin(self, clock: Clock) -> None:
@@ -485,6 +490,68 @@ class Pipeline:
         """Like `accept` for many graphs, none a message; False if none was taken; see OpenInstants."""
         return self._open.accept_run(times, graphs)
 
+    def accept_columns(self, run: FormRun) -> bool:
+        """Take graphs of one form, at instants after all that came; `drain` must follow. False if none was
+        taken: then their graphs are accepted as any. Those of the last instant must not come again.
+        """
+        found, times = self._forms[run.form], run.times
+        if isinstance(found, str) or not self.takes(run.form) or not all(map(le, times, times[1:])):
+            return False
+        facts = found.facts(run)
+        if facts is None or not self._open.pass_over(times[0], times[-1], len(times)):
+            return False
+        self._columns = times, facts
+        return True
+
+    def takes(self, form: Form) -> bool:
+        """Whether graphs of a form may be accepted as columns from now on."""
+        detect = self._detect
+        ready = self._plain and detect is not None and detect.waking is not None
+        return ready and not isinstance(self._forms[form], str)
+
+    @property
+    def _plain(self) -> bool:
+        """Whether instants are extracted and detected alone: nothing lasts or ticks, nobody looks at them."""
+        observer, counts = self._observer, self._run_counts
+        return not (
+            self._lasting is not None
+            or self._planned
+            or self._oracle is not None
+            or self._pause is not None
+            or counts.every
+            or counts.late
+            or self.program.lars.rules
+            or observer.facts is not None
+            or observer.matches is not None
+            or observer.lasting is not None
+            or observer.state is not None
+        )
+
+    def _run_columns(self, times: Sequence[Time], facts: Mapping[str, list[Fact]]) -> Iterator[InstantEvents]:
+        """Detect instants whose facts are known."""
+        assert self._detect is not None
+        instants = times if all(map(lt, times, times[1:])) else list(dict.fromkeys(times))
+        batch = FactBatch(self._detect.waking, len(instants))
+        waking = batch.waking or frozenset()
+        wakes = sorted({fact[0] for name, found in facts.items() if name in waking for fact in found})
+        streams = [(name, found, [fact[0] for fact in found]) for name, found in facts.items()]
+        begun = dict.fromkeys(facts, 0)
+        end = 0
+        for time in wakes:
+            waiting = batch.waiting
+            for name, found, at in streams:
+                start = begun[name]
+                if start < len(at) and at[start] <= time:
+                    begun[name] = upto = bisect_right(at, time, start)
+                    waiting[name] = found[start:upto]
+            end = bisect_left(instants, time, end) + 1
+            batch.wake(time, (), end)
+        for name, found, _ in streams:
+            if begun[name] < len(found):
+                batch.waiting[name] = found[begun[name] :]
+        batch.came(instants[0], instants[-1], len(instants))
+        yield from self._found(batch)
+
     def drain(self) -> Iterator[InstantEvents]:
         """Run the closed instants that have not run, in time order; yields the events of each that has any.
 
@@ -511,6 +578,9 @@ class Pipeline:
         else:
             yield from self._run(due)
         self._open.done()
+        if self._columns is not None:
+            columns, self._columns = self._columns, None
+            yield from self._run_columns(*columns)
 
     def _deadlines_alone(self) -> bool:
         """Whether only sequences see instants without a graph, and nothing but them has facts there: then

@@ -363,6 +363,23 @@ class Materialiser:
             return False
         return predicate in self.reach.relations and not self._reads & {predicate, ALL}
 
+    def alone(self, predicate: Term, object_: Term | int) -> bool:
+        """Whether a triple only adds itself, as `inert`, or is never read; of a class, too. `object_`: a
+        term, or the number of a column, which may have any.
+        """
+        reached = self.reach.relations
+        if self.closed.instantiated.over or self._equalities is not None or reached & {ALL, RDF_TYPE}:
+            return False
+        relation: Relation = predicate
+        if predicate == RDF_TYPE:
+            if isinstance(object_, int):
+                return not any(map(is_class, reached | self._reads))
+            relation = class_relation(object_)
+        store = self.store
+        if store.filled(relation) or relation in store.volatile or relation in store.static:
+            return False
+        return not self._reads & {relation, predicate, ALL}
+
     def ignores(self, predicate: Term) -> bool:
         """Whether no triple of this predicate will ever be read."""
         if self._equalities is not None:  # what joins later may read it

@@ -14,15 +14,16 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import repeat
 from os.path import splitext
-from typing import IO, TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import IO, TYPE_CHECKING, NamedTuple, TypeAlias, overload
 
 from msgspec import Struct
 
 from dotr.errors import DataError
 from dotr.events import Clock, GraphOrMessage, Time
+from dotr.extract.forms import Form, FormRun
 from dotr.io.decode.documents import (
     MAX_DOCUMENT,
     SNIFF,
@@ -162,9 +163,34 @@ class ReadEvent(NamedTuple):
 Item: TypeAlias = TimedGraph | ReadEvent
 
 
+class LazyGraphs(Sequence[GraphOrMessage]):
+    """Graphs that are made when they are asked for. `make`: those of a range, which are right."""
+
+    def __init__(self, make: Callable[[int, int], list[GraphOrMessage]], count: int) -> None:
+        self._make, self._count = make, count
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, place: int) -> GraphOrMessage: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[GraphOrMessage]: ...
+    def __getitem__(self, place: int | slice) -> GraphOrMessage | Sequence[GraphOrMessage]:
+        numbers = range(self._count)[place]
+        if isinstance(numbers, int):
+            return self._make(numbers, numbers + 1)[0]
+        start, make = numbers.start, self._make
+        return LazyGraphs(lambda first, end: make(start + first, start + end), len(numbers))
+
+    def __iter__(self) -> Iterator[GraphOrMessage]:
+        return iter(self._make(0, self._count))
+
+
 class GraphRun(NamedTuple):
     """Graphs that follow one another in one file, as columns: of each what `TimedGraph` says, `how` and
-    `carried` being those of all. There is one at least, and none is a Message.
+    `carried` being those of all. There is one at least, and none is a Message. `columns`: the same graphs as
+    terms, in order of time, where a reader was asked for them; then `graphs` are made on demand.
     """
 
     times: Sequence[Time]
@@ -174,6 +200,12 @@ class GraphRun(NamedTuple):
     ends: Sequence[int]
     how: str = "byte"
     carried: str = ""
+    columns: FormRun | None = None
+
+    def part(self, start: int, end: int) -> GraphRun:
+        """Some of them, one by one."""
+        columns = self.times[start:end], self.graphs[start:end], self.file
+        return GraphRun(*columns, self.lines[start:end], self.ends[start:end], self.how, self.carried)
 
     def items(self) -> list[TimedGraph]:
         """Each by itself."""
@@ -183,8 +215,7 @@ class GraphRun(NamedTuple):
 
     def behind(self, count: int) -> GraphRun:
         """Without the first `count`."""
-        columns = self.times[count:], self.graphs[count:], self.file, self.lines[count:], self.ends[count:]
-        return GraphRun(*columns, self.how, self.carried)
+        return self.part(count, len(self.times))
 
     @property
     def last(self) -> TimedGraph:
@@ -200,6 +231,10 @@ def one_by_one(runs: Iterable[Item | GraphRun]) -> Iterator[Item]:
             yield from item.items()
         else:
             yield item  # type: ignore[misc]  # a graph or a mark
+
+
+WantedForm: TypeAlias = Callable[[Form], bool]
+"""Whether graphs of a form are taken as columns, now."""
 
 
 class SourceOptions(Struct, frozen=True):

@@ -54,6 +54,7 @@ from dotr.io.graphs import (
     SourceOptions,
     StreamReader,
     TimedGraph,
+    WantedForm,
     all_of,
     first_bytes,
     is_table,
@@ -98,6 +99,8 @@ class FileReader:
     """Where it is known; None: the name says it."""
     workers: ParseWorkers | None = None
     """What parses JSON lines of a file that is not compressed."""
+    wanted: WantedForm | None = None
+    """Which forms of graphs are given as columns."""
     name: str = field(default="", init=False)
     """The file as messages call it."""
     _last: Time | None = field(default=None, init=False)
@@ -205,7 +208,8 @@ class FileReader:
     def _table(self, mapping: TableMapping) -> TableReader:
         from dotr.io.tables.rows import TableReader  # noqa: PLC0415  # start-up: most runs have no tables
 
-        return TableReader(self.name, mapping, self.options, self.extractor, self.refusals, self.bookmark)
+        where = self.name, mapping, self.options, self.extractor, self.refusals, self.bookmark
+        return TableReader(*where, None if self._infers else self.wanted)
 
     @property
     def _regular(self) -> bool:

@@ -42,6 +42,7 @@ from dotr.io.graphs import (
     ReadEvent,
     SourceOptions,
     TimedGraph,
+    WantedForm,
     mapping_for,
     one_by_one,
 )
@@ -167,6 +168,8 @@ class Sources:
     bookmarks: Mapping[str, Bookmark] = field(default_factory=dict)
     workers: ParseWorkers | None = None
     """What parses ahead, where there is one file."""
+    wanted: WantedForm | None = None
+    """Which forms of graphs `runs` may give as columns, where there is one file; None: none."""
     extractor: TimestampExtractor = field(init=False)
 
     def __post_init__(self) -> None:
@@ -188,7 +191,7 @@ class Sources:
         files = resolve(self.paths, self.options.mappings)
         if len(files) == 1 and self._bookmark(files[0]).how != "sorted":
             reader = self._reader(files[0])
-            reader.workers = self.workers
+            reader.workers, reader.wanted = self.workers, self.wanted
             return reader.runs()
         return self._replay(files)
 

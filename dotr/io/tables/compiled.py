@@ -32,6 +32,7 @@ from msgspec import Struct
 from dotr.codegen import execute
 from dotr.errors import DataError
 from dotr.events import GraphOrMessage, Message, Time
+from dotr.extract.forms import Form, Place
 from dotr.io.tables.cells import (
     PLAIN,
     UNRESERVED,
@@ -229,6 +230,15 @@ _TOGETHER = 16
 _DATATYPES = {"dateTime": XSD_DATETIME, "double": XSD_DOUBLE}
 
 
+class TermOfCells(Struct, frozen=True):
+    """A term of the template: the places of its cells, and what makes a column of terms of theirs. Raises
+    CellError.
+    """
+
+    places: tuple[int, ...]
+    make: Callable[..., list[Term | None]]
+
+
 class CompiledMapping(Struct, frozen=True):
     """A mapping for the columns of one table.
 
@@ -245,6 +255,10 @@ class CompiledMapping(Struct, frozen=True):
     """The times of raw cells that are all written in the usual way; None of others."""
     local: Sequence[TimeCell] = ()
     """The cells that hold times, each once."""
+    form: Form = ()
+    """Of rows that are a graph each: the template, cells as numbers of `terms`; () where two triples of a row
+    can be the same, or there is more than a graph."""
+    terms: Sequence[TermOfCells] = ()
 
     def parts(self, rows: Sequence[Row]) -> Iterator[GraphOrMessage | CellError]:
         """The graph of each row; at most 3 µs a row of five triples, whether or not values repeat."""
@@ -351,6 +365,8 @@ def compile_mapping(
     else:
         result = f"Message({', '.join(f'{name}={text}' for name, text in texts.items())})"
     part, together = writer.functions(result)
+    alone = list(texts) == ["graph"] and not may_repeat(parts["graph"])
+    form = writer.form(parts["graph"]) if alone else ()
     if mapping.time is None:
         local = _time_cells(mapping, positions, zone, readings, {})
         return CompiledMapping(part, {}, -1, together, lambda _cells: None, local)
@@ -361,7 +377,7 @@ def compile_mapping(
     times = Memo(_time(mapping, mapping.time, unit, zone, reading, own), limit=_REMEMBERED)
     at, usual = positions[mapping.time.column], _usual_times(mapping, mapping.time, zone, reading)
     local = _time_cells(mapping, positions, zone, readings, {mapping.time: own})
-    return CompiledMapping(part, times, at, together, usual, local)
+    return CompiledMapping(part, times, at, together, usual, local, form, writer.made)
 
 
 def _readings(
@@ -492,6 +508,16 @@ class _MappingWriter:
         self._columns: list[str] = []
         self._names: dict[str, Any] = {"Message": Message, "repeated": _without_repeats}
         self._terms: dict[Slot, tuple[str, bool]] = {}
+        self._numbers: dict[Slot, int] = {}
+        self.made: list[TermOfCells] = []
+
+    def form(self, template: Sequence[TemplateTriple]) -> Form:
+        """A template, its terms as numbers of `made`."""
+
+        def place(slot: Slot) -> Place:
+            return slot if isinstance(slot, str) else self._numbers[slot]
+
+        return tuple((place(s), place(p), place(o)) for s, p, o in template)
 
     def _name(self, stem: str, value: object) -> str:
         name = f"{stem}{len(self._names)}"
@@ -551,15 +577,16 @@ class _MappingWriter:
             ends = (f"<{before}", f"{after}>") if _is_iri(slot) else (f'"{before}', after + _tail(slot))
             slow = lambda text: finish(before + text + after)  # noqa: E731  # used once
             one = self._memo(cells[0], _inside(slot, cells[0]), slow, quick, ends)
-            self._cell(name, cells[0], one, _usual(slot), ends)
+            column = self._cell(name, cells[0], one, _usual(slot), ends)
+            self._made(slot, cells, column)
             return name, True
-        pieces, needed = [], []
+        pieces, needed, columns = [], [], []
         for number, part in enumerate(parts):
             if isinstance(part, str):
                 pieces.append(self._name("k", part))
                 continue
             piece = f"{name}_{number}"
-            self._cell(piece, part, self._memo(part, _inside(slot, part)))
+            columns.append(self._cell(piece, part, self._memo(part, _inside(slot, part))))
             pieces.append(piece)
             needed.append(piece)
         ended = self._name("f", finish)
@@ -567,6 +594,7 @@ class _MappingWriter:
         joined = "".join(f"{{{piece}}}" for piece in pieces)
         whole = f"None if {missing} else {ended}(f'{joined}')"
         self._lines.append(f"{name} = {whole}")
+        self._made(slot, cells, _joining(parts, columns, finish))
         among = ", ".join(needed)
         self._columns.append(f"{name} = [{whole} for {among} in zip({among})]")
         return name, True
@@ -578,7 +606,7 @@ class _MappingWriter:
         one: Memo[str | None, str | None],
         usual: Lines | None = None,
         ends: tuple[str, str] = ("", ""),
-    ) -> None:
+    ) -> TermColumn:
         """The line that makes a term, or a part of one, of a cell, and that which makes those of a column."""
         at = self._positions[cell.column]
         filtered = texts_filter(cell, self._zone, self._mapping.name, self._readings[cell])
@@ -587,6 +615,11 @@ class _MappingWriter:
         column = TermColumn(one, self._missing, filtered, usual, ends)
         self._lines.append(f"{name} = {self._name('m', one)}[cells[{at}]]")
         self._columns.append(f"{name} = {self._name('c', column)}(columns[{at}])")
+        return column
+
+    def _made(self, slot: Slot, cells: Sequence[Cell], make: Callable[..., list[Term | None]]) -> None:
+        self._numbers[slot] = len(self.made)
+        self.made.append(TermOfCells(tuple(self._positions[cell.column] for cell in cells), make))
 
     def _memo(
         self,
@@ -620,6 +653,21 @@ class _MappingWriter:
                 raise _of(error, cell) from None
 
         return Memo(convert, limit=_REMEMBERED)
+
+
+def _joining(
+    parts: Sequence[str | Cell], columns: Sequence[TermColumn], finish: Callable[[str], str]
+) -> Callable[..., list[Term | None]]:
+    """What makes the terms of several columns of cells."""
+    form = "".join(
+        "{}" if isinstance(part, Cell) else part.replace("{", "{{").replace("}", "}}") for part in parts
+    )
+
+    def make(*cells: Sequence[str | None]) -> list[Term | None]:
+        made = [column(own) for column, own in zip(columns, cells, strict=True)]
+        return [None if None in texts else finish(form.format(*texts)) for texts in zip(*made, strict=True)]
+
+    return make
 
 
 def _around(parts: Sequence[str | Cell]) -> tuple[str, str]:

@@ -48,6 +48,7 @@ from datetime import date
 from decimal import Decimal
 from functools import partial
 from itertools import chain, count, islice, pairwise, repeat
+from operator import le
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 import pyarrow as pa
@@ -55,6 +56,7 @@ from msgspec import Struct, field
 
 from dotr.errors import DataError, Diagnostic, Severity, UsageError
 from dotr.events import Clock, GraphOrMessage, Time, all_triples
+from dotr.extract.forms import FormColumn, FormRun
 from dotr.io.decode.documents import Format, line_blocks, read_bounded, read_some, too_large, unreadable
 from dotr.io.decode.json_lines import Line, raw_lines
 from dotr.io.decode.limits import quiet_limit, says_nothing
@@ -65,9 +67,11 @@ from dotr.io.graphs import (
     Bookmark,
     GraphRun,
     Item,
+    LazyGraphs,
     ReadEvent,
     SourceOptions,
     TimedGraph,
+    WantedForm,
     one_by_one,
 )
 from dotr.io.tables.cells import CellError, RepeatedCellError, excerpt
@@ -606,22 +610,79 @@ def arrow_columns_of(schema: pa.Schema, prefix: str = "") -> list[str]:
     return found
 
 
-def column_texts(
-    batches: Iterable[pa.RecordBatch], columns: Sequence[str], place: str
-) -> Iterator[tuple[list[list[str | None]], int]]:
-    """Of rows that stand together the cells of some columns, column by column, and how many rows they are.
-    Raises DataError D2408.
-    """
+def batch_parts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Rows that are made together."""
     for batch in batches:
         for start in range(0, batch.num_rows, BATCH):
-            part = batch.slice(start, BATCH)
-            yield [_texts(_column(part, name), name, place) for name in columns], part.num_rows
+            yield batch.slice(start, BATCH)
+
+
+def part_texts(part: pa.RecordBatch, columns: Sequence[str], place: str) -> list[list[str | None]]:
+    """The cells of some columns, column by column. Raises DataError D2408."""
+    return [_texts(_column(part, name), name, place) for name in columns]
 
 
 def rows(batches: Iterable[pa.RecordBatch], columns: Sequence[str], place: str) -> Iterator[list[str | None]]:
     """The rows of batches, of each the cells of some columns. Raises DataError D2408."""
-    for texts, size in column_texts(batches, columns, place):
-        yield from map(list, zip(*texts, strict=True)) if texts else ([] for _ in range(size))
+    for part in batch_parts(batches):
+        texts = part_texts(part, columns, place)
+        yield from map(list, zip(*texts, strict=True)) if texts else ([] for _ in range(part.num_rows))
+
+
+class CellColumn(Struct, frozen=True):
+    """The cells of a column: those of the rows, or with `codes` the distinct ones and of each row which."""
+
+    cells: list[str | None]
+    codes: list[int] | None = None
+
+    @classmethod
+    def of_arrow(cls, array: Any, name: str, place: str) -> CellColumn:
+        """Distinct values are made strings once where they repeat. Raises DataError D2408."""
+        if len(array) < _FEW_ROWS or pa.types.is_nested(array.type):
+            return cls(_texts(array, name, place))
+        coded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
+        if len(coded.dictionary) * 2 > len(array):
+            return cls(_texts(array, name, place))
+        codes = coded.indices.to_pylist()
+        cells = _texts(coded.dictionary, name, place)
+        if coded.indices.null_count:
+            cells.append(None)
+            codes = [len(cells) - 1 if code is None else code for code in codes]
+        return cls(cells, codes)
+
+    def of_rows(self) -> list[str | None]:
+        """The cell of each row."""
+        return self.cells if self.codes is None else list(map(self.cells.__getitem__, self.codes))
+
+
+_FEW_ROWS = 64
+"""Rows for which distinct values are not worth looking for."""
+
+
+def form_columns(compiled: CompiledMapping, columns: Sequence[CellColumn]) -> list[FormColumn]:
+    """The terms of a form. Raises CellError for some cell."""
+    found: list[FormColumn] = []
+    for term in compiled.terms:
+        own = [columns[place] for place in term.places]
+        if len(own) == 1:
+            found.append(FormColumn(term.make(own[0].cells), own[0].codes))
+        else:
+            found.append(FormColumn(term.make(*[column.of_rows() for column in own])))
+    return found
+
+
+def arrow_times(array: Any, mapping: TableMapping) -> list[tuple[Time, bool]] | None:
+    """The times of a column of timestamps with a zone that is the time as it stands; None of another."""
+    kind, cell = array.type, mapping.time
+    if cell is None or cell.filters or not pa.types.is_timestamp(kind) or kind.tz is None or array.null_count:
+        return None
+    if kind.unit == "ns":
+        return None
+    micros = 1_000_000 // _PER_SECOND[kind.unit]
+    values = array.cast(pa.int64()).to_pylist()
+    if not values or not _FIRST <= min(values) * micros <= max(values) * micros < _LAST:
+        return None
+    return [(value * micros, False) for value in values]
 
 
 def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
@@ -995,6 +1056,8 @@ class TableReader:
     extractor: TimestampExtractor
     refusals: ErrorPolicy
     bookmark: Bookmark
+    wanted: WantedForm | None = None
+    """Which forms of graphs are given as columns."""
     _last: Time | None = dataclass_field(default=None, init=False)
     _head: bytes = dataclass_field(default=b"", init=False)
     """The first lines of a table that has a header."""
@@ -1195,11 +1258,16 @@ class TableReader:
         used = list(cells_used(self.mapping))
         compiled = self._compiled(used)
         number = 0
-        for columns, size in column_texts(batches, used, self.name):
-            first = number + 1
+        for part in batch_parts(batches):
+            first, size = number + 1, part.num_rows
             number += size
             if number <= skip:
                 continue
+            if first > skip and used and (run := self._form_run(compiled, part, used, first)) is not None:
+                yield run
+                bound.begin()
+                continue
+            columns = part_texts(part, used, self.name)
             run = self._run(compiled, columns, first) if first > skip else None
             if run is not None:
                 yield run
@@ -1211,6 +1279,35 @@ class TableReader:
                 yield item
                 bound.count(item)
         yield ReadEvent(self._last, self.name, "graph", max(number, skip), size=self._size())
+
+    def _form_run(
+        self, compiled: CompiledMapping, part: Any, used: Sequence[str], first: int
+    ) -> GraphRun | None:
+        """The rows of a part as columns, if that is wanted, and all is right with them."""
+        if not self._takes(compiled):
+            return None
+        try:
+            columns = [CellColumn.of_arrow(_column(part, name), name, self.name) for name in used]
+            terms = form_columns(compiled, columns)
+            times = arrow_times(_column(part, used[compiled.time_at]), self.mapping)
+            timed = compiled.instants(columns[compiled.time_at].of_rows()) if times is None else times
+        except CellError:
+            return None
+
+        def make(start: int, end: int) -> list[GraphOrMessage]:
+            cells = part_texts(part.slice(start, end - start), used, self.name)
+            return list(compiled.columns(cells))
+
+        numbers = range(first, first + part.num_rows)
+        return self._as_run(
+            compiled, LazyGraphs(make, part.num_rows), timed, numbers, numbers, "graph", terms
+        )
+
+    def _takes(self, compiled: CompiledMapping) -> bool:
+        """Whether the rows of a mapping are asked for as columns."""
+        if self.wanted is None or not compiled.form or self.extractor.elsewhere or compiled.changes:
+            return False
+        return compiled.time_at >= 0 and self.wanted(compiled.form)
 
     def _run(
         self, compiled: CompiledMapping, columns: Sequence[Sequence[str | None]], first: int
@@ -1234,21 +1331,27 @@ class TableReader:
         lines: Sequence[int],
         ends: Sequence[int],
         how: str,
+        terms: Sequence[FormColumn] = (),
     ) -> GraphRun | None:
         """Graphs and times of rows as a run; None where one is in error, or reading its times changed one."""
-        if not graphs or compiled.changes or any(type(graph) is not list for graph in graphs):
+        if not graphs or compiled.changes:
+            return None
+        if not terms and any(type(graph) is not list for graph in graphs):
             return None
         if any(type(time) is not tuple for time in times):
             return None
         found, kinds = zip(*times, strict=True)
         if len(set(kinds)) > 1:
             return None
+        if terms and not all(map(le, found, found[1:])):
+            return None
         extractor = self.extractor
         if extractor.clock is None or extractor.clock.integer is not kinds[0]:
             extractor.accept(kinds[0], f"{self.name}:{lines[0]}")
         extractor.hit(MAPPED_TIME, len(found))
         self._last = found[-1]
-        return GraphRun(found, graphs, self.name, lines, ends, how, self._carried)  # type: ignore[arg-type]  # likewise
+        columns = FormRun(compiled.form, found, terms) if terms else None
+        return GraphRun(found, graphs, self.name, lines, ends, how, self._carried, columns)  # type: ignore[arg-type]  # likewise
 
     def _size(self) -> int:
         return os.path.getsize(self.name) if os.path.isfile(self.name) else 0
