@@ -77,15 +77,40 @@ def test_what_a_run_did_not_reach_is_closed_again() -> None:
     assert made.closed() == []
 
 
-def test_many_graphs_are_taken_at_once_only_where_each_begins_an_instant() -> None:
+def test_many_graphs_are_taken_at_once_only_in_order_and_where_the_first_begins_an_instant() -> None:
     made, _ = instants()
     assert not made.accept_run([1, 2], [["a"], ["b"]])  # nothing came before
     made.accept(1, ["a"])
     assert not made.accept_run([1, 2], [["b"], ["c"]])
-    assert not made.accept_run([3, 3], [["b"], ["c"]])
+    assert not made.accept_run([3, 2], [["b"], ["c"]])
     assert made.accept_run([2, 4], [["b"], ["c"]])
     assert closed(made) == [(1, [["a"]]), (2, [["b"]])]
     assert made.graphs == 3
+
+
+def test_graphs_of_one_time_that_are_taken_at_once_are_one_instant() -> None:
+    made, _ = instants()
+    made.accept(1, ["a"])
+    assert made.accept_run([2, 2, 3, 5, 5], [["b"], ["c"], ["d"], ["e"], ["f"]])
+    made.accept(5, ["g"])
+    assert closed(made) == [(1, [["a"]]), (2, [["b"], ["c"]]), (3, [["d"]])]
+    made.close_before(6)
+    assert closed(made) == [(5, [["e"], ["f"], ["g"]])]
+
+
+def test_instants_that_are_run_elsewhere_close_those_before() -> None:
+    made, late = instants()
+    assert not made.pass_over(2, 4, 3)  # nothing came before
+    made.accept(1, ["a"])
+    assert not made.pass_over(1, 4, 3)
+    assert made.pass_over(2, 4, 3)
+    assert closed(made) == [(1, [["a"]])]
+    assert (made.latest, made.watermark, made.graphs) == (4, 4, 4)
+    made.accept(4, ["late"])
+    made.accept(5, ["b"])
+    made.accept(6, ["c"])
+    assert late == [(4, ["late"])]
+    assert closed(made) == [(5, [["b"]])]
 
 
 def test_a_graph_too_far_ahead_closes_nothing() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dotr.emit.events import Emitter, InstantEvents
+from dotr.emit.events import Emitter, InstantEvents, together
 from dotr.events import Clock, Fact, RawMatch
+from dotr.io.events import format_jsonl, formatter
 from dotr.lang import parse_program
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, integer
 
@@ -66,3 +67,16 @@ def test_rules_that_match_once_each_are_written_in_their_order(order: list[int],
     ]
     written = InstantEvents(EMITTER, found).nquads(Clock())
     assert [text.split(":")[2] for text in written] == [f"R{n}" for n in range(RULES)]
+
+
+@given(st.lists(matches, min_size=1, max_size=5))
+def test_events_of_several_instants_are_those_of_each(found: list[list[RawMatch]]) -> None:
+    clock = Clock()
+    each = [[(rules, 7 + n, *more) for rules, _, *more in one] for n, one in enumerate(found)]
+    alone = [InstantEvents(EMITTER, one) for one in each]  # type: ignore[arg-type]  # matches at other times
+    (run,) = together(alone)
+    assert list(run) == [event for events in alone for event in events]
+    assert run.nquads(clock) == [text for events in alone for text in events.nquads(clock)]
+    assert formatter("jsonl", {})[1](run, clock) == "".join(
+        f"{format_jsonl(event, clock)}\n" for events in alone for event in events
+    )
