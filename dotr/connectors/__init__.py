@@ -7,6 +7,7 @@ bound_values.py  values of variables in names of topics, keys and bodies
 kafka.py         topics of Kafka in, events out in transactions
 ldes.py          Linked Data Event Streams in
 mqtt.py          messages of MQTT in, events out
+mqtt_session.py  a connection to a broker that receives many messages at a time
 outgoing.py      requests over HTTP to hosts of the configuration
 read_ahead.py    a thread that reads a source for the feed
 upstream.py      events of another deployment in

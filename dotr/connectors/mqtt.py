@@ -1,7 +1,7 @@
-"""MQTT in and out, by paho: messages are in the inbox before they are acknowledged.
+"""MQTT in and out: messages are in the inbox before they are acknowledged.
 
 Place:   a source and an output of `dotr serve` (the extra `mqtt`). In: `Subscription` appends to the inbox,
-         from which the feed reads. Out: `Publisher` is a `Receiver` (service/cursors.py).
+         from which the feed reads. Out: `Publisher`, by paho, is a `Receiver` (service/cursors.py).
 Method:  In: QoS 1, acknowledged by hand after the inbox's commit, in a session that outlives connections
          (clean start off). The broker sends again what was not acknowledged: with the flag DUP and the same
          packet id. Such a message is dropped where the last row with that packet id has the same bytes and
@@ -10,13 +10,15 @@ Method:  In: QoS 1, acknowledged by hand after the inbox's commit, in a session 
          65,535 are kept. (To count newer messages instead is not enough: mosquitto was seen to have 2,000 on
          their way, with a `Receive Maximum` of 1,000.) With a full inbox nothing is acknowledged, and the
          broker stops.
-         While more than one message comes at a time, those of 10 ms go into one commit, and their
-         acknowledgements after it: what a commit and a change of threads cost is shared.
+         One thread receives, appends and acknowledges by turns (mqtt_session.py). While more than one message
+         comes at a time, those of 10 ms go into one commit, and their acknowledgements are one write after
+         it. A message of QoS 0 is appended, too; nobody sends it again.
          Levels of the topic are columns of a mapping, `{topic.1}` the first; a JSON payload that is no object
          is `{value}`.
          Out: QoS 1, in order; what the broker has acknowledged moves the cursor.
-Why not: QoS 2: paho answers PUBREC before a program has the message, so a kill loses what was acknowledged.
-         An asyncio client: none acknowledges by hand.
+Why not: QoS 2: its PUBREC goes out before a program has the message, so a kill loses what was acknowledged.
+         An asyncio client: none acknowledges by hand. A thread that receives while another appends: messages
+         go from hand to hand one by one, and the broker sends no faster than it gets acknowledgements.
 Bad input: D4215 a broker that cannot be had.
 """
 
@@ -28,52 +30,44 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from hashlib import blake2b
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import paho.mqtt.client as paho
-from msgspec import Struct
 from paho.mqtt.enums import CallbackAPIVersion
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 from dotr.connectors.bound_values import last_part, values_of
+from dotr.connectors.mqtt_session import (
+    IN_FLIGHT,
+    PORTS,
+    SESSION,
+    TIMEOUT,
+    BrokenError,
+    Broker,
+    Message,
+    NotLetInError,
+    Session,
+    Version,
+)
 from dotr.errors import DataError, Diagnostic, DotrError, EngineError, RefusedError, Severity
 from dotr.service.cursors import NotDeliveredError
 from dotr.service.inbox import Inbox, Incoming
 from dotr.service.logs import OutboxRow
 
-Version: TypeAlias = Literal["5", "3.1.1"]
-
-PORTS: Final = {"mqtt": 1883, "mqtts": 8883}
-
-IN_FLIGHT: Final = 1_000
-"""Messages that a broker may send before the first of them is acknowledged; it may not keep to that."""
-
 TOGETHER: Final = 0.01
 """Seconds in which messages come together to one commit, while more than one comes."""
 
-SESSION: Final = 7 * 24 * 3600
-"""Seconds for which a broker keeps what comes while nobody is connected."""
+_LOOK: Final = 0.1
+"""Seconds after which a thread that waits for messages sees that it is to end."""
 
-TIMEOUT: Final = 15.0
-"""Seconds for an acknowledgement of a broker."""
+_FIRST_WAIT: Final = 1.0
+_LONGEST_WAIT: Final = 60.0
+"""Seconds before it connects again, at first and at last."""
 
-
-class Broker(Struct, frozen=True):
-    """Where a broker is, and as whom to talk to it. `client`: the name of the session; one at a time may use
-    it.
-    """
-
-    url: str
-    client: str
-    version: Version = "5"
-    user: str | None = None
-    password: str = ""
-    ca: str | None = None
-    """A file of certificates of those who certify the broker, None: the system's."""
+_NOT_YET: Final = "not connected yet"
 
 
 def client_of(broker: Broker) -> paho.Client:
@@ -141,17 +135,9 @@ def payload_of(content: bytes, topic: str) -> bytes:
     return json.dumps(made if isinstance(value, list) else made[0]).encode()
 
 
-class _Message(Struct):
-    """A message that is not acknowledged. `connection`: the number of the one that it came by."""
-
-    id: int
-    connection: int
-    row: Incoming
-
-
 class Subscription:
-    """Owns the client of one source, and the thread that appends to the inbox. `format`: of messages that do
-    not say it; `mapping`: the name of what makes graphs of JSON, "" for none.
+    """Owns the thread that receives what one source subscribes to, and appends it to the inbox. `format`: of
+    messages that do not say it; `mapping`: the name of what makes graphs of JSON, "" for none.
     """
 
     def __init__(
@@ -164,135 +150,126 @@ class Subscription:
         mapping: str = "",
         say: Callable[[Diagnostic], None] = lambda _found: None,
     ) -> None:
-        self.name, self.connected, self.received, self.why = name, False, 0, "not connected yet"
+        self.name, self.connected, self.received, self.why = name, False, 0, _NOT_YET
         self._broker, self._topics, self._inbox = broker, list(topics), inbox
         self._format, self._mapping, self._say = format_, mapping, say
-        self._connection = 0
         self._keys: dict[str, str] = {}
         """Packet id → the key of the last row with it."""
         self._free: dict[str, None] = {}
         """Keys whose packet ids have come with other messages since."""
         for key in inbox.keys_of(name):
             self._keep(key)
-        self._many = False
-        self._came: queue.SimpleQueue[tuple[paho.MQTTMessage, int] | None] = queue.SimpleQueue()
         self._stopping = threading.Event()
-        self._client = client_of(broker)
-        self._client.on_connect = self._on_connect
-        self._client.on_disconnect = self._on_disconnect
-        self._client.on_connect_fail = self._on_connect_fail
-        self._client.on_subscribe = self._on_subscribe
-        self._client.on_message = self._on_message
-        self._thread = threading.Thread(target=self._append_all, name=f"dotr-mqtt-{name}", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"dotr-mqtt-{name}", daemon=True)
 
     def start(self) -> None:
         """Connect, and go on with the session."""
         self._thread.start()
-        connect(self._client, self._broker)
 
     def stop(self) -> None:
         """End after what came; the session stays."""
         self._stopping.set()
-        self._came.put(None)
         self._thread.join(10)
-        self._client.disconnect()
-        self._client.loop_stop()
 
-    # ------------------------------------------------------------------ in the client's thread
+    # ------------------------------------------------------------------ in the thread
 
-    def _on_connect(self, client: paho.Client, _data: Any, _flags: Any, code: Any, _properties: Any) -> None:
-        if code.is_failure:
-            self._fails(f"the broker refuses: {str(code).lower()}")
-            return
-        self._connection += 1
-        client.subscribe([(topic, 1) for topic in self._topics])
+    def _run(self) -> None:
+        """Session after session."""
+        wait = _FIRST_WAIT
+        while not self._stopping.is_set():
+            try:
+                session = Session(self._broker)
+            except NotLetInError as error:
+                self._fails(f"the broker refuses: {error}")
+            except BrokenError as error:
+                self._fails(f"what answers there does not let us in as a broker does: {error}")
+            except OSError:
+                self._fails("there is no connection")
+            else:
+                wait = _FIRST_WAIT
+                try:
+                    self._subscribed(session.subscribe(self._topics))
+                    self._receive_all(session)
+                except BrokenError as error:
+                    self._fails(f"the connection ended: {error}")
+                finally:
+                    session.close()
+            self._stopping.wait(wait)
+            wait = min(2 * wait, _LONGEST_WAIT)
+        self.connected = False
 
-    def _on_subscribe(self, _client: Any, _data: Any, _id: int, codes: Sequence[Any], _more: Any) -> None:
-        refused = [topic for topic, code in zip(self._topics, codes, strict=False) if code.is_failure]
+    def _subscribed(self, refused: Sequence[str]) -> None:
         if refused:
             self._fails(f"the broker refuses `{refused[0]}`")
             return
-        if self.why and self.why != "not connected yet":
+        if self.why and self.why != _NOT_YET:
             self._say(_finding(f"the source `{self.name}` is connected again"))
         self.connected, self.why = True, ""
 
-    def _on_disconnect(self, _client: Any, _data: Any, _flags: Any, code: Any, _properties: Any) -> None:
-        was, self.connected = self.connected, False
-        if self._stopping.is_set():
-            return
-        if was:
-            self._fails(f"the connection ended: {str(code).lower()}")
-        elif self.why == "not connected yet":  # else it is known why
-            self._fails(f"what answers there does not let us in as a broker does: {str(code).lower()}")
-
-    def _on_connect_fail(self, _client: Any, _data: Any) -> None:
-        self._fails("there is no connection")
-
     def _fails(self, why: str) -> None:
         self.connected = False
-        if not self.why or self.why == "not connected yet":
+        if not self.why or self.why == _NOT_YET:
             self._say(_finding(f"the source `{self.name}`, {self._broker.url}: {why}"))
         self.why = why
 
-    def _on_message(self, _client: Any, _data: Any, message: paho.MQTTMessage) -> None:
-        self.received += 1
-        self._came.put((message, self._connection))
-
-    # ------------------------------------------------------------------ in the thread of its own
-
-    def _append_all(self) -> None:
-        while batch := self._batch():
-            while batch and not self._stopping.is_set():
+    def _receive_all(self, session: Session) -> None:
+        """Append what comes, until the end. Raises BrokenError."""
+        while not self._stopping.is_set():
+            came = session.receive(_LOOK)
+            broken: BrokenError | None = None
+            if len(came) > 1:
                 try:
-                    batch = self._append(batch)
-                except RefusedError:  # full: what is not acknowledged stays at the broker
-                    self._stopping.wait(0.2)
-                except DotrError as error:
-                    self._say(error.diagnostics[0])
-                    self._stopping.wait(1.0)
+                    self._stopping.wait(TOGETHER)
+                    while len(came) < IN_FLIGHT and (more := session.receive(0)):
+                        came += more
+                except BrokenError as error:
+                    broken = error
+            self.received += len(came)
+            self._append_all(came, session)
+            if broken is not None:
+                raise broken
 
-    def _batch(self) -> list[_Message]:
-        """What came, one at least; nothing at the end. After more than one, it waits for more to come."""
-        came, found = self._came, [self._came.get()]
-        if self._many:
-            self._stopping.wait(TOGETHER)
-        with suppress(queue.Empty):
-            while len(found) < IN_FLIGHT:
-                found.append(came.get_nowait())
-        self._many = len(found) > 1
-        return [] if None in found else [self._message(*one) for one in found if one is not None]
+    def _append_all(self, batch: Sequence[Message], session: Session) -> None:
+        while batch and not self._stopping.is_set():
+            try:
+                batch = self._append(batch, session)
+            except RefusedError:  # full: what is not acknowledged stays at the broker
+                self._stopping.wait(0.2)
+            except DotrError as error:
+                self._say(error.diagnostics[0])
+                self._stopping.wait(1.0)
+            session.keep_alive()
 
-    def _message(self, message: paho.MQTTMessage, connection: int) -> _Message:
-        beside = {} if message.properties is None else vars(message.properties)  # what is not there is slow
-        said = beside.get("ContentType", "")
-        format_ = said or dict(beside.get("UserProperty", ())).get("content-type", "") or self._format
-        content, topic = bytes(message.payload), message.topic
-        if self._mapping and (not said or "json" in said):
-            content = payload_of(content, topic)
-        hashed = blake2b(content + topic.encode(), digest_size=16).hexdigest()
-        key = f"{message.mid} {hashed}"
-        row = Incoming(content, format_, "", key, self._mapping, renew=not message.dup)
-        return _Message(message.mid, connection, row)
-
-    def _append(self, batch: Sequence[_Message]) -> list[_Message]:
-        """Acknowledge messages that are on disk, unless the connection is another one now. Returns those for
-        which there was no room. Raises DotrError.
+    def _append(self, batch: Sequence[Message], session: Session) -> Sequence[Message]:
+        """Acknowledge messages that are on disk. Returns those for which there was no room. Raises
+        DotrError.
         """
-        answers = self._inbox.append_all(self.name, [one.row for one in batch]).result()
+        rows = [self._row(message) for message in batch]
+        answers = self._inbox.append_all(self.name, rows).result()
         left = list(batch[len(answers) :])
-        for message, answer in zip(batch, answers, strict=False):
+        kept: list[int] = []
+        for message, row, answer in zip(batch, rows, answers, strict=False):
             if isinstance(answer, DotrError):
                 left.append(message)
                 self._say(answer.diagnostics[0])
-                continue
-            if message.connection == self._connection:
-                self._client.ack(message.id, 1)
-            if not answer.duplicate:
-                self._keep(message.row.key)
+            elif message.id:
+                kept.append(message.id)
+                if not answer.duplicate:
+                    self._keep(row.key)
+        session.acknowledge(kept)
         if len(self._free) >= IN_FLIGHT:
             self._inbox.release(self.name, self._free)
             self._free = {}
         return left
+
+    def _row(self, message: Message) -> Incoming:
+        id_, again, topic, content, (said, beside) = message
+        if self._mapping and (not said or "json" in said):
+            content = payload_of(content, topic.decode("utf-8", "replace"))
+        key = f"{id_} {blake2b(content + topic, digest_size=16).hexdigest()}" if id_ else ""
+        return Incoming(
+            content, said or beside or self._format, "", key, self._mapping, bool(id_) and not again
+        )
 
     def _keep(self, key: str) -> None:
         """A packet id has come with a message, whose key it is from now on."""

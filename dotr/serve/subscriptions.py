@@ -17,7 +17,8 @@ from dotr.service.cursors import Receiver
 from dotr.service.inbox import Inbox
 
 if TYPE_CHECKING:
-    from dotr.connectors.mqtt import Broker, Subscription
+    from dotr.connectors.mqtt import Subscription
+    from dotr.connectors.mqtt_session import Broker
 
 
 class SubscriptionState(NamedTuple):

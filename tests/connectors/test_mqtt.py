@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import paho.mqtt.client as paho
 import pytest
@@ -24,6 +24,7 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
 from dotr.connectors.mqtt import Subscription, broker_of, payload_of, topic_of
+from dotr.connectors.mqtt_session import BrokenError, Message, Said, Session
 from dotr.errors import DataError, Diagnostic
 from dotr.service.inbox import Inbox
 from tests.serve.servers import RULES, Server, hot, smoke
@@ -510,20 +511,96 @@ def test_what_answers_as_no_broker_does_is_reported(tmp_path: Path, answer: byte
 
 
 @needs_mosquitto
+@pytest.mark.parametrize("version", ["5", "3.1.1"])
+def test_messages_of_qos_0_and_large_ones_are_taken(
+    tmp_path: Path, broker: Mosquitto, version: Literal["5", "3.1.1"]
+) -> None:
+    """An acknowledgement of a message without a packet id ended the connection."""
+    where = broker_of(broker.url, "c", version, None, "")
+    contents = [b"a", b"", b"b" * 200, b"c" * 20_000, b"d" * 5_000_000, b"e"]
+    with Inbox(str(tmp_path / "inbox")) as inbox:
+        subscription = Subscription("in", where, ["t/+", "u"], inbox)
+        subscription.start()
+        until(lambda: subscription.connected)
+        sender = broker.client()
+        for number, content in enumerate(contents):
+            sender.publish(f"t/{number}", content, number % 2)
+        until(lambda: inbox.last == len(contents))
+        time.sleep(0.3)
+        assert subscription.connected
+        rows = [row for after in range(len(contents)) for row in inbox.read("in", after, 1)]
+        assert [row.content for row in rows] == contents
+        subscription.stop()
+        sender.loop_stop()
+
+
+@needs_mosquitto
+def test_what_is_retained_comes_once(tmp_path: Path, broker: Mosquitto) -> None:
+    """It came with each connection again."""
+    where = broker_of(broker.url, "c", "5", None, "")
+    sender = broker.client()
+    sender.publish("t", b"kept", 1, retain=True).wait_for_publish(10)
+    with Inbox(str(tmp_path / "inbox")) as inbox:
+        for number in range(3):
+            subscription = Subscription("in", where, ["t"], inbox)
+            subscription.start()
+            until(lambda: subscription.connected)  # noqa: B023  # used at once
+            sender.publish("t", b"%d" % number, 1)
+            until(lambda: inbox.last == number + 2)  # noqa: B023  # as above
+            subscription.stop()
+        assert [row.content for row in inbox.read("in", 0)] == [b"kept", b"0", b"1", b"2"]
+    sender.loop_stop()
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 1_000])
+def test_packets_are_found_however_they_are_cut(size: int) -> None:
+    """What a broker sends, in pieces of so many bytes."""
+    messages = [(0, b"a" * 3), (7, b"b" * 300), (8, b""), (65_535, b"c" * 20_000)]
+    stream = b"\x20\x03\0\0\0\x90\x04\0\x01\0\x01"
+    for id_, content in messages:
+        body = b"\0\x01t" + (id_.to_bytes(2, "big") if id_ else b"") + b"\x07\x03\0\x04a/b;" + content
+        length = bytes([len(body) % 128 | 128, len(body) // 128 % 128 | 128, len(body) // 128**2])
+        stream += bytes([0x3A if id_ else 0x30]) + length + body
+    stream += b"\xd0\0\xe0\x01\x8e"
+    listening = socket.create_server(("127.0.0.1", 0))
+    listening.listen()
+
+    def serve() -> None:
+        with listening.accept()[0] as connection, suppress(OSError):
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for start in range(0, len(stream), size):
+                connection.sendall(stream[start : start + size])
+            connection.recv(65_536)
+            time.sleep(0.5)
+
+    threading.Thread(target=serve, daemon=True).start()
+    session = Session(broker_of(f"mqtt://127.0.0.1:{listening.getsockname()[1]}", "c", "5", None, ""))
+    assert session.subscribe(["t"]) == []
+    came: list[Message] = []
+    while len(came) < len(messages):
+        came += session.receive(5)
+    with pytest.raises(BrokenError, match="session taken over"):
+        _ = [session.receive(0.2) for _ in range(20)]
+    assert [(one.id, one.content) for one in came] == messages
+    assert {(one.topic, one.again, one.said) for one in came[1:]} == {(b"t", True, Said("a/b;"))}
+    session.close()
+    listening.close()
+
+
+@needs_mosquitto
 def test_a_message_that_comes_again_after_thousands_of_others_is_dropped(
     tmp_path: Path, broker: Mosquitto
 ) -> None:
     """mosquitto was seen to send again what had come 2,000 messages before."""
 
-    def message(id_: int, content: bytes, again: bool) -> paho.MQTTMessage:
-        made = paho.MQTTMessage(id_, b"t")
-        made.payload, made.dup, made.qos = content, again, 1
-        return made
+    def message(id_: int, content: bytes, again: bool) -> Message:
+        return Message(id_, again, b"t", content)
 
-    def received(subscription: Subscription, messages: Sequence[paho.MQTTMessage]) -> None:
-        made = [subscription._message(one, 0) for one in messages]
-        for start in range(0, len(made), 500):
-            assert not subscription._append(made[start : start + 500])
+    def received(subscription: Subscription, messages: Sequence[Message]) -> None:
+        session = Session(where)
+        for start in range(0, len(messages), 500):
+            assert not subscription._append(messages[start : start + 500], session)
+        session.close()
 
     where, count = broker_of(broker.url, "c", "5", None, ""), 5_000
     with Inbox(str(tmp_path / "inbox")) as inbox:
