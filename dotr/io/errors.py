@@ -33,7 +33,7 @@ from dotr.errors import DataError, DotrError
 from dotr.events import Clock, GraphOrMessage, Time, labelled
 from dotr.io.decode.documents import content_hash, is_packed, open_document, read_bytes
 from dotr.io.events import late_line
-from dotr.io.graphs import Bookmark, GraphRun, Item, TimedGraph
+from dotr.io.graphs import Bookmark, DocumentRun, GraphRun, Item, TimedGraph
 from dotr.rdf.terms import RDF_TYPE, Term, Triple, literal_parts
 
 if TYPE_CHECKING:
@@ -149,6 +149,13 @@ class Lineage(Struct):
             self._ends[file] = ends[-1]
         columns = repeat(file), run.lines, repeat(run.how), starts, ends, repeat(carried)
         self._open += zip(run.times, *columns, strict=False)
+        if len(self._open) > self._full:
+            self._forget()
+
+    def note_documents(self, run: DocumentRun) -> None:
+        """As `note` for many graphs."""
+        columns = repeat(1), repeat("document"), repeat(0), repeat(1), repeat("")
+        self._open += zip(run.times, run.files, *columns, strict=False)
         if len(self._open) > self._full:
             self._forget()
 

@@ -30,16 +30,17 @@ import os
 import queue
 import threading
 import time
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from itertools import repeat
+from itertools import accumulate, repeat
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from dotr.errors import DataError, EngineError
-from dotr.events import Time
+from dotr.events import GraphOrMessage, Time
 from dotr.io.decode.documents import (
     Format,
     format_of,
@@ -53,6 +54,7 @@ from dotr.io.errors import ErrorPolicy
 from dotr.io.graphs import (
     START,
     Bookmark,
+    DocumentRun,
     GraphRun,
     Item,
     ReadEvent,
@@ -105,10 +107,10 @@ def is_line(content: bytes) -> bool:
 
 
 def together(documents: Sequence[Document], lines: bool = True) -> list[Document]:
-    """The same documents, those that are one JSON line each taken together; the first stays alone, since a
-    part of it may be consumed. `lines`: documents that do not say how they are written are JSON lines.
+    """The same documents, those that are one JSON line each taken together. `lines`: documents that do not
+    say how they are written are JSON lines.
     """
-    made: list[Document] = list(documents[:1])
+    made: list[Document] = []
     run: list[Document] = []
     size = 0
 
@@ -121,7 +123,7 @@ def together(documents: Sequence[Document], lines: bool = True) -> list[Document
             made.extend(run)
         run.clear()
 
-    for one in documents[1:]:
+    for one in documents:
         mapping = one.mapping
         if mapping is not None:
             fits = mapping.format == "jsonl" and mapping.rows is None
@@ -228,6 +230,60 @@ _ALONE = 16
 """Lines that are decoded one by one where one cannot be read."""
 
 
+_RUN = 256
+"""Graphs that are given together: between two runs a feed may commit, and stop."""
+
+
+class _Lines(NamedTuple):
+    """Graphs of lines that are documents, as columns, the last one: what is reached with each."""
+
+    times: Sequence[Time]
+    graphs: Sequence[GraphOrMessage]
+    files: Sequence[str]
+    reached: Sequence[Reached]
+
+
+class _Partition:
+    """Owns the reading of one partition: an iterator of items. `lines` are those among which the last one is,
+    `at` is the number of the next, 0 where it was none of them; `keys`: of each the latest time up to it.
+    `read`: what is reached with the last item.
+    """
+
+    def __init__(self, items: Iterator[tuple[Item, Reached] | _Lines | None]) -> None:
+        self._items = items
+        self.lines, self.keys, self.at = _Lines((), (), (), ()), list[Time](), 0
+        self.read = Reached(None)
+
+    def __iter__(self) -> _Partition:
+        return self
+
+    def __next__(self) -> Item | None:
+        if self.at >= len(self.keys):
+            found = next(self._items)
+            if not isinstance(found, _Lines):
+                self.at, self.keys = 0, []
+                if found is None:
+                    return None
+                item, self.read = found
+                return item
+            self.lines, self.at = found, 0
+            self.keys = list(accumulate(found.times, max))
+        at, (times, graphs, files, reached) = self.at, self.lines
+        self.at, self.read = at + 1, reached[at]
+        return TimedGraph(times[at], graphs[at], files[at], 1, "document", 1)
+
+    def before(self, key: Time, with_it: bool) -> int:
+        """The number of the first line after a time, or from it on."""
+        return (bisect_right if with_it else bisect_left)(self.keys, key, self.at - 1)
+
+
+def _last_of(partitions: Sequence[_Partition]) -> tuple[Time, int] | None:
+    """The first of the last graphs that are known of partitions, by time; None: of one only its head is."""
+    if not all(one.at for one in partitions):
+        return None
+    return min((one.keys[-1], number) for number, one in enumerate(partitions))
+
+
 class DocumentSource:
     """Owns how far each partition is consumed. `format_`: of every document; `fail`: raise what cannot be
     read. `ends`: nothing more comes after what is there. `idle`: seconds of silence after which the others do
@@ -256,12 +312,13 @@ class DocumentSource:
         self._transport, self._format, self._refusals = transport, format_, ErrorPolicy(fail)
         self._ends = ends
         self._silences = Silences(idle)
-        self._given = PartitionStates()
-        self._last: tuple[str, Reached] = ("", Reached(None))  # after the item that was given last
+        self._states = PartitionStates()
+        self._given: tuple[Sequence[str], Sequence[Reached]] = ((), ())
+        """Of each graph that was given last: its partition, and what is reached with it."""
+        self._consumed = 0
+        """How many of them are consumed."""
         self._reached: dict[str, Reached] = {}
-        self._read: dict[str, Reached] = {}
-        """What is reached with the item that was read last, given or not."""
-        self._open: dict[str, Iterator[Item | None]] = {}
+        self._open: dict[str, _Partition] = {}
         self._heads: dict[str, Item] = {}
         self._changed: set[str] = set()
         self._last_mapped: tuple[TableMapping, SourceOptions] | None = None
@@ -272,36 +329,94 @@ class DocumentSource:
 
     def items(self, position_of: PositionOf) -> Iterator[Item | None]:
         """See `GraphSource`."""
+        for found in self.runs(position_of):
+            if type(found) is DocumentRun:
+                yield from found.items()
+            else:
+                yield found  # type: ignore[misc]  # an item, or none
+
+    def runs(self, position_of: PositionOf) -> Iterator[Item | DocumentRun | None]:
+        """As `items`; graphs that are known to follow one another are together."""
         partitions = self._transport.partitions()
         for partition in partitions:
             if partition not in self._reached:
                 stored, count = position_of(self.name, partition) or (None, 0)
                 self._reached[partition] = Reached(stored, items=count)
             if partition not in self._open:
-                self._open[partition] = self._partition(partition)
-        streams = {partition: self._open[partition] for partition in partitions}
-        for found in merged(streams, self._heads, self._silences, lambda _name: self._ends):
-            if found is None:
-                yield None
+                self._open[partition] = _Partition(self._partition(partition))
+        opened = {partition: self._open[partition] for partition in partitions}
+        streams: dict[str, Iterator[Item | None]] = dict(opened)
+
+        def together() -> Iterator[DocumentRun]:
+            return self._together(opened)
+
+        for found in merged(streams, self._heads, self._silences, lambda _name: self._ends, together):
+            if found is None or isinstance(found, DocumentRun):
+                yield found
                 continue
             partition, item = found
-            self._last = partition, self._read[partition]
-            self._given.note(partition, item)
+            self._given, self._consumed = ((partition,), (opened[partition].read,)), 0
             yield item
-        self._open = streams  # those that have not ended hold what waits for others
+        self._open = {name: opened[name] for name in streams}
+        # those that have not ended hold what waits for others
         self.over = self._ends
 
-    def _partition(self, name: str) -> Iterator[Item | None]:
-        """The items of one partition."""
+    def _together(self, opened: Mapping[str, _Partition]) -> Iterator[DocumentRun]:
+        """What is known to come next of all partitions, each of which has a head: up to the last graph that
+        is known of one, which has no head then.
+        """
+        last = _last_of(list(opened.values()))
+        if last is None:
+            return
+        key, at = last
+        keys: list[Time] = []
+        names: list[str] = []
+        times: list[Time] = []
+        graphs: list[GraphOrMessage] = []
+        files: list[str] = []
+        reached: list[Reached] = []
+        for number, (name, one) in enumerate(opened.items()):
+            upto = one.before(key, number <= at)
+            part = slice(one.at - 1, upto)
+            keys += one.keys[part]
+            names += repeat(name, upto - one.at + 1)
+            times += one.lines.times[part]
+            graphs += one.lines.graphs[part]
+            files += one.lines.files[part]
+            reached += one.lines.reached[part]
+            one.at = upto
+            del self._heads[name]
+            if upto < len(one.keys) and (head := next(one)) is not None:
+                self._heads[name] = head
+        if len(opened) > 1:
+            order = sorted(range(len(keys)), key=keys.__getitem__)
+            for column in (names, times, graphs, files, reached):
+                column[:] = map(column.__getitem__, order)  # type: ignore[arg-type]
+        for begin in range(0, len(times), _RUN):
+            part = slice(begin, begin + _RUN)
+            self._given, self._consumed = (names[part], reached[part]), 0
+            yield DocumentRun(times[part], graphs[part], files[part])
+
+    def _partition(self, name: str) -> Iterator[tuple[Item, Reached] | _Lines | None]:
+        """The items of one partition, graphs of lines together."""
         reached = self._reached[name]
         for batch in self._transport.open(name, self._position(name)):
             if not batch:
                 yield None
             for document in batch:
-                of = self._lines if document.each and not reached.items else self._document
-                for item, then in of(name, document, reached):
-                    self._read[name] = reached = then
-                    yield item
+                if not document.each:
+                    for one in self._document(name, document, reached):
+                        reached = one[1]
+                        yield one
+                    continue
+                if reached.items:  # of the first line
+                    line, _, rest = document.content.partition(b"\n")
+                    (place, mark), *each = document.each
+                    alone = document._replace(content=line, place=place, mark=mark, each=())
+                    yield from self._document(name, alone, reached)
+                    document = document._replace(content=rest, place=each[0][0], each=each)
+                yield from self._lines(name, document)
+                reached = Reached(None, document.mark)
 
     def _document(
         self, partition: str, document: Document, before: Reached
@@ -321,13 +436,17 @@ class DocumentSource:
         if number <= done:  # a document of no graph
             yield ReadEvent(None, name, "document", 0), Reached(None, document.mark)
 
-    def _lines(self, partition: str, document: Document, before: Reached) -> Iterator[tuple[Item, Reached]]:
+    def _lines(self, partition: str, document: Document) -> Iterator[tuple[Item, Reached] | _Lines]:
         """The items of lines that are documents, as if each had come alone; so do some from one on that
         cannot be read.
         """
         lines, at = document.content.split(b"\n"), 0
+        places, marks = zip(*document.each, strict=True)
+        reached = [_tuple(Reached, row) for row in zip(repeat(None), marks, repeat(0), strict=False)]
         while at < len(lines):
-            first = at
+            first = begun = at
+            times: list[Time] = []
+            graphs: list[GraphOrMessage] = []
             rest = document._replace(content=b"\n".join([*lines[at:], b""]))
             for read in self._reader(document.place, rest).runs():
                 if isinstance(read, ReadEvent):
@@ -336,13 +455,19 @@ class DocumentSource:
                 upto = at + len(run.times)
                 if (run.lines[0], run.lines[-1]) != (at - first + 1, upto - first):
                     break
-                self.done += sum(map(len, lines[at:upto]))
-                places, marks = zip(*document.each[at:upto], strict=True)
+                if isinstance(read, TimedGraph) and type(read.triples) is not list:  # it deletes, or the like
+                    if times:
+                        yield _Lines(times, graphs, places[begun:at], reached[begun:at])
+                        times, graphs = [], []
+                    yield TimedGraph(read.time, read.triples, places[at], 1, "document", 1), reached[at]
+                    begun = upto
+                else:
+                    times += run.times
+                    graphs += run.graphs
                 at = upto
-                ones, how, carried = repeat(1), repeat("document"), repeat("")
-                graphs = zip(run.times, run.graphs, places, ones, how, ones, carried, strict=False)
-                for graph, mark in zip(graphs, marks, strict=True):
-                    yield _tuple(TimedGraph, graph), Reached(None, mark)
+            if times:
+                yield _Lines(times, graphs, places[begun:at], reached[begun:at])
+            self.done += sum(map(len, lines[first:at]))
             alone = slice(at, at + _ALONE)
             for line, (place, mark) in zip(lines[alone], document.each[alone], strict=True):
                 one = Document(line, mark, place, document.format, mapping=document.mapping)
@@ -390,13 +515,22 @@ class DocumentSource:
 
     def partitions(self) -> Sequence[PartitionState]:
         """See `GraphSource`."""
-        return self._given.of(self.name, self._transport.partitions(), self._silences)
+        return self._states.of(self.name, self._transport.partitions(), self._silences)
 
-    def consumed(self, item: Item) -> None:
+    def consumed(self, item: Item | DocumentRun) -> None:
         """See `GraphSource`."""
-        partition, reached = self._last
-        self._reached[partition] = reached
-        self._changed.add(partition)
+        names, reached = self._given
+        if type(item) is DocumentRun:
+            self._states.note_run(names, item.times)
+            found = dict(zip(names, reached, strict=True))
+            self._reached |= found
+            self._changed |= found.keys()
+            return
+        name = names[self._consumed]
+        self._states.note(name, item)  # type: ignore[arg-type]  # no run
+        self._reached[name] = reached[self._consumed]
+        self._changed.add(name)
+        self._consumed += 1
 
     def changes(self) -> Mapping[tuple[str, str], Position]:
         """See `GraphSource`."""

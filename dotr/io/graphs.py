@@ -224,6 +224,22 @@ class GraphRun(NamedTuple):
         return TimedGraph(*row, self.how, self.ends[-1], self.carried)
 
 
+class DocumentRun(NamedTuple):
+    """Graphs of documents that have one each and follow one another in a source, as columns. There is one at
+    least, and none is a Message.
+    """
+
+    times: Sequence[Time]
+    graphs: Sequence[GraphOrMessage]
+    files: Sequence[str]
+
+    def items(self) -> list[TimedGraph]:
+        """Each by itself."""
+        one, how, carried = repeat(1), repeat("document"), repeat("")
+        rows = zip(self.times, self.graphs, self.files, one, how, one, carried, strict=False)
+        return [_tuple(TimedGraph, row) for row in rows]
+
+
 def one_by_one(runs: Iterable[Item | GraphRun]) -> Iterator[Item]:
     """Items, those of runs among them."""
     for item in runs:

@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import heapq
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from operator import le
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from dotr.events import Clock, Time
-from dotr.io.graphs import Bookmark, Item, TimedGraph
+from dotr.io.graphs import Bookmark, DocumentRun, Item, TimedGraph
 from dotr.io.time import TimestampExtractor
 
 if TYPE_CHECKING:
@@ -58,6 +60,16 @@ class PartitionStates:
             if latest is None or latest < item.time:
                 self._latest[partition] = item.time
             self._graphs[partition] = self._graphs.get(partition, 0) + 1
+
+    def note_run(self, partitions: Sequence[str], times: Sequence[Time]) -> None:
+        """Graphs were given: the partition and the time of each."""
+        for name, many in Counter(partitions).items():
+            self._graphs[name] = self._graphs.get(name, 0) + many
+        found: Iterable[tuple[str, Time]] = zip(partitions, times, strict=True)
+        if all(map(le, times, times[1:])):
+            found = dict(found).items()  # the last one of each is its latest
+        for name, time_ in found:
+            self._latest[name] = max(time_, self._latest.get(name, time_))
 
     def of(
         self, source: str, partitions: Iterable[str], silences: Silences | None = None
@@ -110,24 +122,36 @@ def _always(name: str) -> bool:
     return True
 
 
+def _nothing() -> Iterator[DocumentRun]:
+    return iter(())
+
+
 def merged(
     streams: dict[str, Iterator[Item | None]],
     heads: dict[str, Item],
     silences: Silences,
     ends: Callable[[str], bool] = _always,
-) -> Iterator[tuple[str, Item] | None]:
+    together: Callable[[], Iterator[DocumentRun]] = _nothing,
+) -> Iterator[tuple[str, Item] | DocumentRun | None]:
     """The items of several streams, each with the name of its stream; None: none can be given for a while.
 
     `streams`: those that have ended are taken out. `heads`: the item of each that was read and not given. A
     stream is asked for its next item only after the one before was given. `ends`: whether a stream that has
     ended is over; else it may go on later, and is waited for as a silent one; what waits for it stays in
+    `heads`. `together`: where every stream has a head it may give the next items of all itself, and renew
     `heads`.
     """
     names, given = list(streams), 0
     if len(names) == 1 and not heads:  # nothing waits for anything
         (name,) = names
         for only in streams[name]:
-            yield None if only is None else (name, only)
+            if only is None:
+                yield None
+                continue
+            heads[name] = only
+            yield from together()
+            if name in heads:
+                yield name, heads.pop(name)
         del streams[name]
         return
     while True:
@@ -146,6 +170,12 @@ def merged(
         if untimed is not None:
             yield untimed, heads.pop(untimed)
         elif heads and len(heads) == len(names):
+            some = False
+            for run in together():
+                some = True
+                yield run
+            if some:
+                continue
             given += yield from _while_all_have_heads(names, streams, heads, silences)
             continue
         elif heads and not waited_for:
@@ -164,7 +194,7 @@ def _while_all_have_heads(
     heads: dict[str, Item],
     silences: Silences,
 ) -> Generator[tuple[str, Item], None, int]:
-    """As `merged`, until a stream has no graph at once; how many were given."""
+    """As `merged`, until a stream has no graph at once, at most for a round; how many were given."""
     heap = [(heads[name].time or 0, number) for number, name in enumerate(names)]  # each has a time
     heapq.heapify(heap)
     given = 0
@@ -178,6 +208,8 @@ def _while_all_have_heads(
             break
         heads[name] = item
         heapq.heapreplace(heap, (item.time, number))
+        if given == _ROUND:  # it may be that more can be given together now
+            return given
     if isinstance(item, _End):
         del streams[name]
     elif item is not None:
@@ -237,7 +269,7 @@ class MergedSource:
             if found is None:
                 yield None
                 continue
-            self._last, item = found
+            self._last, item = found  # type: ignore[misc]  # no runs, without `together`
             yield item
         self._open = streams
 

@@ -451,7 +451,9 @@ class Engine:
             origin = partial(self._origin, rows)
             feed.dead_letters = DeadLetterRows("refused", origin, codes=self.letters)
             feed.delayed = DeadLetterRows("late", origin, codes=self.letters)
-            feed.outcomes = Outcomes(rows.origin)
+            posted = {name: one.time for name, one in configuration.sources.items() if one.http is not None}
+            if posted:  # others have no token to ask with
+                feed.outcomes = Outcomes(InboxTransport(self._inbox, posted).origin)
             feed.keeping = keeping_of(journal, feed.pipeline)
             feed.commands, feed.stopping = self._commands, self._stopping.is_set
             feed.committed = lambda: self._has_committed(feed)

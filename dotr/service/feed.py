@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
+from itertools import repeat
 from queue import SimpleQueue
 from typing import Any
 
@@ -36,8 +37,8 @@ from dotr.errors import DataError, Diagnostic, DotrError, ProgramError, RefusedE
 from dotr.events import Clock, GraphOrMessage, Time, plain
 from dotr.io.errors import Lineage, dead_letter, with_places
 from dotr.io.events import late_line
-from dotr.io.feeds import GraphSource
-from dotr.io.graphs import Item, ReadEvent, TimedGraph
+from dotr.io.feeds import DocumentSource, GraphSource
+from dotr.io.graphs import DocumentRun, Item, ReadEvent, TimedGraph
 from dotr.io.time_reading import late_by_choice
 from dotr.program import Program
 from dotr.rdf.terms import Triple
@@ -94,17 +95,24 @@ class Keeping:
     def came(self, time: Time, part: GraphOrMessage, place: str) -> None:
         """A message comes, and is not taken yet."""
         if not self._count & _LOOK:
-            self._look()
+            self.look()
         self._count += 1
         self._stretch += 1
         self._came.append((time, part, place, False))
+
+    def came_run(self, run: DocumentRun) -> None:
+        """Messages came and were taken, after `look`."""
+        self._count += len(run.times)
+        self._stretch += len(run.times)
+        places = [f"{file}:1" for file in run.files]
+        self._came += zip(run.times, run.graphs, places, repeat(False), strict=False)
 
     def leave_out(self, parts: Sequence[GraphOrMessage]) -> None:
         """The message that came last is not taken."""
         if self._came and any(part is self._came[-1][1] for part in parts):
             self._came[-1] = (*self._came[-1][:3], True)
 
-    def _look(self) -> None:
+    def look(self) -> None:
         """Begin another stretch where the last one is long enough; forget those that are too old."""
         settled = self.pipeline.settled
         if settled is None or not (self._is_long() or self._has_passed(settled)):
@@ -398,30 +406,46 @@ class Feed:
         if self.pipeline.clock is not None:  # else the first graph fixes it, and may wait for another source
             for extractor in source.extractors:
                 extractor.clock = self.pipeline.clock
-        for item in source.items(self.journal.position):
+        runs = source.runs if isinstance(source, DocumentSource) else source.items
+        for item in runs(self.journal.position):
             self.lineage.begin(source.begun())
             self.totals.read, self.totals.size = source.done, source.total
             if item is None:  # a live source is silent
                 self._waits()
-                continue
-            self._item = item
-            if isinstance(item, ReadEvent):
-                if self.outcomes is not None:
-                    self.outcomes.passed(item.file, item.error)
-                if item.error is not None:
-                    self._refuse(item.error, item.content)
-                self.lineage.passed(item)
-                source.consumed(item)
+            elif type(item) is not DocumentRun:
+                self._take(item, source)  # type: ignore[arg-type]  # one item
+            elif self._accept_run(item):
+                source.consumed(item)  # type: ignore[arg-type]  # it gave it
+                self._drain()
+                self._pass(len(item.times))
             else:
-                self._accept(item, source.extractors[0].clock)
-                source.consumed(item)  # the pipeline has it, even if a stop comes while it is run
-                if source.live or not self.totals.graphs & _TOGETHER:
-                    self._drain()
-            if self.checkpoints.due():
-                self.commit()
-            self._obey()
-            self.pause()
+                for one in item.items():
+                    self._take(one, source)
         self._drain()
+
+    def _take(self, item: Item, source: GraphSource) -> None:
+        """One graph, or what else a source gives."""
+        self._item = item
+        if isinstance(item, ReadEvent):
+            if self.outcomes is not None:
+                self.outcomes.passed(item.file, item.error)
+            if item.error is not None:
+                self._refuse(item.error, item.content)
+            self.lineage.passed(item)
+            source.consumed(item)
+        else:
+            self._accept(item, source.extractors[0].clock)
+            source.consumed(item)  # the pipeline has it, even if a stop comes while it is run
+            if source.live or not self.totals.graphs & _TOGETHER:
+                self._drain()
+        self._pass(1)
+
+    def _pass(self, graphs: int) -> None:
+        """So many are taken."""
+        if self.checkpoints.due(graphs):
+            self.commit()
+        self._obey()
+        self.pause()
 
     def _waits(self) -> None:
         """Nothing has come for a while."""
@@ -454,6 +478,28 @@ class Feed:
             self.idle.seen()
         if not self.totals.graphs & 63 and pipeline.clock is not None:
             self.progress(self.totals, pipeline.clock.text(graph.time))
+
+    def _accept_run(self, run: DocumentRun) -> bool:
+        """Take graphs that follow one another at once; False, and none is taken, where one may need more."""
+        pipeline, count = self.pipeline, len(run.times)
+        if pipeline.clock is None or (self.sample is not None and not self.sample.full):
+            return False
+        if self.keeping is not None:
+            self.keeping.look()
+        if not pipeline.accept_run(run.times, run.graphs):
+            return False
+        self.lineage.note_documents(run)
+        if self.keeping is not None:
+            self.keeping.came_run(run)
+        if self.outcomes is not None:
+            self.outcomes.taken_run(run.files, run.times)
+        before = self.totals.graphs
+        self.totals.graphs += count
+        if self.idle is not None:
+            self.idle.seen()
+        if before >> 6 != self.totals.graphs >> 6:
+            self.progress(self.totals, pipeline.clock.text(run.times[-1]))
+        return True
 
     def _drain(self) -> None:
         clock, totals = self.pipeline.clock, self.totals

@@ -32,6 +32,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
@@ -746,6 +747,7 @@ TABLE_TYPES: Final[Mapping[str, str]] = {
 """Content types and names of tables → how they are written; others are JSON."""
 
 
+@lru_cache(256)
 def format_called(name: str) -> Format | None:
     """The format with a content type (parameters do not count) or a name of ours; None for all others."""
     known = MEDIA_TYPES.get(name.partition(";")[0].strip().lower())

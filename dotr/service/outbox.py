@@ -226,6 +226,12 @@ class Outcomes(Struct):
             found.graphs += 1
             found.times.add(time)
 
+    def taken_run(self, places: Sequence[str], times: Sequence[Time]) -> None:
+        """Graphs were read there, all of one source."""
+        if self.origin(places[0]) is not None:
+            for place, time_ in zip(places, times, strict=True):
+                self.taken(place, time_)
+
     def passed(self, place: str, error: DotrError | None) -> None:
         """A document without a graph was read there, or something that cannot be read."""
         if error is not None:

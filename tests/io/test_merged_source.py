@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.errors import DataError
-from dotr.io.feeds import Position, PositionOf
-from dotr.io.graphs import Bookmark, Item, ReadEvent, SourceOptions, TimedGraph
+from dotr.io.decode.documents import Format
+from dotr.io.feeds import Document, DocumentSource, Position, PositionOf, together
+from dotr.io.graphs import Bookmark, DocumentRun, Item, ReadEvent, SourceOptions, TimedGraph
 from dotr.io.merged_source import MergedSource, PartitionState, Silences, merged
 
 Streams = Mapping[str, Sequence[int | None]]
@@ -172,6 +173,70 @@ def test_sources_however_cut_give_the_order_of_their_graphs(
     assert [one.taken for one in opened] == [sorted(times) for times, _ in sources]
     assert source.changes() == {(f"s{n}", ""): len(times) for n, (times, _) in enumerate(sources)}
     assert [state.graphs for state in source.partitions()] == [len(times) for times, _ in sources]
+
+
+class Cut:
+    """A transport of lines with these times, in batches."""
+
+    name = "t"
+
+    def __init__(self, partitions: Sequence[Sequence[Sequence[int]]], joined: bool) -> None:
+        self._batches, self._joined = {f"p{n}": one for n, one in enumerate(partitions)}, joined
+
+    def partitions(self) -> Sequence[str]:
+        return list(self._batches)
+
+    def open(self, partition: str, position: Position | None) -> Iterator[Sequence[Document]]:
+        number = 0
+        for batch in self._batches[partition]:
+            documents = []
+            for time in batch:
+                number += 1
+                line = b'{"time":%d,"graph":"<urn:x:o> <urn:x:p> %d ."}' % (time, number)
+                documents.append(Document(line, number, f"{partition}@{number}"))
+            yield together(documents) if self._joined else documents
+
+    def position(self, partition: str, mark: Position) -> Position:
+        return mark
+
+    def committed(self, positions: Mapping[str, Position | None]) -> None:
+        return
+
+
+@given(
+    st.lists(
+        st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=6), max_size=4), min_size=1, max_size=4
+    )
+)
+def test_partitions_that_are_read_by_many_lines_are_merged_as_lines(
+    partitions: list[list[list[int]]],
+) -> None:
+    """The order, the position after each graph, and the state of each partition; by runs and one by one."""
+    found = []
+    for joined in (False, True):
+        source = DocumentSource(Cut(partitions, joined), Format.JSONLINES)
+        given = []
+        for item in source.items(lambda _source, _partition: None):
+            assert isinstance(item, TimedGraph)
+            source.consumed(item)
+            given.append((item, dict(source.changes()), source.partitions()))
+        found.append(given)
+    assert found[0] == found[1]
+    streams = {f"p{n}": [time for batch in one for time in batch] for n, one in enumerate(partitions)}
+    assert [(item.file.partition("@")[0], item.time // 1_000_000) for item, *_ in found[0]] == literal(
+        streams
+    )
+    source = DocumentSource(Cut(partitions, True), Format.JSONLINES)
+    count = 0
+    for run in source.runs(lambda _source, _partition: None):
+        assert run is not None
+        source.consumed(run)
+        items = run.items() if isinstance(run, DocumentRun) else [run]
+        assert items == [item for item, *_ in found[0][count : count + len(items)]]
+        count += len(items)
+        assert source.changes() == found[0][count - 1][1]
+        assert source.partitions() == found[0][count - 1][2]
+    assert count == len(found[0])
 
 
 def test_a_source_that_goes_on_is_waited_for_until_it_is_idle() -> None:
