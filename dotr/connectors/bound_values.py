@@ -23,6 +23,8 @@ def values_of(bound: Bound) -> Sequence[JsonTerm]:
 
 def bound_text(bound: Bound) -> str:
     """A value as a string, whole."""
+    if type(bound) is dict:  # as a rule
+        return str(bound["value"])
     return ",".join(str(term["value"]) for term in values_of(bound))
 
 
