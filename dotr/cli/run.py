@@ -33,7 +33,6 @@ from dotr.core.pipeline import NOBODY, Pipeline, PipelineObserver
 from dotr.emit.events import InstantEvents, together
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError
 from dotr.events import Clock, GraphOrMessage, Time
-from dotr.extract.forms import Form
 from dotr.io.errors import Lineage, with_places
 from dotr.io.events import BINARY, EVENT_FORMATS, EventSink, Formatter, late_line, open_sink
 from dotr.io.graphs import GraphRun, ReadSoFar
@@ -48,6 +47,7 @@ from dotr.survey.queries import FIRST_GRAPHS, Sample
 
 if TYPE_CHECKING:
     from dotr.cli.picture import RunPage
+    from dotr.extract.forms import Form
 
 
 @click.command()

@@ -35,13 +35,13 @@ from dotr.emit.events import Emitter
 from dotr.enrich.closing import Closed
 from dotr.enrich.materialiser import Materialiser
 from dotr.events import Clock, Time
-from dotr.extract.forms import Form
 from dotr.program import Position, Program
 from dotr.program.names import RefusedTrigger, fail
 from dotr.rdf.mapped import Content
 from dotr.rdf.terms import Term, Triple
 
 if TYPE_CHECKING:
+    from dotr.extract.forms import Form
     from dotr.lasting.instants import LastingRun, OnRefused
     from dotr.reference.oracle import Oracle
     from dotr.reference.tesla import LiteralTesla

@@ -23,7 +23,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from itertools import islice
 from operator import itemgetter
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from dotr.budget import BUDGET, OVERLONG, SLACK, Exhausted
 from dotr.enrich.closing import MANY_FACTS, MUCH_DATALOG, load_background, narrowed, saved_lists
@@ -39,7 +39,6 @@ from dotr.extract.extractor import (
     Extractor,
     wanted,
 )
-from dotr.extract.forms import Form, FormExtractor, Unfit
 from dotr.extract.full import Explosion
 from dotr.extract.sharing import Shares
 from dotr.extract.units import SingleTripleReader
@@ -47,6 +46,9 @@ from dotr.program import Entailment, Program
 from dotr.rdf.blanks import label_stream
 from dotr.rdf.mapped import Content
 from dotr.rdf.terms import Memo, Term, Triple
+
+if TYPE_CHECKING:
+    from dotr.extract.forms import Form, FormExtractor
 
 
 def enricher(
@@ -286,6 +288,8 @@ class Instants:
 
     def of_form(self, form: Form) -> FormExtractor | str:
         """What finds the facts of graphs of a form, or why nothing does."""
+        from dotr.extract.forms import FormExtractor, Unfit  # noqa: PLC0415  # start-up: few runs have tables
+
         if self._ontology or self._findings is not None or self.on_state is not None:
             return "the ontology, or the state, is asked for at every instant"
         try:

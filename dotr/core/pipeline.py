@@ -57,7 +57,6 @@ from dotr.emit.events import Emitter, InstantEvents
 from dotr.errors import DataError, DotrError, EngineError, ProgramError, Severity, UsageError
 from dotr.events import Clock, Composite, Fact, GraphOrMessage, Instant, RawMatch, Time
 from dotr.expressions.rhythms import is_tick
-from dotr.extract.forms import Form, FormExtractor, FormRun
 from dotr.lasting.periods import Entry
 from dotr.program import After, Program
 from dotr.program.names import Passed
@@ -67,6 +66,7 @@ from dotr.rdf.terms import Memo, Triple
 
 if TYPE_CHECKING:
     from dotr.emit.effects import Effects
+    from dotr.extract.forms import Form, FormExtractor, FormRun
     from dotr.lasting.instants import LastingInstant, LastingRun
 
 VERSION = 2

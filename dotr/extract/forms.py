@@ -50,7 +50,7 @@ TermTest: TypeAlias = Callable[[Term | None], object]
 WAYS = 16
 """The limit of ways in which the patterns of a conjunction match a form."""
 
-LEAST = 1_000
+LEAST = 100_000
 """Units of work of a query at an instant below which the usual way decides."""
 
 JOINED = 1_000

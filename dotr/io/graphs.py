@@ -23,7 +23,6 @@ from msgspec import Struct
 
 from dotr.errors import DataError
 from dotr.events import Clock, GraphOrMessage, Time
-from dotr.extract.forms import Form, FormRun
 from dotr.io.decode.documents import (
     MAX_DOCUMENT,
     SNIFF,
@@ -44,6 +43,7 @@ from dotr.io.time_reading import EXACT, TimeReading
 from dotr.rdf.terms import Term
 
 if TYPE_CHECKING:
+    from dotr.extract.forms import Form, FormRun
     from dotr.io.decode.quads import RawBytes
     from dotr.io.tables.mapping import TableMapping
 
@@ -249,7 +249,7 @@ def one_by_one(runs: Iterable[Item | GraphRun]) -> Iterator[Item]:
             yield item  # type: ignore[misc]  # a graph or a mark
 
 
-WantedForm: TypeAlias = Callable[[Form], bool]
+WantedForm: TypeAlias = "Callable[[Form], bool]"
 """Whether graphs of a form are taken as columns, now."""
 
 

@@ -11,7 +11,16 @@ from dotr.errors import DataError
 from dotr.io.decode.documents import Format
 from dotr.io.dumps import DumpReader, short
 from dotr.io.errors import ErrorPolicy
-from dotr.io.graphs import START, Bookmark, Item, ReadEvent, SourceOptions, StreamReader, TimedGraph
+from dotr.io.graphs import (
+    START,
+    Bookmark,
+    Item,
+    ReadEvent,
+    SourceOptions,
+    StreamReader,
+    TimedGraph,
+    one_by_one,
+)
 from dotr.io.tables.mapping import parse_mapping
 from dotr.io.tables.rows import TableReader, without_mapping
 
@@ -35,7 +44,7 @@ def table(
     policy = ErrorPolicy(fail=not forgiving)
     reader = TableReader(name, parse_mapping(mapping, "m"), options, options.extractor(), policy, bookmark)
     start = bookmark.end
-    return list(reader.lines(StreamReader(io.BytesIO(content[start:]), name, count=start), line))
+    return list(one_by_one(reader.lines(StreamReader(io.BytesIO(content[start:]), name, count=start), line)))  # type: ignore[arg-type]  # none is undecided
 
 
 def shown(items: Sequence[Item]) -> list[object]:
