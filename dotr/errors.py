@@ -25,7 +25,7 @@ class Diagnostic(NamedTuple):
     """One finding: what is wrong, where, and how to fix it.
 
     `label` is shown under the caret; `notes` say why, `hint` what to write instead. `place` is used when
-    there is no span (a data file, "events/12.ttl:3").
+    there is no span (a data file, "events/12.ttl:3"). `file`, `line` and `column` are those of the span.
     """
 
     code: str
@@ -36,6 +36,21 @@ class Diagnostic(NamedTuple):
     hint: str = ""
     severity: Severity = Severity.ERROR
     place: str = ""
+
+    @property
+    def file(self) -> str:
+        """The name of the source, as it was given; without a span, `place`."""
+        return self.place if self.span is None else self.span.source.name
+
+    @property
+    def line(self) -> int | None:
+        """From 1; None without a span."""
+        return None if self.span is None else self.span.source.position(self.span.start)[0]
+
+    @property
+    def column(self) -> int | None:
+        """From 1, in characters; None without a span."""
+        return None if self.span is None else self.span.source.position(self.span.start)[1]
 
     def render(self) -> str:
         """The diagnostic as text, several lines, no colour, no newline at the end."""
@@ -196,7 +211,7 @@ def as_json(diagnostic: Diagnostic) -> dict[str, object]:
     return {
         "code": diagnostic.code,
         "severity": str(diagnostic.severity),
-        "file": span.source.name if span is not None else diagnostic.place,
+        "file": diagnostic.file,
         "range": place,
         "message": diagnostic.message,
         "notes": [*notes, *diagnostic.notes],

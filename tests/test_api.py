@@ -24,6 +24,34 @@ def engine(**options: Any) -> dotr.Engine:
     return dotr.Engine.from_text(RULES, **options)
 
 
+def test_errors_of_rules_given_as_a_string_have_their_parts_as_attributes() -> None:
+    rules = """PREFIX : <ex:>
+RULE Hit DEFINE { dotr_x :v ?v }
+FROM Seen := { SELECT ?value WHERE { ?s :p ?value } }
+WITH ?v := Seen.?valu
+RULE Hit DEFINE { dotr_x :v 1 } FROM Seen
+"""
+    with pytest.raises(dotr.ProgramError) as raised:
+        dotr.Engine.from_text(rules, name="hit.dotr")
+    found = raised.value.diagnostics
+    assert [(one.code, one.file, one.line, one.column) for one in found] == [
+        ("D1310", "hit.dotr", 4, 17),
+        ("D1104", "hit.dotr", 5, 6),
+        ("D1106", "hit.dotr", 5, 38),
+    ]
+    assert found[0].message == "`Seen` does not select `?valu`"
+    assert found[0].hint == "did you mean `?value`?"
+    assert found[0].severity == "error"
+
+
+def test_errors_of_data_name_their_file() -> None:
+    with pytest.raises(dotr.DataError) as raised:
+        engine().push("<ex:a> <ex:p>", at=1)
+    (found,) = raised.value.diagnostics
+    assert (found.code, found.line, found.column) == ("D2001", None, None)
+    assert found.file.startswith("<text>:1")
+
+
 @pytest.mark.parametrize(
     ("at", "code"),
     [
