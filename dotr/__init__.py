@@ -22,9 +22,11 @@ from dotr.version import __version__
 
 if TYPE_CHECKING:
     from dotr.api import Engine, Event, Events, frame_of
+    from dotr.async_engine import AsyncEngine
     from dotr.knowledge_base import KnowledgeBase
 
 __all__ = [
+    "AsyncEngine",
     "DataError",
     "Diagnostic",
     "DotrError",
@@ -48,6 +50,10 @@ def __getattr__(name: str) -> object:
         from dotr import api as engine  # noqa: PLC0415  # start-up time
 
         return getattr(engine, name)
+    if name == "AsyncEngine":
+        from dotr.async_engine import AsyncEngine  # noqa: PLC0415  # start-up time
+
+        return AsyncEngine
     if name == "KnowledgeBase":
         from dotr.knowledge_base import KnowledgeBase  # noqa: PLC0415  # start-up time
 
