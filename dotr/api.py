@@ -26,6 +26,7 @@ from dotr.errors import NOT_WRITTEN, DataError, DotrError, EngineError, UsageErr
 from dotr.events import Clock, Composite, Time, message_of
 from dotr.io.decode.documents import Format
 from dotr.io.decode.rdf import parse_triples
+from dotr.io.event_frames import frame_of
 from dotr.io.python_events import (
     NO_EVENTS,
     Event,
@@ -33,7 +34,6 @@ from dotr.io.python_events import (
     Funnels,
     Plan,
     engine_picture,
-    frame_of,
     keeps,
 )
 from dotr.io.python_values import (
@@ -66,6 +66,7 @@ from dotr.rdf.terms import Triple
 
 if TYPE_CHECKING:
     import rdflib
+    import rdflib.term
 
     from dotr.explain.explanation import Explaining, Explanation
 

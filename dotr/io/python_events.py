@@ -28,6 +28,7 @@ from dotr.detect.plan_step import (
 from dotr.emit.events import InstantEvents
 from dotr.errors import UsageError
 from dotr.events import Clock, Composite, Time
+from dotr.io.event_frames import arrow_of, frame_of, polars_of
 from dotr.io.event_pictures import event_table, events_along_time, funnel_bars, marks_of
 from dotr.io.event_plots import plot_events, plot_funnels
 from dotr.io.events import TermFormatter, format_jsonl, nquads
@@ -41,7 +42,10 @@ from dotr.rdf.terms import Term, is_list, members
 
 if TYPE_CHECKING:
     import pandas
+    import polars
+    import pyarrow
     import rdflib
+    import rdflib.term
 
     from dotr.explain.explanation import Explaining, Explanation
 
@@ -224,6 +228,17 @@ class Events(Sequence[Event]):
         """
         return frame_of(self._events())
 
+    def to_arrow(self) -> pyarrow.Table:
+        """A row an event, as `to_frame`, with a type a column: int64, double, decimal128, bool, date32,
+        timestamp (µs; with UTC for values with a zone), lists of these, or string. A column whose values
+        have no common type has their lexical forms. `time` is int64, or a timestamp in UTC.
+        """
+        return arrow_of(self._events())
+
+    def to_polars(self) -> polars.DataFrame:
+        """The table of `to_arrow` as a frame of polars. Raises EngineError D4205 without polars."""
+        return polars_of(self._events())
+
     def __repr__(self) -> str:
         shown = [repr(event) for event in self[:_SHOWN]]
         more = [f"… {len(self) - _SHOWN:,} more"] if len(self) > _SHOWN else []
@@ -248,32 +263,9 @@ class Events(Sequence[Event]):
         return plot_events(self._composites, self._clock, ax)
 
 
-def frame_of(events: Iterable[Event]) -> pandas.DataFrame:
-    """Events, of any run, as `Events.to_frame` gives them."""
-    import pandas  # noqa: PLC0415  # a second of start-up that many runs do not need
-
-    found = list(events)
-    names = list(dict.fromkeys(name for event in found for name, _ in event.composite.bindings))
-    rows = [
-        [event.time, event.rule, event.id, *(_python(dict(event.composite.bindings).get(n)) for n in names)]
-        for event in found
-    ]
-    return pandas.DataFrame(rows, columns=["time", "rule", "id", *names])
-
-
 def _nodes(term: Term) -> rdflib.term.Node | list[rdflib.term.Node]:
     """A term as rdflib's, a list as a list of them."""
     return [rdflib_term(member) for member in members(term)] if is_list(term) else rdflib_term(term)
-
-
-def _python(term: Term | None) -> object:
-    if term is None:
-        return None
-    if is_list(term):
-        return [_python(member) for member in members(term)]
-    node = rdflib_term(term)
-    value: object = node.toPython()  # type: ignore[attr-defined]  # every node of ours has it
-    return str(value) if isinstance(value, str) else value
 
 
 def _stamp(time: Time, clock: Clock) -> int | datetime:

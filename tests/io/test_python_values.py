@@ -12,7 +12,8 @@ from dotr.core.pipeline import Counters
 from dotr.errors import UsageError
 from dotr.events import Clock
 from dotr.io.decode.messages import times_in
-from dotr.io.python_events import NO_EVENTS, SHOWN, Event, Events, Plan, engine_picture, frame_of, keeps
+from dotr.io.event_frames import frame_of
+from dotr.io.python_events import NO_EVENTS, SHOWN, Event, Events, Plan, engine_picture, keeps
 from dotr.io.python_values import PairReader, asked
 from dotr.io.time import TimestampExtractor
 from dotr.lang import parse_program

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
+import pyarrow
 import pytest
 import rdflib
 
@@ -58,6 +62,97 @@ def test_a_frame_has_times_with_a_zone() -> None:
     engine = dotr.Engine.from_text(RULES)
     engine.push("<urn:ex:o> <urn:ex:celsius> 7 ; <urn:ex:of> <urn:ex:m> .", at="2026-01-01T08:00:00Z")
     assert engine.finish().to_frame()["time"][0] == datetime(2026, 1, 1, 8, tzinfo=UTC)
+
+
+def column(*values: str) -> pyarrow.ChunkedArray:
+    """The values of a WITH variable in the table of events, a term in Turtle an event."""
+    prefix = "PREFIX : <urn:ex:> PREFIX xsd: <http://www.w3.org/2001/XMLSchema#> "
+    rules = prefix + "RULE R DEFINE { dotr_x :v ?v } FROM Q := { SELECT ?v { ?s :p ?v } } WITH ?v := Q.?v"
+    engine, found = dotr.Engine.from_text(rules), []
+    for at, value in enumerate(values):
+        found += engine.push(f"{prefix} :s :p {value} .", at=at)
+    found += engine.finish()
+    return dotr.Events.of(found).to_arrow()["v"]
+
+
+def test_a_table_of_arrow_has_a_row_an_event() -> None:
+    table = events().to_arrow()
+    assert table.schema.names == ["time", "rule", "id", "m", "c"]
+    assert [str(kind) for kind in table.schema.types] == ["int64", "string", "string", "string", "int64"]
+    assert table.select(["time", "rule", "m", "c"]).to_pylist() == [
+        {"time": 5, "rule": "Hot", "m": "urn:ex:oven", "c": 70},
+        {"time": 5, "rule": "Warm", "m": None, "c": None},
+    ]
+    assert dotr.Engine.from_text(RULES).finish().to_arrow().schema.names == ["time", "rule", "id"]
+
+
+def test_a_table_of_arrow_has_times_in_utc() -> None:
+    engine = dotr.Engine.from_text(RULES)
+    engine.push("<urn:ex:o> <urn:ex:celsius> 7 ; <urn:ex:of> <urn:ex:m> .", at="2026-01-01T08:00:00+02:00")
+    times = engine.finish().to_arrow()["time"]
+    assert times.type == pyarrow.timestamp("us", "UTC")
+    assert times.to_pylist() == [datetime(2026, 1, 1, 6, tzinfo=UTC)]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "found"),
+    [
+        (("1", "2"), "int64", [1, 2]),
+        (("1", "2.5e0"), "double", [1.0, 2.5]),
+        (("1", "2.25", "10.5"), "decimal128(4, 2)", [Decimal("1.00"), Decimal("2.25"), Decimal("10.50")]),
+        (("true", "false"), "bool", [True, False]),
+        (('"2026-01-02"^^xsd:date',), "date32[day]", [date(2026, 1, 2)]),
+        (
+            ('"2026-01-02T03:00:00+01:00"^^xsd:dateTime',),
+            "timestamp[us, tz=UTC]",
+            [datetime(2026, 1, 2, 2, tzinfo=UTC)],
+        ),
+        (('"2026-01-02T03:00:00"^^xsd:dateTime',), "timestamp[us]", [datetime(2026, 1, 2, 3)]),
+        ((":a", '"b"', '"c"@en'), "string", ["urn:ex:a", "b", "c"]),
+    ],
+)
+def test_a_column_of_arrow_has_the_type_of_its_values(values: list[str], kind: str, found: list[Any]) -> None:
+    made = column(*values)
+    assert (str(made.type), made.to_pylist()) == (kind, found)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ("1", '"one"'),
+        ("true", "1"),
+        ("9223372036854775808",),
+        ("9007199254740993", "0.5e0"),
+        ("0.1", "0.5e0"),
+        ("10000000000000000000000000000000000000000", "0.1"),
+        ('"2026-01-02T03:00:00"^^xsd:dateTime', '"2026-01-02T03:00:00Z"^^xsd:dateTime'),
+        ('"P1Y"^^xsd:duration',),
+        ('"many"^^xsd:integer',),
+    ],
+)
+def test_values_without_a_common_type_are_lexical_forms(values: list[str]) -> None:
+    """Nothing is rounded to fit a type."""
+    made = column(*values)
+    forms = [value.partition("^^")[0].strip('"') for value in values]
+    assert str(made.type) == "string"
+    assert [rdflib.Literal(form).toPython().replace("e0", "") for form in forms] == [
+        form.replace("E0", "").replace("e0", "") for form in made.to_pylist()
+    ]
+
+
+def test_a_frame_of_polars_has_the_table() -> None:
+    polars = pytest.importorskip("polars", reason="polars is not installed")
+    frame = events().to_polars()
+    text, number = polars.String, polars.Int64
+    assert frame.schema == {"time": number, "rule": text, "id": text, "m": text, "c": number}
+    assert frame.drop("id").rows() == [(5, "Hot", "urn:ex:oven", 70), (5, "Warm", None, None)]
+
+
+def test_without_polars_its_absence_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dotr.io.event_frames.find_spec", lambda _name: None)
+    with pytest.raises(dotr.EngineError, match="D4205") as raised:
+        events().to_polars()
+    assert raised.value.diagnostics[0].hint == "pip install polars"
 
 
 def test_what_a_notebook_shows_is_escaped() -> None:
@@ -201,11 +296,14 @@ def test_an_instant_in_error_is_left_out_where_that_is_the_policy() -> None:
 
 
 SNIPPET = """
+import asyncio
 import datetime
 import pathlib
 
 import pandas
+import pyarrow
 import rdflib
+import rdflib.term
 
 import dotr
 
@@ -219,7 +317,30 @@ frame: pandas.DataFrame = engine.finish().to_frame()
 steps: list[tuple[str, int]] = engine.counters.funnel["Fire"]
 found: list[dotr.Diagnostic] = engine.diagnostics
 blob: bytes = engine.snapshot()
+table: pyarrow.Table = dotr.Events.of(engine.feed("events/")).to_arrow()
+
+
+async def main() -> None:
+    async with dotr.AsyncEngine(engine, unread=10) as hot:
+        await hot.push("<urn:a> <urn:b> <urn:c> .", at=12)
+        first: dotr.Event = await anext(hot)
+        rules: list[str] = [event.rule async for event in hot]
+        graphs: int = await hot.run(lambda engine: engine.counters.graphs)
+        state: bytes = await hot.run(dotr.Engine.snapshot)
+        print(first, rules, graphs, state)
+
+
+try:
+    asyncio.run(main())
+except dotr.DotrError as error:
+    one: dotr.Diagnostic = error.diagnostics[0]
+    place: tuple[str, int | None, int | None] = (one.file, one.line, one.column)
+    words: tuple[str, str, tuple[str, ...]] = (one.code, one.hint, one.notes)
 """
+
+
+UNTYPED = {"reportMissingTypeStubs", "reportUnknownVariableType", "reportUnknownMemberType"}
+"""What pyright reports of pandas and pyarrow, which have no types."""
 
 
 def test_a_strict_checker_sees_types_everywhere(tmp_path: Path) -> None:
@@ -235,6 +356,23 @@ def test_a_strict_checker_sees_types_everywhere(tmp_path: Path) -> None:
         )  # fmt: skip
         assert done.returncode == code, done.stdout + done.stderr
     assert 'expression has type "bytes", variable has type "int"' in done.stdout
+
+
+@pytest.mark.skipif(shutil.which("pyright") is None, reason="pyright is not installed (pip install pyright)")
+def test_pyright_sees_the_same_types(tmp_path: Path) -> None:
+    (tmp_path / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}', encoding="utf-8")
+    wrong = SNIPPET + "number: int = engine.snapshot()\n"
+    for name, text, found in (("snippet.py", SNIPPET, set()), ("wrong.py", wrong, {"reportAssignmentType"})):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        done = subprocess.run(
+            ["pyright", "--pythonpath", sys.executable, "--outputjson", name],
+            cwd=tmp_path, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        errors = [
+            one for one in json.loads(done.stdout)["generalDiagnostics"]
+            if one["severity"] == "error" and one.get("rule") not in UNTYPED
+        ]  # fmt: skip
+        assert {one["rule"] for one in errors} == found, errors
 
 
 def test_the_notebook_of_the_examples_runs_and_shows_what_it_has_saved(
