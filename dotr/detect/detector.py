@@ -379,7 +379,7 @@ class TeslaDetector:
         agenda, deferred = self._seen(facts, self._occasions(time, facts), frozenset())
         if self._due is not None:
             agenda += self._ticked(time)
-        if self._late:
+        if self._late or self._sequences:
             agenda += self._awaited(time)
         return self._run(time, agenda, deferred)
 

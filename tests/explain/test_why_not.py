@@ -11,7 +11,7 @@ import pytest
 
 from dotr.events import no_fact
 from dotr.explain.checker import Checker
-from dotr.explain.proofs import Blocked, Chosen, Counted, EventProof, NothingThere, NoTrigger
+from dotr.explain.proofs import Blocked, Chosen, Counted, EventProof, NothingThere, NoTrigger, Unmatched
 from dotr.program import Absent, Choose, Tick
 from dotr.reference.calendars import ticks_at
 from dotr.reference.tesla import LiteralRule, Row, opening
@@ -57,8 +57,10 @@ def fails(checker: Checker, found: Blocked) -> bool:
     return len(bound) == len(values) and not literal._template_is_a_graph(bound)
 
 
-def nothing_there(checker: Checker, found: NoTrigger) -> bool:
-    """Whether the trigger has no fact then."""
+def nothing_there(checker: Checker, found: NoTrigger | Unmatched) -> bool:
+    """Whether the trigger has no fact then, and a sequence no match."""
+    if isinstance(found, Unmatched):
+        return not [fact for fact in checker.composites[found.rule.name] if fact[0] == found.time]
     trigger, time = found.rule.triggering, found.time - found.rule.delay
     if found.ahead is not None:
         return found.time > found.ahead
