@@ -668,7 +668,7 @@ class Column(Generic[B]):
                     source.line(f"else: bucket.add(fact[0], {term}, {levels}[{cut}({levels}, size) - 1])")
                 case RunningTotal(argument=of):
                     term = "None" if of is None else _own_code(of, source, self._clock)
-                    in_window = is_window(content.function, content.distinct)
+                    in_window = is_window(content.function, content.distinct) and not content.held
                     source.line(f"bucket = {table}.get(key)")
                     source.line(f"if bucket is None: {miss}(key, fact)")
                     if in_window:  # what `add` does, without the call
