@@ -228,8 +228,8 @@ class LiteralHistory(Struct):
 
     def instants(self, rule: Rule, now: Time, found: Followed = _nothing) -> set[Time]:
         """The times up to `now` that a rule may have seen: graphs, ticks of its own and of rules it refers
-        to, and ends and beginnings of what lasts at which a stream of changes that it sees has a fact.
-        `found`: what AFTERs follow that is found while rules run.
+        to, ends and beginnings of what lasts at which a stream of changes that it sees has a fact, and
+        deadlines at which a sequence has one. `found`: facts that are found while rules run.
         """
         place = self.program.rules.index(rule)
         since, first = self.begun(rule), min(self.stated, default=now)
@@ -246,7 +246,10 @@ class LiteralHistory(Struct):
             for delay, event in delays_seen(self.program)[place].items()
             for time in self._followed(event, now - delay.duration, found)
         }
-        return {time for time in {*self.stated, *ticks, *jumps, *late} if since <= time}
+        sequences = {r.name for r in self.program.rules if isinstance(r.trigger, RowPattern)} & seen
+        read = {p.stream: p for r in self.program.rules for p in r.positions if p.stream in sequences}
+        due = {fact[0] for position in read.values() for fact in found(position, now) if fact[0] <= now}
+        return {time for time in {*self.stated, *ticks, *jumps, *late, *due} if since <= time}
 
     def _followed(self, event: Position, until: Time, found: Followed) -> set[Time]:
         """The times up to `until` at which an AFTER's event has a fact."""

@@ -23,7 +23,14 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from dotr import program
-from dotr.detect.analysis import awaits_graph, delays_seen, parts, rhythms_in_order, ticks_seen
+from dotr.detect.analysis import (
+    awaits_graph,
+    delays_seen,
+    occasions_seen,
+    parts,
+    rhythms_in_order,
+    ticks_seen,
+)
 from dotr.events import NEVER, Clock, Fact, Time, Values
 from dotr.explain import proofs
 from dotr.explain.derivations import Derivations
@@ -325,6 +332,11 @@ class Explainer:
         self._sequences = SequenceExplainer(history, self._facts, self._fact)
         self._ticks = ticks_seen(history.program)
         self._delays = delays_seen(history.program)
+        rules = history.program.rules
+        sequences = {rule.name: n for n, rule in enumerate(rules) if isinstance(rule.trigger, RowPattern)}
+        self._seen = [
+            {sequences[name] for name in sequences.keys() & seen} for seen in occasions_seen(history.program)
+        ]
         self._solutions: dict[tuple[str, Fact], proofs.SolutionProof | proofs.Changed] = {}
         self._opened: dict[tuple[str, Fact, int], proofs.SolutionProof | proofs.Changed] = {}
         self._events: dict[tuple[str, int], proofs.EventProof] = {}
@@ -580,6 +592,8 @@ class Explainer:
         ticks = [t for d in rhythms_in_order(self._ticks[index]) for t in ticks_in(d, first, end)]
         for delay, event in self._delays[index].items():
             ticks += self._late(event, delay.duration, first, end)
+        if sequences := self._seen[index]:
+            ticks += [event.time for event in self.history.events if event.rule in sequences]
         return self.instants.between(index, position.stream, start, end, ticks)
 
     def _late(self, event: program.Position, duration: Time, first: Time, end: Time) -> list[Time]:

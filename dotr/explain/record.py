@@ -1033,16 +1033,24 @@ class KeptInstants:
     def _is_due(self, occasion: Occasion, instant: LastingInstant, time: Time) -> bool:
         if isinstance(occasion, Delay):
             return self._is_late(occasion, time - occasion.duration)
-        return bool(instant.facts.get(occasion)) if isinstance(occasion, str) else ticks_at(occasion, time)
+        if isinstance(occasion, str):
+            return bool(instant.facts.get(occasion)) or self._is_event(occasion, time)
+        return ticks_at(occasion, time)
 
     def _is_late(self, delay: Delay, when: Time) -> bool:
         """Whether an AFTER of this stream follows a fact at `when`."""
         record, stream = self._record, delay.stream
         if stream in {rule.name for rule in record.program.rules}:
-            place = record.program.rule_index(stream)
-            return any(event.rule == place and event.time == when for event in record.events)
+            return self._is_event(stream, when)
         instant = record.lasting.at(when)
         return instant is not None and (instant.graph or " " in stream) and bool(instant.facts.get(stream))
+
+    def _is_event(self, stream: str, time: Time) -> bool:
+        """Whether a rule or a sequence of this name has an event at `time`."""
+        record = self._record
+        names = {rule.name: place for place, rule in enumerate(record.program.rules)}
+        place = names.get(stream)
+        return place is not None and any(e.rule == place and e.time == time for e in record.events)
 
     def forget(self, before: Time) -> None:
         """Drop facts that were extracted again and are not looked at any more."""
