@@ -174,7 +174,9 @@ def test_instants_come_out_of_row_groups_where_statistics_suffice(
                 treatment=Treatment(verify),
             )
             report = LocalRunner(2, Serial).run(request, str(out), quiet)
-            assert "read" not in report.seconds, case  # noqa: B023
+            table = pq.read_table(log, columns=["time"])
+            shared = rows is not None and len(table["time"].unique()) < len(table)
+            assert "read" not in report.seconds or (shared and "extract" in report.seconds), case  # noqa: B023
             assert output(out, report) == expected, (case, way)  # noqa: B023
             assert report.funnel(program) == funnels, (case, way)  # noqa: B023
             return report, [*report.seconds]
