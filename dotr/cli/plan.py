@@ -88,7 +88,8 @@ def command(
     triples = read_background([*program.background, *background], named=program.named)
     deployment = Deployment(program, triples, Settings(budget=budget))
     shown = overview(deployment, code=code)
-    shown["tables"] = [_table(deployment, mapping) for mapping in mappings]
+    if mappings:
+        shown["tables"] = [_table(deployment, mapping) for mapping in mappings]
     match format_:
         case "json":
             text = json.dumps(shown, ensure_ascii=False, indent=2)
