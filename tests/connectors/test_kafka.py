@@ -121,7 +121,7 @@ def messages(
     return found
 
 
-def until(what: Callable[[], bool], seconds: float = 30) -> None:
+def until(what: Callable[[], bool], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < deadline

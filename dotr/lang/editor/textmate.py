@@ -91,7 +91,7 @@ def _patterns(language: str, keywords: Sequence[str], functions: Iterable[str]) 
         ("string.quoted.single", r"'(?:[^'\\\n]|\\.)*'"),
         ("storage.type.language", r"@[A-Za-z]+(?:-[A-Za-z0-9]+)*"),
         ("keyword.operator.datatype", r"\^\^"),
-        ("keyword.operator", r"&&|\|\||!=|<=|>=|[=<>!+*/|^-]"),
+        ("keyword.operator", r"&&|\|\||!=|<=|>=|[=<>!?+*/|^-]"),
         ("punctuation", r"[{}()\[\],;.]"),
     ]
     return [{"name": f"{name}.{language}", "match": match} for name, match in rules]
