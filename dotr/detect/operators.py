@@ -835,7 +835,9 @@ def _nothing(conjunct: Summarise) -> Term | None:
 
 def _finish(conjunct: Summarise) -> Any:
     function, distinct, star = conjunct.function, conjunct.distinct, conjunct.argument is None
-    return lambda terms: summarise(function, distinct, terms, star=star)
+    if distinct or star:
+        return lambda terms: summarise(function, distinct, terms, star=star)
+    return aggregator(function).of
 
 
 AGGREGATE = DetectedOperator(_aggregate_content, _aggregate_shares, _aggregate_item, counts_reference=True)

@@ -17,7 +17,7 @@ from typing import Final
 from msgspec import Struct
 
 from dotr.rdf.quantiles import quantile
-from dotr.rdf.sums import ExactMoments, ExactSum
+from dotr.rdf.sums import ExactMoments, mean_of, sum_of
 from dotr.rdf.terms import Term, integer, list_of
 from dotr.rdf.values import term_key
 
@@ -35,14 +35,6 @@ class Aggregator(Struct, frozen=True):
 
 def _count(terms: Sequence[Term | None]) -> Term | None:
     return integer(sum(1 for term in terms if term is not None))
-
-
-def _sum(terms: Sequence[Term | None]) -> Term | None:
-    return ExactSum.of(terms).total()
-
-
-def _mean(terms: Sequence[Term | None]) -> Term | None:
-    return ExactSum.of(terms).mean(len(terms))
 
 
 def _collected(terms: Sequence[Term | None]) -> Term | None:
@@ -83,8 +75,8 @@ HALF: Final = Fraction(1, 2)
 
 AGGREGATES: Final[dict[str, Aggregator]] = {
     "COUNT": Aggregator(_count, number=True),
-    "SUM": Aggregator(_sum, number=True),
-    "AVG": Aggregator(_mean, number=True),
+    "SUM": Aggregator(sum_of, number=True),
+    "AVG": Aggregator(mean_of, number=True),
     "MIN": Aggregator(_least),
     "MAX": Aggregator(_greatest),
     **{name: Aggregator(_spread(*kind), number=True) for name, kind in SPREADS.items()},

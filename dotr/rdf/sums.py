@@ -11,7 +11,7 @@ Why not: adding doubles directly, or Neumaier's compensation: the result depends
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from math import inf, isfinite, isqrt, ldexp, nan, nextafter
@@ -219,6 +219,23 @@ class ExactSum:
         return single(value) if only_singles else value
 
 
+def sum_of(terms: Sequence[Term | None]) -> Term | None:
+    """`ExactSum.total` of some terms, in any order. Small integers, which most are, need no ExactSum."""
+    numbers = [_small[term] for term in terms]
+    if None in numbers:
+        return ExactSum.of(terms).total()
+    return encode(sum(numbers))  # type: ignore[arg-type]  # none of them is None
+
+
+def mean_of(terms: Sequence[Term | None]) -> Term | None:
+    """`ExactSum.mean` of some terms, in any order, over their number."""
+    numbers = [_small[term] for term in terms]
+    if None in numbers or not numbers:
+        return ExactSum.of(terms).mean(len(terms))
+    exact, count = sum(numbers) * _SCALE, len(numbers)  # type: ignore[arg-type]
+    return decimal_term(exact // count if exact >= 0 else -(-exact // count))
+
+
 class ExactMoments(ExactSum):
     """Owns what determines variance and deviation of a multiset of terms, too: sums of squares, as exact."""
 
@@ -232,7 +249,7 @@ class ExactMoments(ExactSum):
         self._double_squares = 0  # of all except the integers, each as a double, in 2⁻²¹⁴⁸
 
     def add(self, term: Term | None, times: int = 1) -> None:
-        small = None if term is None else _small[term]
+        small = _small[term]
         if small is not None:
             several = times * small
             self.size += times
@@ -399,13 +416,13 @@ def _summands(term: Term) -> tuple[type, int, int]:
 _parts: Memo[Term, tuple[type, int, int]] = Memo(_summands, limit=1 << 13)
 
 
-def _small_integer(term: Term) -> int | None:
+def _small_integer(term: Term | None) -> int | None:
     """An integer whose square a double has exactly."""
-    kind, exact, _ = _parts[term]
+    kind, exact, _ = _NO_NUMBER if term is None else _parts[term]
     return exact if kind is int and -(1 << 26) < exact < 1 << 26 else None
 
 
-_small: Memo[Term, int | None] = Memo(_small_integer, limit=1 << 13)
+_small: Memo[Term | None, int | None] = Memo(_small_integer, limit=1 << 13)
 
 
 def _squared(term: Term) -> tuple[int, int, int, int]:
