@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from types import MappingProxyType
@@ -85,18 +86,21 @@ class Engine:
     documents of JSON-LD name. `lateness`:
     how much out of order the stream may be. `late`: what happens to a graph for a closed instant: "drop"
     (counted), "fail" (DataError D2301), or a function of its time and triples. `max_jump`: how far ahead of
-    the last graph the next one may be stamped (else DataError D2106). `on_error`: what happens to documents
-    of `feed` that cannot be read and to instants in error: "fail" (raised), "skip" (counted in `refused`), or
-    a function called with the error; unless it raises, the run continues. `base` resolves relative IRIs in
-    documents. `materialize`: "needed" or "all". `functions`: IRI → function of Python, which rules and
-    queries of this process can call from then on (D4155). `budget`: units of work for an instant's Datalog,
-    for a query at it, and for a rule at one trigger fact. More is ProgramError D4003, D4132, D4010; D4010
-    is raised after its instant, whose other events the next call returns. `verify` runs the literal
-    reading of the language beside the engine and stops at the first difference. `keep`: how much of the
-    run is kept for `Event.explain()` and `why_not`, "horizon" or a time that may be longer. `snapshot` is
-    what an earlier engine's `snapshot()` returned. `diagnostics` holds the warnings about the rules and
-    about instants that were not in error. Raises ProgramError for the rules, DataError for the
-    background.
+    the last graph the next one may be stamped (else DataError D2106). `corrections`: graphs
+    that come late are taken up to so much behind the watermark; what they change is among the events that a
+    call returns, with `Event.change` -1 for what is taken back. `corrections_budget`: the largest share of
+    the work that this may be, 0.05 to 0.95; late graphs wait until then, or until `finish`. `on_error`: what
+    happens to documents of `feed` that cannot be read and to instants in error: "fail" (raised), "skip"
+    (counted in `refused`), or a function called with the error; unless it raises, the run continues. `base`
+    resolves relative IRIs in documents. `materialize`: "needed" or "all". `functions`: IRI →
+    function of Python, which rules and queries of this process can call from then on (D4155). `budget`:
+    units of work for an instant's Datalog, for a query at it, and for a rule at one trigger fact. More is
+    ProgramError D4003, D4132, D4010; D4010 is raised after its instant, whose other events the next call
+    returns. `verify` runs the literal reading of the language beside the engine and stops at the first
+    difference. `keep`: how much of the run is kept for `Event.explain()` and `why_not`, "horizon" or a time
+    that may be longer. `snapshot` is what an earlier engine's `snapshot()` returned. `diagnostics` holds
+    the warnings about the rules and about instants that were not in error. Raises ProgramError for the
+    rules, DataError for the background.
     """
 
     def __repr__(self) -> str:
@@ -124,6 +128,8 @@ class Engine:
         lateness: timedelta | str | None = None,
         late: str | LateGraph = "drop",
         max_jump: timedelta | str | None = None,
+        corrections: timedelta | str | None = None,
+        corrections_budget: float = 0.5,
         on_error: str | Callable[[DotrError], None] = "fail",
         base: str | None = None,
         materialize: str = "needed",
@@ -164,6 +170,10 @@ class Engine:
         make: Callable[..., Pipeline] = Pipeline
         if keep is not None:
             make = self._recorded(program, deployment, keep)
+        if corrections is not None:
+            make = _correcting(
+                duration(corrections), corrections_budget, duration(lateness), keep is not None
+            )
         self.pipeline = make(
             deployment,
             PipelineObserver(
@@ -195,6 +205,8 @@ class Engine:
         lateness: timedelta | str | None = None,
         late: str | LateGraph = "drop",
         max_jump: timedelta | str | None = None,
+        corrections: timedelta | str | None = None,
+        corrections_budget: float = 0.5,
         on_error: str | Callable[[DotrError], None] = "fail",
         base: str | None = None,
         materialize: str = "needed",
@@ -227,6 +239,8 @@ class Engine:
             lateness=lateness,
             late=late,
             max_jump=max_jump,
+            corrections=corrections,
+            corrections_budget=corrections_budget,
             on_error=on_error,
             base=base,
             materialize=materialize,
@@ -562,6 +576,23 @@ class Engine:
         if clock is None:
             return NO_EVENTS
         return Events(composites, clock, self.explaining, self.program.prefixes, self.program)
+
+
+def _correcting(period: Time, share: float, lateness: Time, keeps_record: bool) -> Callable[..., Pipeline]:
+    """A factory of pipelines that correct what they reported."""
+    from dotr.core.corrections import (  # noqa: PLC0415  # start-up: few engines correct
+        CorrectingPipeline,
+        too_short,
+        with_corrections,
+    )
+
+    if keeps_record:
+        raise with_corrections("nothing is kept for explanations")
+    if period <= lateness:
+        raise too_short(period, lateness)
+    if not 0.05 <= share <= 0.95:
+        raise UsageError.of("D4102", f"a budget of {share}", hint="use a share between 0.05 and 0.95")
+    return partial(CorrectingPipeline, period=period, share=share)
 
 
 def _sum(content: bytes) -> bytes:

@@ -250,6 +250,11 @@ class Composite:
 
     __slots__ = ("bound", "facts", "id", "template", "time")
 
+    change: int = 1
+    """-1 where a correction takes the event back."""
+    correction: Any = None
+    """What took it back or added it (emit/changes.py); None of what was reported in its turn."""
+
     def __init__(self, template: Template, id_: str, match: RawMatch) -> None:
         self.template = template
         self.id = id_

@@ -27,14 +27,14 @@ from dotr.batch.log import is_remote, plain_path
 from dotr.cli import options, show
 from dotr.cli.options import SourceOptions, file_name, outputs_apart, size, zone
 from dotr.cli.show import Progress, counted, time_as_json
-from dotr.errors import UsageError
+from dotr.errors import DataError, UsageError
 from dotr.events import Clock, GraphOrMessage, Message, all_triples
 from dotr.io.conversion import TARGETS, Conversion, numbered, numbered_part
 from dotr.io.decode.documents import MAX_DOCUMENT, decode, read_bytes
 from dotr.io.errors import ErrorPolicy
 from dotr.io.events import TermFormatter, turtle
 from dotr.io.graphs import ReadSoFar
-from dotr.io.outputs import FileOutput, StreamOutput, unwritable
+from dotr.io.outputs import FileOutput, StreamOutput, open_output, unwritable
 from dotr.io.reader import FileReader
 from dotr.io.sources import Sources, TimedGraph, resolve
 from dotr.io.tables.mapping import FORMATS, parse_mapping
@@ -60,10 +60,20 @@ ABOUT = "_dotr_archive.json"
     " standard output, as .jsonl.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace what exists.")
+@click.option(
+    "--consolidate",
+    is_flag=True,
+    help="SOURCEs are JSON lines of a run with --corrections: write the events that remain, in order.",
+)
 @options.quiet
 @options.source()
 def command(
-    sources: tuple[str, ...], output: str, overwrite: bool, quiet: bool, source: SourceOptions
+    sources: tuple[str, ...],
+    output: str,
+    overwrite: bool,
+    consolidate: bool,
+    quiet: bool,
+    source: SourceOptions,
 ) -> None:
     """Write the graphs of SOURCEs, in time order, to a file (its name determines the format) or a folder.
 
@@ -78,6 +88,9 @@ def command(
             "D4127", f"`{output}` is not on this machine", hint="write it here, then copy it there"
         )
     outputs_apart([output], [source.on_error], sources)
+    if consolidate:
+        _consolidate(sources, output, overwrite, quiet)
+        return
     progress = Progress(not quiet and sys.stderr.isatty())
     with source.letters(overwrite) as dead:
         reader = Sources(sources, source.options, dead.refusals())
@@ -96,6 +109,38 @@ def command(
         parts += show.beside(reader.extractor.beside, reader.extractor.first, reader.extractor.time_sources)
         parts += show.losses(refused=reader.refusals.count)
         show.note("; ".join(parts) + f"; {progress.seconds:.1f} s")
+
+
+def _consolidate(sources: tuple[str, ...], output: str, overwrite: bool, quiet: bool) -> None:
+    """Write the events that remain of a log of changes."""
+    from dotr.io.changes import consolidated  # noqa: PLC0415  # start-up: few logs are of changes
+
+    if output != "-" and not output.endswith(".jsonl"):
+        raise UsageError.of(
+            "D4151", "--consolidate writes JSON lines", hint="give the file a name that ends in .jsonl, or -"
+        )
+    lines = [
+        (f"{path}:{number}", line)
+        for path in sources
+        for number, line in enumerate(_text_of(path).split("\n"), 1)
+    ]
+    found = consolidated(lines)
+    out = open_output(output, overwrite)
+    try:
+        out.write("".join([f"{line}\n" for line in found]))
+    except BaseException:
+        out.abandon()
+        raise
+    out.finish()
+    if not quiet:
+        show.note(f"{counted(len(found), 'event')} to {'standard output' if output == '-' else output}")
+
+
+def _text_of(path: str) -> str:
+    try:
+        return read_bytes(path).decode()
+    except UnicodeDecodeError:
+        raise DataError.of("D2006", f"`{path}` is not UTF-8", place=path) from None
 
 
 def _to_file(reader: Sources, output: str, overwrite: bool, progress: Progress) -> int:

@@ -456,6 +456,41 @@ def until_of(text: str | None, unit: int, clock: Clock | None) -> Time | None:
     return when
 
 
+CORRECTIONS_NEED = "--corrections-budget needs --corrections"
+
+
+class CorrectionOptions(Struct, frozen=True):
+    """How far behind the watermark graphs are taken, in µs, None: not at all; the share of replays."""
+
+    period: int | None = None
+    share: float = 0.5
+
+
+def _corrections(corrections: int | None, corrections_budget: float | None) -> CorrectionOptions:
+    if corrections is None and corrections_budget is not None:
+        raise click.UsageError(CORRECTIONS_NEED)
+    return CorrectionOptions(corrections, 0.5 if corrections_budget is None else corrections_budget)
+
+
+corrections = passing(
+    "corrections",
+    _corrections,
+    click.option(
+        "--corrections",
+        type=micros,
+        metavar="DURATION",
+        help="Take graphs that come up to so much later than the watermark, such as 1h: events are added and"
+        " taken back.",
+    ),
+    click.option(
+        "--corrections-budget",
+        type=click.FloatRange(0.05, 0.95),
+        metavar="SHARE",
+        help="Largest share of the work that corrections may take before late graphs wait (default: 0.5).",
+    ),
+)
+
+
 source_value = passing("source", _source)
 """The same value of options that a verb adds itself."""
 

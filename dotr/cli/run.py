@@ -10,6 +10,7 @@ import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import click
@@ -17,6 +18,7 @@ from msgspec.structs import replace
 
 from dotr.cli import options, show
 from dotr.cli.options import (
+    CorrectionOptions,
     DeadLetters,
     OutputOptions,
     RuleOptions,
@@ -56,6 +58,7 @@ if TYPE_CHECKING:
 @options.rules
 @options.materialize
 @options.source(late="fail", jumps=True)
+@options.corrections
 @options.budget
 @options.output(EVENT_FORMATS)
 @options.events
@@ -74,6 +77,7 @@ def command(
     sources: tuple[str, ...],
     rules: RuleOptions,
     source: SourceOptions,
+    corrections: CorrectionOptions,
     output: OutputOptions,
     schema: str,
     then: tuple[tuple[str, str], ...],
@@ -88,6 +92,8 @@ def command(
     many), a folder, a glob, or - for standard input; each may be compressed (.gz .bz2 .zst .zip).
     """
     format_ = output.format(tuple(EVENT_FORMATS), "dotr run")
+    if corrections.period is not None:
+        _refuse_beside(output.states is not None, explain, picture is not None, bool(then), schema == "typed")
     texts, states = RuleTexts(), output.states
     program = rules.load(path, texts)
     documents = rules.documents(program)
@@ -104,6 +110,7 @@ def command(
     enriched = None if states is None else StateFile(states, output.overwrite, lambda: replay.pipeline.clock)
     make: Callable[..., Pipeline] = Pipeline
     write: Formatter | None = None
+    head: str | None = None
     drawn: RunPage | None = None
     if explain or picture is not None:
         from dotr.cli.explain import Recording, refuse_format  # noqa: PLC0415  # start-up: most runs explain nothing
@@ -118,6 +125,10 @@ def command(
 
             page = open_output(picture, output.overwrite)
             drawn = RunPage(os.path.basename(path), program, record)
+    if corrections.period is not None:
+        make, write, head = _correcting(
+            corrections.period, corrections.share, source.lateness, format_, program
+        )
     with (
         source.letters(output.overwrite) as dead,
         source.delayed(output.overwrite) as delayed,
@@ -136,13 +147,43 @@ def command(
             again = rules.wanted(rules.load(later, texts), whole=True)
             columns += again.rules
             replay.replace(when, clock, again, source.background(again, rules.documents(again)))
-        replay.apart = write is not None
+        replay.apart = explain
         typed = columns if schema == "typed" else None
-        sink = open_sink(format_, lambda: output.open(format_ not in BINARY), program, write, typed=typed)
+        sink = open_sink(
+            format_, lambda: output.open(format_ not in BINARY), program, write, head=head, typed=typed
+        )
         if drawn is None:
             replay.run(sink)
         else:
             drawn.run(replay, sink, page, texts, sources)
+
+
+def _correcting(
+    period: int, share: float, lateness: int, format_: str, program: Program
+) -> tuple[Callable[..., Pipeline], Formatter, str]:
+    """How a run with corrections is made: its pipeline, how events are written, what stands before them."""
+    from dotr.core.corrections import CorrectingPipeline, too_short  # noqa: PLC0415  # start-up: few runs correct
+    from dotr.io.changes import changes_formatter  # noqa: PLC0415  # likewise
+
+    if period <= lateness:
+        raise too_short(period, lateness)
+    head, write = changes_formatter(format_, program.prefixes, program.rules)
+    return partial(CorrectingPipeline, period=period, share=share), write, head
+
+
+def _refuse_beside(states: bool, explain: bool, picture: bool, then: bool, typed: bool) -> None:
+    """Raise UsageError D4165 for what a run with corrections does not do."""
+    from dotr.core.corrections import with_corrections  # noqa: PLC0415  # start-up: few runs correct
+
+    for asked, what in (
+        (states, "--emit-state is not written"),
+        (explain, "--explain is not answered"),
+        (picture, "--show draws no page"),
+        (then, "--then replaces no rules"),
+        (typed, "--schema typed is not written"),
+    ):
+        if asked:
+            raise with_corrections(what)
 
 
 TOGETHER = 1024
@@ -260,6 +301,7 @@ class Replay:
             **show.effects_as_json(counters.not_stated, counters.ineffective),
             "times": dict(sources.extractor.time_sources),
             **show.beside_as_json(sources.extractor.beside),
+            **show.corrected_as_json(getattr(self.pipeline, "corrected", None)),
             "queries": counters.streams,
             "seconds": round(seconds, 3),
         }
@@ -428,4 +470,7 @@ class Replay:
         )
         found = show.came(counters.graphs, counters.instants, counters.events)
         found += show.beside(extractor.beside, extractor.first, extractor.time_sources)
+        corrected = getattr(self.pipeline, "corrected", None)
+        if corrected is not None and corrected.corrections:
+            found.append(show.corrected(corrected))
         return "; ".join([*found, *lost, f"{seconds:.1f} s"])

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from dotr.batch.runs import Report
+    from dotr.core.corrections import Corrected
     from dotr.core.funnel import Funnel
     from dotr.core.pipeline import Counters, Pipeline
     from dotr.events import Clock, Time
@@ -450,3 +451,19 @@ def time_as_json(time: Time | None, clock: Clock | None) -> int | str | None:
     if time is None or clock is None:
         return None
     return int(clock.text(time)) if clock.integer else clock.text(time)
+
+
+def corrected(done: Corrected) -> str:
+    """What corrections did, in a summary."""
+    late = counted(done.late, "late graph")
+    return (
+        f"{late} in {counted(done.corrections, 'correction')} (+{done.added:,} −{done.withdrawn:,} events,"
+        f" {done.replayed:,} graphs replayed)"
+    )
+
+
+def corrected_as_json(done: Corrected | None) -> dict[str, Any]:
+    """The same as a member of a JSON summary; nothing in a run without corrections."""
+    if done is None:
+        return {}
+    return {"corrections": {name: getattr(done, name) for name in done.__struct_fields__}}

@@ -11,13 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, groupby
 from operator import attrgetter, itemgetter
-from typing import Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from dotr.emit.templates import Constants, Row, RuleTemplate, Writer, share_writers
 from dotr.events import Clock, Composite, Fact, RawMatch, Time, in_order
 from dotr.program import Program
 from dotr.program.names import hashes_of, match_hash, match_hashes
 from dotr.rdf.terms import Memo, Term
+
+if TYPE_CHECKING:
+    from dotr.emit.changes import Correction
 
 _FACTS = itemgetter(2)
 
@@ -43,6 +46,11 @@ class InstantEvents(Sequence[Composite]):
 
     __slots__ = ("_emitter", "_events", "matches")
 
+    change = 1
+    """-1 where a correction takes these events back."""
+    correction: Correction | None = None
+    """What took them back or added them; None of what was reported in its turn."""
+
     def __init__(self, emitter: Emitter, matches: Sequence[RawMatch]) -> None:
         self.matches = matches
         self._emitter = emitter
@@ -58,6 +66,16 @@ class InstantEvents(Sequence[Composite]):
         return isinstance(other, Sequence) and list(self) == list(other)
 
     __hash__ = None  # type: ignore[assignment]  # a sequence of values
+
+    @property
+    def time(self) -> Time:
+        """Their instant."""
+        return self.matches[0][1]
+
+    @property
+    def emitter(self) -> Emitter:
+        """What makes them."""
+        return self._emitter
 
     def rules(self) -> set[int]:
         """The numbers of the rules that have an event."""
@@ -76,10 +94,12 @@ class InstantEvents(Sequence[Composite]):
     def _made(self) -> list[Composite]:
         events = self._events
         if events is None:
-            events = self._events = [
-                Composite(template, template.prefix + name, match) for template, name, match in self.named()
-            ]
+            events = self._events = self.composites()
         return events
+
+    def composites(self) -> list[Composite]:
+        """The events, made."""
+        return [Composite(template, template.prefix + name, match) for template, name, match in self.named()]
 
     def named(self) -> list[Named]:
         """What each event is made of."""
@@ -107,10 +127,13 @@ class EventRun(InstantEvents):
 
 
 def together(instants: Iterable[InstantEvents]) -> Iterator[InstantEvents]:
-    """The events of instants as sequences, each of those of one program."""
-    for _, run in groupby(instants, key=attrgetter("_emitter")):
+    """The events of instants as sequences, each of those of one program; what corrections change stays."""
+    for (_, correction), run in groupby(instants, key=attrgetter("_emitter", "correction")):
         first, *more = run
-        yield EventRun([first, *more]) if more else first
+        if correction is not None:
+            yield from (first, *more)
+        else:
+            yield EventRun([first, *more]) if more else first
 
 
 class Emitter:
@@ -119,6 +142,7 @@ class Emitter:
     def __init__(self, program: Program) -> None:
         self._templates = tuple(RuleTemplate(rule) for rule in program.rules)
         share_writers(self._templates)
+        self._numbers = {template.rule: number for number, template in enumerate(self._templates)}
         most = max(256, (1 << 21) // max(1, len(program.rules)))
         private = frozenset(index for index, rule in enumerate(program.rules) if rule.private)
         self._hides = bool(private)
@@ -140,6 +164,13 @@ class Emitter:
         all rules that matched the same facts.
         """
         return [Composite(of, of.prefix + name, match) for of, name, match in self.named([matches])]
+
+    def single(self, matches: Sequence[RawMatch]) -> list[Named]:
+        """`named` of one instant, the match of each with its own rule alone."""
+        return [
+            (template, name, ((self._numbers[template.rule],), *match[1:]))
+            for template, name, match in self.named([matches])
+        ]
 
     def named(self, instants: Sequence[Sequence[RawMatch]]) -> list[Named]:
         """(template, hash, match) of each event of instants in order, those of one in output order."""

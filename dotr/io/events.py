@@ -495,8 +495,8 @@ def format_jsonl(event: Composite, clock: Clock) -> str:
     """The JSON line of an event, without its end; keys in the order of cli.md."""
     bindings = ",".join([f"{json_string(name)}:{json_terms[term]}" for name, term in event.bindings])
     return (
-        f'{{"rule":{json_string(event.rule)},"time":{_time(event.time, clock)},"id":{json_string(event.id)},'
-        f'"bindings":{{{bindings}}},"match":{format_match(event, clock)},'
+        f'{{"rule":{json_string(event.rule)},"time":{json_time(event.time, clock)},'
+        f'"id":{json_string(event.id)},"bindings":{{{bindings}}},"match":{format_match(event, clock)},'
         f'"graph":{json_string(format_graph(event))}}}'
     )
 
@@ -522,10 +522,11 @@ def _fact(variables: tuple[str, ...], fact: Fact, clock: Clock) -> str:
         ]
     )
     own = f',"id":{json_string(id_)}' if id_ else ""
-    return f'{{"time":{_time(time, clock)},"values":{{{pairs}}}{own}}}'
+    return f'{{"time":{json_time(time, clock)},"values":{{{pairs}}}{own}}}'
 
 
-def _time(time: int, clock: Clock) -> str:
+def json_time(time: int, clock: Clock) -> str:
+    """A timestamp as JSON lines have it."""
     return clock.text(time) if clock.integer else f'"{clock.text(time)}"'
 
 
@@ -801,8 +802,10 @@ def open_sink(
     *,
     live: bool = False,
     typed: Sequence[Rule] | None = None,
+    head: str | None = None,
 ) -> EventSink:
-    """Where the events of a run go, opened, with what stands at its head; `own` writes them instead, as text.
+    """Where the events of a run go, opened, with what stands at its head; `own` writes them instead, as text,
+    after `head`, if that is another one.
     `live`: see `EventFormat`; `typed`: likewise, of the rules of all programs of the run.
 
     Raises UsageError D4151 for a format that has no typed columns.
@@ -816,9 +819,9 @@ def open_sink(
     sink = EVENT_FORMATS[name].sink
     if sink is not None:
         return sink(opened, live)
-    head, write = formatter(name, program.prefixes, program.rules)
+    usual, write = formatter(name, program.prefixes, program.rules)
     output = opened()
-    output.write(head)
+    output.write(usual if head is None else head)
     return TextSink(own or write, output)
 
 

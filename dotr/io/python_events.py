@@ -28,6 +28,7 @@ from dotr.detect.plan_step import (
 from dotr.emit.events import InstantEvents
 from dotr.errors import UsageError
 from dotr.events import Clock, Composite, Time
+from dotr.io.changes import line_head
 from dotr.io.event_frames import arrow_of, frame_of, polars_of
 from dotr.io.event_pictures import event_table, events_along_time, funnel_bars, marks_of
 from dotr.io.event_plots import plot_events, plot_funnels
@@ -96,6 +97,23 @@ class Event:
         return _stamp(self.composite.time, self._clock)
 
     @property
+    def change(self) -> int:
+        """1; -1 where an engine with `corrections` takes the event back."""
+        return self.composite.change
+
+    @property
+    def corrected_at(self) -> int | datetime | None:
+        """The watermark at which a correction took the event back or added it; None of any other event."""
+        made = self.composite.correction
+        return None if made is None else _stamp(made.at, self._clock)
+
+    @property
+    def cause(self) -> list[int | datetime]:
+        """The times of the late graphs of that correction."""
+        made = self.composite.correction
+        return [] if made is None else [_stamp(one.time, self._clock) for one in made.causes]
+
+    @property
     def bindings(self) -> dict[str, Any]:
         """WITH variable → value, in WITH order: a node of rdflib, of COLLECT a list of them."""
         return {name: _nodes(term) for name, term in self.composite.bindings}
@@ -138,8 +156,12 @@ class Event:
         return keeps(self._explaining).event(self.id)
 
     def to_json(self) -> str:
-        """The JSON line of this event, without a newline."""
-        return format_jsonl(self.composite, self._clock)
+        """The JSON line of this event, without a newline; of one that a correction made, with `change`."""
+        line = format_jsonl(self.composite, self._clock)
+        correction = self.composite.correction
+        if correction is None:
+            return line
+        return f"{{{line_head(self.composite.change, correction, self._clock)}{line[1:]}"
 
     def __repr__(self) -> str:
         write = TermFormatter(self._prefixes).term

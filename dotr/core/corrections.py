@@ -1,0 +1,378 @@
+"""Corrections: a graph that comes late changes what was reported.
+
+Place:   a Pipeline that takes graphs up to `period` behind the watermark; its callers get the events that
+         these add and take back (emit/changes.py) among the others.
+Method:  the graphs of the period are kept in order of time, the events that were reported, and a snapshot at
+         every eighth of the period. Late graphs wait until `drain`; then the newest snapshot before the first
+         of them is restored, the graphs after it run again, now in order of time with the late ones among
+         them, and the events of both runs are compared, instant by instant. So whatever follows from an
+         event (consumption, chains, effects, LARS, sequences) follows from its correction, and the
+         consolidated events of a run are those of a run over the same graphs in order of time.
+         A replay runs as many graphs as lie behind its snapshot, and late graphs wait until the last one is
+         paid for by graphs that came in their turn: so replays take at most `share` of the work, by counts
+         and without a clock. A replayed graph is taken as a third of one that comes, since it is neither
+         read nor stored again. No graph waits longer than the period, or than the end of input.
+         Graphs of an instant in error are dead letters: they are not kept, so that a replay neither reports
+         them again nor sees them.
+Why not: a retraction of every fact through detection: each kind of state would need its inverse (consumed
+         facts come back, sequences begin elsewhere), and a second executor would have every clause's ties.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from dotr.core.deployment import Deployment
+from dotr.core.pipeline import NOBODY, Pipeline, PipelineObserver
+from dotr.detect.state import Restored
+from dotr.emit.changes import Cause, Changes, Correction, changes
+from dotr.emit.events import InstantEvents
+from dotr.errors import Diagnostic, DotrError, UsageError
+from dotr.events import Clock, GraphOrMessage, Time, part_of, plain
+from dotr.extract.forms import Form
+from dotr.program import Program
+from dotr.program.names import duration_text
+
+PARTS: Final = 8
+"""Snapshots in a period."""
+
+SHARE: Final = 0.5
+"""The share of the work that replays may be, unless told otherwise."""
+
+CHEAPER: Final = 3
+"""A graph that comes costs as much as so many that are replayed."""
+
+_TOGETHER: Final = 256
+"""Graphs that a replay takes before they are run."""
+
+
+class Corrected(Struct):
+    """What corrections did. `replayed`: graphs that ran again; `waiting`: late graphs that wait for one."""
+
+    corrections: int = 0
+    late: int = 0
+    added: int = 0
+    withdrawn: int = 0
+    replayed: int = 0
+    waiting: int = 0
+
+
+class _Late(Struct, frozen=True):
+    """A graph that waits for a correction; `bound`: everything before it was closed when the graph came."""
+
+    time: Time
+    part: GraphOrMessage
+    place: str
+    bound: Time
+
+
+class _Snapshot(Struct, frozen=True):
+    """A state without open graphs: everything before `bound` has run in it, None where nothing has."""
+
+    bound: Time | None
+    state: Mapping[str, Any]
+
+
+class CorrectingPipeline(Pipeline):
+    """Owns the graphs, events and snapshots of a period, beside the state of a run.
+
+    `period` in µs, more than `lateness`; `share`: how much of the work may be replays.
+    """
+
+    def __init__(
+        self,
+        deployment: Deployment,
+        observer: PipelineObserver = NOBODY,
+        *,
+        period: Time,
+        share: float = SHARE,
+        **more: Any,
+    ) -> None:
+        self._when_late, self._when_found = observer.late, observer.finding
+        finding = None if observer.finding is None else self._found_once
+        super().__init__(deployment, replace(observer, late=self._come_late, finding=finding), **more)
+        self._done = Corrected()
+        self._period, self._earned = period, CHEAPER * share / (1 - share)
+        self._owed = 0.0  # replayed graphs that are not paid for
+        self._times: list[Time] = []  # of the graphs of the period, in order
+        self._parts: list[GraphOrMessage] = []  # those graphs
+        self._events: list[InstantEvents] = []  # what was reported of the period
+        self._snapshots: list[_Snapshot] = []
+        self._waiting: list[_Late] = []
+        self._changes: list[Changes] = []  # not given to the caller yet
+        self._late = False  # whether the graph that is taken is late
+        self._ending = self._replaying = False
+        self._said: set[tuple[Time | None, str]] = set()  # what is not said again of a replay
+
+    @property
+    def corrected(self) -> Corrected:
+        """What corrections did so far."""
+        return replace(self._done, waiting=len(self._waiting))
+
+    # -- graphs in
+
+    def begin(self, clock: Clock) -> None:
+        super().begin(clock)
+        if not self._snapshots and not self._replaying:
+            self._remember()
+
+    def accept(self, time: Time, graph: GraphOrMessage) -> None:
+        self._late = self._ending = False
+        super().accept(time, graph)
+        latest = self._open.latest  # a graph too far ahead does not change it
+        if not self._late and not self._replaying and latest is not None and time <= latest:
+            self._keep(time, graph)
+
+    def accept_run(self, times: Sequence[Time], graphs: Sequence[GraphOrMessage]) -> bool:
+        if not super().accept_run(times, graphs):
+            return False
+        for time, graph in zip(times, graphs, strict=True):
+            self._keep(time, graph)
+        return True
+
+    def takes(self, form: Form) -> bool:  # graphs are kept, columns are not
+        return False
+
+    def _keep(self, time: Time, graph: GraphOrMessage) -> None:
+        self._owed -= self._earned
+        times = self._times
+        if not times or times[-1] <= time:
+            times.append(time)
+            self._parts.append(graph)
+        else:
+            self._insert(time, graph)
+
+    def _insert(self, time: Time, graph: GraphOrMessage) -> None:
+        place = bisect_right(self._times, time)
+        self._times.insert(place, time)
+        self._parts.insert(place, graph)
+
+    def _come_late(self, time: Time, graph: GraphOrMessage) -> None:
+        """Let a graph wait for a correction, or pass it on as late."""
+        bound, self._late = self._open.bound, True
+        assert bound is not None, "nothing is late before something is closed"
+        if time >= bound - 1 - self._period and self._before(time) is not None:
+            self._open.late -= 1
+            late = _Late(time, graph, _place_of(self.place), bound)
+            self._waiting.append(late)
+        elif self._when_late is not None:
+            self._when_late(time, graph)
+
+    def _raised(self, time: Time, parts: Sequence[GraphOrMessage], error: DotrError) -> DotrError | None:
+        """As of a pipeline; the graphs of an instant in error are not kept."""
+        if self._replaying and not parts:
+            key = time, error.diagnostics[0].code
+            if key in self._said:
+                return None
+        if not parts:
+            self._said.add((time, error.diagnostics[0].code))
+        raised = super()._raised(time, parts, error)
+        start, end = bisect_left(self._times, time), bisect_right(self._times, time)
+        gone = {id(part) for part in parts}
+        kept = [part for part in self._parts[start:end] if id(part) not in gone]
+        self._times[start:end], self._parts[start:end] = [time] * len(kept), kept
+        return raised
+
+    def _found_once(self, finding: Diagnostic) -> None:
+        """A replay finds again what was said already."""
+        assert self._when_found is not None
+        key = None, f"{finding.code} {finding.message}"
+        if not self._replaying or key not in self._said:
+            self._said.add(key)
+            self._when_found(finding)
+
+    # -- events out
+
+    def drain(self) -> Iterator[InstantEvents]:
+        yield from self._given()
+        for events in super().drain():
+            self._events.append(events)
+            yield events
+        if self._waiting and self._is_due():
+            self._changes = self._correct()
+        self._remember_if_due()
+        yield from self._given()
+
+    def _given(self) -> Iterator[InstantEvents]:
+        while self._changes:
+            yield self._changes.pop(0)
+
+    def close_all(self) -> None:
+        super().close_all()
+        self._ending = True
+
+    def _is_due(self) -> bool:
+        """Whether graphs that wait are taken now."""
+        bound = self._open.bound
+        assert bound is not None, "nothing is late before something is closed"
+        return self._ending or self._owed <= 0 or bound - self._waiting[0].bound > self._period
+
+    def _before(self, time: Time) -> _Snapshot | None:
+        """The newest snapshot that knows nothing of `time` or later."""
+        return next((s for s in reversed(self._snapshots) if s.bound is None or s.bound <= time), None)
+
+    def _correct(self) -> list[Changes]:
+        """Take the graphs that wait; what becomes of the events. If a replay with them fails, they count as
+        if they had never come, and its error is raised.
+        """
+        late = sorted(self._waiting, key=lambda one: one.time)
+        self._waiting = []
+        watermark, lost = self.watermark, self._open.late
+        snapshot = self._before(late[0].time)
+        assert watermark is not None, "nothing is late before something is closed"
+        assert snapshot is not None, "no graph waits without one"
+        start = self._first_event(snapshot)
+        before, times, parts = self._events[start:], self._times[:], self._parts[:]
+        for one in late:
+            self._insert(one.time, one.part)
+        try:
+            replayed = self._replay(snapshot, watermark + 1)
+        except DotrError:
+            self._times, self._parts = times, parts
+            self._replay(snapshot, watermark + 1)
+            self._open.late = lost
+            raise
+        self._open.late = lost
+        self._owed = float(replayed)
+        correction = Correction(watermark, tuple(Cause(one.time, one.place) for one in late))
+        found = list(changes(before, self._events[start:], correction))
+        done = self._done
+        done.corrections += 1
+        done.late += len(late)
+        done.replayed += replayed
+        done.added += sum(len(one) for one in found if one.change > 0)
+        done.withdrawn += sum(len(one) for one in found if one.change < 0)
+        return found
+
+    def _first_event(self, snapshot: _Snapshot) -> int:
+        """How many instants of the period had their events before a snapshot."""
+        return 0 if snapshot.bound is None else bisect_left(self._events, snapshot.bound, key=_instant)
+
+    def _replay(self, snapshot: _Snapshot, bound: Time) -> int:
+        """Run the graphs that are kept again, from a snapshot on, up to `bound`; how many these were."""
+        self._snapshots = self._snapshots[: self._snapshots.index(snapshot) + 1]
+        self._events = self._events[: self._first_event(snapshot)]
+        start = 0 if snapshot.bound is None else bisect_left(self._times, snapshot.bound)
+        graphs = list(zip(self._times[start:], self._parts[start:], strict=True))
+        self._replaying = True
+        try:
+            self._lasting = None  # a snapshot of a time before anything lasted has none
+            Pipeline.restore(self, snapshot.state)
+            for begin in range(0, len(graphs), _TOGETHER):
+                for time, part in graphs[begin : begin + _TOGETHER]:
+                    self.take(time, part)
+                self._rerun()
+            self._open.close_before(bound)
+            self._rerun()
+        finally:
+            self._replaying = False
+        return len(graphs)
+
+    def _rerun(self) -> None:
+        self._events += Pipeline.drain(self)
+        self._remember_if_due()
+
+    def _remember_if_due(self) -> None:
+        bound, last = self._open.bound, self._snapshots[-1].bound if self._snapshots else None
+        if bound is not None and (last is None or bound - last >= self._period // PARTS):
+            self._remember()
+            self._forget(bound)
+
+    def _remember(self) -> None:
+        """Take a snapshot."""
+        state = Pipeline.snapshot(self)
+        state["counters"]["graphs"] -= sum(len(parts) for _, parts in state["pending"])
+        state["pending"] = []
+        self._snapshots.append(_Snapshot(self._open.bound, state))
+
+    def _forget(self, bound: Time) -> None:
+        """Forget what no graph can reach any more."""
+        reach = min([bound - 1 - self._period, *(late.time for late in self._waiting)])
+        oldest = None if self._replaying else self._before(reach)
+        if oldest is None or oldest.bound is None:
+            return
+        self._snapshots = self._snapshots[self._snapshots.index(oldest) :]
+        del self._events[: self._first_event(oldest)]
+        graphs = bisect_left(self._times, oldest.bound)
+        del self._times[:graphs], self._parts[:graphs]
+        self._said = {key for key in self._said if key[0] is None or key[0] >= oldest.bound}
+
+    # -- snapshots
+
+    def snapshot(self, stated: bool = True) -> dict[str, Any]:
+        """As that of a pipeline, with the graphs of the period and the oldest snapshot: from these the
+        others and the events come again.
+        """
+        found = super().snapshot(stated)
+        kept = [[time, plain(part)] for time, part in zip(self._times, self._parts, strict=True)]
+        found["corrections"] = {
+            "from": self._snapshots[0].state if self._snapshots else None,
+            "bound": self._snapshots[0].bound if self._snapshots else None,
+            "closed": self._open.bound,
+            "graphs": kept,
+            "late": [[one.time, plain(one.part), one.place, one.bound] for one in self._waiting],
+            "owed": self._owed,
+        }
+        return found
+
+    def restore(self, state: Mapping[str, Any]) -> Restored:
+        """Continue where `state` was taken: the graphs of the period run again."""
+        saved = state.get("corrections")
+        late = state["counters"]["late"]
+        if saved is None or saved["from"] is None:
+            restored = super().restore(state)
+            self._snapshots = []
+            if self.clock is not None:
+                self._begin_again()
+            return restored
+        self._times = [time for time, _ in saved["graphs"]]
+        self._parts = [part_of(value) for _, value in saved["graphs"]]
+        first = _Snapshot(saved["bound"], saved["from"])
+        self._snapshots, self._events = [first], []
+        restored = Pipeline.restore(self, first.state)
+        if saved["closed"] is not None:
+            self._replay(first, saved["closed"])
+        self._open.late = late
+        self._waiting = [_Late(time, part_of(value), *more) for time, value, *more in saved["late"]]
+        self._owed = saved["owed"]
+        return restored
+
+    def _begin_again(self) -> None:
+        """Keep the graphs of open instants of a state that knew of no corrections."""
+        for time, parts in self._open.waiting():
+            for part in parts or ():
+                self._keep(time, part)
+        self._remember()
+
+    def replace(self, time: Time, program: Program, background: Any) -> None:
+        raise with_corrections("rules are not replaced")
+
+
+def too_short(period: Time, lateness: Time) -> UsageError:
+    """UsageError D4167: nothing comes later than `lateness` and within the period."""
+    return UsageError.of(
+        "D4167",
+        f"corrections of {duration_text(period)} take nothing that a lateness of {duration_text(lateness)}"
+        " does not wait for",
+        hint="make the corrections longer than the lateness",
+    )
+
+
+def with_corrections(what: str) -> UsageError:
+    """UsageError D4165: what a run with corrections does not do."""
+    return UsageError.of("D4165", f"{what} in a run with corrections", hint="leave one of both out")
+
+
+def _instant(events: InstantEvents) -> Time:
+    return events.time
+
+
+def _place_of(place: Any) -> str:
+    """Where the graph that is taken was read."""
+    found = place() if callable(place) else place
+    return str(getattr(found, "place", found))

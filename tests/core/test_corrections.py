@@ -1,0 +1,163 @@
+"""Corrections: what remains of all changes is what a run over the same graphs in order of time reports.
+
+Place:   random whole programs and random programs in which something lasts, with graphs that come late; the
+         reference is an engine without corrections.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import partial
+from random import Random
+from typing import Any, NamedTuple, TypeAlias
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+import dotr
+from dotr.api import Event
+from tests.sequences import Instants, graph_of, instants
+from tests.sequences import programs as sequence_programs
+from tests.test_differential import engine
+from tests.test_whole_lasting import loaded
+from tests.whole import wholes
+from tests.whole_lasting import lastings
+
+DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
+SEEDS = range(5_000 if DEEP else 60)
+
+
+def line(event: Event) -> str:
+    found = json.loads(event.to_json())
+    for key in ("change", "corrected_at", "cause"):
+        found.pop(key, None)
+    return json.dumps(found)
+
+
+def consolidated(events: Sequence[Event]) -> Counter[str]:
+    """What remains; an event is taken back only after it was reported."""
+    there: Counter[str] = Counter()
+    for event in events:
+        assert event.change in (1, -1)
+        assert (event.corrected_at is None) <= (event.change == 1)
+        there[line(event)] += event.change
+        assert there[line(event)] >= 0, line(event)
+    return +there
+
+
+class Message(NamedTuple):
+    """What is pushed; `cut`: another engine goes on before it."""
+
+    time: int
+    graph: str | None
+    insert: str | None
+    delete: str | None
+    cut: bool
+
+
+Make: TypeAlias = Callable[..., dotr.Engine]
+
+
+def delayed(random: Random, messages: Sequence[Message]) -> list[Message]:
+    """The same messages in the order in which they come."""
+    come = [(one.time + random.choice((0, 0, 0, 1, 4, 9)), number) for number, one in enumerate(messages)]
+    return [messages[number] for _, number in sorted(come)]
+
+
+def pushed(running: dotr.Engine, one: Message) -> Sequence[Event]:
+    return running.push(one.graph, at=one.time, insert=one.insert, delete=one.delete)
+
+
+def compare(make: Make, messages: Sequence[Message], random: Random) -> int:
+    """How many events corrections added or took back."""
+    come = delayed(random, messages)
+    lateness = random.choice((0, 0, 0, 2))
+    dropped: list[int] = []
+    now = [0]
+    options: dict[str, Any] = {
+        "corrections": random.choice(("3 s", "6 s", "1 h")),
+        "corrections_budget": random.choice((0.05, 0.5, 0.95)),
+        "lateness": f"{lateness} s",
+        "late": lambda *_: dropped.append(now[0]),
+    }
+    running = make(**options)
+    found: list[Event] = []
+    for now[0], one in enumerate(come):
+        if one.cut:
+            state = running.snapshot()
+            running = make(**options)
+            running.restore(state)
+        found += pushed(running, one)
+    found += [*running.advance(60), *running.finish()]
+    taken = [one for number, one in enumerate(come) if number not in dropped]
+    plain = make()
+    expected: list[Event] = []
+    for one in sorted(taken, key=lambda one: one.time):
+        expected += pushed(plain, one)
+    expected += [*plain.advance(60), *plain.finish()]
+    there = consolidated(found)
+    if running.refused or plain.refused:  # what is in error depends on what came before it
+        return 0
+    assert there == Counter(map(line, expected))
+    mine, theirs = running.counters, plain.counters
+    assert (mine.graphs, mine.instants, mine.events) == (theirs.graphs, theirs.instants, theirs.events)
+    assert mine.late == len(dropped)
+    return sum(event.corrected_at is not None for event in found)
+
+
+def compare_whole(seed: int) -> int:
+    whole, random = wholes(Random(seed)), Random(seed)
+    messages = [Message(one.time, one.text, None, None, one.cut) for one in whole.stream]
+    try:
+        engine(whole)
+    except dotr.ProgramError:
+        return 0
+    return compare(partial(engine, whole), messages, random)
+
+
+def compare_lasting(seed: int) -> int:
+    """A program in which something lasts, whose rules stay."""
+    lasting, random = replace(lastings(Random(seed)), then=()), Random(seed)
+    messages = [Message(one.time, one.graph, one.insert, one.delete, one.cut) for one in lasting.stream]
+
+    def make(**options: Any) -> dotr.Engine:
+        return dotr.Engine(loaded(lasting.rules), background=lasting.background, on_error="skip", **options)
+
+    try:
+        make()
+    except (dotr.ProgramError, dotr.DataError):
+        return 0
+    try:
+        return compare(make, messages, random)
+    except dotr.ProgramError as error:
+        if error.diagnostics[0].code != "D4013":
+            raise
+        return 0
+
+
+@settings(max_examples=5_000 if DEEP else 60)
+@given(sequence_programs(), instants(), st.randoms(use_true_random=False))
+def test_what_remains_of_sequences_is_what_a_run_in_order_reports(
+    program: str, given_: Instants, random: Random
+) -> None:
+    messages = [Message(time, graph_of(rows), None, None, random.random() < 0.2) for time, rows in given_]
+    compare(partial(dotr.Engine.from_text, program), messages, random)
+
+
+@pytest.mark.parametrize("compared", [compare_whole, compare_lasting])
+def test_what_remains_is_what_a_run_in_order_reports(
+    compared: Callable[[int], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dotr.lasting.instants.DEEPEST", 12)  # effects that follow one another without an end
+    corrected = 0
+    for seed in SEEDS:
+        try:
+            corrected += compared(seed) > 0
+        except (AssertionError, dotr.DotrError) as error:
+            pytest.fail(f"seed {seed}: {error}")
+    assert corrected > len(SEEDS) // 20
