@@ -10,7 +10,7 @@ Method:  the graphs of the period are kept in order of time, the events that wer
          consolidated events of a run are those of a run over the same graphs in order of time.
          A replay runs as many graphs as lie behind its snapshot, and late graphs wait until the last one is
          paid for by graphs that came in their turn: so replays take at most `share` of the work, by counts
-         and without a clock. A replayed graph is taken as a third of one that comes, since it is neither
+         and without a clock. A replayed graph is taken as half of one that comes, since it is neither
          read nor stored again. No graph waits longer than the period, or than the end of input.
          Graphs of an instant in error are dead letters: they are not kept, so that a replay neither reports
          them again nor sees them.
@@ -44,7 +44,7 @@ PARTS: Final = 8
 SHARE: Final = 0.5
 """The share of the work that replays may be, unless told otherwise."""
 
-CHEAPER: Final = 3
+CHEAPER: Final = 2
 """A graph that comes costs as much as so many that are replayed."""
 
 _TOGETHER: Final = 256

@@ -511,6 +511,20 @@ def columns(size: Size) -> Result:
     return Result("columns", rows, checks=checks)
 
 
+def corrections(size: Size) -> Result:
+    """A log in which graphs come late, with what they refute taken back, beside the log in order."""
+    from . import corrections as corrected  # noqa: PLC0415  # other scenarios do not need it
+
+    rows, same = corrected.measure(size.of(200_000, 40_000), size.repeats or 2)
+    seconds, sizes = ({row["log"]: row[unit] for row in rows} for unit in ("s", "MB"))
+    checks = {
+        "what remains are the events of the log in order": same,
+        "a log with late graphs costs at most twice": seconds["1 in 20 late"] <= 2 * seconds["in order"],
+        "memory is flat": sizes["four times as long"] <= 1.2 * sizes["1 in 20 late"],
+    }
+    return Result("corrections", rows, checks=checks)
+
+
 def budget(size: Size) -> Result:
     """What counting work costs, end to end and in kernels alone."""
     result = Result("budget")
@@ -615,6 +629,7 @@ SCENARIOS: Mapping[str, Callable[[Size], Result]] = {
         counting,
         chains,
         sequences,
+        corrections,
         background,
         serve,
         kafka,
