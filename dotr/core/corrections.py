@@ -263,10 +263,13 @@ class CorrectingPipeline(Pipeline):
         try:
             self._lasting = None  # a snapshot of a time before anything lasted has none
             Pipeline.restore(self, snapshot.state)
-            for begin in range(0, len(graphs), _TOGETHER):
-                for time, part in graphs[begin : begin + _TOGETHER]:
-                    self.take(time, part)
-                self._rerun()
+            taken = 0
+            for time, part in graphs:
+                self.take(time, part)
+                taken += 1
+                if taken == _TOGETHER or self._is_snapshot_due():
+                    taken = 0
+                    self._rerun()
             self._open.close_before(bound)
             self._rerun()
         finally:
@@ -277,11 +280,14 @@ class CorrectingPipeline(Pipeline):
         self._events += Pipeline.drain(self)
         self._remember_if_due()
 
-    def _remember_if_due(self) -> None:
+    def _is_snapshot_due(self) -> bool:
         bound, last = self._open.bound, self._snapshots[-1].bound if self._snapshots else None
-        if bound is not None and (last is None or bound - last >= self._period // PARTS):
+        return bound is not None and (last is None or bound - last >= self._period // PARTS)
+
+    def _remember_if_due(self) -> None:
+        if self._is_snapshot_due():
             self._remember()
-            self._forget(bound)
+            self._forget()
 
     def _remember(self) -> None:
         """Take a snapshot."""
@@ -290,8 +296,10 @@ class CorrectingPipeline(Pipeline):
         state["pending"] = []
         self._snapshots.append(_Snapshot(self._open.bound, state))
 
-    def _forget(self, bound: Time) -> None:
+    def _forget(self) -> None:
         """Forget what no graph can reach any more."""
+        bound = self._open.bound
+        assert bound is not None, "something was closed"
         reach = min([bound - 1 - self._period, *(late.time for late in self._waiting)])
         oldest = None if self._replaying else self._before(reach)
         if oldest is None or oldest.bound is None:

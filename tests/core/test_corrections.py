@@ -11,6 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple, TypeAlias
 
@@ -21,6 +22,7 @@ from msgspec.structs import replace
 
 import dotr
 from dotr.api import Event
+from dotr.core.corrections import CorrectingPipeline
 from tests.sequences import Instants, graph_of, instants
 from tests.sequences import programs as sequence_programs
 from tests.test_differential import engine
@@ -161,3 +163,120 @@ def test_what_remains_is_what_a_run_in_order_reports(
         except (AssertionError, dotr.DotrError) as error:
             pytest.fail(f"seed {seed}: {error}")
     assert corrected > len(SEEDS) // 20
+
+
+QUIET = """PREFIX : <ex:>
+ENTAILMENT rdfs
+QUERY Value := { SELECT ?s ?v WHERE { ?s :value ?v } }
+QUERY Check := { SELECT ?s WHERE { ?s :check ?x } }
+RULE Quiet DEFINE { dotr_x a :Quiet ; :s ?s } FROM Check
+AND NOT Value WITHIN 10 s FROM Check ON Value.?s = Check.?s WITH ?s := Check.?s
+"""
+VALUE, CHECK = "<ex:a> <ex:value> 1 .", "<ex:a> <ex:check> 1 ."
+IN_ERROR = "<ex:a> <http://www.w3.org/2000/01/rdf-schema#subClassOf> <ex:b> ."
+
+
+def quiet(**options: Any) -> dotr.Engine:
+    return dotr.Engine.from_text(QUIET, **{"corrections": "1 h", **options})
+
+
+def signs(events: Sequence[Event]) -> list[tuple[int, Any]]:
+    return [(event.change, event.time) for event in events]
+
+
+def test_a_late_graph_takes_back_an_event_with_its_cause() -> None:
+    running = quiet()
+    running.push(CHECK, at=20)
+    assert signs(running.push(VALUE, at=30)) == [(1, 20)]
+    (event,) = running.push(VALUE, at=15)
+    assert (event.change, event.time, event.corrected_at, event.cause) == (-1, 20, 29, [15])
+    line = json.loads(event.to_json())
+    assert list(line)[:4] == ["change", "corrected_at", "cause", "rule"]
+    assert line["cause"] == [{"time": 15, "place": ""}]
+
+
+def test_a_late_graph_that_fails_counts_as_if_it_had_never_come() -> None:
+    running = quiet()
+    running.push(CHECK, at=20)
+    assert signs(running.push(VALUE, at=30)) == [(1, 20)]
+    with pytest.raises(dotr.DataError):
+        running.push(IN_ERROR, at=15)
+    assert running.push(VALUE, at=40) == []
+    assert signs(running.push(VALUE, at=15)) == [(-1, 20)]
+    assert signs(running.push(CHECK, at=100)) == []
+    assert signs(running.finish()) == [(1, 100)]
+
+
+def test_graphs_of_an_instant_in_error_are_reported_once_and_take_part_in_nothing() -> None:
+    reported: list[str] = []
+    running = quiet(on_error=lambda error: reported.append(error.diagnostics[0].code))
+    found: list[Event] = []
+    for time, graph in (
+        (10, IN_ERROR),
+        (20, CHECK),
+        (30, VALUE),
+        (15, VALUE),
+        (9, VALUE),
+        (12, IN_ERROR),
+        (50, VALUE),
+    ):
+        found += running.push(graph, at=time)
+    found += running.finish()
+    assert signs(found) == [(1, 20), (-1, 20)]
+    assert len(reported) == running.refused == 2
+
+
+def test_a_graph_too_far_ahead_is_not_kept() -> None:
+    running = quiet(max_jump="1 min", on_error="skip")
+    running.push(CHECK, at=20)
+    running.push(VALUE, at=30)
+    running.push(VALUE, at=3_000)
+    assert signs(running.push(VALUE, at=15)) == [(-1, 20)]
+    assert running.counters.last == 20_000_000
+    assert signs([*running.push(CHECK, at=60), *running.finish()]) == [(1, 60)]
+
+
+def test_what_is_kept_is_the_period() -> None:
+    running = quiet(corrections="1 min")
+    for time in range(2_000):
+        running.push(CHECK, at=time)
+        if time % 7 == 3:
+            running.push(VALUE, at=time - 30)
+    pipeline = running.pipeline
+    assert isinstance(pipeline, CorrectingPipeline)
+    kept = max(len(pipeline._times), len(pipeline._events))
+    assert kept < 300, "graphs of a period, of the waiting, and of an eighth"
+    assert len(pipeline._snapshots) < 30
+    assert pipeline.corrected.replayed < 6_000, "half of the work, where a replayed graph counts half"
+
+
+def test_an_engine_goes_on_with_corrections_after_a_snapshot_without() -> None:
+    plain = dotr.Engine.from_text(QUIET)
+    plain.push(CHECK, at=20)
+    running = quiet(snapshot=plain.snapshot())
+    assert signs(running.push(VALUE, at=30)) == [(1, 20)]
+    assert running.push(VALUE, at=15) == []
+    assert running.counters.late == 1, "nothing is known of what came before the snapshot"
+    running.push(CHECK, at=45)
+    assert signs(running.push(VALUE, at=60)) == [(1, 45)]
+    assert signs(running.push(VALUE, at=40)) == [(-1, 45)]
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        ({"keep": "horizon"}, "D4165"),
+        ({"lateness": "1 h"}, "D4167"),
+        ({"corrections_budget": 1.0}, "D4102"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(options: dict[str, Any], code: str) -> None:
+    with pytest.raises(dotr.UsageError) as error:
+        quiet(**options)
+    assert error.value.diagnostics[0].code == code
+
+
+def test_rules_are_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "quiet.dotr").write_text(QUIET, encoding="utf-8")
+    with pytest.raises(dotr.UsageError, match="D4165"):
+        quiet().replace(tmp_path / "quiet.dotr", at=50)
