@@ -381,9 +381,11 @@ class Pipeline:
     def _new_detector(self, clock: Clock) -> TeslaDetector:
         if self._lasting is not None:
             self._run_counts.facts = FactCounts(standing=self.program.standing)
-            return self.deployment.detecting(self.program).detector(clock, self._left_out.take)
-        self._run_counts.facts = self.deployment.fact_counts()
-        return self.deployment.detector(clock, self._left_out.take)
+            deployment = self.deployment.detecting(self.program)
+        else:
+            self._run_counts.facts = self.deployment.fact_counts()
+            deployment = self.deployment
+        return deployment.detector(clock, self._left_out.take, listed=self._observer.matches is not None)
 
     @property
     def watermark(self) -> Time | None:
@@ -855,7 +857,7 @@ class Pipeline:
                 self._ran(batch, counted, place + 1)
                 counted = place + 1
                 if oracle is not None:
-                    oracle.check(time, came, graph, matches, left_out.facts)
+                    oracle.check(time, came, graph, matches, left_out.facts, detector.counted)
                 failed = left_out.settle(time, self.program.rules, self.clock) if left_out.facts else None
                 if matches and on_matches is not None:
                     on_matches(time, matches)
