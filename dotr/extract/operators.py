@@ -84,6 +84,9 @@ def seeded(operator: SolutionOperator, names: Sequence[str]) -> Lookup:
 
 def consolidated(changes: Iterable[Change]) -> list[Change]:
     """The same change, each row once and without zero changes; in order of first appearance."""
+    changes = list(changes)
+    if len(changes) == 1:
+        return changes if changes[0][1] else []
     total: dict[Row, int] = {}
     for row, count in changes:
         total[row] = total.get(row, 0) + count

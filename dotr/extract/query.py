@@ -334,8 +334,10 @@ class Query:
 
     def take(self, lost: Iterable[Row], gained: Iterable[Row]) -> None:
         """Until `forget`, `changes` are these solutions, which `using` found."""
-        changes = [*((row, -1) for row in lost), *((row, 1) for row in gained)]
-        self._changes = consolidated((self._keep(row), n) for row, n in changes)
+        keep = self._keep
+        changes = [(keep(row), -1) for row in lost]
+        changes += [(keep(row), 1) for row in gained]
+        self._changes = consolidated(changes)
 
     def forget(self) -> None:
         """The instant is over."""
@@ -540,7 +542,7 @@ class MaintainedQuery:
             found = self._query.changes()
             self._query.meter.charge(len(found), "answers that change", CHANGED)
             changes = self._differences() if found else ()
-            self._moved = consolidated((self._shown(row), n) for row, n in changes) if changes else []
+            self._moved = consolidated([(self._shown(row), n) for row, n in changes])
         return self._moved
 
     def using(self, relation: Relation) -> UsingRows | None:
