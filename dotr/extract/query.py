@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias, assert_never
 
 from msgspec.structs import replace
@@ -166,8 +167,10 @@ class Builder:
                 return JoinOperator(self.operator(left), self.operator(right), meter)
             case algebra.LeftJoin(left, right, conditions):
                 tests = self._tests(conditions) if conditions else None
+                calls = sum(map(own_calls, conditions))
+                order = partial(self._ordered, conditions, calls) if calls else None
                 return LeftJoinOperator(
-                    self.operator(left), self.operator(right), tests, meter, units(*conditions)
+                    self.operator(left), self.operator(right), tests, meter, units(*conditions), order
                 )
             case algebra.MinusOf(left, right):
                 return DifferenceOperator(self.operator(left), self.operator(right), meter)
@@ -199,6 +202,12 @@ class Builder:
                 call = in_order(self.scalars.compute(expression, inner.schema), calls)
                 inner = CallsInOrder(inner, call)
         return inner
+
+    def _ordered(
+        self, conditions: Sequence[Expression], calls: int, schema: Sequence[str]
+    ) -> Callable[[Sequence[Row]], None]:
+        """Calls what rows of a schema need for conditions."""
+        return in_order(self.scalars.test(conditions, schema), calls)
 
     def _tests(self, conditions: Sequence[Expression]) -> Callable[[tuple[str, ...]], Test]:
         return lambda schema: self.scalars.test(conditions, schema)
@@ -255,7 +264,11 @@ class Builder:
             )
             for branches in patterns
         ]
-        return ExistsOperator(inner, lambda view, row: holds((view, row)), bare, self.meter, units(condition))
+        calls = own_calls(condition) + sum(calls_of(b.steps) for branches in patterns for b in branches)
+        call = in_order(holds, calls, all_rows=True) if calls else None
+        return ExistsOperator(
+            inner, lambda view, row: holds((view, row)), bare, self.meter, units(condition), call
+        )
 
 
 class Query:
