@@ -240,6 +240,7 @@ class Spending:
         self.budget = budget
         self._allowance = Allowance(budget)
         self._free = self._used = 0
+        self._each = max(1, budget // TRIPLE)
         self.deepest = 0
         """The most that was ever missing of the allowance."""
 
@@ -247,7 +248,8 @@ class Spending:
         """An instant begins, with so many triples in its messages, over so many statements; `readers`: the
         number of queries, and of rules with an AGGREGATE.
         """
-        self._allowance.add(triples * max(1, self.budget // TRIPLE))
+        if triples:
+            self._allowance.add(triples * self._each)
         self._free, self._used = LASTING * (statements + triples) * readers, 0
 
     @property

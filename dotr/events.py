@@ -66,6 +66,9 @@ def labelled(parts: Sequence[GraphOrMessage], time: Time) -> list[Message]:
     """The messages of one instant, blank nodes relabelled per part."""
     if not parts:
         return []
+    first = parts[0]
+    if len(parts) == 1 and not isinstance(first, Message):  # most instants have one graph
+        return [Message(label_stream([first], time)[0])]
     messages = [part if isinstance(part, Message) else Message(part) for part in parts]
     graphs = iter(label_stream([m.graph for m in messages if m.graph is not None], time))
     inserts = iter(label_stream([m.insert for m in messages if m.insert is not None], time, "insert "))

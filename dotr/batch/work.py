@@ -125,12 +125,16 @@ class MatchOracle:
         graph: bool,
         found: Sequence[RawMatch],
         left_out: Collection[tuple[int, Fact]] = (),
+        counted: Collection[int] = (),
     ) -> None:
         """Raise EngineError D4090 unless `found` are the matches of the instant. `left_out`: (number of a
-        rule, trigger fact) that take too much work.
+        rule, trigger fact) that take too much work. `counted`: rules whose matches are not in `found`.
         """
         engine = [(rule, *match[1:]) for rule, match in in_order(found)]
-        for right, ours in zip_longest(self._detect.at(time, facts, graph, left_out), engine):
+        literal = [
+            match for match in self._detect.at(time, facts, graph, left_out) if match[0] not in counted
+        ]
+        for right, ours in zip_longest(literal, engine):
             if right != ours:
                 rule = self._program.rules[(right or ours)[0]].name
                 raise _difference(f"rule `{rule}` at {self._clock.text(time)}", "match", right, ours)
@@ -506,7 +510,7 @@ class Detecting:
             for _, matches in found:
                 time, _, facts, graph = instant
                 if oracle is not None:
-                    oracle.check(time, facts, graph, matches, left_out.facts)
+                    oracle.check(time, facts, graph, matches, left_out.facts, detector.counted)
                 if not owned:
                     left_out.forget()  # the slice before reports it
                     continue

@@ -180,6 +180,7 @@ def rule_lines(rule: Shown) -> Iterator[str]:
         yield from _branches(trigger["due"], children, "  ")
     if rule["where"] is not None:
         yield f"  where {rule['where']}"
+    yield from (f"  {line}" for line in rule["search"])
     for what in ("deletes", "states"):
         yield from (f"  at the next moment {what} {triple}" for triple in rule[what])
     yield from _reach(rule)

@@ -55,13 +55,15 @@ def open_detector(
     budget: int,
     on_refused: RefusedTrigger,
     holding: tuple[int, int, int],
+    *,
+    listed: bool = False,
 ) -> TeslaDetector:
     """A detector of `program`, with the engine of its LARS rules if it has any.
 
     `same`: stream → the one whose facts it has; `filtered`: stream → its base, operator and constant;
     `budget`: units of work of a rule at one trigger fact, `on_refused` gets the facts that take more;
     `holding`: (units of work of what holds at one point, the number of parts of keys that share them, units
-    of what holds at all points).
+    of what holds at all points); `listed`: see TeslaDetector.
     """
     timeline = None
     if program.lars.rules:
@@ -78,6 +80,7 @@ def open_detector(
         same=same,
         filtered={stream: Filtered(*filter_) for stream, filter_ in filtered.items()},
         timeline=timeline,
+        listed=listed,
     )
 
 
@@ -183,9 +186,12 @@ class Deployment:
         with uncollected():
             return Emitter(self.program)
 
-    def detector(self, clock: Clock, on_refused: RefusedTrigger = fail, parts: int = 1) -> TeslaDetector:
+    def detector(
+        self, clock: Clock, on_refused: RefusedTrigger = fail, parts: int = 1, *, listed: bool = False
+    ) -> TeslaDetector:
         """A new detector for the facts that `instants` finds. `on_refused` gets trigger facts that take a
-        rule more than the budget. `parts`: the detector has the keys of one of that many parts.
+        rule more than the budget. `parts`: the detector has the keys of one of that many parts. `listed`: all
+        matches are wanted.
         """
         settings = self.settings
         budget = settings.budget if settings.trigger_budget is None else settings.trigger_budget
@@ -194,7 +200,9 @@ class Deployment:
         extract = None if none else self.instants.extract
         same, filtered = ({}, {}) if extract is None else (extract.same, extract.filtered)
         with uncollected():
-            return open_detector(self.program, clock, same, filtered, budget, on_refused, holding)
+            return open_detector(
+                self.program, clock, same, filtered, budget, on_refused, holding, listed=listed
+            )
 
     def fact_counts(self) -> FactCounts:
         """Counts the facts that `instants` finds."""

@@ -23,7 +23,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from itertools import islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from dotr.budget import BUDGET, OVERLONG, SLACK, Exhausted
 from dotr.enrich.closing import MANY_FACTS, MUCH_DATALOG, load_background, narrowed, saved_lists
@@ -89,6 +89,10 @@ InstantFacts: TypeAlias = tuple[Time, Sequence[Triple] | Sequence[Message], Fact
 something lasts."""
 
 
+_NOTHING_WAITS: Final[defaultdict[str, list[Fact]]] = defaultdict(list)
+"""Of one instant."""
+
+
 class FactBatch:
     """Owns the facts of instants until they are detected.
 
@@ -116,8 +120,10 @@ class FactBatch:
     @classmethod
     def of(cls, known: InstantFacts) -> FactBatch:
         """One instant."""
-        batch = cls(None, 1)
-        batch.put(known)
+        batch = cls.__new__(cls)
+        batch.waking, batch.most, batch.size = None, 1, 1
+        batch.first = batch.last = known[0]
+        batch.known, batch.waiting, batch._ends = [known], _NOTHING_WAITS, [1]
         return batch
 
     def put(self, known: InstantFacts) -> None:

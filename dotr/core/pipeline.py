@@ -381,9 +381,11 @@ class Pipeline:
     def _new_detector(self, clock: Clock) -> TeslaDetector:
         if self._lasting is not None:
             self._run_counts.facts = FactCounts(standing=self.program.standing)
-            return self.deployment.detecting(self.program).detector(clock, self._left_out.take)
-        self._run_counts.facts = self.deployment.fact_counts()
-        return self.deployment.detector(clock, self._left_out.take)
+            deployment = self.deployment.detecting(self.program)
+        else:
+            self._run_counts.facts = self.deployment.fact_counts()
+            deployment = self.deployment
+        return deployment.detector(clock, self._left_out.take, listed=self._observer.matches is not None)
 
     @property
     def watermark(self) -> Time | None:
@@ -761,10 +763,12 @@ class Pipeline:
     def _leap(self, due: Sequence[Instant], bound: Time) -> Iterator[InstantEvents]:
         """Run instants of what lasts, in order, and what is due between and after them."""
         assert self._lasting is not None
-        observer = self._observer
-        for time, instant, failed in self._lasting.instants(
-            due, bound, self._next_tick, self._is_tick, self._is_clocked
-        ):
+        observer, counts = self._observer, self._run_counts
+        if counts.every or counts.late or self.program.lars.rules or self._lasting.programs_ahead():
+            instants = self._lasting.instants(due, bound, self._next_tick, self._is_tick, self._is_clocked)
+        else:  # nobody looks at a clock
+            instants = self._lasting.instants(due, bound, _no_tick, _is_no_tick)
+        for time, instant, failed in instants:
             if instant.program is not None:
                 self._renew(instant.program)
                 self.replaced = True
@@ -855,7 +859,7 @@ class Pipeline:
                 self._ran(batch, counted, place + 1)
                 counted = place + 1
                 if oracle is not None:
-                    oracle.check(time, came, graph, matches, left_out.facts)
+                    oracle.check(time, came, graph, matches, left_out.facts, detector.counted)
                 failed = left_out.settle(time, self.program.rules, self.clock) if left_out.facts else None
                 if matches and on_matches is not None:
                     on_matches(time, matches)
@@ -881,6 +885,15 @@ class Pipeline:
             self._last_graph_time = self._run_counts.instants(
                 batch, start, end, lasting, self._last_graph_time
             )
+
+
+def _no_tick(_: Time) -> Time | None:
+    """There is no next tick."""
+    return None
+
+
+def _is_no_tick(_: Time) -> bool:
+    return False
 
 
 def _effects(program: Program) -> Effects | None:

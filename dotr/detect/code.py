@@ -39,7 +39,7 @@ from dotr.expressions.functions import may_be_overlong
 from dotr.program.names import label
 from dotr.program.queries import Attribute, Const, Expression
 from dotr.program.rules import Binding, Choose, Operator, Rule, Summarise, Within
-from dotr.rdf.terms import Term, size_of_list
+from dotr.rdf.terms import Term, integer, size_of_list
 
 Exceeded: TypeAlias = Callable[[Time, Fact, Exhausted, list[RawMatch], int, int], None]
 """(instant, trigger fact, what was too much, where matches are appended, from, to): the members in this range
@@ -69,7 +69,7 @@ class RuleWriter:
         source: CodeSource,
         clock: Clock,
         work: RuleWork | None,
-        drop: Callable[[Sequence[int]], None],
+        drop: Callable[..., None],
     ) -> None:
         self.plans, self.columns, self.exceeded, self.counts = rules
         self.plan = self.plans[0]
@@ -84,15 +84,17 @@ class RuleWriter:
         counts = self.counts
         self.stages = None if counts is None else StageWriter(source, counts, _needed(self.plan))
         self.waiting: list[CodeItem] = []  # loops with listed candidates that are not open yet
+        self._counted: set[int] = set()  # ids of the items after which matches are counted
         self.kept: list[str] = []  # locals with known values
         self.gathers = ""  # the list that collects its rules, if others may match equally
         self._numbered = Numbered(self.plan)
         self._items = [self._step(number, step) for number, step in enumerate(self.plan.steps, 1)]
         self._items += [self._part(part) for part in parts(self.rule.where)]
         self._items += [self._binding(i, binding) for i, binding in enumerate(self.rule.bindings)]
-        self.loops = [item for item in self._items if item.loop]
-        self.parts = list(self._items)  # with dead_ends.py, by place: conjuncts, then parts of WHERE
-        self._filters = _Filters(self)
+        self.parts = list(self._items)  # with dead_ends.py, by place: conjuncts, parts of WHERE, bindings
+        self.counting = self.plan.counted is not None
+        self.loops = [] if self.counting else [item for item in self._items if item.loop]
+        self._filters = _Counts(self) if self.counting else _Filters(self)
         self.faults = " or ".join(self._faults())
 
     @property
@@ -210,9 +212,12 @@ class RuleWriter:
         if like is not None:
             self.scope.range = like.scope.range
         self.kept += item.keeps
+        if item.loop and self.counting:
+            return
         if item.loop:
             self.waiting.append(item)
         self._passed(item, line)
+        self._counted.add(id(item))
         if item.gives and not item.loop:
             self.scope.locals[item.gives] = item.local
 
@@ -332,6 +337,9 @@ class RuleWriter:
         rules = source.name("rules", tuple(plan.index for plan in self.plans))
         lo, hi = self.scope.range
         members = f"{rules}[{lo}:{hi}]" if self.ranged else rules
+        if self.counting:
+            self._write_count(rules)
+            return
         for number, binding in enumerate(rule.bindings):
             if self.work is not None and binding.variable in rule.lists:  # as many triples as it has members
                 of = f"{source.name('size', size_of_list)}({self.bound[number]})"
@@ -357,6 +365,24 @@ class RuleWriter:
         names_ = ", ".join(["rule", *(f"w{i}" for i in own)])
         each = source.name("members", rows) + (f"[{lo}:{hi}]" if self.ranged else "")
         source.line(f"out += [(rule, time, facts_, ({values})) for {names_} in {each}]")
+
+    def _write_count(self, rules: str) -> None:
+        """All matches of the trigger fact as one, with their number as its last value."""
+        source, rule, read = self.source, self.rule, self.plan.counted
+        assert read is not None
+        source.line(f"many = {self._filters.ways()}")
+        if self.faults:
+            with source.block(f"if {self.faults}"):
+                source.line(f"{source.name('drop', self.drop)}({rules}, many)")
+                source.line("continue")
+        if self.stages is not None:
+            line = source.reserve()
+            rest = [item.stage for item in self.parts if item.stage and id(item) not in self._counted]
+            for stage in [*rest, "WITH"]:
+                self.stages.passed(stage, (), None, line, many="many")
+        values = [self.bound[i] if b.variable in read else "None" for i, b in enumerate(rule.bindings)]
+        values.append(f"{source.name('integer', integer)}(many)")
+        source.line(f"out.append(({rules}, time, (f0,), ({', '.join(values)},)))")
 
     def match_here(self) -> Hashable:
         """Its match as a value, if all its parts are known; else None, also if it may have several."""
@@ -428,6 +454,7 @@ class _Filters:
         self._dead: list[tuple[int, Reserved, str]] = []  # (id of an item, where it is counted, how)
         self._tested_before: set[int] = set()  # loops whose candidates are known where they are listed next
         self._begun = False
+        self._results: tuple[str, ...] = ("passing",)  # of the functions
         self._any = False  # whether one candidate is enough
 
     def plan(self, known: frozenset[str]) -> None:
@@ -472,6 +499,10 @@ class _Filters:
         for place in sorted(self._found):
             self._write_function(place, given)
         self._tested_before = {child for one in self._found.values() for child in one.parts}
+
+    def ways(self) -> str:
+        """Source of the number of matches; only where they are counted."""
+        raise AssertionError("matches are listed")
 
     def _new(self) -> str:
         return f"{self._rule.source.name('completable', Completable)}()"
@@ -522,13 +553,14 @@ class _Filters:
     def _name(self, place: int) -> str:
         return f"completed{self._rule.plan.index}_{place + 1}"
 
-    def _write_slice(self, place: int) -> None:
+    def _tell(self, place: int) -> tuple[str, str, str]:
+        """Write what makes the candidates of a window known: (what keeps them, from, up to before)."""
         rule, number = self._rule, place + 1
         source, scope, step = rule.source, rule.scope, rule.plan.steps[place]
         if step.probe or place not in self._tested_before:
             bucket = find(source, scope, step, rule.columns[place], number)
             source.line(f"if {bucket} is None: continue")
-        since, until, bisect = f"lo{number}", f"hi{number}", bisecting(source)
+        since, until = f"lo{number}", f"hi{number}"
         source.line(f"{since} = {oldest(source, scope, step)}")
         source.line(f"{until} = {beyond(scope, step) or 'time + 1'}")
         window = step.conjunct.window
@@ -538,6 +570,12 @@ class _Filters:
         if place not in self._tested_before:
             with source.block(f"if {since} < {kept}.since or {until} > {kept}.until"):
                 self._extend(place, kept, since, until)
+        return kept, since, until
+
+    def _write_slice(self, place: int) -> None:
+        rule, number, bisect = self._rule, place + 1, bisecting(self._rule.source)
+        source, scope, step = rule.source, rule.scope, rule.plan.steps[place]
+        kept, since, until = self._tell(place)
         source.line(f"known{number} = {kept}.facts")
         source.line(f"i = {bisect}(known{number}, ({since},))")
         if self._any and step.itself is None:
@@ -621,9 +659,11 @@ class _Filters:
         carried = dict.fromkeys(scope.locals[position] for position, _ in completion.carried)
         with source.aside(self._name(place), ", ".join(["time", "known", "new", *carried])) as body:
             unpacked = source.reserve()
-            source.line("if not new: return new")
+            results = self._results
+            source.line(f"if not new: return {', '.join('new' for _ in results)}")
             self._count_dead(item, "len(new)")
-            source.line("passing = []")
+            for result in results:
+                source.line(f"{result} = []")
             self._tested_before = self._ahead(item, "new")
             passed: list[CodeItem] = [item]
             if work is not None:
@@ -634,16 +674,20 @@ class _Filters:
                     self._write_test(other, completion)
                     passed.append(rule.parts[other])
                     self._count_dead(rule.parts[other], "1")
-                source.line(f"passing.append({item.local})")
+                self._write_pass(item, completion)
             if work is not None:
                 work.leave()
             for one in passed:
                 self._count_dead(one, "-len(passing)")
-            source.line("return passing")
+            source.line(f"return {', '.join(results)}")
             text = "\n".join(map(str, body))
             read = [f"{name} = known[{i}]" for i, name in enumerate(given) if re.search(rf"\b{name}\b", text)]
             unpacked.text = "; ".join(read) or "pass"
         scope.locals = before
+
+    def _write_pass(self, item: CodeItem, completion: Completion) -> None:
+        """A candidate passes."""
+        self._rule.source.line(f"passing.append({item.local})")
 
     def _write_test(self, place: int, completion: Completion) -> None:
         """A part of what must be found for a candidate; `continue` where it is not."""
@@ -708,6 +752,147 @@ class _Filters:
             line.text = ranged_ if self._rule.ranged else f"{passed}[0] += {many}"
 
 
+class _Counts(_Filters):
+    """Owns what the function of a rule whose matches are counted needs (counting.py): each loop is a number,
+    `n<n>`, of ways to go on from what is known. Its functions return, beside the candidates that pass, the
+    ways from each.
+    """
+
+    def __init__(self, rule: RuleWriter) -> None:
+        from dotr.detect import counting  # noqa: PLC0415  # start-up: few rules are counted
+
+        super().__init__(rule)
+        self._counting = counting
+        self._results = ("passing", "ways")
+        self._first: list[int] = []  # the loops that are measured from what is known before all
+
+    def plan(self, known: frozenset[str]) -> None:
+        """All loops are counted. `known`: before any would be open."""
+        rule, items = self._rule, self._rule.parts
+        self._all = completions(self._counting.counted_parts(rule.rule, rule.plan.steps), known, counted=True)
+        self._found = {place: one for place, one in self._all.items() if one.filtered}
+        self._places = {id(item): place for place, item in enumerate(items)}
+        for place in self._all:
+            item = items[place]
+            if item.needs <= known:
+                self._first.append(place)
+            self._writes[place] = item.write
+            item.write = partial(self._write, place)
+            item.key = id(rule), place
+
+    def ways(self) -> str:
+        """Source of the number of matches."""
+        return " * ".join(f"n{place + 1}" for place in self._first)
+
+    def settle(self, counted: Mapping[int, list[int]]) -> None:
+        """Candidates are not counted one by one."""
+
+    def _count_dead(self, item: CodeItem, many: str) -> None:
+        pass
+
+    def _new(self) -> str:
+        return f"{self._rule.source.name('counts', self._counting.Counts)}()"
+
+    def _write(self, place: int) -> None:
+        """`n<n>`; `continue` if it is 0."""
+        self.begin()
+        rule, number = self._rule, place + 1
+        source, scope, step = rule.source, rule.scope, rule.plan.steps[place]
+        many = f"n{number}"
+        if place in self._found and self._sliced(place):
+            kept, since, until = self._tell(place)
+            source.line(f"{many} = {kept}.many({since}, {until})")
+            if step.itself is not None:
+                source.line(f"{many} -= {kept}.of({scope.locals[step.itself]})")
+        elif place in self._found:
+            kept = self._write_listed(place)
+            source.line(f"{many} = sum([{kept}[x] for x in c{number}])")
+        elif self._sliced(place):
+            self._write_window(place)
+        else:
+            self._writes[place]()
+            source.line(f"{many} = len(c{number})")
+        source.line(f"if {many} <= 0: continue")
+
+    def _write_window(self, place: int) -> None:
+        """`n<n>`, where all in a window are candidates."""
+        rule, number = self._rule, place + 1
+        source, scope, step = rule.source, rule.scope, rule.plan.steps[place]
+        bucket, bisect = find(source, scope, step, rule.columns[place], number), bisecting(source)
+        source.line(f"if {bucket} is None: continue")
+        source.line(f"lo{number} = {bisect}({bucket}, ({oldest(source, scope, step)},))")
+        end = beyond(scope, step)
+        upper = f"len({bucket})" if end is None else f"{bisect}({bucket}, ({end},))"
+        source.line(f"n{number} = {upper} - lo{number}")
+        if step.itself is not None:
+            itself = f"{source.name('holds', self._counting.holds)}({bucket}, {scope.locals[step.itself]})"
+            source.line(f"if {itself}: n{number} -= 1")
+
+    def _write_listed(self, place: int) -> str:
+        """`c<n>`: the candidates of a loop that is not a range of a bucket; what keeps the ways from each."""
+        rule, number = self._rule, place + 1
+        source, listed = rule.source, f"c{number}"
+        self._writes[place]()
+        if rule.work is not None:
+            rule.work.listed(rule.plan.steps[place].title, f"len({listed})")
+        kept = self._kept(place, "{}")
+        source.line(f"new{number} = [x for x in {listed} if x not in {kept}]")
+        with source.block(f"if new{number}"):
+            source.line(f"{kept}.update({source.name('every', dict.fromkeys)}(new{number}, 0))")
+            source.line(f"{kept}.update(zip(*{self._call(place, f'new{number}')}))")
+        return kept
+
+    def _write_pass(self, item: CodeItem, completion: Completion) -> None:
+        source, parts = self._rule.source, self._rule.parts
+        source.line(f"passing.append({item.local})")
+        ways = " * ".join(f"n{other + 1}" for other in completion.parts if parts[other].loop)
+        source.line(f"ways.append({ways or 1})")
+
+    def _write_any(self, place: int) -> None:
+        self._write(place)
+
+    def _write_test(self, place: int, completion: Completion) -> None:
+        rule, number, tests = self._rule, place + 1, completion.pairs.get(place)
+        if tests is None:
+            super()._write_test(place, completion)
+            return
+        item, source, scope, work = rule.parts[place], rule.source, rule.scope, rule.work
+        self._write_pairs(place)
+        if work is not None:
+            work.loop(item.what, item.loop)
+        before = dict(scope.locals)
+        source.line(f"n{number} = 0")
+        ways = [f"way{number}"]
+        with source.block(f"for {item.local}, way{number} in zip({item.loop}, ways{number})"):
+            scope.locals[item.gives] = item.local
+            for test in tests:
+                rule.parts[test].write()
+                if rule.parts[test].loop:
+                    ways.append(f"n{test + 1}")
+                elif rule.parts[test].gives:
+                    scope.locals[rule.parts[test].gives] = rule.parts[test].local
+            source.line(f"n{number} += {' * '.join(ways)}")
+        source.line(f"if not n{number}: continue")
+        scope.locals = before
+        if work is not None:
+            work.leave(1)
+
+    def _write_pairs(self, place: int) -> None:
+        """`c<n>`: the candidates of a loop, `ways<n>`: the ways from each."""
+        rule, number = self._rule, place + 1
+        source, step = rule.source, rule.plan.steps[place]
+        if place in self._found and self._sliced(place):
+            kept, since, until = self._tell(place)
+            itself = "None" if step.itself is None else rule.scope.locals[step.itself]
+            source.line(f"c{number}, ways{number} = {kept}.between({since}, {until}, {itself})")
+        elif place in self._found:
+            kept = self._write_listed(place)
+            source.line(f"ways{number} = [{kept}[x] for x in c{number}]")
+        else:
+            self._writes[place]()
+            source.line(f"ways{number} = (1,) * len(c{number})")
+
+
 def ranged(plans: Sequence[RulePlan]) -> bool:
     """Whether rules of one shape differ in limits, so that a partial match carries a range of them."""
     return any(plan.limits != plans[0].limits for plan in plans)
@@ -768,7 +953,7 @@ def compile_rules(
     clock: Clock,
     *,
     budget: int,
-    drop: Callable[[Sequence[int]], None],
+    drop: Callable[..., None],
     spent: list[int] | None = None,
 ) -> Run:
     """The function of rules of one trigger, by shape (sharing.py); usually of one rule.

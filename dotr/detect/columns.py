@@ -45,6 +45,7 @@ from dotr.detect.totals import (
     JoinedTotal,
     RankedAggregate,
     RunningAggregate,
+    RunningWeight,
     is_window,
     ranked,
     running,
@@ -275,8 +276,9 @@ class TotalKind:
 
     def __init__(self, content: RunningTotal, clock: Clock) -> None:
         self._content = content
-        self._make = running(content.function, content.distinct, content.argument is None)
-        self.argument = _argument(content, clock)
+        star = content.argument is None
+        self._make = RunningWeight if content.weighed else running(content.function, content.distinct, star)
+        self.argument = _weight(content.weight) if content.weighed else _argument(content, clock)
 
     def open(self, fact: Fact) -> RunningAggregate:
         return self.add(self._make(), fact)
@@ -293,7 +295,8 @@ class TotalKind:
         live = [bucket for bucket in buckets if bucket.expire(since)]
         if len(live) <= 1:
             return live[0] if live else None
-        return JoinedTotal(live, content.function, content.distinct, content.argument is None)
+        star = content.argument is None
+        return JoinedTotal(live, content.function, content.distinct, star, weighed=content.weighed)
 
     def size(self, buckets: Collection[tuple[Key, RunningAggregate]]) -> int:
         return sum([len(total.entries()) for _, total in buckets])
@@ -424,6 +427,11 @@ def kind_of(content: Content, clock: Clock) -> BucketKind[Any]:
 def _argument(content: RunningTotal | RankedTotal, clock: Clock) -> Getter:
     """The argument of a fact; None for COUNT(*)."""
     return (lambda fact: None) if content.argument is None else own_getter(content.argument, clock)
+
+
+def _weight(place: int) -> Getter:
+    """For how many a fact of a rule stands, if it says so."""
+    return lambda fact: fact[1][place] if len(fact[1]) > place else None
 
 
 def _own_leaf(clock: Clock) -> Callable[[Var | Attribute | TimeOf], Getter]:
@@ -666,6 +674,11 @@ class Column(Generic[B]):
                     source.line(f"bucket = {table}.get(key)")
                     source.line(f"if bucket is None: {miss}(key, fact)")
                     source.line(f"else: bucket.add(fact[0], {term}, {levels}[{cut}({levels}, size) - 1])")
+                case RunningTotal(weighed=True):
+                    add = source.name("add", self.kind.add)
+                    source.line(f"bucket = {table}.get(key)")
+                    source.line(f"if bucket is None: {miss}(key, fact)")
+                    source.line(f"else: {add}(bucket, fact)")
                 case RunningTotal(argument=of):
                     term = "None" if of is None else _own_code(of, source, self._clock)
                     in_window = is_window(content.function, content.distinct) and not content.held

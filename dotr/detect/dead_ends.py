@@ -90,11 +90,11 @@ def part_of(step: PlanStep) -> Part:
     loop = isinstance(conjunct, Choose) and (conjunct.operator is Operator.EACH or conjunct.k > 1)
     total = isinstance(conjunct, Summarise)
     fixed = _reference(conjunct).union(*map(names, _elsewhere(step)))
-    leaves = [leaf for expression in step.probe for leaf in _leaves(expression)]
-    for leaf in leaves:
+    read = [leaf for expression in step.probe for leaf in leaves(expression)]
+    for leaf in read:
         if not isinstance(leaf, Attribute):
             fixed |= names(leaf)
-    carried = {(leaf.position, leaf.variable) for leaf in leaves if isinstance(leaf, Attribute)}
+    carried = {(leaf.position, leaf.variable) for leaf in read if isinstance(leaf, Attribute)}
     return Part(
         needed(step),
         gives="?" + conjunct.variable if isinstance(conjunct, Summarise) else conjunct.position.name,
@@ -133,18 +133,21 @@ def _elsewhere(step: PlanStep) -> list[Expression]:
     return [expression for expression in (step.residual, argument) if expression is not None]
 
 
-def _leaves(expression: Expression) -> Iterator[Expression]:
+def leaves(expression: Expression) -> Iterator[Expression]:
     """What an expression reads; a call without arguments is NOW()."""
     if isinstance(expression, Call) and expression.arguments:
         for argument in expression.arguments:
-            yield from _leaves(argument)
+            yield from leaves(argument)
     else:
         yield expression
 
 
-def completions(parts: Sequence[Part], known: frozenset[str]) -> dict[int, Completion]:
+def completions(
+    parts: Sequence[Part], known: frozenset[str], *, counted: bool = False
+) -> dict[int, Completion]:
     """Place of a loop → what decides about its candidates. `known`: before any loop is open. Loops nest in
-    the order of their places. Cost: O(loops · parts), and as much again for each level of what needs what.
+    the order of their places; if matches are only `counted` none is open, and all candidates are tested.
+    Cost: O(loops · parts), and as much again for each level of what needs what.
     """
     loops = [place for place, part in enumerate(parts) if part.loop]
     behind = _behind(parts, known)
@@ -154,7 +157,7 @@ def completions(parts: Sequence[Part], known: frozenset[str]) -> dict[int, Compl
         found[place] = one = _completion(parts, known, place, behind, found)
         below = [depth[child] for child in one.parts if child in depth and found[child].filtered]
         depth[place] = 1 + max(below, default=0)
-        first = place == loops[0] and not (one.pairs and len(loops) > 2)
+        first = place == loops[0] and not (one.pairs and len(loops) > 2) and not counted
         tests = any(parts[other].may_fail for other in one.parts)
         filtered = tests and not first and depth[place] <= DEEP
         if not filtered:
@@ -171,9 +174,9 @@ def filters(rule: Rule, steps: Sequence[PlanStep]) -> bool:
     return any(one.filtered for one in completions(found, known_first(rule, found)).values())
 
 
-def uncovered(parts: Sequence[Part], known: frozenset[str]) -> list[int]:
+def uncovered(parts: Sequence[Part], known: frozenset[str], *, counted: bool = False) -> list[int]:
     """The places of what can fail for several events together after they were chosen."""
-    found = completions(parts, known)
+    found = completions(parts, known, counted=counted)
     first = min(found, default=-1)
     covered = {
         other

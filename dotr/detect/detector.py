@@ -234,7 +234,8 @@ class TeslaDetector:
     raised, as it is without `on_refused`, the detector cannot continue. `same`: streams that always have the
     facts of another (equal queries) → that other; `detect` gets them under its name only. `filtered`: streams
     whose facts are those of a base that pass a comparison with a constant; `detect` gets the base's facts,
-    under its name. `timeline`: of the program's LARS rules.
+    under its name. `timeline`: of the program's LARS rules. `listed`: all matches are wanted, also those
+    of private rules that others only count.
     """
 
     def __init__(
@@ -247,13 +248,16 @@ class TeslaDetector:
         same: Mapping[str, str] | None = None,
         filtered: Mapping[str, Filtered] | None = None,
         timeline: Timeline | None = None,
+        listed: bool = False,
     ) -> None:
         self.program = program
         self.timeline = timeline
         self._on_refused = on_refused
         self._spent = [0]
         spent = None if timeline is None else self._spent
-        self._options = Options(clock, budget, self._refuse, dict(same or {}), dict(filtered or {}), spent)
+        self._options = Options(
+            clock, budget, self._refuse, dict(same or {}), dict(filtered or {}), spent, listed
+        )
         self._digests: tuple[str, ...] | None = None
         self._first: Time | None = None
         self._refused = [0]
@@ -451,7 +455,7 @@ class TeslaDetector:
             start = len(out)
             (group.run or self.network.compile(group))(time, new, out)
             if group.referred and len(out) > start:
-                composites = _as_facts(group.name, out[start:])
+                composites = _as_facts(group.name, out[start:])  # of LARS rules' programs all are listed
                 timeline.events(group.name, composites)
                 self._enter(self._streams[group.name], composites, instant)
         for column, new in instant.deferred:
@@ -539,6 +543,8 @@ class TeslaDetector:
             if group.referred and len(out) > start:
                 stream = self._streams[group.name]
                 composites = _as_facts(group.name, out[start:])
+                if group.counted:
+                    del out[start:]
                 for column in stream.fills:
                     column.insert(composites)
                 deferred += [(column, composites) for column in stream.defers]
@@ -602,6 +608,11 @@ class TeslaDetector:
             if tick is not None and (found is None or tick < found):
                 found = tick
         return found
+
+    @property
+    def counted(self) -> frozenset[int]:
+        """The rules whose matches are counted and not listed, by number."""
+        return frozenset(plan.index for plan in self.network.plans if plan.counted is not None)
 
     @property
     def dropped(self) -> int:

@@ -59,7 +59,7 @@ def run_alone(
     filtered: Mapping[str, Filtered],
     *,
     budget: int,
-    drop: Callable[[Sequence[int]], None],
+    drop: Callable[..., None],
     exceeded: Callable[[RulePlan, Sequence[Column[Any]]], Exceeded],
 ) -> Run:
     """The function of one rule of a group. `columns`: the group's, which must not change while it is used.
@@ -139,6 +139,11 @@ class RuleBundle(Struct, eq=False):
         return self.groups[0].plans[0]
 
     @property
+    def counted(self) -> bool:
+        """Whether the matches of its only rule are counted, not listed."""
+        return bool(self.groups) and self.plan.counted is not None
+
+    @property
     def name(self) -> str:
         """The name of its only rule, if it has one."""
         return self.plan.rule.name
@@ -209,7 +214,9 @@ class Late(Struct, eq=False):
 
 
 class Options(Struct, frozen=True):
-    """Settings of a detector; see TeslaDetector. `spent`: its item adds up the units of all trigger facts."""
+    """Settings of a detector; see TeslaDetector. `spent`: its item adds up the units of all trigger facts.
+    `listed`: somebody wants to see every event.
+    """
 
     clock: Clock
     budget: int
@@ -217,6 +224,7 @@ class Options(Struct, frozen=True):
     same: Mapping[str, str]
     filtered: Mapping[str, Filtered]
     spent: list[int] | None = None
+    listed: bool = False
 
 
 class Network:
@@ -286,7 +294,13 @@ class Network:
             )
             for index, rule in enumerate(program.rules)
         ]
-        return without_needless_sharing(plans)
+        plans = without_needless_sharing(plans)
+        if options.listed or not any(rule.private for rule in program.rules):
+            return plans
+        from dotr.detect.counting import countable  # noqa: PLC0415  # start-up: few have a private rule
+
+        counted = countable(program, plans)
+        return [replace(p, counted=counted[p.index]) if p.index in counted else p for p in plans]
 
     def _group(self, plans: list[RulePlan]) -> RuleGroup:
         """Make a group of planned rules and its columns, and connect them to streams."""
@@ -515,9 +529,9 @@ class Network:
 
         return apart
 
-    def _drop(self, rules: Sequence[int]) -> None:
+    def _drop(self, rules: Sequence[int], many: int = 1) -> None:
         for rule in rules:
-            self.dropped[rule] += 1
+            self.dropped[rule] += many
 
     # ------------------------------------------------------------------ waking and sweeping
 

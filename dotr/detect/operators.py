@@ -712,7 +712,9 @@ def _aggregate_content(conjunct: Summarise, variables: Mapping[str, int]) -> Con
     if counted and function not in _SUMMED:
         return FactLog(held=True)
     of = None if argument is None else as_own(argument, own, variables)
-    return RunningTotal(function, conjunct.distinct, of, window.duration, held=counted)
+    chained = conjunct.position.chained and function == "COUNT" and argument is None
+    weight = len(conjunct.position.variables) if chained else -1
+    return RunningTotal(function, conjunct.distinct, of, window.duration, counted, weight)
 
 
 def _is_own(argument: Expression, own: str, of_head: bool) -> bool:

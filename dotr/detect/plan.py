@@ -50,7 +50,8 @@ class RulePlan(Struct, frozen=True):
 
     `stream`: of the trigger's facts ("" for ticks); those that pass `threshold` are triggers. `alone`: no
     other rule can share its function. `referred`: other rules chain on it. `awaited`: the column of the facts
-    that an AFTER follows.
+    that an AFTER follows. `counted`: its matches are counted, not listed (counting.py), and others read these
+    of its variables.
     """
 
     index: int
@@ -63,6 +64,7 @@ class RulePlan(Struct, frozen=True):
     referred: bool
     threshold: Threshold | None = None
     awaited: ColumnSpec | None = None
+    counted: frozenset[str] | None = None
 
     @property
     def begins(self) -> Hashable:
@@ -112,7 +114,13 @@ class RulePlan(Struct, frozen=True):
                 f"{step.conjunct.position.name}: {kept} of {column.stream}{keys}{own}{rest}, "
                 f"kept {step.retention} us"
             )
-        return lines + enumerated(self.rule, self.steps)
+        return lines + self.ways()
+
+    def ways(self) -> list[str]:
+        """How matches are found, where a reader may not expect it."""
+        if self.counted is not None:
+            return ["matches: counted, not listed"]
+        return enumerated(self.rule, self.steps)
 
 
 def plan_rule(

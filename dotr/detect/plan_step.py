@@ -50,7 +50,8 @@ class FactLog(Struct, frozen=True):
 
 class RunningTotal(Struct, frozen=True):
     """A running aggregate per key over the last `duration`; its argument reads only the own fact. `held`:
-    over what holds, kept as intervals.
+    over what holds, kept as intervals. `weight`, of COUNT(*) over a rule: which value of a fact is the number
+    of events that it stands for, if it has so many (counting.py).
     """
 
     function: str
@@ -58,6 +59,12 @@ class RunningTotal(Struct, frozen=True):
     argument: Expression | None
     duration: Time
     held: bool = False
+    weight: int = -1
+
+    @property
+    def weighed(self) -> bool:
+        """Whether a fact may stand for several."""
+        return self.weight >= 0
 
 
 class MonotonicStack(Struct, frozen=True):

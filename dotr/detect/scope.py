@@ -458,30 +458,34 @@ class StageWriter:
         line: Reserved,
         *,
         may_fail: bool = True,
+        many: str = "",
     ) -> None:
         """A step has passed at `line`. `loops`: lists of candidates that are not looped over yet; `range_`:
-        the members it passed for, None if not known yet.
+        the members it passed for, None if not known yet; `many`: a local with the number of matches, if they
+        are not listed.
         """
         self._needed.discard(name)
         if not may_fail and not self._names and not self._needed:
             self._lines.append((name, line, ""))
             return
         self._names.append(name)
-        self.opened(loops, range_, line)
+        self.opened(loops, range_, line, many)
 
     def bound(self) -> None:
         """A computed binding passed: steps not yet counted are counted after it, and named with it."""
         if self._names:
             self._names.append("WITH")
 
-    def opened(self, loops: Sequence[str], range_: tuple[str, str] | None, line: Reserved) -> None:
+    def opened(
+        self, loops: Sequence[str], range_: tuple[str, str] | None, line: Reserved, many: str = ""
+    ) -> None:
         """From `line` on, earlier steps may be counted, too."""
         counts = self._counts
         if not self._names or self._needed or (counts.ranged and range_ is None):
             return
         name = ", ".join(dict.fromkeys(self._names))
         self._names = []
-        many = "*".join(f"len({several})" for several in loops) or "1"
+        many = many or "*".join(f"len({several})" for several in loops) or "1"
         if counts.ranged and range_ is not None:
             low, high = range_
             text = f"COUNT[{low}] += {many}; COUNT[{high}] -= {many}"

@@ -27,12 +27,12 @@ from dotr.program.positions import Position
 from dotr.program.program import Program
 from dotr.program.rules import Rule
 
-VERSION = 4
+VERSION = 5
 """The version of snapshots. It changes with the contents of columns and with the planning of rules.
 
 In version 1 facts of a base had no size: it followed from their values. In version 2 parts of ON that bound a
 fact's age kept facts where now there is a running total. In version 3 rules that differ in thresholds had a
-running total each.
+running total each. In version 4 a total counted each event of a rule by itself.
 """
 
 
@@ -130,7 +130,7 @@ def load(
 
     Raises EngineError D5010 for a snapshot of a version that is not read.
     """
-    if state.get("version") not in (1, 2, 3, VERSION):
+    if state.get("version") not in (1, 2, 3, 4, VERSION):
         raise EngineError.of(
             "D5010",
             f"the detector's state has version {state.get('version')}, this dotr reads {VERSION}",

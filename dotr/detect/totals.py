@@ -82,6 +82,39 @@ class RunningCount:
         return [(time, term) for time in self._times]
 
 
+class RunningWeight:
+    """COUNT(*) of facts that may stand for several: the argument is the number, None for one."""
+
+    __slots__ = ("_entries", "_sum")
+
+    def __init__(self) -> None:
+        self._entries: deque[tuple[Time, int]] = deque()
+        self._sum = 0
+
+    def add(self, time: Time, term: Term | None) -> None:
+        many = weight_of(term)
+        self._entries.append((time, many))
+        self._sum += many
+
+    def value(self, since: Time) -> Term | None:
+        self.expire(since)
+        return COUNTS[self._sum]
+
+    def expire(self, since: Time) -> bool:
+        entries = self._entries
+        while entries and entries[0][0] < since:
+            self._sum -= entries.popleft()[1]
+        return bool(entries)
+
+    def entries(self) -> list[tuple[Time, Term | None]]:
+        return [(time, None if many == 1 else integer(many)) for time, many in self._entries]
+
+
+def weight_of(term: Term | None) -> int:
+    """For how many facts one stands."""
+    return 1 if term is None else int(term[1 : term.index('"', 1)])
+
+
 class RunningExtreme:
     """MIN and MAX in canonical order, without errors. DISTINCT makes no difference."""
 
@@ -159,11 +192,19 @@ class JoinedTotal:
     __slots__ = ("_buckets", "_finish")
 
     def __init__(
-        self, buckets: Iterable[RunningAggregate], function: str, distinct: bool, star: bool
+        self,
+        buckets: Iterable[RunningAggregate],
+        function: str,
+        distinct: bool,
+        star: bool,
+        *,
+        weighed: bool = False,
     ) -> None:
         self._buckets = list(buckets)
 
         def finish(terms: list[Term | None]) -> Term | None:
+            if weighed:
+                return COUNTS[sum(map(weight_of, terms))]
             return summarise(function, distinct, terms, star=star)
 
         self._finish = finish

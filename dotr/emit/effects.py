@@ -12,6 +12,7 @@ from functools import partial
 from itertools import chain, product
 from typing import Final, TypeAlias
 
+from dotr.codegen import CodeSource
 from dotr.emit.templates import fresh_names
 from dotr.events import Effect, Fact, Pattern, RawMatch, Time, in_order
 from dotr.program import AnyTerm, Fresh, PatternTriple, Program, Rule, TemplateTriple, TemplateVar
@@ -19,8 +20,8 @@ from dotr.program.names import match_hash
 from dotr.program.rules import PatternNode
 from dotr.rdf.terms import Term, Triple, is_iri, members
 
-_Placed: TypeAlias = tuple[Term | int, Term | int, Term | int]
-"""A triple: constants, and places among (the id, values of WITH, further fresh names, any terms)."""
+_Placed: TypeAlias = tuple[int, int, int]
+"""A triple: places among (the id, values of WITH, further fresh names, any terms, constants)."""
 
 _ANY: Final = (0, 1, 2)
 
@@ -41,59 +42,93 @@ class EffectTemplate:
             **{Fresh(name): 0 for name in fresh},
             **{Fresh(name): further + self._suffixes.index(one) for name, one in fresh.items() if one},
         }
+        self._fixed: dict[Term, int] = {}  # constants, by their places
         self._inserts = [self._placed(triple) for triple in rule.inserts]
         self._deletes = [self._placed(triple) for triple in rule.deletes]
         self._lists = bool(rule.lists)
+        predicates = [triple.predicate for triple in rule.inserts]
+        self._right = all(isinstance(predicate, str) and is_iri(predicate) for predicate in predicates)
+        self._rest: tuple[Term | int, ...] = (*_ANY, *self._fixed)
+        written = self._right and not (self._named or self._lists)
+        self.effect: Callable[[Time, tuple[Fact, ...], tuple[Term, ...]], Effect]
+        """The effect of an event. O(its triples); its name is made where it is used."""
+        self.effect = self._written() if written else self._effect
 
     def id(self, time: Time, facts: tuple[Fact, ...]) -> str:
         """The id of an event."""
         return self._prefix + match_hash(time, facts)
 
-    def effect(self, time: Time, facts: tuple[Fact, ...], bindings: tuple[Term, ...]) -> Effect:
-        """The effect of an event. O(its triples); its name is made where it is used."""
+    def _written(self) -> Callable[[Time, tuple[Fact, ...], tuple[Term, ...]], Effect]:
+        """`_effect` as generated code, for what has no fresh names and no lists."""
+        source = CodeSource()
+        fixed = {place: term for term, place in self._fixed.items()}
+
+        def text(place: int) -> str:
+            if place >= self._any:
+                return source.name("fixed", (*_ANY, *self._fixed)[place - self._any])
+            return f"values[{place - 1}]"
+
+        def triples(placed: Sequence[_Placed]) -> str:
+            found = "".join(f"({', '.join(map(text, triple))}), " for triple in placed)
+            return (
+                f"tuple({source.name('once', dict.fromkeys)}(({found})))" if len(placed) > 1 else f"({found})"
+            )
+
+        tests = [f"{text(s)}[0] in '\"_'" for s, _, _ in self._inserts if s not in fixed]
+        tests += [f"{text(o)}[0] == '_'" for _, _, o in self._inserts if o not in fixed]
+        if any(fixed.get(s, "<")[0] in '"_' or fixed.get(o, "<")[0] == "_" for s, _, o in self._inserts):
+            return self._effect
+        if tests:
+            source.line(f"if {' or '.join(dict.fromkeys(tests))}:")
+            source.line(f"    return {source.name('slow', self._effect)}(time, facts, values)")
+        name = f"{source.name('partial', partial)}({source.name('id', self.id)}, time, facts)"
+        source.line(
+            f"return {source.name('effect', Effect)}({source.name('rule', self._rule)}, {name}, "
+            f"{triples(self._inserts)}, {triples(self._deletes)})"
+        )
+        return source.function("time, facts, values")
+
+    def _effect(self, time: Time, facts: tuple[Fact, ...], bindings: tuple[Term, ...]) -> Effect:
         if self._named:
             name: str | Callable[[], str] = self.id(time, facts)
             values: tuple[Term | int, ...] = (
                 f"<{name}>",
                 *bindings,
                 *[f"<{name}{suffix}>" for suffix in self._suffixes],
-                *_ANY,
+                *self._rest,
             )
         else:
-            name, values = partial(self.id, time, facts), ("", *bindings, *_ANY)
-        insert: dict[Triple, None] = {}
+            name, values = partial(self.id, time, facts), ("", *bindings, *self._rest)
+        insert: list[Triple] = []
+        given: Iterable[Triple] = self._filled(self._inserts, values)  # type: ignore[assignment]  # no any terms
         lost = 0
-        for subject, predicate, object_ in self._filled(self._inserts, values):
-            assert isinstance(subject, str)
-            assert isinstance(predicate, str)
-            assert isinstance(object_, str)
-            if subject[0] not in '"_' and object_[0] != "_" and is_iri(predicate):
-                insert[subject, predicate, object_] = None
+        for triple in given:
+            subject, predicate, object_ = triple
+            if subject[0] not in '"_' and object_[0] != "_" and (self._right or is_iri(predicate)):
+                insert.append(triple)
             else:
                 lost += 1
+        if len(insert) > 1:
+            insert = list(dict.fromkeys(insert))
         delete = tuple(dict.fromkeys(self._filled(self._deletes, values))) if self._deletes else ()
         return Effect(self._rule, name, tuple(insert), delete, lost)
 
     def _placed(self, triple: TemplateTriple | PatternTriple) -> _Placed:
         any_terms: dict[str, int] = {}
-        found: list[Term | int] = []
+        found: list[int] = []
         for node in _nodes(triple):
             if isinstance(node, AnyTerm):
                 found.append(self._any + any_terms.setdefault(node.name, len(any_terms)))
             else:
-                found.append(node if isinstance(node, str) else self._places[node])
+                found.append(self._constant(node) if isinstance(node, str) else self._places[node])
         subject, predicate, object_ = found
         return subject, predicate, object_
 
+    def _constant(self, term: Term) -> int:
+        return self._any + len(_ANY) + self._fixed.setdefault(term, len(self._fixed))
+
     def _filled(self, triples: Sequence[_Placed], values: Sequence[Term | int]) -> Iterable[Pattern]:
-        filled = [
-            (
-                s if isinstance(s, str) else values[s],
-                p if isinstance(p, str) else values[p],
-                o if isinstance(o, str) else values[o],
-            )
-            for s, p, o in triples
-        ]
+        filled = [(values[s], values[p], values[o]) for s, p, o in triples]
         return chain.from_iterable(map(_members, filled)) if self._lists else filled
 
 
@@ -119,8 +154,10 @@ class Effects:
         """Those of the events of one instant, in output order."""
         templates = self._templates
         found: list[Effect] = []
-        if len(matches) == 1 and templates.keys().isdisjoint(matches[0][0]):
-            return found
+        if len(matches) == 1 and len(matches[0][0]) == 1:  # the common case
+            ((rule,), time, facts, values) = matches[0]
+            one = templates.get(rule)
+            return found if one is None else [one.effect(time, facts, values)]
         for rule, (_, time, facts, values) in in_order(matches):
             template = templates.get(rule)
             if template is not None:

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -115,6 +115,10 @@ def rows(data: Content, place: tuple[int, int], length: int | None = None) -> li
     if length is not None and any(len(row) != length for row in found):
         raise refused(data)
     return found
+
+
+AggregateRows: TypeAlias = dict[Relation, list[Row]]
+"""Aggregate → its rows."""
 
 
 def _hash(parts: Iterable[bytes]) -> bytes:
@@ -499,9 +503,13 @@ def _derive(
         overflow=overflow(clauses, limit),
         stated=lambda relation: lambda key: False,
     )
-    store.meter.open(budget)
+
+    def close() -> AggregateRows:
+        store.meter.open(budget)
+        return layers.close()
+
     try:
-        tables = layers.close()
+        tables = close() if not layers.calls else _in_rounds(close, layers.abandon)
     except Exhausted as exhausted:
         raise ProgramError(
             exceeded(exhausted, clauses, store, budget, "the rules over the background alone")
@@ -516,6 +524,13 @@ def _derive(
         t for changes in touched if is_clash(changes.relation) for t in rows_of(changes, changes.added)
     ]
     return tables, clashes
+
+
+def _in_rounds(attempt: Callable[[], AggregateRows], undo: Callable[[], None]) -> AggregateRows:
+    """What closes the background when it has made the calls of functions of one's own in order."""
+    from dotr.expressions.own_functions import in_rounds  # noqa: PLC0415  # start-up: few runs call one
+
+    return in_rounds(attempt, undo)
 
 
 def may_fall(

@@ -195,6 +195,8 @@ class StratumEvaluator:
         self._joining_totals: frozenset[Relation] = frozenset()
         self.retraction = Retraction(store, self._triggers, heads, self._level, self.inserters, stated)
         self._upper = range(1, len(self._strata))
+        self.calls = clauses.calls
+        """Whether a clause calls functions of one's own: an instant is then made in rounds (`in_rounds`)."""
         self._idle = not any(self._strata) and not any(self._totals)
         self.waiting = self._work[0]
         """Queued rows of the lowest stratum; with one stratum and an empty queue, nothing remains to
@@ -232,12 +234,20 @@ class StratumEvaluator:
 
     def _close_upper(self) -> None:
         for stratum in self._upper:
+            if self.calls and self._waits():
+                return
             if self.inserters.late:
                 self._refill()  # before anything is counted above
             if self.store.overlay.touched or self.retraction.waits(stratum) or self._joins(stratum):
                 self._layer(stratum)
         if self.inserters.late:
             self._refill()
+
+    def _waits(self) -> bool:
+        """Whether calls are waiting. What is counted or absent above is not known before they are made."""
+        from dotr.expressions.own_functions import waits  # noqa: PLC0415  # start-up: few runs call one
+
+        return waits()
 
     def _joins(self, stratum: int) -> bool:
         """Whether clauses or aggregates of the stratum are new."""
@@ -364,6 +374,8 @@ class StratumEvaluator:
         """Derive everything into the overlay; returns the rows of every aggregate when its stratum began."""
         tables: dict[Relation, list[Row]] = {}
         for stratum, layer in enumerate(self._strata):
+            if self.calls and self._waits():
+                break
             for totals in self._totals[stratum]:
                 tables[totals.relation] = totals.all()
                 for row in tables[totals.relation]:

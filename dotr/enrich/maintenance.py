@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -291,6 +291,8 @@ class CommittedRows:
             self._expiration.undo(undo.bounds)
 
 
+Opened = TypeVar("Opened")
+
 _LIMITS = Limits()
 _FEW, _OF_A_RULE = 500, 4
 """Up to this many ending statements, plus this many per rule, are always maintained incrementally."""
@@ -560,8 +562,9 @@ class Maintained:
         `open` does. O(the added and removed rows), plus once the rows that depend on what ends before its
         time, or was stated again since.
         """
+        ends = list(ended)
         try:
-            self._go(time, begun, ended, moved)
+            self._in_rounds(lambda: self._go(time, begun, ends, moved))
         except BaseException as error:
             self._fail(error)
             raise
@@ -576,11 +579,22 @@ class Maintained:
         sec. 4). O(what these rules derive, and what changes). Raises ProgramError D4001, D4003 when rules
         derive or work too much; then nothing is open.
         """
+        added, gone = list(insert), list(delete)
         try:
-            return self._change(insert, delete) if before is None else self._go_on(before, insert, delete)
+            return self._in_rounds(
+                lambda: self._change(added, gone) if before is None else self._go_on(before, added, gone)
+            )
         except BaseException as error:
             self._fail(error)
             raise
+
+    def _in_rounds(self, attempt: Callable[[], Opened]) -> Opened:
+        """What opens a change, repeated until it has made the calls of functions of one's own in order."""
+        if not self._evaluator.calls:
+            return attempt()
+        from dotr.expressions.own_functions import in_rounds  # noqa: PLC0415  # start-up: few runs call one
+
+        return in_rounds(attempt, self.abandon)
 
     def _fail(self, error: BaseException) -> None:
         """Abandon a change that cannot be opened. Raises ProgramError if its rules worked too much."""

@@ -260,6 +260,14 @@ class Materialiser:
         Raises DataError D2601 for schema triples if rules were instantiated over a schema, ProgramError
         D4001, D4003 when rules derive or work too much; then the instant is forgotten.
         """
+        if not self._evaluator.calls:
+            self._open(triples)
+            return
+        from dotr.expressions.own_functions import in_rounds  # noqa: PLC0415  # start-up: few runs call one
+
+        in_rounds(lambda: self._open(triples), self._abandon)
+
+    def _open(self, triples: Collection[Triple]) -> None:
         entries, meter = self._entries, self.store.meter
         meter.left[0] = meter.limit
         try:
@@ -279,7 +287,7 @@ class Materialiser:
             self._abandon()
             assert self._equalities is not None
             self._begin(self._equalities.join())
-            self.instant(triples)
+            self._open(triples)
         except BaseException:
             self._abandon()
             raise

@@ -36,12 +36,15 @@ from dotr.enrich.analysis import (
 )
 from dotr.enrich.owl import instantiable, reads_equality
 from dotr.errors import Diagnostic, Diagnostics
+from dotr.expressions.evaluate import own_calls
 from dotr.joins.plan import (
     ALL,
     AbsentPattern,
+    Assign,
     BodyPattern,
     Item,
     Relation,
+    RowFilter,
     class_relation,
     expression_variables,
     from_atom,
@@ -52,6 +55,7 @@ from dotr.joins.plan import (
     relation_name,
 )
 from dotr.program import AggregateAtom, AggregateTerm, DatalogRule, Node, NotAtom, Var
+from dotr.program.own_functions import OWN
 from dotr.rdf.index import Background, Row, many
 from dotr.rdf.mapped import damaged
 from dotr.rdf.terms import RDF_TYPE, Term, Triple, is_literal
@@ -267,6 +271,18 @@ class Clauses(Struct, frozen=True):
     @property
     def all(self) -> list[Clause]:
         return [clause for layer in self.layers for clause in layer]
+
+    @property
+    def calls(self) -> bool:
+        """Whether one of them calls functions of one's own."""
+        if not OWN:
+            return False
+        items = [item for clause in self.all for item in clause.items]
+        items += [item for aggregation in self.all_aggregations for item in aggregation.items]
+        tests = [item.condition for item in items if isinstance(item, RowFilter)]
+        tests += [item.expression for item in items if isinstance(item, Assign)]
+        totals = [total.argument for aggregation in self.all_aggregations for total in aggregation.totals]
+        return any(map(own_calls, [*tests, *(argument for argument in totals if argument is not None)]))
 
     @property
     def all_aggregations(self) -> list[AggregateClause]:

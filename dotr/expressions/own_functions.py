@@ -6,11 +6,15 @@ Method:  integers, decimals, doubles and floats, strings and booleans are int, D
          where Python's types can hold them exactly; everything else is a term of rdflib. What a function
          raises, and what it returns that is none of these, is an error of the expression, as is a blank node
          that no argument is. SystemExit is such an error, too: no function ends the process; others that are
-         no Exception pass. Queries call in canonical order of the arguments (`call_in_order`): their
-         operators have rows in the order of joins, so at first each row asks for what it needs and stops
-         there. Results are kept: a function is pure, so it is called once for each distinct tuple of
-         arguments, unless more than KEPT others, or others of more than KEPT_TEXT characters, came since it
-         was asked for last. Results that are kept cost the units of a call: work is the same in every run.
+         no Exception pass. Calls come in canonical order of the arguments, though rows come in the order of
+         joins. Operators of queries have their rows first (`call_in_order`): each row asks for what it needs
+         and stops there; then the calls are made. Inside a join, that of an EXISTS or of a Datalog rule, a
+         row that needs a call is left out while calls are collected (`patient`), and the join is done again
+         once they are made (`in_rounds`); there plans test calls after all patterns, so that no join order
+         decides about them. Results are kept: a function is pure, so it is called once for each distinct
+         tuple of arguments, unless more than KEPT others, or others of more than KEPT_TEXT characters, came
+         since it was asked for last. Results that are kept cost the units of a call: work is the same in
+         every run.
 """
 
 from __future__ import annotations
@@ -78,40 +82,106 @@ class _Wanted(Exception):  # noqa: N818  # no error: the row is evaluated again
 class _Thread(local):
     wanted: dict[tuple[str, tuple[Term, ...]], Callable[[], object]] | None = None
     """The calls that rows of this thread need, while they are collected."""
+    missed: bool = False
+    """Whether a row of a join was left out for a call."""
+    all_rows: bool = False
+    """Whether joins go over all rows, as if none passed."""
 
 
 _THREAD = _Thread()
 Row = TypeVar("Row")
 
 
-def call_in_order(evaluate: Callable[[Row], object], rows: Iterable[Row], calls: int) -> None:
+_Wants = dict[tuple[str, tuple[Term, ...]], Callable[[], object]]
+"""Calls, by function and arguments."""
+
+
+def patient(evaluate: Callable[[Any], Any], absent: Any) -> Callable[[Any], Any]:
+    """A condition or value inside a join: `absent` for a row that needs a call, while calls are collected."""
+
+    def run(row: Any) -> Any:
+        try:
+            found = evaluate(row)
+        except _Wanted:
+            _THREAD.missed = True
+            return absent
+        return absent if _THREAD.all_rows else found
+
+    return run
+
+
+def waits() -> bool:
+    """Whether calls are waiting: what depends on everything that holds must wait, too."""
+    return bool(_THREAD.wanted)
+
+
+def in_rounds(attempt: Callable[[], Row], undo: Callable[[], None]) -> Row:
+    """What `attempt` returns when all calls that its joins need are made, in canonical order of those that
+    become known together. It is repeated, after `undo`, until it needs none. Costs an attempt for each round:
+    one if it needs no call that is not kept.
+    """
+    if _THREAD.wanted is not None:  # part of another collection
+        return attempt()
+    asked: set[tuple[str, tuple[Term, ...]]] = set()
+    while True:
+        wanted: _Wants = {}
+        _THREAD.wanted = wanted
+        try:
+            found = attempt()
+        finally:
+            _THREAD.wanted = None
+        if not wanted:
+            return found
+        undo()
+        _make(wanted)
+        if asked.issuperset(wanted):  # too many to be kept
+            return attempt()
+        asked.update(wanted)
+
+
+def _make(wanted: _Wants) -> None:
+    for key in sorted(wanted, key=_canonical):
+        wanted[key]()
+
+
+def call_in_order(
+    evaluate: Callable[[Row], object], rows: Iterable[Row], calls: int, *, all_rows: bool = False
+) -> None:
     """Call what the evaluation of `rows` needs, once for each tuple of arguments, in canonical order of
     these; `calls`: how many calls are nested in one another at most. Afterwards the results are kept, so that
     rows can be evaluated in any order. Costs an evaluation of each row that needs a call not kept, for each
-    of them.
+    of them. `all_rows`: joins inside an evaluation do not end at their first solution.
     """
     waiting = list(rows)
+    if _THREAD.wanted is not None:  # the calls of an outer row, which waits for them
+        if _missing(evaluate, waiting):
+            raise _Wanted
+        return
     for _ in range(calls):
-        outer, again = _THREAD.wanted, []
-        wanted: dict[tuple[str, tuple[Term, ...]], Callable[[], object]] = {}
-        _THREAD.wanted = wanted
+        wanted: _Wants = {}
+        _THREAD.wanted, _THREAD.all_rows = wanted, all_rows
         try:
-            for row in waiting:
-                try:
-                    evaluate(row)
-                except _Wanted:
-                    again.append(row)
+            waiting = _missing(evaluate, waiting)
         finally:
-            _THREAD.wanted = outer
+            _THREAD.wanted, _THREAD.all_rows = None, False
         if not wanted:
             return
-        _THREAD.wanted = None  # a function may evaluate, too
+        _make(wanted)
+
+
+def _missing(evaluate: Callable[[Row], object], rows: Iterable[Row]) -> list[Row]:
+    """The rows that need a call, which is noted."""
+    found: list[Row] = []
+    for row in rows:
+        _THREAD.missed = False
         try:
-            for key in sorted(wanted, key=_canonical):
-                wanted[key]()
-        finally:
-            _THREAD.wanted = outer
-        waiting = again
+            evaluate(row)
+        except _Wanted:
+            found.append(row)
+        else:
+            if _THREAD.missed:
+                found.append(row)
+    return found
 
 
 def _canonical(call: tuple[str, tuple[Term, ...]]) -> tuple[str, Any]:

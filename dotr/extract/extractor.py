@@ -449,8 +449,10 @@ class Extractor:
             return self.facts(time)
         finally:
             for unit in self.units:
-                spending.spend_of(unit.meter)
-                unit.meter.open()
+                meter = unit.meter
+                if meter.left[0] != meter.limit:
+                    spending.spend_of(meter)
+                meter.open()
             for meter, limit in zip(tight, limits, strict=True):
                 meter.open(limit)
 

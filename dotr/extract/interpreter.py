@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import count
-from typing import TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -32,6 +32,7 @@ from dotr.extract import operators as aggregates
 from dotr.extract.algebra import Pattern, existences
 from dotr.extract.full import Explosion, Prepared, ordered, without_paths
 from dotr.extract.leaves import NO_LIMIT, body_pattern, in_order
+from dotr.extract.operators import apart
 from dotr.extract.rewriting import Rewriter, is_grouped, spell_out, visible, with_known_functions
 from dotr.joins.plan import BodyPattern, View
 from dotr.joins.store import TripleIndex
@@ -57,6 +58,7 @@ from dotr.program import (
     Values,
     Var,
 )
+from dotr.program.own_functions import OWN
 from dotr.rdf.terms import Term, integer
 
 Row: TypeAlias = dict[str, Term]
@@ -282,10 +284,15 @@ class _Interpreter:
     def _optional(self, rows: list[Row], others: list[Row], conditions: Sequence[Expression]) -> list[Row]:
         tests = [self._condition(condition) for condition in conditions]
         found: list[Row] = []
-        for row, matches in self._matches(rows, others, units(*conditions)):
-            merged = [{**row, **other} for other in matches]
-            merged = [both for both in merged if all(test(both) for test in tests)]
-            found += merged or [row]
+        pairs = self._matches(rows, others, units(*conditions))
+        extended: Iterable[tuple[Row, list[Row]]]
+        extended = ((row, [{**row, **other} for other in matches]) for row, matches in pairs)
+        if OWN and conditions:
+            extended = found_all = list(extended)
+            call = in_order(lambda both: all(test(both) for test in tests), _MOST_CALLS)
+            apart(self._meter, partial(call, [both for _, merged in found_all for both in merged]))
+        for row, merged in extended:
+            found += [both for both in merged if all(test(both) for test in tests)] or [row]
         return found
 
     def _minus(self, rows: list[Row], others: list[Row]) -> list[Row]:
@@ -369,7 +376,11 @@ class _Interpreter:
     def _call(self, rows: Sequence[Row], *expressions: Expression) -> None:
         """Call functions of one's own for all rows in canonical order, where the expressions have any."""
         for expression in expressions:
-            if (calls := own_calls(expression)) and not existences(expression):
+            calls = own_calls(expression)
+            if OWN and existences(expression):  # it may have any number of them
+                call = in_order(partial(self._value, expression), _MOST_CALLS)
+                apart(self._meter, partial(call, rows))
+            elif calls:
                 in_order(partial(self._value, expression), calls)(rows)
 
     def _value(self, expression: Expression, row: Row) -> Term | None:
@@ -400,6 +411,10 @@ class _Interpreter:
 
     def _charge(self, rows: int, what: str, units: int = 1) -> None:
         self._meter.charge(rows, what, units)
+
+
+_MOST_CALLS: Final = 1_000
+"""How often rows are evaluated at most to find out what they call, level by level."""
 
 
 def _leaf(node: Var | Attribute | TimeOf) -> Callable[[Row], Term | None]:

@@ -11,6 +11,7 @@ Why not: the kernel's assignments: there an error ends the row, in SPARQL it lea
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import reduce
 from typing import Any
 
 from dotr.budget import KEPT, Meter
@@ -103,11 +104,13 @@ def _nothing(row: Row) -> None:
     return None
 
 
-def in_order(evaluate: Callable[[Any], object], calls: int) -> Callable[[Sequence[Any]], None]:
+def in_order(
+    evaluate: Callable[[Any], object], calls: int, *, all_rows: bool = False
+) -> Callable[[Sequence[Any]], None]:
     """Calls what rows need of functions of one's own, in canonical order; see `call_in_order`."""
     from dotr.expressions.own_functions import call_in_order  # noqa: PLC0415  # start-up: few runs call one
 
-    return lambda rows: call_in_order(evaluate, rows, calls)
+    return lambda rows: call_in_order(evaluate, rows, calls, all_rows=all_rows)
 
 
 NO_LIMIT = 2**62
@@ -504,9 +507,10 @@ class ExistsLeaf:
     def _plan(self, branch: BasicGraphPattern, view: View, given: Sequence[str]) -> JoinPlan:
         known = pattern_names(branch.patterns).union(given)
         items: list[Item] = [body_pattern(pattern, self.store, self._meter) for pattern in branch.patterns]
-        items += [
-            RowFilter(without(step.condition, known)) for step in branch.steps if not isinstance(step, Bind)
-        ]
+        tests = [without(step.condition, known) for step in branch.steps if not isinstance(step, Bind)]
+        items += [RowFilter(test) for test in tests if not own_calls(test)]
+        if calling := [test for test in tests if own_calls(test)]:  # together: each round sees all of them
+            items.append(RowFilter(reduce(lambda left, right: Call("&&", (left, right)), calling)))
         items += _nearby(items, self.store, self._meter)
         return plan(items, (), self.store, given=given, view=view, as_set=True)
 

@@ -26,7 +26,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from dotr.budget import KEPT, Factor, Meter
+from dotr.budget import KEPT, Exhausted, Factor, Meter
 from dotr.events import Values
 from dotr.expressions.aggregates import summarise
 from dotr.joins.plan import Relation, View
@@ -84,6 +84,9 @@ def seeded(operator: SolutionOperator, names: Sequence[str]) -> Lookup:
 
 def consolidated(changes: Iterable[Change]) -> list[Change]:
     """The same change, each row once and without zero changes; in order of first appearance."""
+    changes = list(changes)
+    if len(changes) == 1:
+        return changes if changes[0][1] else []
     total: dict[Row, int] = {}
     for row, count in changes:
         total[row] = total.get(row, 0) + count
@@ -100,6 +103,21 @@ def gained(changes: Iterable[Change]) -> list[Row]:
         assert count > 0, "nothing can be taken from nothing"
         found += [row] * count
     return found
+
+
+def apart(meter: Meter, call: Callable[[], object]) -> None:
+    """Find out which functions of one's own are called, at no cost: what rows cost is charged when they are
+    evaluated, whether results are kept or not. Where that takes more than the meter's limit, calls come in
+    the order of rows.
+    """
+    left = meter.left[0]
+    meter.left[0] = meter.limit
+    try:
+        call()
+    except Exhausted:
+        pass
+    finally:
+        meter.left[0] = left
 
 
 def agrees(row: Row, columns: Sequence[tuple[int, str]], seed: Seed) -> bool:
@@ -284,7 +302,9 @@ class LeftJoinOperator:
         conditions: Callable[[tuple[str, ...]], Test] | None,
         meter: Meter,
         units: int,
+        ordered: Callable[[Sequence[str]], Callable[[Sequence[Row]], None]] | None = None,
     ) -> None:
+        """`ordered`: makes of a schema what calls functions of one's own for rows, in canonical order."""
         self._left, self._right, self._meter, self._units = left, right, meter, units
         self._pairing = Pairing(left, right, meter, "an OPTIONAL")
         self.schema = self._pairing.schema
@@ -292,17 +312,34 @@ class LeftJoinOperator:
         self.statically_empty = left.statically_empty
         self._columns = [(i, name) for i, name in enumerate(self.schema)]
         self._holds = None if conditions is None else conditions(self.schema)
+        self._call = None if ordered is None else ordered(self.schema)
+
+    def _paired(self, view: View, left: Row) -> list[Row]:
+        pairing = self._pairing
+        return [pairing.row(left, right) for right in pairing.matches(view, left)]
+
+    def _called(self, asked: Iterable[tuple[View, Row]]) -> None:
+        """Call functions of one's own for all extensions of left rows."""
+        call = self._call
+        if call is not None:
+            apart(
+                self._meter, lambda: call([row for view, left in asked for row in self._paired(view, left)])
+            )
 
     def _extended(self, view: View, left: Row) -> list[Row]:
         pairing = self._pairing
-        found = [pairing.row(left, right) for right in pairing.matches(view, left)]
+        found = self._paired(view, left)
         if self._holds is not None:
             self._meter.charge(len(found), "the condition of an OPTIONAL", self._units)
             found = [row for row in found if self._holds(row)]
         return found or [pairing.alone(left)]
 
     def rows(self, view: View, seed: Seed) -> Iterator[Row]:
-        for left in self._pairing.lefts(self._left.rows(view, seed)):
+        lefts: Iterable[Row] = self._pairing.lefts(self._left.rows(view, seed))
+        if self._call is not None:
+            lefts = list(lefts)
+            self._called((view, left) for left in lefts)
+        for left in lefts:
             for row in self._extended(view, left):
                 if agrees(row, self._columns, seed):
                     yield row
@@ -312,12 +349,15 @@ class LeftJoinOperator:
 
     def changes(self) -> list[Change]:
         new, old = View.NEW, View.OLD
-        lefts = self._pairing.lefts(self._left.changes())
+        lefts = list(self._pairing.lefts(self._left.changes()))
+        touched: Sequence[Change] = ()
+        if not self._left.statically_empty:
+            rights = [right for right, _ in consolidated(self._right.changes())]
+            touched = list(self._pairing.touched(rights))
+        if self._call is not None:
+            self._called([*((new, c[0]) for c in (*lefts, *touched)), *((old, c[0]) for c in touched)])
         found = [(row, n) for left, n in lefts for row in self._extended(new, left)]
-        if self._left.statically_empty:
-            return found
-        rights = [right for right, _ in consolidated(self._right.changes())]
-        for left, count in self._pairing.touched(rights):
+        for left, count in touched:
             found += [(row, count) for row in self._extended(new, left)]
             found += [(row, -count) for row in self._extended(old, left)]
         return found
@@ -378,15 +418,19 @@ class ExistsOperator:
         patterns: Sequence[SolutionOperator],
         meter: Meter,
         units: int,
+        call: Callable[[Sequence[tuple[View, Row]]], None] | None = None,
     ) -> None:
+        """`call` calls functions of one's own for rows, in canonical order."""
         self._inner, self._patterns, self._meter, self._units = inner, patterns, meter, units
-        self._condition = condition
+        self._condition, self._call = condition, call
         self.schema = inner.schema
         self.certain = inner.certain
         self.statically_empty = inner.statically_empty
 
     def rows(self, view: View, seed: Seed) -> Iterator[Row]:
-        for row in self._asked(self._inner.rows(view, seed)):
+        asked = self._asked(self._inner.rows(view, seed))
+        self._called([(view, row) for row in asked])
+        for row in asked:
             if self._condition(view, row):
                 yield row
 
@@ -398,19 +442,30 @@ class ExistsOperator:
 
     def changes(self) -> list[Change]:
         holds = self._condition
-        found = [change for change in self._asked(self._inner.changes()) if holds(View.NEW, change[0])]
-        if self._inner.statically_empty:
-            return found
+        changes = self._asked(self._inner.changes())
+        again = [] if self._inner.statically_empty else self._again()
+        rows = [(View.NEW, row) for row, _ in (*changes, *again)]
+        self._called(rows + [(View.OLD, row) for row, _ in again])
+        found = [change for change in changes if holds(View.NEW, change[0])]
+        for row, count in again:
+            change = holds(View.NEW, row) - holds(View.OLD, row)
+            if change:
+                found.append((row, count * change))
+        return found
+
+    def _called(self, asked: Sequence[tuple[View, Row]]) -> None:
+        call = self._call
+        if call is not None:
+            apart(self._meter, lambda: call(asked))
+
+    def _again(self) -> list[Change]:
+        """The rows of the background for which the patterns may have changed."""
         seeds = [
             {n: t for n, t in zip(pattern.schema, row, strict=True) if t is not None and n in self.schema}
             for pattern in self._patterns
             for row, _ in consolidated(pattern.changes())
         ]
-        for row, count in self._asked(touched(self._inner, seeds, self._meter)):
-            change = holds(View.NEW, row) - holds(View.OLD, row)
-            if change:
-                found.append((row, count * change))
-        return found
+        return self._asked(touched(self._inner, seeds, self._meter))
 
     def watch(self) -> list[Watched]:
         watched = self._inner.watch()

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, TypeAlias, assert_never
 
 from msgspec.structs import replace
@@ -166,8 +167,10 @@ class Builder:
                 return JoinOperator(self.operator(left), self.operator(right), meter)
             case algebra.LeftJoin(left, right, conditions):
                 tests = self._tests(conditions) if conditions else None
+                calls = sum(map(own_calls, conditions))
+                order = partial(self._ordered, conditions, calls) if calls else None
                 return LeftJoinOperator(
-                    self.operator(left), self.operator(right), tests, meter, units(*conditions)
+                    self.operator(left), self.operator(right), tests, meter, units(*conditions), order
                 )
             case algebra.MinusOf(left, right):
                 return DifferenceOperator(self.operator(left), self.operator(right), meter)
@@ -199,6 +202,12 @@ class Builder:
                 call = in_order(self.scalars.compute(expression, inner.schema), calls)
                 inner = CallsInOrder(inner, call)
         return inner
+
+    def _ordered(
+        self, conditions: Sequence[Expression], calls: int, schema: Sequence[str]
+    ) -> Callable[[Sequence[Row]], None]:
+        """Calls what rows of a schema need for conditions."""
+        return in_order(self.scalars.test(conditions, schema), calls)
 
     def _tests(self, conditions: Sequence[Expression]) -> Callable[[tuple[str, ...]], Test]:
         return lambda schema: self.scalars.test(conditions, schema)
@@ -255,7 +264,11 @@ class Builder:
             )
             for branches in patterns
         ]
-        return ExistsOperator(inner, lambda view, row: holds((view, row)), bare, self.meter, units(condition))
+        calls = own_calls(condition) + sum(calls_of(b.steps) for branches in patterns for b in branches)
+        call = in_order(holds, calls, all_rows=True) if calls else None
+        return ExistsOperator(
+            inner, lambda view, row: holds((view, row)), bare, self.meter, units(condition), call
+        )
 
 
 class Query:
@@ -334,8 +347,10 @@ class Query:
 
     def take(self, lost: Iterable[Row], gained: Iterable[Row]) -> None:
         """Until `forget`, `changes` are these solutions, which `using` found."""
-        changes = [*((row, -1) for row in lost), *((row, 1) for row in gained)]
-        self._changes = consolidated((self._keep(row), n) for row, n in changes)
+        keep = self._keep
+        changes = [(keep(row), -1) for row in lost]
+        changes += [(keep(row), 1) for row in gained]
+        self._changes = consolidated(changes)
 
     def forget(self) -> None:
         """The instant is over."""
@@ -540,7 +555,7 @@ class MaintainedQuery:
             found = self._query.changes()
             self._query.meter.charge(len(found), "answers that change", CHANGED)
             changes = self._differences() if found else ()
-            self._moved = consolidated((self._shown(row), n) for row, n in changes) if changes else []
+            self._moved = consolidated([(self._shown(row), n) for row, n in changes])
         return self._moved
 
     def using(self, relation: Relation) -> UsingRows | None:

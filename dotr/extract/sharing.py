@@ -285,10 +285,13 @@ def facts_of(
     rows: Iterable[Row], time: Time, key: Callable[[Row], tuple[TermKey, ...]] = values_key
 ) -> list[Fact]:
     """Rows as facts in canonical order, equal ones numbered from 0. `key`: that of a literal reading."""
+    found = list(rows)
+    if len(found) == 1:
+        return [(time, found[0], 0, "")]
     facts: list[Fact] = []
     last: Row | None = None
     ordinal = 0
-    for row in sorted(rows, key=key):
+    for row in sorted(found, key=key):
         ordinal = ordinal + 1 if row == last else 0
         last = row
         facts.append((time, row, ordinal, ""))

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from dotr.budget import EXPRESSION, Factor, Meter
 from dotr.events import Clock, Time
-from dotr.expressions.evaluate import compile_condition, compile_expression
+from dotr.expressions.evaluate import compile_condition, compile_expression, own_calls
 from dotr.joins.plan import Assign, BodyPattern, RowFilter, pattern_text
 from dotr.program import Attribute, Expression, TimeOf, Var
 from dotr.rdf.terms import Term
@@ -64,14 +64,22 @@ def positional_condition(
     condition: Expression, variables: Sequence[str], moment: Moment
 ) -> Callable[[Any], bool]:
     """Over the bare value of a single variable, or a tuple of the values of several in this order."""
-    return compile_condition(condition, _from_tuple(variables), clock=moment.clock, now=moment.read)
+    test = compile_condition(condition, _from_tuple(variables), clock=moment.clock, now=moment.read)
+    return _patient(test, False) if own_calls(condition) else test
 
 
 def positional_value(
     expression: Expression, variables: Sequence[str], moment: Moment
 ) -> Callable[[Any], Term | None]:
     """Over the bare value of a single variable, or a tuple of the values of several in this order."""
-    return compile_expression(expression, _from_tuple(variables), clock=moment.clock, now=moment.read)
+    value = compile_expression(expression, _from_tuple(variables), clock=moment.clock, now=moment.read)
+    return _patient(value, None) if own_calls(expression) else value
+
+
+def _patient(evaluate: Callable[[Any], Any], absent: Any) -> Callable[[Any], Any]:
+    from dotr.expressions.own_functions import patient  # noqa: PLC0415  # start-up: few runs call one
+
+    return patient(evaluate, absent)
 
 
 def _from_dict(leaf: Var | Attribute | TimeOf) -> Callable[[FilterRow], Term | None]:

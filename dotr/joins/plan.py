@@ -25,6 +25,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dotr import program
+from dotr.expressions.evaluate import own_calls
 from dotr.program import Atom, BindAtom, Call, Const, Expression, FilterAtom, Node, NotAtom, Var
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
 
@@ -459,7 +460,9 @@ def _probe(pattern: BodyPattern, view: View, known: Collection[str]) -> Probe:
 
 
 class _Choice:
-    """Owns the items still to be ordered: those that only test or compute first, then the cheapest pattern.
+    """Owns the items still to be ordered: those that only test or compute first, then the cheapest pattern;
+    last the tests that call functions of one's own, so that no order of patterns decides what they are called
+    with.
 
     Only an item with a newly bound variable can have become ready, or cheaper.
     """
@@ -474,6 +477,7 @@ class _Choice:
             for name in set(item_variables(item)):
                 self._users.setdefault(name, []).append(place)
         self._ready: list[int] = []
+        self._last: list[int] = []
         self._costs: dict[int, float] = {}
         self._cheapest: list[tuple[float, int]] = []  # a heap; outdated entries are skipped
         self._look_at(self.left)
@@ -489,10 +493,11 @@ class _Choice:
             place = heappop(self._ready)
             if place in self.left:
                 return place
-        while True:
+        while self._cheapest:
             cost, place = heappop(self._cheapest)
             if place in self.left and self._costs[place] == cost:
                 return place
+        return heappop(self._last)
 
     def _look_at(self, places: Iterable[int]) -> None:
         for place in places:
@@ -500,10 +505,22 @@ class _Choice:
             if item is None:
                 continue
             if self._is_ready(item):
-                heappush(self._ready, place)
+                heappush(self._last if self._calls(item) else self._ready, place)
             elif isinstance(item, BodyPattern):
                 cost = self._costs[place] = _cost(item, self.known, self._sizes)
                 heappush(self._cheapest, (cost, place))
+
+    def _calls(self, item: Item) -> bool:
+        """Whether it calls functions of one's own, and no pattern waits for it."""
+        match item:
+            case RowFilter(condition=condition):
+                return own_calls(condition) > 0
+            case Assign(variable=variable, expression=expression):
+                users = (self.left.get(place) for place in self._users[variable])
+                asked = any(isinstance(user, BodyPattern | AbsentPattern) for user in users)
+                return own_calls(expression) > 0 and not asked
+            case _:
+                return False
 
     def _is_ready(self, item: Item) -> bool:
         """Whether it only tests or computes, and is ready."""

@@ -93,7 +93,7 @@ if TYPE_CHECKING:
 Facts: TypeAlias = dict[str, list[Fact]]
 """Stream → its facts of one instant in canonical order; streams without facts are left out."""
 
-Bags = Mapping[Select, Counter[Row]]
+Bags = Mapping[Select, Mapping[Row, int]]
 """Standing query → a bag of rows, or of signed changes."""
 
 
@@ -158,7 +158,8 @@ class Maintenance:
         except BaseException:
             self.abandon()
             raise
-        self._now = self._now._replace(owed={}, consistent=True)
+        if self._now.owed or not self._now.consistent:
+            self._now = self._now._replace(owed={}, consistent=True)
         return _facts(self._now.program, owed, time)
 
     def facts(self, time: Time, graph: Sequence[Triple]) -> Facts:
@@ -356,14 +357,23 @@ def _standing(program: Program) -> list[Select]:
     return list(dict.fromkeys(standing.select for standing in program.standing.values()))
 
 
-def _sum(owed: Bags, more: Mapping[Select, Iterable[tuple[Row, int]] | Counter[Row]]) -> Bags:
+_Changes: TypeAlias = Iterable[tuple[Row, int]] | Counter[Row]
+"""Signed changes of one query, each row once."""
+
+
+def _items(changes: _Changes) -> Iterable[tuple[Row, int]]:
+    return changes.items() if isinstance(changes, Counter) else changes
+
+
+def _sum(owed: Bags, more: Mapping[Select, _Changes]) -> Bags:
     """The sum of signed changes, without queries that have none."""
-    if not (owed or more):
-        return {}
+    if not owed:
+        bags = {select: {row: n for row, n in _items(changes) if n} for select, changes in more.items()}
+        return {select: bag for select, bag in bags.items() if bag}
     total = {select: Counter(bag) for select, bag in owed.items()}
     for select, changes in more.items():
         bag = total.setdefault(select, Counter())
-        for row, n in changes.items() if isinstance(changes, Counter) else changes:
+        for row, n in _items(changes):
             bag[row] += n
     found = {select: Counter({row: n for row, n in bag.items() if n}) for select, bag in total.items()}
     return {select: bag for select, bag in found.items() if bag}
@@ -377,10 +387,9 @@ def _facts(program: Program, changes: Bags, time: Time) -> Facts:
     for stream, standing in program.standing.items():
         sign = 1 if standing.operator is RelationToStream.ISTREAM else -1
         bag = changes.get(standing.select, _NONE)
-        rows = (row for row, n in bag.items() for _ in range(n * sign))
-        facts = facts_of(rows, time)
-        if facts:
-            found[stream] = facts
+        rows = [row for row, n in bag.items() for _ in range(n * sign)]
+        if rows:
+            found[stream] = facts_of(rows, time)
     return found
 
 
@@ -500,12 +509,11 @@ class LastingRun:
 
     def happen(self, time: Time, effects: Sequence[Effect]) -> None:
         """The events of an instant have effects, at least one: they are stated at the next moment."""
-        rules = {effect.rule: None for effect in effects}
-        if self._chain or len(rules) > 1:
-            rules = dict.fromkeys(sorted({*self._chain, *rules}))
-        self._pending = Pending(next_moment(time, self.clock), self._depth, tuple(effects), tuple(rules))
-        for effect in effects:
-            self.unstated += effect.lost
+        rules: tuple[str, ...] = (effects[0].rule,)
+        if self._chain or len(effects) > 1:
+            rules = tuple(sorted({*self._chain, *[effect.rule for effect in effects]}))
+        self._pending = Pending(next_moment(time, self.clock), self._depth, tuple(effects), rules)
+        self.unstated += sum([effect.lost for effect in effects])
 
     def instants(
         self,
@@ -716,13 +724,20 @@ class LastingRun:
         `parts`: all messages, blank nodes as in the documents. Raises DataError and ProgramError for an
         instant in error; what lasts is then as before.
         """
-        messages = labelled(parts, time) if parts else ()
-        effects = self._effects(time)
-        come = sum(map(_triples, messages)) + (_triples_of(effects) if effects else 0)
-        self._spending.begin(come, self._periods.statements, self._readers)
-        graphs = [message.graph for message in messages if message.graph is not None]
+        messages: Sequence[Message] = ()
+        graphs: list[list[Triple]] = []
+        graph: Sequence[Triple] = ()
+        come = 0
+        if parts:
+            messages = labelled(parts, time)
+            come = sum(map(_triples, messages))
+            graphs = [message.graph for message in messages if message.graph is not None]
+            graph = graphs[0] if len(graphs) == 1 else [triple for one in graphs for triple in one]
         came = bool(graphs)
-        graph = graphs[0] if len(graphs) == 1 else [triple for one in graphs for triple in one]
+        effects = self._effects(time)
+        if effects:
+            come += _triples_of(effects)
+        self._spending.begin(come, self._periods.statements, self._readers)
         replacement = self._ahead.get(time)
         stated = self._stated(time, messages, replacement, effects)
         knowledge = self._knowledge

@@ -696,11 +696,17 @@ class MaintainedModel:
         assert self._spending is not None, "instants spend"
         if not graph and not self._extract.answers_always:  # K(t) is M(t), which was checked
             return {}
-        with self._instant(graph) as instants:
+        instants = self._instants
+        assert instants is not None, "made with `asked`"
+        instants.instant(dict.fromkeys(graph))
+        try:  # as `_instant`, without a generator at every instant
             if self._checked and (clashes := instants.clashes()):
                 raise DataError(clashes)
-            self.findings += instants.findings()
+            if instants.over_schema:
+                self.findings += instants.findings()
             return self._extract.facts_within(time, self._spending)
+        finally:
+            instants.forget()
 
     def beside(self, graph: Iterable[Triple]) -> None:
         """Note in `findings` what a graph makes equal. Raises DataError D2601 where it makes a class or a

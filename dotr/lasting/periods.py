@@ -215,7 +215,8 @@ class Periods:
         matched: Sequence[Triple] = ()
         if effects:
             stated = dict.fromkeys([triple for effect in effects for triple in effect.insert])
-            matched = self._matched(effects)
+            if any(effect.delete for effect in effects):
+                matched = self._matched(effects)
         self._undo = []
         before: dict[Triple, Time] = {}
         useless = sum([self._end(triple) == _NONE and triple not in self._later for triple in deleted])
@@ -327,8 +328,13 @@ class Periods:
         unheld: list[NotHeld] = []
         plain: dict[int, Later] = {}  # by line: of one instant all are the same
         times = times_of(graphs, self._timely) if self._timely else {}
+        predicates, classes, rest = self._predicates, self._classes, self._rest
         for triple in graphs:
-            hold = self.hold_of(triple)
+            _, predicate, object_ = triple
+            is_type = predicate == RDF_TYPE
+            hold = classes.get(object_, rest) if is_type else predicates.get(predicate, rest)
+            if hold is None and not stated:
+                continue
             if hold is None and triple in stated:
                 made[triple] = Later(time, FOREVER, latest=False)
             if hold is None or hold.duration == 0 or triple in made:

@@ -74,9 +74,12 @@ def _joined_by_blank_nodes(triples: Sequence[Triple]) -> list[list[Triple]]:
 
 
 def _label(graph: Sequence[Triple], time: str, seen: dict[str, int]) -> list[Triple]:
-    names = _blank_nodes(graph)
-    if not names:
+    for s, _, o in graph:
+        if s[0] == "_" or o[0] == "_":
+            break
+    else:
         return list(graph)
+    names = _blank_nodes(graph)
     order, content = _ordered(graph, names)
     ordinal = seen.get(content, 0)
     seen[content] = ordinal + 1

@@ -202,6 +202,7 @@ def _rules(deployment: Deployment, writer: Writer) -> list[Shown]:
             "conjuncts": _conjuncts(rule, plan, writer, users),
             "where": None if rule.where is None else writer.expression(rule.where),
             "consuming": list(rule.consuming),
+            "search": plan.ways(),
             "states": _triples(rule.inserts, writer),
             "deletes": _triples(rule.deletes, writer),
             "horizon": duration_text(reach.kept),

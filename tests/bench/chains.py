@@ -4,9 +4,10 @@ Place:   the scenario `chains` of __main__.py.
 Method:  a rule of `length` EACH, each before the one written before it, over as many kinds of facts that come
          in turns. `none`: every window holds all facts, but the last kind comes after all others, so that
          every candidate is a dead end. `few`: windows behind the first one hold one fact, so that each fact
-         of the first kind begins one match. The columns are filled, then the trigger comes again and again:
-         CPU time of a trigger, divided by the facts in the windows. Detection alone: nothing is parsed or
-         written.
+         of the first kind begins one match. `counted`: every window holds all facts, and a COUNT(*) counts
+         what the chain, a PRIVATE rule, finds. The columns are filled, then the trigger comes again and
+         again: CPU time of a trigger, divided by the facts in the windows. Detection alone: nothing is parsed
+         or written.
 """
 
 from __future__ import annotations
@@ -32,21 +33,30 @@ def program(length: int, window: int, kind: str) -> Program:
     """The rule. `window` in facts, which come one a second."""
     kinds = range(1, length + 1)
     queries = [f"QUERY E{number} := {{ SELECT ?x {{ ?x a <urn:x:E{number}> }} }}" for number in (0, *kinds)]
-    inner = window if kind == "none" else length - 1
+    inner = length - 1 if kind == "few" else window
     each = [
         f"AND EACH E{number} WITHIN {2 * window if number == 1 else inner} s BEFORE E{number - 1}"
         for number in kinds
     ]
     rule = "RULE Chain DEFINE { dotr_x a <urn:x:Chain> } FROM E0 " + " ".join(each)
+    if kind == "counted":
+        count = "RULE Many DEFINE { dotr_x a <urn:x:Many> ; <urn:x:n> ?n } FROM E0"
+        of = "AND COUNT(*) AS ?n OVER Chain WITHIN 0 s FROM E0 WITH ?n := ?n"
+        rule = f"PRIVATE {rule} {count} {of}"
     return parse_program("\n".join([*queries, rule]))
 
 
 def order(length: int, window: int, kind: str) -> list[int]:
     """The kinds of the facts in the order in which they come."""
-    if kind == "few":
+    if kind in ("few", "counted"):
         return [length - place % length for place in range(window // length * length)]
     last = max(1, window // length)
     return [1 + place % (length - 1) for place in range(window - last)] + [length] * last
+
+
+def number_of(count: str) -> int:
+    """The value of a count."""
+    return int(count.split('"')[1])
 
 
 class Chain:
@@ -54,7 +64,7 @@ class Chain:
 
     def __init__(self, length: int, window: int, kind: str) -> None:
         self.detector = TeslaDetector(program(length, window, kind), Clock(integer=True))
-        self._now = 0
+        self._now, self._counted = 0, kind == "counted"
         for number in order(length, window, kind):
             self._come(number, SECOND)
 
@@ -66,8 +76,11 @@ class Chain:
         return found
 
     def trigger(self) -> int:
-        """The number of matches of the next trigger, a microsecond later: windows hold what they held."""
-        return len(self._come(0, 1))
+        """The number of matches of the next trigger, a microsecond later: windows hold what they held. Of a
+        counted chain the number that is counted.
+        """
+        found = self._come(0, 1)
+        return number_of(found[0][3][0]) if self._counted else len(found)
 
 
 def measured(lengths: Sequence[int], window: int, kind: str, repeats: int) -> Iterator[dict[str, Any]]:
@@ -96,6 +109,6 @@ def measured(lengths: Sequence[int], window: int, kind: str, repeats: int) -> It
 
 def rows(quick: bool, repeats: int) -> Iterator[dict[str, Any]]:
     """Each with its ratio to the shortest chain of the same window."""
-    for kind in ("none", "few"):
+    for kind in ("none", "few", "counted"):
         for window in WINDOWS[:2] if quick else WINDOWS:
             yield from measured(LENGTHS, window, kind, repeats)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -116,6 +117,8 @@ def test_chains_have_few_matches_or_none(length: int) -> None:
     none, few = (chains.Chain(length, 60, kind) for kind in ("none", "few"))
     assert [none.trigger(), none.trigger()] == [0, 0]
     assert [few.trigger(), few.trigger()] == [60 // length] * 2
+    counted, turns = chains.Chain(length, 60, "counted"), 60 // length
+    assert [counted.trigger(), counted.trigger()] == [math.comb(turns + length - 1, length)] * 2
 
 
 def test_rules_of_different_shape_all_fire() -> None:

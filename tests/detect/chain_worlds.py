@@ -47,22 +47,22 @@ WORDS = ((Selection.EACH, 1),) * 6 + (
 @st.composite
 def chains(draw: st.DrawFn) -> World:
     if draw(st.integers(0, 3)):
-        rules = [_one(draw(_chain(f"T{i}", i)), draw) for i in range(draw(st.sampled_from((1, 1, 2))))]
+        rules = [constants(draw(chain(f"T{i}", i)), draw) for i in range(draw(st.sampled_from((1, 1, 2))))]
     else:  # rules that differ in constants, and some in how they end
-        base = draw(_chain("T", 0))
-        rules = [replace(_one(base, draw), name=f"T{i}") for i in range(draw(st.sampled_from((2, 3))))]
+        base = draw(chain("T", 0))
+        rules = [replace(constants(base, draw), name=f"T{i}") for i in range(draw(st.sampled_from((2, 3))))]
         if not base.consuming:
             rules = [replace(one, where=one.where if draw(st.integers(0, 3)) else None) for one in rules]
     return World(program(*rules), draw(instants(draw(st.integers(0, 3)) == 0)))
 
 
-def _one(base: Rule, draw: st.DrawFn) -> Rule:
+def constants(base: Rule, draw: st.DrawFn) -> Rule:
     """The rule with constants."""
     return filled(base, base.name, [draw(st.sampled_from(CONSTANTS)) for _ in HOLES], {})
 
 
 @st.composite
-def _chain(draw: st.DrawFn, name: str, index: int) -> Rule:
+def chain(draw: st.DrawFn, name: str, index: int) -> Rule:
     event = Position("Start", draw(st.sampled_from(QUERIES)), VARIABLES)
     if index and draw(st.booleans()):
         event = Position("Start", f"T{index - 1}", VARIABLES, chained=True)

@@ -255,7 +255,7 @@ def test_state_comes_back_for_rules_that_are_the_same() -> None:
     assert (report.kept, report.empty, report.gone) == (("R1",), ("New",), ("R0",))
     assert (epochs, again.now, again.dropped) == ([[0, 1]], 4, [7, 0])
     assert [one.size() for one in again.columns.values()] == [0], "2 is not above 3"
-    for version in (0, 5, None):
+    for version in (0, 6, None):
         with pytest.raises(EngineError) as raised:
             load(new, rule_digests(new), {**saved, "version": version}, build)
         assert raised.value.diagnostics[0].code == "D5010"

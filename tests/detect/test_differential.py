@@ -36,14 +36,14 @@ Instant: TypeAlias = tuple[Time, object, Mapping[str, Sequence[Fact]], bool]
 
 def run_oracle(world: World) -> tuple[list[Match], int]:
     detector = LiteralTesla(world.program, CLOCK)
-    return _drive(detector, world), detector.dropped
+    return drive(detector, world), detector.dropped
 
 
 def engine(world: World) -> TeslaDetector:
     return TeslaDetector(world.program, CLOCK, filtered=world.filtered, same=world.same)
 
 
-def _drive(detector: LiteralTesla | TeslaDetector, world: World, cuts: bool = False) -> list[Match]:
+def drive(detector: LiteralTesla | TeslaDetector, world: World, cuts: bool = False) -> list[Match]:
     found: list[Match] = []
     literal = isinstance(detector, LiteralTesla)
     last: int | None = None
@@ -122,7 +122,7 @@ def test_instants_are_detected_together_as_one_by_one(world: World, size: int, m
     with patch.object(batch_loop, "LOOKS", looks), patch.object(batch_loop, "SETS", sets):
         one = Recorded(world.program, CLOCK, filtered=world.filtered, same=world.same)
         one.known = []
-        expected = _drive(one, world)
+        expected = drive(one, world)
         together = engine(world)
         found, counted = in_batches(together, one.known, size)
         assert found == expected
@@ -144,7 +144,7 @@ def compare(world: World) -> None:
     expected, dropped = run_oracle(world)
     expected.append(Match(-1, dropped, (), ()))
     for cuts in (False, True):
-        actual = _drive(engine(world), world, cuts)
+        actual = drive(engine(world), world, cuts)
         if actual != expected:
             missing = [m for m in expected if m not in actual]
             extra = [m for m in actual if m not in expected]
@@ -174,11 +174,11 @@ def test_rules_answered_together_are_rules_answered_one_by_one(world: World) -> 
 def test_rules_that_begin_alike_find_and_count_what_each_does_alone(world: World) -> None:
     compare(world)
     together = engine(world)
-    _drive(together, world)
+    drive(together, world)
     for one in world.program.rules:
         solo = replace(world, program=replace(world.program, rules=(one,), dependencies=()))
         alone = engine(solo)
-        _drive(alone, solo)
+        drive(alone, solo)
         counted, own = together.passed()[one.name], alone.passed()[one.name]
         if [name for name, _ in own if name != TRIGGER]:
             assert _agree(counted, own), (one.name, counted, own)
