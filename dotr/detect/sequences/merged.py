@@ -5,6 +5,8 @@ Method:  all mappings from one row are a list of states in order of preference. 
          group, and stay one until a deadline: a row takes a group from list to list by one look-up (`Lists`,
          an automaton of lists that is made as rows need it). Which row completed a mapping last is kept for
          a group, and for the starts that it had when groups became one.
+         As long as no start has a complete mapping, the lists of all groups are a `Front`, and a row takes
+         the whole partition on by one look-up: which front is next, and what becomes of the groups' starts.
          Nothing else is carried: the rows from the oldest open start are kept, and when a start's match is
          certain its way is gone once more, with registers. Where no match is to begin inside another, a start
          that is to match next and has a complete mapping makes all up to the last row of that superfluous: it
@@ -30,10 +32,13 @@ from dotr.detect.sequences.registers import dump_row, row_of
 from dotr.events import FOREVER, Clock, Time
 
 LISTS = 1 << 14
-"""How many lists of states are remembered."""
+"""How many lists of states are remembered, and how many fronts."""
 
 NONE = -1
 """The number of no row."""
+
+FEW = 64
+"""So many rows are kept without looking which of them can still be asked for."""
 
 
 class States(dict[int, tuple[Any, bool]]):
@@ -82,16 +87,83 @@ Step: TypeAlias = tuple[States, Any, list[tuple[Any, int]], tuple[int, ...], int
 each state that goes on, for each next state its place among them, that of the complete mapping or -1)."""
 
 
+class Front(dict[int, "Move"]):
+    """The lists of the groups of a partition without complete mappings, the group of the oldest start first:
+    the elements that a row satisfies → what it does to the groups. `need`, `cost`: those of the next row.
+    """
+
+    __slots__ = ("cost", "lists", "need", "states")
+
+    def __init__(self, lists: Lists, states: tuple[States, ...]) -> None:
+        super().__init__()
+        self.lists, self.states = lists, states
+        self.need, self.cost = lists.start.need, lists.start.cost
+        for one in states:
+            self.need |= one.need
+            self.cost += one.cost
+
+    def __missing__(self, satisfied: int) -> Move:
+        move = self[satisfied] = self._move(satisfied)
+        return move
+
+    def _move(self, satisfied: int) -> Move:
+        lists = self.lists
+        begun, complete = lists.start[satisfied]
+        begins = complete or begun is not lists.empty
+        after = [one[satisfied] for one in self.states]
+        if complete or any(ended for _, ended in after):
+            first = after[0][1] if after else complete
+            return lists.none, FIRST if first else OTHER, (), (), NEW if begins else NONE
+        kept: list[States] = []
+        joins: list[tuple[int, int]] = []
+        dropped: list[int] = []
+        places: dict[tuple[int, ...], tuple[int, int]] = {}  # list → (place before, place after)
+        for place, (states, _) in enumerate(after):
+            if states is lists.empty:
+                dropped.append(place)
+            elif (known := places.get(states.states)) is not None:
+                joins.append((known[0], place))
+                dropped.append(place)
+            else:
+                places[states.states] = place, len(kept)
+                kept.append(states)
+        begin = NONE
+        if begins:
+            known = places.get(begun.states)
+            begin = NEW if known is None else known[1]
+            if known is None:
+                kept.append(begun)
+        return lists.front(kept), NEITHER, tuple(joins), tuple(reversed(dropped)), begin
+
+
+NEW = -2
+"""The place of a group that a start begins."""
+NEITHER, FIRST, OTHER = range(3)
+"""Whose mapping a row has completed: that of the oldest start, or another's."""
+
+Move: TypeAlias = tuple[Front, int, tuple[tuple[int, int], ...], tuple[int, ...], int]
+"""(next front, whose mapping is complete, places of groups of which the first takes the starts of the second,
+places of groups that are then left out, the last first, the place of the group that the row begins in: NONE
+if it begins in none)."""
+
+Starts: TypeAlias = deque[tuple[int, int]]
+"""Starts of a group, in order: (number of its row, that of the last row of its mapping)."""
+
+
 class Lists:
-    """Owns the lists of states that were reached. `updates`: what a row of each element does to registers."""
+    """Owns the lists of states that were reached, and the fronts. `updates`: what a row of each element does
+    to registers.
+    """
 
     def __init__(
         self, automaton: Automaton, updates: Sequence[Callable[[Registers, Row], Registers]]
     ) -> None:
         self.automaton, self.updates = automaton, updates
         self._known: dict[tuple[int, ...], States] = {}
+        self._fronts: dict[tuple[tuple[int, ...], ...], Front] = {}
         self.start = States(self, automaton.start)
         self.empty = self.of(())
+        self.none = self.front(())
 
     def of(self, states: tuple[int, ...]) -> States:
         """The list of these states; none but the empty one is remembered for ever."""
@@ -102,6 +174,16 @@ class Lists:
             found = self._known[states] = States(self, states)
         return found
 
+    def front(self, lists: Sequence[States]) -> Front:
+        """The front of these lists; none but that without any is remembered for ever."""
+        key = tuple([one.states for one in lists])
+        found = self._fronts.get(key)
+        if found is None:
+            if len(self._fronts) > LISTS:
+                self._fronts = {(): self.none}
+            found = self._fronts[key] = Front(self, tuple(lists))
+        return found
+
 
 class Group:
     """Starts with equal lists: (number of its row, that of the last row of its mapping) in order; `last`: of
@@ -110,7 +192,7 @@ class Group:
 
     __slots__ = ("hopes", "last", "starts", "states")
 
-    def __init__(self, states: States, last: int, starts: deque[tuple[int, int]], hopes: bool) -> None:
+    def __init__(self, states: States, last: int, starts: Starts, hopes: bool) -> None:
         self.states, self.last, self.starts, self.hopes = states, last, starts, hopes
 
 
@@ -127,14 +209,18 @@ class Lead(Struct):
 
 
 class MergedPartition(Partition):
-    """Rows with equal PER. `rows`: (row, the elements that it satisfies), from number `base` on, which is the
-    oldest open start. `decided`: starts whose match is certain, if those before them end: (number, last row).
+    """Rows with equal PER. `front`: the lists of its groups, and `starts` of each; None where some may have a
+    complete mapping: then `groups`. `rows`: (row, the elements that it satisfies), from number `base` on, no
+    later than the oldest open start. `decided`: starts whose match is certain, if those before them end:
+    (number, last row).
     """
 
-    __slots__ = ("base", "decided", "groups", "lead", "rows")
+    __slots__ = ("base", "decided", "front", "groups", "lead", "rows", "starts")
 
-    def __init__(self, key: Any) -> None:
+    def __init__(self, key: Any, front: Front) -> None:
         super().__init__(key)
+        self.front: Front | None = front
+        self.starts: list[Starts] = []
         self.groups: list[Group] = []
         self.rows: list[tuple[Row, int]] = []
         self.base = 0
@@ -143,7 +229,7 @@ class MergedPartition(Partition):
 
     @property
     def open(self) -> bool:
-        return bool(self.groups) or self.lead is not None or bool(self.decided)
+        return bool(self.starts or self.groups or self.decided) or self.lead is not None
 
     @property
     def size(self) -> int:
@@ -167,16 +253,19 @@ class Merged:
         self.leads = not limits.overlapping and self._skip_to == NONE
 
     def new(self, key: Any) -> MergedPartition:
-        part = MergedPartition(key)
-        part.need, part.cost = self.lists.start.need, self.lists.start.cost
-        return part
+        return MergedPartition(key, self.lists.none)
 
     def feed(self, number: int, clock: Clock, hooks: Mapping[str, Any]) -> Feed:
         """The function that takes the rows of a source. `hooks`: what it calls of the sequence, by name."""
         own = {
             "start": self.lists.start,
             "empty": self.lists.empty,
+            "none": self.lists.none,
             "report": self.report,
+            "complete": self._complete,
+            "unfold": self._unfold,
+            "trim": self._trim,
+            "merge": _merge,
             "decide": self._decide_every,
             "join": _join,
             "begin": _begin,
@@ -188,22 +277,44 @@ class Merged:
 
     def refresh(self, part: MergedPartition) -> None:
         """Find out anew what its next row is tested for, and when one of its mappings ends."""
+        if part.front is None and not part.decided and not any(group.hopes for group in part.groups):
+            self._fold(part)
         start, lead = self.lists.start, part.lead
-        need, cost = start.need, start.cost
-        closes = FOREVER
+        if part.front is None:
+            part.need, part.cost = start.need, start.cost
+            for states in [group.states for group in part.groups] + ([lead.states] if lead else []):
+                part.need |= states.need
+                part.cost += states.cost
         if lead is not None:
-            need |= lead.states.need
-            cost += lead.states.cost
-            closes = lead.closes
-        first = part.count
-        for group in part.groups:
-            need |= group.states.need
-            cost += group.states.cost
-            if group.starts[0][0] < first:
-                first = group.starts[0][0]
-        if first < part.count and lead is None:
-            closes = part.rows[first - part.base][0][0] + self.limits.within
-        part.need, part.cost, part.closes = need, cost, closes
+            part.closes = lead.closes
+        elif part.starts or part.groups:
+            part.closes = part.rows[_oldest(part) - part.base][0][0] + self.limits.within
+        else:
+            part.closes = FOREVER
+
+    def _fold(self, part: MergedPartition) -> None:
+        """No start has a complete mapping: its groups become a front."""
+        part.groups.sort(key=_first_start)
+        part.front = self.lists.front([group.states for group in part.groups])
+        part.starts = [group.starts for group in part.groups]
+        part.groups = []
+
+    @staticmethod
+    def _unfold(part: MergedPartition) -> None:
+        """A start gets a complete mapping."""
+        part.groups = _groups(part)
+        part.front, part.starts = None, []
+
+    def _complete(self, part: MergedPartition, found: list[Found]) -> None:
+        """The oldest start has just got the first complete mapping of all: it is to match next."""
+        number = part.count - 1
+        first = part.starts[0][0][0] if part.starts else number
+        row, (states, carried), mapped, _ = self._again(part, first, number)
+        part.front, part.starts, part.rows = self.lists.none, [], []
+        if states is self.lists.empty:
+            found.append((part, row, mapped))
+        else:
+            part.lead = Lead(row, states, carried, mapped, row[0] + self.limits.within)
 
     def _decide_every(self, part: MergedPartition, group: Group) -> None:
         self._decide(part, group, len(group.starts))
@@ -225,6 +336,16 @@ class Merged:
         limits = self.limits
         all_ = limits.gap is not None and part.last + limits.gap < time
         lead = part.lead
+        if part.front is not None:
+            if lead is None:
+                self._expire_front(part, FOREVER if all_ else time - limits.within)
+                return
+            if not part.starts:
+                if all_ or lead.closes < time:
+                    found.append((part, lead.first, lead.mapped))
+                    part.lead = None
+                return
+            self._unfold(part)
         if lead is not None and (all_ or lead.closes < time):
             lead.states, lead.carried = self.lists.empty, []
         oldest, base, rows = time - limits.within, part.base, part.rows
@@ -242,12 +363,27 @@ class Merged:
         part.groups = [group for group in part.groups if group.starts]
         self.report(part, found)
 
+    def _expire_front(self, part: MergedPartition, oldest: Time) -> None:
+        """Starts before a time have ended, none of which has a complete mapping."""
+        base, rows, front = part.base, part.rows, part.front
+        assert front is not None, "no mapping is complete"
+        for starts in part.starts:
+            while starts and rows[starts[0][0] - base][0][0] < oldest:
+                starts.popleft()
+        left = [(starts, states) for starts, states in zip(part.starts, front.states, strict=True) if starts]
+        left.sort(key=_first)
+        part.starts = [starts for starts, _ in left]
+        part.front = self.lists.front([states for _, states in left])
+        self._trim(part)
+
     def next(self, part: MergedPartition) -> Time | None:
         """The instant at which, without another row, the next match is certain."""
         limits, lead = self.limits, part.lead
         latest = None if limits.gap is None else part.last + limits.gap
         if lead is not None:
             return lead.closes if latest is None or lead.closes < latest else latest
+        if part.front is not None:
+            return None
         hopeful = [group for group in part.groups if group.hopes]
         if not hopeful and not part.decided:
             return None
@@ -289,10 +425,7 @@ class Merged:
         else:
             while self._report_next(part, found):
                 pass
-        if not part.groups and not part.decided:
-            part.rows.clear()
-        elif len(part.rows) > 64:
-            self._trim(part)
+        self._trim(part)
 
     def _report_next(self, part: MergedPartition, found: list[Found]) -> bool:
         lead = part.lead
@@ -346,12 +479,16 @@ class Merged:
         part.groups = [group for group in part.groups if group.starts]
         part.decided = [one for one in part.decided if one[0] > last]
 
-    def _trim(self, part: MergedPartition) -> None:
+    @staticmethod
+    def _trim(part: MergedPartition) -> None:
         """Forget rows before the oldest open start."""
-        first = min([group.starts[0][0] for group in part.groups] + [n for n, _ in part.decided[:1]])
-        if 2 * (first - part.base) > len(part.rows):
-            del part.rows[: first - part.base]
-            part.base = first
+        if not (part.starts or part.groups or part.decided):
+            part.rows.clear()
+        elif len(part.rows) > FEW:
+            first = _oldest(part)
+            if 2 * (first - part.base) > len(part.rows):
+                del part.rows[: first - part.base]
+                part.base = first
 
     def _again(
         self, part: MergedPartition, first: int, last: int
@@ -398,14 +535,13 @@ class Merged:
 
     def clear(self, part: MergedPartition) -> None:
         """Nothing is open any more."""
-        part.groups, part.decided, part.rows, part.lead = [], [], [], None
+        part.front, part.starts, part.groups = self.lists.none, [], []
+        part.decided, part.rows, part.lead = [], [], None
 
     def dump(self, part: MergedPartition) -> dict[str, Any]:
         """All of a partition, as a JSON value."""
-        if part.groups or part.decided:
-            first = min([group.starts[0][0] for group in part.groups] + [n for n, _ in part.decided[:1]])
-        else:
-            first = part.base
+        groups = _groups(part) if part.front is not None else part.groups
+        first = _oldest(part) if groups or part.decided else part.base
         registers, lead = self.code.registers, part.lead
         state: dict[str, Any] = {
             "base": first,
@@ -413,7 +549,7 @@ class Merged:
             "decided": [list(one) for one in part.decided],
             "groups": [
                 [list(group.states.states), [[n, max(one, group.last)] for n, one in group.starts]]
-                for group in part.groups
+                for group in groups
             ],
         }
         if lead is not None:
@@ -431,6 +567,7 @@ class Merged:
         part.base = state["base"]
         part.rows = [(row_of(row), bits) for row, bits in state["rows"]]
         part.decided = [(n, last) for n, last in state["decided"]]
+        part.front = None
         part.groups = [
             Group(
                 self.lists.of(tuple(states)),
@@ -460,6 +597,28 @@ def _load(registers: Sequence[Any], carried: Sequence[Any]) -> Registers:
     return tuple([register.load(value) for register, value in zip(registers, carried, strict=True)])
 
 
+def _groups(part: MergedPartition) -> list[Group]:
+    """The groups of a front."""
+    assert part.front is not None, "no mapping is complete"
+    pairs = zip(part.front.states, part.starts, strict=True)
+    return [Group(states, NONE, starts, False) for states, starts in pairs]
+
+
+def _oldest(part: MergedPartition) -> int:
+    """The number of the oldest open start; there is one."""
+    if part.starts:
+        return part.starts[0][0][0]
+    return min([group.starts[0][0] for group in part.groups] + [n for n, _ in part.decided[:1]])
+
+
+def _first(pair: tuple[Starts, States]) -> tuple[int, int]:
+    return pair[0][0]
+
+
+def _first_start(group: Group) -> tuple[int, int]:
+    return group.starts[0]
+
+
 def _begin(group: Group, number: int, last: int) -> None:
     """A row begins a mapping whose list is that of a group; `last`: the row, if one is complete, or -1."""
     if group.last > last:  # of those that it had
@@ -475,10 +634,17 @@ def _join(one: Group, other: Group) -> None:
         for group in (one, other):
             group.starts = deque([(n, max(last, group.last)) for n, last in group.starts])
             group.last = NONE
-    if one.starts[0] > other.starts[-1]:
-        one.starts.extendleft(reversed(other.starts))
-    elif one.starts[-1] < other.starts[0]:
-        one.starts.extend(other.starts)
-    else:
-        one.starts = deque(merge(one.starts, other.starts))
+    _merge(one.starts, other.starts)
     one.hopes = one.hopes or other.hopes
+
+
+def _merge(one: Starts, other: Starts) -> None:
+    """One takes the starts of the other, in order."""
+    if one[0] > other[-1]:
+        one.extendleft(reversed(other))
+    elif one[-1] < other[0]:
+        one.extend(other)
+    else:
+        both = list(merge(one, other))
+        one.clear()
+        one.extend(both)

@@ -37,6 +37,9 @@ COUNTED: Final = ("rows", "left out", "starts", "matches", "dropped")
 were begun, matches, partitions whose mappings were too much work.
 """
 
+IDLE: Final = 1 << 10
+"""How many partitions in which nothing is open are not forgotten yet: their next rows need no new ones."""
+
 _KEY: Final = itemgetter(0)
 
 
@@ -74,6 +77,7 @@ class SequenceRun:
         self.counted = [0] * len(COUNTED)
         hooks = {
             "parts": self._parts,
+            "idle": self._idle,
             "counted": self.counted,
             "new": self._new,
             "expire": self._expire,
@@ -90,7 +94,7 @@ class SequenceRun:
         found: list[Found] = []
         if time > self._sweep_at or self._sweep_at == FOREVER:
             self.sweep(time)
-        if self._idle:
+        if len(self._idle) > IDLE:
             self._forget_idle()
         for source, facts in rows:
             self._feeds[source](time, facts, found)
