@@ -84,7 +84,7 @@ def detected(detector: TeslaDetector, given: Instants) -> Iterator[list[RawMatch
     def between(batch: Instants) -> Iterator[tuple[Time, object, Mapping[str, Sequence[Fact]], bool]]:
         for time, facts in batch:
             now = detector.now
-            while now is not None and (due := detector.next_late(now)) is not None and due < time:
+            while now is not None and (due := detector.next_late(now, time)) is not None:
                 yield due, (), {}, False
                 now = detector.now
             yield time, (), facts, True

@@ -92,7 +92,7 @@ class Apart:
                 key: Any = values[0] if len(values) == 1 else values
                 part = parts.get(key)
                 if part is None:
-                    part = hooks["new"](key)
+                    part = hooks["new"](key, time)
                 if time > part.closes or (gap is not None and time - part.last > gap):
                     hooks["expire"](part, time, found)
                 if part.at != time:

@@ -54,12 +54,12 @@ def write_feed(how: Merged, clock: Clock, number: int, bound: dict[str, Any]) ->
         write_bits(source, shape, clock, how.code.failed, number)
         source.line("states, ended = start[bits]")
         source.line("if states is empty and not ended: continue")
-        source.line(f"part = {n['new']}(key)")
+        source.line(f"part = {n['new']}(key, time)")
         source.line("front = none; lead = None; part.at, part.work = time, none.cost")
         source.resume(depth)
         source.open("else")
     else:
-        source.line(f"if part is None: part = {n['new']}(key)")
+        source.line(f"if part is None: part = {n['new']}(key, time)")
     test = "time > part.closes"
     if limits.gap is not None:
         test = f"{test} or time - part.last > {source.name('gap', limits.gap)}"
