@@ -9,7 +9,6 @@ Method:  key, partition, conditions and the step from list to list are in one fu
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -150,7 +149,7 @@ def write_feed(how: Merged, clock: Clock, number: int, bound: dict[str, Any]) ->
             source.line(f"{n['begin']}(group, number, last)")
             source.line("break")
         with source.block("else"):
-            source.line(f"groups.append({n['Group']}(states, -1, {n['deque']}(((number, last),)), ended))")
+            source.line(f"groups.append({n['Group']}(states, -1, [(number, last)], ended))")
             source.line("need |= states.need; cost += states.cost")
         source.line("dirty = dirty or ended")
     with source.block("elif ended"):
@@ -190,15 +189,16 @@ def _write_front(source: CodeSource, n: Mapping[str, str], *, leads: bool, befor
                         source.line(f"{'if lead is None: ' if leads else ''}{n['idle']}.append(part)")
                 source.line("continue")
             source.line("part.front = after; starts = part.starts")
-            with source.block("for one, other in joins"):
-                source.line("one, other = starts[one], starts[other]")
-                source.line("if one[-1] < other[0]: one += other")
-                source.line(f"else: {n['merge']}(one, other)")
-            source.line("for place in dropped: del starts[place]")
+            with source.block("if dropped"):
+                with source.block("for one, other in joins"):
+                    source.line("one, other = starts[one], starts[other]")
+                    source.line("if one[-1] < other[0]: one += other")
+                    source.line(f"else: {n['merge']}(one, other)")
+                source.line("for place in dropped: del starts[place]")
             with source.block("if begin != -1"):
                 source.line("counted[2] += 1")
                 source.line("if begin >= 0: starts[begin].append((number, -1))")
-                source.line(f"else: starts.append({n['deque']}(((number, -1),)))")
+                source.line("else: starts.append([(number, -1)])")
             with source.block("if part.rows"):
                 source.line("part.rows.append((r, bits))")
                 source.line(f"if not number & 63: {n['trim']}(part)")
@@ -217,5 +217,5 @@ def _write_front(source: CodeSource, n: Mapping[str, str], *, leads: bool, befor
         source.line(f"{n['unfold']}(part)")
 
 
-BUILT_IN = {"len": len, "deque": deque}
+BUILT_IN = {"len": len}
 """What the function calls of Python."""

@@ -15,8 +15,7 @@ Method:  all mappings from one row are a list of states in order of preference. 
 
 from __future__ import annotations
 
-from bisect import insort
-from collections import deque
+from bisect import bisect_left, insort
 from collections.abc import Callable, Mapping, Sequence
 from heapq import merge
 from typing import Any, TypeAlias
@@ -146,7 +145,7 @@ Move: TypeAlias = tuple[Front, int, tuple[tuple[int, int], ...], tuple[int, ...]
 places of groups that are then left out, the last first, the place of the group that the row begins in: NONE
 if it begins in none)."""
 
-Starts: TypeAlias = deque[tuple[int, int]]
+Starts: TypeAlias = list[tuple[int, int]]
 """Starts of a group, in order: (number of its row, that of the last row of its mapping)."""
 
 
@@ -322,12 +321,10 @@ class Merged:
     def _decide(self, part: MergedPartition, group: Group, many: int) -> None:
         """The first starts of a group have ended."""
         starts, decided = group.starts, part.decided
-        for _ in range(many):
-            number, last = starts.popleft()
-            if group.last > last:
-                last = group.last
-            if last >= 0:
-                insort(decided, (number, last))
+        for number, last in starts[:many]:
+            if (complete := max(last, group.last)) >= 0:
+                insort(decided, (number, complete))
+        del starts[:many]
 
     # -- deadlines -----------------------------------------------------------------------------------------
 
@@ -368,8 +365,13 @@ class Merged:
         base, rows, front = part.base, part.rows, part.front
         assert front is not None, "no mapping is complete"
         for starts in part.starts:
-            while starts and rows[starts[0][0] - base][0][0] < oldest:
-                starts.popleft()
+            many = 0
+            for number, _ in starts:
+                if rows[number - base][0][0] >= oldest:
+                    break
+                many += 1
+            if many:
+                del starts[:many]
         left = [(starts, states) for starts, states in zip(part.starts, front.states, strict=True) if starts]
         left.sort(key=_first)
         part.starts = [starts for starts, _ in left]
@@ -471,11 +473,7 @@ class Merged:
         """Nothing starts up to this row, `but` one."""
         for group in part.groups:
             starts = group.starts
-            kept = starts.popleft() if starts[0][0] == but else None
-            while starts and starts[0][0] <= last:
-                starts.popleft()
-            if kept is not None:
-                starts.appendleft(kept)
+            del starts[starts[0][0] == but : bisect_left(starts, (last + 1,))]
         part.groups = [group for group in part.groups if group.starts]
         part.decided = [one for one in part.decided if one[0] > last]
 
@@ -572,7 +570,7 @@ class Merged:
             Group(
                 self.lists.of(tuple(states)),
                 NONE,
-                deque([(n, last) for n, last in starts]),
+                [(n, last) for n, last in starts],
                 any(last >= 0 for _, last in starts),
             )
             for states, starts in state["groups"]
@@ -622,7 +620,7 @@ def _first_start(group: Group) -> tuple[int, int]:
 def _begin(group: Group, number: int, last: int) -> None:
     """A row begins a mapping whose list is that of a group; `last`: the row, if one is complete, or -1."""
     if group.last > last:  # of those that it had
-        group.starts = deque([(n, max(one, group.last)) for n, one in group.starts])
+        group.starts = [(n, max(one, group.last)) for n, one in group.starts]
         group.last = NONE
     group.starts.append((number, last))
     group.hopes = group.hopes or last >= 0
@@ -632,7 +630,7 @@ def _join(one: Group, other: Group) -> None:
     """Two groups with equal lists become one."""
     if one.last != other.last:
         for group in (one, other):
-            group.starts = deque([(n, max(last, group.last)) for n, last in group.starts])
+            group.starts = [(n, max(last, group.last)) for n, last in group.starts]
             group.last = NONE
     _merge(one.starts, other.starts)
     one.hopes = one.hopes or other.hopes
@@ -640,11 +638,5 @@ def _join(one: Group, other: Group) -> None:
 
 def _merge(one: Starts, other: Starts) -> None:
     """One takes the starts of the other, in order."""
-    if one[0] > other[-1]:
-        one.extendleft(reversed(other))
-    elif one[-1] < other[0]:
-        one.extend(other)
-    else:
-        both = list(merge(one, other))
-        one.clear()
-        one.extend(both)
+    one += other
+    one.sort()  # two runs: linear

@@ -47,8 +47,8 @@ class SequenceRun:
     """Owns the partitions and deadlines of a sequence. `budget`: units of a partition at an instant; past
     them `exceeded` gets its row, and what is open in it is dropped. `queue`: (time, number, partition).
 
-    An instant is `run`, or step by step: `sweep` if it is later than `sweep_at`, one of `feeds` for each source
-    that has facts, `end` if the queue has it, `take` if there is something in `found`.
+    An instant is `run`, or step by step: `sweep` if it is later than `sweep_at`, one of `feeds` for each
+    source that has facts, `end` if the queue has it, `take` if there is something in `found`.
     """
 
     def __init__(
@@ -105,10 +105,8 @@ class SequenceRun:
 
     def end(self, time: Time) -> None:
         """The deadlines of an instant, after its rows."""
-        while self.queue and self.queue[0][0] <= time:
-            due, _, part = heappop(self.queue)
-            if part.due != due:
-                continue
+        while self.next(time + 1) is not None:
+            _, _, part = heappop(self.queue)
             part.due = None
             self.how.expire(part, time + 1, self.found)
             self._settle(part)
