@@ -277,7 +277,7 @@ class TeslaDetector:
         self._late = list(network.late.values())
         self._due = None if network.now is None else self._next_every(network.now)
         self._sequences = list(network.sequences.values())
-        self._deadlines = [one.sequence.next for one in self._sequences if one.sequence is not None]
+        self._deadlines = [one.sequence for one in self._sequences if one.sequence is not None]
         self._plain = not (self._every or self._late or self._sequences or network.chains)
         self._waking = None if self.timeline is not None else waking(network)
         self._loop: BatchLoop | None = None
@@ -597,9 +597,8 @@ class TeslaDetector:
             tick = late.next(after)
             if tick is not None and tick < bound:
                 found = bound = tick
-        for next_ in self._deadlines:
-            tick = next_(bound)
-            if tick is not None:
+        for sequence in self._deadlines:
+            if sequence.queue and (tick := sequence.next(bound)) is not None:
                 found = bound = tick
         return found
 

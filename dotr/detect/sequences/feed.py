@@ -54,7 +54,7 @@ def write_feed(how: Merged, clock: Clock, number: int, bound: dict[str, Any]) ->
         source.line("states, ended = start[bits]")
         source.line("if states is empty and not ended: continue")
         source.line(f"part = {n['new']}(key, time)")
-        source.line("front = none; lead = None; part.at, part.work = time, none.cost")
+        source.line("front = none; lead = None; part.work = none.cost")
         source.resume(depth)
         source.open("else")
     else:
@@ -69,12 +69,11 @@ def write_feed(how: Merged, clock: Clock, number: int, bound: dict[str, Any]) ->
         source.line("elif lead is not None:")
         source.line("    need, cost = front.need | lead.states.need, front.cost + lead.states.cost")
     source.line("else: need, cost = front.need, front.cost")
-    with source.block("if part.at == time"):
+    with source.block("if part.last == time"):
         source.line("if part.work < 0:")
         source.line(f"    {n['follow']}(part, r)")
         source.line("    continue")
         source.line("cost += part.work")
-    source.line("else: part.at = time")
     source.line("part.work = cost")
     with source.block(f"if cost > {source.name('budget', how.budget)}"):
         source.line(f"{n['exceed']}(part, {fact}, found)")
@@ -97,7 +96,7 @@ def write_feed(how: Merged, clock: Clock, number: int, bound: dict[str, Any]) ->
             source.line("if move is None: move = lead.states.step(bits)")
             source.line("states, only, taken, origins, ended = move")
             with source.block("if only is not None"):
-                source.line("one = only(lead.carried[0], r)")
+                source.line("one = only(lead.carried[taken[0][1]], r)")
                 source.line("lead.carried = [one] * LEN(origins)".replace("LEN", n["len"]))
                 source.line("if ended >= 0: lead.mapped = one")
             with source.block("elif taken"):
@@ -149,7 +148,7 @@ def write_feed(how: Merged, clock: Clock, number: int, bound: dict[str, Any]) ->
             source.line(f"{n['begin']}(group, number, last)")
             source.line("break")
         with source.block("else"):
-            source.line(f"groups.append({n['Group']}(states, -1, [(number, last)], ended))")
+            source.line(f"groups.append({n['Group']}(states, last, [number], ended))")
             source.line("need |= states.need; cost += states.cost")
         source.line("dirty = dirty or ended")
     with source.block("elif ended"):
@@ -197,13 +196,14 @@ def _write_front(source: CodeSource, n: Mapping[str, str], *, leads: bool, befor
                 source.line("for place in dropped: del starts[place]")
             with source.block("if begin != -1"):
                 source.line("counted[2] += 1")
-                source.line("if begin >= 0: starts[begin].append((number, -1))")
-                source.line("else: starts.append([(number, -1)])")
-            with source.block("if part.rows"):
-                source.line("part.rows.append((r, bits))")
+                source.line("if begin >= 0: starts[begin].append(number)")
+                source.line("else: starts.append([number])")
+            source.line("rows = part.rows")
+            with source.block("if rows"):
+                source.line("rows.append((r, bits))")
                 source.line(f"if not number & 63: {n['trim']}(part)")
             with source.block("else"):
-                source.line("part.base = number; part.rows.append((r, bits))")
+                source.line("part.base = number; rows.append((r, bits))")
                 source.line(f"if {n['never']} == part.closes: part.closes = time + {n['within']}")
             source.line("continue")
         if leads:

@@ -56,8 +56,9 @@ def write_instant(
     source.line("woke = False")
     for bundle in network.sequences.values():
         _write_sequence(source, bundle, later)
+    triggers = {plan.stream for plan in network.plans if not isinstance(plan.rule.trigger, RowPattern)}
     for name, wiring in streams.items():
-        if not wiring.triggers:
+        if name not in triggers:
             continue
         stream, awake = source.name("stream", name), source.name("awake", wiring.awake)
         with source.block(f"if {stream} in facts"):

@@ -15,12 +15,10 @@ Method:  all mappings from one row are a list of states in order of preference. 
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_right, insort
 from collections.abc import Callable, Mapping, Sequence
 from heapq import merge
 from typing import Any, TypeAlias
-
-from msgspec import Struct
 
 from dotr.budget import EXPRESSION
 from dotr.detect.sequences.automaton import Automaton, Transition
@@ -68,7 +66,7 @@ class States(dict[int, tuple[Any, bool]]):
             (updates[elements[self.states[place]]], place) if place >= 0 else (None, ~place)
             for place in move.taken
         ]
-        only = taken[0][0] if len(taken) == 1 and taken[0][1] == 0 else None
+        only = taken[0][0] if len(taken) == 1 else None
         step = self.steps[satisfied] = self[satisfied][0], only, taken, move.origins, move.ended
         return step
 
@@ -82,8 +80,8 @@ class States(dict[int, tuple[Any, bool]]):
 
 
 Step: TypeAlias = tuple[States, Any, list[tuple[Any, int]], tuple[int, ...], int]
-"""(next list, the update if it is all that happens to the first state's registers, (update or None, place) of
-each state that goes on, for each next state its place among them, that of the complete mapping or -1)."""
+"""(next list, the update if only one state goes on, (update or None, place) of each that does, for each next
+state its place among them, that of the complete mapping or -1)."""
 
 
 class Front(dict[int, "Move"]):
@@ -145,8 +143,8 @@ Move: TypeAlias = tuple[Front, int, tuple[tuple[int, int], ...], tuple[int, ...]
 places of groups that are then left out, the last first, the place of the group that the row begins in: NONE
 if it begins in none)."""
 
-Starts: TypeAlias = list[tuple[int, int]]
-"""Starts of a group, in order: (number of its row, that of the last row of its mapping)."""
+Starts: TypeAlias = list[int]
+"""Starts of a group, in order: the numbers of their rows."""
 
 
 class Lists:
@@ -185,26 +183,46 @@ class Lists:
 
 
 class Group:
-    """Starts with equal lists: (number of its row, that of the last row of its mapping) in order; `last`: of
-    all of them, if it is greater. `hopes`: whether one of them may have a mapping.
+    """Starts with equal lists. `last`: the number of the last row of their mappings; if it is NONE, `lasts`
+    has it of those that have one. `hopes`: whether one of them may have a mapping.
     """
 
-    __slots__ = ("hopes", "last", "starts", "states")
+    __slots__ = ("hopes", "last", "lasts", "starts", "states")
 
     def __init__(self, states: States, last: int, starts: Starts, hopes: bool) -> None:
         self.states, self.last, self.starts, self.hopes = states, last, starts, hopes
+        self.lasts: dict[int, int] = {}
+
+    def ways(self) -> list[tuple[int, int]]:
+        """(number, last row of its mapping) of each start."""
+        if self.last != NONE or not self.lasts:
+            return [(number, self.last) for number in self.starts]
+        of = self.lasts.get
+        return [(number, of(number, NONE)) for number in self.starts]
+
+    def divide(self) -> None:
+        """Its starts are to have mappings of their own."""
+        if self.last != NONE:
+            self.lasts = dict.fromkeys(self.starts, self.last)
+            self.last = NONE
+
+    def last_of(self, number: int) -> int:
+        """The last row of the mapping of a start."""
+        return self.last if self.last != NONE else self.lasts.get(number, NONE)
 
 
-class Lead(Struct):
+class Lead:
     """The mapping that will be the next match, and those preferred to it: `first` row; `states` with their
     registers; the registers of the mapping; `closes`: the last instant whose rows it may take.
     """
 
-    first: Row
-    states: States
-    carried: list[Registers]
-    mapped: Registers
-    closes: Time
+    __slots__ = ("carried", "closes", "first", "mapped", "states")
+
+    def __init__(
+        self, first: Row, states: States, carried: list[Registers], mapped: Registers, closes: Time
+    ) -> None:
+        self.first, self.states, self.closes = first, states, closes
+        self.carried, self.mapped = carried, mapped
 
 
 class MergedPartition(Partition):
@@ -307,7 +325,7 @@ class Merged:
     def _complete(self, part: MergedPartition, found: list[Found]) -> None:
         """The oldest start has just got the first complete mapping of all: it is to match next."""
         number = part.count - 1
-        first = part.starts[0][0][0] if part.starts else number
+        first = part.starts[0][0] if part.starts else number
         row, (states, carried), mapped, _ = self._again(part, first, number)
         part.front, part.starts, part.rows = self.lists.none, [], []
         if states is self.lists.empty:
@@ -320,11 +338,10 @@ class Merged:
 
     def _decide(self, part: MergedPartition, group: Group, many: int) -> None:
         """The first starts of a group have ended."""
-        starts, decided = group.starts, part.decided
-        for number, last in starts[:many]:
-            if (complete := max(last, group.last)) >= 0:
-                insort(decided, (number, complete))
-        del starts[:many]
+        for number in group.starts[:many]:
+            if (last := group.last_of(number)) >= 0:
+                insort(part.decided, (number, last))
+        del group.starts[:many]
 
     # -- deadlines -----------------------------------------------------------------------------------------
 
@@ -351,7 +368,7 @@ class Merged:
             if all_:
                 many = len(group.starts)
             else:
-                for number, _ in group.starts:
+                for number in group.starts:
                     if rows[number - base][0][0] >= oldest:
                         break
                     many += 1
@@ -366,7 +383,7 @@ class Merged:
         assert front is not None, "no mapping is complete"
         for starts in part.starts:
             many = 0
-            for number, _ in starts:
+            for number in starts:
                 if rows[number - base][0][0] >= oldest:
                     break
                 many += 1
@@ -399,13 +416,10 @@ class Merged:
             ends = [
                 closes(next_)
                 for group in hopeful
-                if (next_ := next((n for n, last in group.starts if max(last, group.last) >= 0), None))
-                is not None
+                if (next_ := next((n for n, last in group.ways() if last >= 0), None)) is not None
             ]
             return min(ends, default=None)
-        ways = [
-            [(number, max(last, group.last), True) for number, last in group.starts] for group in part.groups
-        ]
+        ways = [[(number, last, True) for number, last in group.ways()] for group in part.groups]
         ways.append([(number, last, False) for number, last in part.decided])
         until: Time | None = None
         for number, last, waits in merge(*ways):
@@ -441,10 +455,10 @@ class Merged:
         leading: Group | None = None
         first = decided[0][0] if decided else part.count
         for group in part.groups:
-            if group.starts[0][0] < first:
-                first, leading = group.starts[0][0], group
+            if group.starts[0] < first:
+                first, leading = group.starts[0], group
         if leading is not None:
-            last = max(leading.starts[0][1], leading.last)
+            last = leading.last_of(first)
             if last >= 0 and self._skip_to == NONE:
                 if last == part.count - 1:
                     self._promote(part, first)
@@ -473,7 +487,7 @@ class Merged:
         """Nothing starts up to this row, `but` one."""
         for group in part.groups:
             starts = group.starts
-            del starts[starts[0][0] == but : bisect_left(starts, (last + 1,))]
+            del starts[starts[0] == but : bisect_right(starts, last)]
         part.groups = [group for group in part.groups if group.starts]
         part.decided = [one for one in part.decided if one[0] > last]
 
@@ -494,27 +508,31 @@ class Merged:
         """Go the way of a start once more: its row; the states behind row `last` with their registers; those
         of the mapping that is complete there; the number of the last row of `skip_to` in it.
         """
-        states, base, rows, marking = self.lists.start, part.base, part.rows, self._skip_to >= 0
-        carried: list[Registers] = [self.code.start] * len(states.states)
-        marks = [NONE] * len(carried)
-        mapped, mark = self.code.start, NONE
-        for number in range(first - base, last + 1 - base):
-            row, bits = rows[number]
+        states, base, marking = self.lists.start, part.base, self._skip_to >= 0
+        one: Registers = self.code.start  # of all states, if `several` is None
+        several: list[Registers] | None = None
+        marks = [NONE] * len(states.states)
+        mapped, mark = one, NONE
+        number = first
+        for row, bits in part.rows[first - base : last + 1 - base]:
             if marking:
-                marks, mark = self._marked(states, bits, marks, mark, base + number)
+                marks, mark = self._marked(states, bits, marks, mark, number)
+                number += 1
             step = states.steps.get(bits)
             states, only, taken, origins, ended = states.step(bits) if step is None else step
             if only is not None:
-                one = only(carried[0], row)
-                carried = [one] * len(origins)
+                one = only(one if several is None else several[taken[0][1]], row)
+                several = None
                 if ended >= 0:
                     mapped = one
                 continue
-            new = [carried[at] if update is None else update(carried[at], row) for update, at in taken]
-            carried = [new[origin] for origin in origins]
+            old = [one] * (1 + max([at for _, at in taken], default=0)) if several is None else several
+            new = [old[at] if update is None else update(old[at], row) for update, at in taken]
+            several = [new[origin] for origin in origins]
             if ended >= 0:
                 mapped = new[ended]
-        return rows[first - base][0], (states, carried), mapped, mark
+        carried = [one] * len(states.states) if several is None else several
+        return part.rows[first - base][0], (states, carried), mapped, mark
 
     def _marked(
         self, states: States, bits: int, marks: list[int], mark: int, number: int
@@ -545,10 +563,7 @@ class Merged:
             "base": first,
             "rows": [[dump_row(row), bits] for row, bits in part.rows[first - part.base :]],
             "decided": [list(one) for one in part.decided],
-            "groups": [
-                [list(group.states.states), [[n, max(one, group.last)] for n, one in group.starts]]
-                for group in groups
-            ],
+            "groups": [[list(group.states.states), [list(way) for way in group.ways()]] for group in groups],
         }
         if lead is not None:
             state["lead"] = [
@@ -566,15 +581,11 @@ class Merged:
         part.rows = [(row_of(row), bits) for row, bits in state["rows"]]
         part.decided = [(n, last) for n, last in state["decided"]]
         part.front = None
-        part.groups = [
-            Group(
-                self.lists.of(tuple(states)),
-                NONE,
-                [(n, last) for n, last in starts],
-                any(last >= 0 for _, last in starts),
-            )
-            for states, starts in state["groups"]
-        ]
+        for states, ways in state["groups"]:
+            lasts = {number: last for number, last in ways if last >= 0}
+            group = Group(self.lists.of(tuple(states)), NONE, [number for number, _ in ways], bool(lasts))
+            group.lasts = lasts
+            part.groups.append(group)
         if "lead" in state:
             first, states, carried, mapped, closes = state["lead"]
             registers = self.code.registers
@@ -605,33 +616,34 @@ def _groups(part: MergedPartition) -> list[Group]:
 def _oldest(part: MergedPartition) -> int:
     """The number of the oldest open start; there is one."""
     if part.starts:
-        return part.starts[0][0][0]
-    return min([group.starts[0][0] for group in part.groups] + [n for n, _ in part.decided[:1]])
+        return part.starts[0][0]
+    return min([group.starts[0] for group in part.groups] + [n for n, _ in part.decided[:1]])
 
 
-def _first(pair: tuple[Starts, States]) -> tuple[int, int]:
+def _first(pair: tuple[Starts, States]) -> int:
     return pair[0][0]
 
 
-def _first_start(group: Group) -> tuple[int, int]:
+def _first_start(group: Group) -> int:
     return group.starts[0]
 
 
 def _begin(group: Group, number: int, last: int) -> None:
     """A row begins a mapping whose list is that of a group; `last`: the row, if one is complete, or -1."""
-    if group.last > last:  # of those that it had
-        group.starts = [(n, max(one, group.last)) for n, one in group.starts]
-        group.last = NONE
-    group.starts.append((number, last))
+    if group.last != last:
+        group.divide()
+        if last >= 0:
+            group.lasts[number] = last
+    group.starts.append(number)
     group.hopes = group.hopes or last >= 0
 
 
 def _join(one: Group, other: Group) -> None:
     """Two groups with equal lists become one."""
-    if one.last != other.last:
-        for group in (one, other):
-            group.starts = [(n, max(last, group.last)) for n, last in group.starts]
-            group.last = NONE
+    if one.last != other.last or (one.last == NONE and other.lasts):
+        one.divide()
+        other.divide()
+        one.lasts.update(other.lasts)
     _merge(one.starts, other.starts)
     one.hopes = one.hopes or other.hopes
 

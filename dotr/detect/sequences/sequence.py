@@ -148,9 +148,9 @@ class SequenceRun:
 
     def _forget_idle(self, time: Time) -> None:
         """Forget partitions in which nothing is open, after their instant: its work is counted until then."""
-        now = [part for part in self._idle if part.at == time]
+        now = [part for part in self._idle if part.last == time]
         for part in self._idle:
-            if part.at != time and not part.open:
+            if part.last != time and not part.open:
                 self._parts.pop(part.key, None)
         self._idle[:] = now
         self._room = max(IDLE, 2 * len(now))
