@@ -398,11 +398,11 @@ class Merged:
     def next(self, part: MergedPartition) -> Time | None:
         """The instant at which, without another row, the next match is certain."""
         limits, lead = self.limits, part.lead
+        if lead is None and part.front is not None:
+            return None
         latest = None if limits.gap is None else part.last + limits.gap
         if lead is not None:
             return lead.closes if latest is None or lead.closes < latest else latest
-        if part.front is not None:
-            return None
         hopeful = [group for group in part.groups if group.hopes]
         if not hopeful and not part.decided:
             return None

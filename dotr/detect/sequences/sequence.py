@@ -190,7 +190,7 @@ class SequenceRun:
             if part.due != time:
                 heappop(queue)
                 continue
-            due = self.how.next(part) if part.open else None
+            due = self.how.next(part)
             if due == time:
                 return time
             if due is None:
