@@ -602,8 +602,8 @@ class Pipeline:
         place = 0
         while place < len(known):
             now = detector.now
-            due = None if now is None else detector.next_late(now)
-            if due is not None and due < known[place][0]:
+            due = None if now is None else detector.next_late(now, known[place][0])
+            if due is not None:
                 known.insert(place, (due, (), {}, False))
             yield known[place]
             place += 1

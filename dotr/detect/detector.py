@@ -39,7 +39,7 @@ from dotr.detect.state import Restored
 from dotr.detect.thresholds import Filtered
 from dotr.detect.timeline import Timeline
 from dotr.errors import DataError, Diagnostic, ProgramError
-from dotr.events import Clock, Fact, Match, RawMatch, Time, in_order
+from dotr.events import FOREVER, Clock, Fact, Match, RawMatch, Time, in_order
 from dotr.expressions.rhythms import is_tick
 from dotr.program.names import Counts, Passed, RefusedTrigger, counts, fail, match_hash, overlong_facts
 from dotr.program.program import Program
@@ -281,7 +281,7 @@ class TeslaDetector:
         self._late = list(network.late.values())
         self._due = None if network.now is None else self._next_every(network.now)
         self._sequences = list(network.sequences.values())
-        self._deadlines = [one.sequence.next for one in self._sequences if one.sequence is not None]
+        self._deadlines = [one.sequence for one in self._sequences if one.sequence is not None]
         self._plain = not (self._every or self._late or self._sequences or network.chains)
         self._waking = None if self.timeline is not None else waking(network)
         self._loop: BatchLoop | None = None
@@ -566,7 +566,7 @@ class TeslaDetector:
         """The next tick or point in (after, bound) that can matter, after the graph at `last_graph_time`."""
         tick = ticks.next(after, last_graph_time, bound) if ticks.ticking else None
         waits = self._late or self._sequences
-        if waits and (late := self.next_late(after)) is not None and late < bound:
+        if waits and (late := self.next_late(after, bound)) is not None:
             tick = late if tick is None else min(tick, late)
         point = self.due(bound if tick is None else tick)
         return tick if point is None else point
@@ -594,19 +594,18 @@ class TeslaDetector:
     def _next_every(self, after: Time) -> Time | None:
         return next_tick(self._every, self._first, after)
 
-    def next_late(self, after: Time) -> Time | None:
+    def next_late(self, after: Time, bound: Time = FOREVER) -> Time | None:
         """The earliest tick > `after` of an AFTER whose fact has come, or deadline of a sequence at which it
-        has a match if no row comes. None of them is ever skipped.
+        has a match if no row comes, before `bound`. None of them is ever skipped.
         """
         found: Time | None = None
         for late in self._late:
             tick = late.next(after)
-            if tick is not None and (found is None or tick < found):
-                found = tick
-        for next_ in self._deadlines:
-            tick = next_()
-            if tick is not None and (found is None or tick < found):
-                found = tick
+            if tick is not None and tick < bound:
+                found = bound = tick
+        for sequence in self._deadlines:
+            if sequence.queue and (tick := sequence.next(bound)) is not None:
+                found = bound = tick
         return found
 
     @property
@@ -696,8 +695,11 @@ def _begins(occasions: Set[Occasion], new: Set[Occasion], old: Set[Occasion]) ->
     return not occasions.isdisjoint(new) and occasions.isdisjoint(old)
 
 
-def _as_facts(rule: str, matches: Iterable[RawMatch]) -> list[Fact]:
+def _as_facts(rule: str, matches: Sequence[RawMatch]) -> list[Fact]:
     """Chaining: composites with equal WITH values are distinct facts, with the output order as ordinal."""
+    if len(matches) == 1:
+        _, time, facts, bindings = matches[0]
+        return [(time, bindings, 0, f"urn:dotr:{rule}:{match_hash(time, facts)}")]
     counts: dict[tuple[Term, ...], int] = {}
     found: list[Fact] = []
     for _, time, facts, bindings in matches:

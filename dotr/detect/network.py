@@ -167,7 +167,7 @@ class SequenceBundle(RuleBundle, eq=False):
     def due(self, time: Time) -> bool:
         """Whether it has a match at a time, if no row comes."""
         assert self.sequence is not None, "its network made it"
-        return self.sequence.next() == time
+        return self.sequence.next(time + 1) == time
 
 
 MANY = 256

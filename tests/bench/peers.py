@@ -12,7 +12,7 @@ Method:  a virtual environment or a folder of jars in a temporary directory, the
          results can be compared as sets. flink: one rule of the paper's default scenario; see peers_flink.py.
          esper: rules of two events, in memory and from file to file; see peers_esper.py.
          esper-windows: aggregates of windows by key; see peers_windows.py.
-         esper-sequences: patterns of rows; see peers_sequences.py.
+         esper-sequences, flink-sequences: patterns of rows; see peers_sequences.py.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .peers_closure import closure
 from .peers_environment import Environment, Peer, PeerError, Result
 from .peers_esper import two_events
 from .peers_flink import detection
-from .peers_sequences import recognised
+from .peers_sequences import matched, recognised
 from .peers_windows import windows
 
 ESPER = Peer(
@@ -43,6 +43,7 @@ PEERS = {
     "esper": ESPER,
     "esper-windows": ESPER,
     "esper-sequences": Peer(ESPER.requirement, "PeerSequences.java", ESPER.needs),
+    "flink-sequences": Peer("apache-flink==2.3.0", "peer_sequences.py", needs=("java",)),
 }
 COMPARISONS: dict[str, Callable[[Environment, int, int], Result]] = {
     "owlrl": partial(closure, "owlrl", "Department0.", False, 50),
@@ -51,8 +52,15 @@ COMPARISONS: dict[str, Callable[[Environment, int, int], Result]] = {
     "esper": two_events,
     "esper-windows": windows,
     "esper-sequences": recognised,
+    "flink-sequences": matched,
 }
-FACTS = {"flink": 30_000, "esper": 300_000, "esper-windows": 300_000, "esper-sequences": 300_000}
+FACTS = {
+    "flink": 30_000,
+    "esper": 300_000,
+    "esper-windows": 300_000,
+    "esper-sequences": 300_000,
+    "flink-sequences": 300_000,
+}
 
 
 def arguments() -> argparse.ArgumentParser:

@@ -92,11 +92,11 @@ class Apart:
                 key: Any = values[0] if len(values) == 1 else values
                 part = parts.get(key)
                 if part is None:
-                    part = hooks["new"](key)
+                    part = hooks["new"](key, time)
                 if time > part.closes or (gap is not None and time - part.last > gap):
                     hooks["expire"](part, time, found)
-                if part.at != time:
-                    part.at, part.work = time, 0
+                if part.last != time:
+                    part.work = 0
                 row = (*fact, number) if many else fact
                 if part.work < 0:
                     part.follow(row, self.code.before)

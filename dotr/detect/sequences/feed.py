@@ -2,15 +2,14 @@
 
 Place:   merged.py calls it with the facts of a source; what is rare it leaves to merged.py and sequence.py.
 Method:  key, partition, conditions and the step from list to list are in one function, so that a row of a
-         partition with a lead, or with a few groups, needs no call but those of updates. Conditions are those
-         of the source's elements only. What the partition asks for (`need`), what that costs (`cost`), and a
-         time before which none of its mappings ends (`closes`) are kept from row to row.
+         partition with a lead, or with a front, needs no call but those of updates and of its front's move
+         (merged.py). Conditions are those of the source's elements only. A time before which none of its
+         mappings ends (`closes`) is kept from row to row.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dotr.codegen import CodeSource, row_of
@@ -33,6 +32,7 @@ def write_feed(how: Merged, clock: Clock, number: int, bound: dict[str, Any]) ->
     fact = "f" if shape.many else "r"
     before = shape.before
     source.line(f"part_of = {n['parts']}.get; start = {n['start']}; empty = {n['empty']}")
+    source.line(f"none = {n['none']}")
     source.line(f"counted = {n['counted']}; counted[0] += {n['len']}(facts)")
     source.open(f"for {fact} in facts")
     source.line(f"v = {fact}[1]")
@@ -53,28 +53,34 @@ def write_feed(how: Merged, clock: Clock, number: int, bound: dict[str, Any]) ->
         write_bits(source, shape, clock, how.code.failed, number)
         source.line("states, ended = start[bits]")
         source.line("if states is empty and not ended: continue")
-        source.line(f"part = {n['new']}(key)")
-        source.line("part.at, part.work = time, part.cost")
+        source.line(f"part = {n['new']}(key, time)")
+        source.line("front = none; lead = None; part.work = none.cost")
         source.resume(depth)
         source.open("else")
     else:
-        source.line(f"if part is None: part = {n['new']}(key)")
+        source.line(f"if part is None: part = {n['new']}(key, time)")
     test = "time > part.closes"
     if limits.gap is not None:
         test = f"{test} or time - part.last > {source.name('gap', limits.gap)}"
     source.line(f"if {test}: {n['expire']}(part, time, found)")
-    with source.block("if part.at == time"):
+    source.line("front = part.front; lead = part.lead" if how.leads else "front = part.front")
+    source.line("if front is None: need, cost = part.need, part.cost")
+    if how.leads:
+        source.line("elif lead is not None:")
+        source.line("    need, cost = front.need | lead.states.need, front.cost + lead.states.cost")
+    source.line("else: need, cost = front.need, front.cost")
+    with source.block("if part.last == time"):
         source.line("if part.work < 0:")
         source.line(f"    {n['follow']}(part, r)")
         source.line("    continue")
-        source.line("part.work += part.cost")
-    with source.block("else"):
-        source.line("part.at = time; part.work = part.cost")
-    with source.block(f"if part.work > {source.name('budget', how.budget)}"):
+        source.line("cost += part.work")
+    source.line("part.work = cost")
+    with source.block(f"if cost > {source.name('budget', how.budget)}"):
         source.line(f"{n['exceed']}(part, {fact}, found)")
         source.line(f"{n['follow']}(part, r)")
         source.line("continue")
-    source.line("before, need = part.before, part.need" if before else "need = part.need")
+    if before:
+        source.line("before = part.before")
     write_bits(source, shape, clock, how.code.failed, number)
     source.resume(depth)
     if before == 1:
@@ -85,13 +91,12 @@ def write_feed(how: Merged, clock: Clock, number: int, bound: dict[str, Any]) ->
     source.line("number = part.count; part.count = number + 1")
     source.line("dirty = False")
     if how.leads:
-        source.line("lead = part.lead")
         with source.block("if lead is not None"):
             source.line("move = lead.states.steps.get(bits)")
             source.line("if move is None: move = lead.states.step(bits)")
             source.line("states, only, taken, origins, ended = move")
             with source.block("if only is not None"):
-                source.line("one = only(lead.carried[0], r)")
+                source.line("one = only(lead.carried[taken[0][1]], r)")
                 source.line("lead.carried = [one] * LEN(origins)".replace("LEN", n["len"]))
                 source.line("if ended >= 0: lead.mapped = one")
             with source.block("elif taken"):
@@ -105,19 +110,17 @@ def write_feed(how: Merged, clock: Clock, number: int, bound: dict[str, Any]) ->
             source.line("lead.states = states")
             with source.block("if ended >= 0"):
                 with source.block("if part.rows"):
-                    source.line("part.groups = []; part.decided = []; part.rows = []")
+                    source.line("part.starts = []; part.groups = []; part.decided = []; part.rows = []")
+                source.line("part.front = none")
                 with source.block("if states is empty"):
                     source.line(f"{n['report']}(part, found)")
                     source.line(f"{n['settle']}(part)")
-                with source.block("else"):
-                    source.line("part.need = start.need | states.need; part.cost = start.cost + states.cost")
                 source.line("continue")
             source.line("dirty = states is empty")
-            source.line("need = start.need | states.need; cost = start.cost + states.cost")
-        with source.block("else"):
-            source.line("need, cost = start.need, start.cost")
-    else:
-        source.line("need, cost = start.need, start.cost")
+    _write_front(source, n, leads=how.leads, before=before)
+    source.line("need, cost = start.need, start.cost")
+    if how.leads:
+        source.line("if lead is not None: need |= states.need; cost += states.cost")
     source.line("groups = part.groups")
     with source.block("if groups"):
         source.line("left, gone = [], False")
@@ -145,7 +148,7 @@ def write_feed(how: Merged, clock: Clock, number: int, bound: dict[str, Any]) ->
             source.line(f"{n['begin']}(group, number, last)")
             source.line("break")
         with source.block("else"):
-            source.line(f"groups.append({n['Group']}(states, -1, {n['deque']}(((number, last),)), ended))")
+            source.line(f"groups.append({n['Group']}(states, last, [number], ended))")
             source.line("need |= states.need; cost += states.cost")
         source.line("dirty = dirty or ended")
     with source.block("elif ended"):
@@ -171,5 +174,48 @@ def write_feed(how: Merged, clock: Clock, number: int, bound: dict[str, Any]) ->
     return made
 
 
-BUILT_IN = {"len": len, "deque": deque}
+def _write_front(source: CodeSource, n: Mapping[str, str], *, leads: bool, before: int) -> None:
+    """What the row does to a front; without `continue` where the groups are taken on one by one."""
+    if leads:
+        source.line(f"if dirty and front is not None: {n['unfold']}(part)")
+    with source.block("elif front is not None" if leads else "if front is not None"):
+        source.line("after, whose, joins, dropped, begin = front[bits]")
+        with source.block("if not whose"):
+            with source.block("if after is none"):
+                with source.block("if front is not none"):
+                    source.line("part.front = none; part.starts = []; part.rows = []")
+                    if not before:
+                        source.line(f"{'if lead is None: ' if leads else ''}{n['idle']}.append(part)")
+                source.line("continue")
+            source.line("part.front = after; starts = part.starts")
+            with source.block("if dropped"):
+                with source.block("for one, other in joins"):
+                    source.line("one, other = starts[one], starts[other]")
+                    source.line("if one[-1] < other[0]: one += other")
+                    source.line(f"else: {n['merge']}(one, other)")
+                source.line("for place in dropped: del starts[place]")
+            with source.block("if begin != -1"):
+                source.line("counted[2] += 1")
+                source.line("if begin >= 0: starts[begin].append(number)")
+                source.line("else: starts.append([number])")
+            source.line("rows = part.rows")
+            with source.block("if rows"):
+                source.line("rows.append((r, bits))")
+                source.line(f"if not number & 63: {n['trim']}(part)")
+            with source.block("else"):
+                source.line("part.base = number; rows.append((r, bits))")
+                source.line(f"if {n['never']} == part.closes: part.closes = time + {n['within']}")
+            source.line("continue")
+        if leads:
+            with source.block("if whose == 1 and lead is None"):
+                source.line("if begin != -1: counted[2] += 1")
+                source.line("if not part.rows: part.base = number")
+                source.line("part.rows.append((r, bits))")
+                source.line(f"{n['complete']}(part, found)")
+                source.line(f"{n['settle']}(part)")
+                source.line("continue")
+        source.line(f"{n['unfold']}(part)")
+
+
+BUILT_IN = {"len": len}
 """What the function calls of Python."""

@@ -56,8 +56,9 @@ def write_instant(
     source.line("woke = False")
     for bundle in network.sequences.values():
         _write_sequence(source, bundle, later)
+    triggers = {plan.stream for plan in network.plans if not isinstance(plan.rule.trigger, RowPattern)}
     for name, wiring in streams.items():
-        if not wiring.triggers:
+        if name not in triggers:
             continue
         stream, awake = source.name("stream", name), source.name("awake", wiring.awake)
         with source.block(f"if {stream} in facts"):
@@ -79,33 +80,23 @@ def write_instant(
 def _write_sequence(source: CodeSource, bundle: SequenceBundle, later: str) -> None:
     sequence = bundle.sequence
     assert sequence is not None, "its network made it"
-    queue, run = source.name("queue", sequence.queue), source.name("run", sequence.run)
-    first = True
+    own = source.name("sequence", sequence)
+    found, queue = source.name("found", sequence.found), source.name("queue", sequence.queue)
+    source.line(f"if time > {own}.sweep_at: {own}.sweep(time)")
     for number, base, least in bundle.sources:
         stream = source.name("stream", base)
-        with source.block(f"if {stream} in facts"):
-            text = f"facts[{stream}]"
-            if least is not None:
-                text = f"[f[:4] for f in {text} if f[4] >= {source.name('least', least)}]"
-            if len(bundle.sources) == 1:
-                source.line(f"found = {run}(time, (({number}, {text}),))")
-            elif first:
-                source.line(f"rows = [({number}, {text})]")
-            else:
-                source.line(f"rows.append(({number}, {text}))")
-        if first:
-            if len(bundle.sources) == 1:
-                with source.block("else"):
-                    source.line(f"found = {run}(time, ()) if {queue} and {queue}[0][0] <= time else None")
-            else:
-                source.line("else: rows = []")
-        first = False
-    if len(bundle.sources) > 1:
-        source.line(f"found = {run}(time, rows) if rows or ({queue} and {queue}[0][0] <= time) else None")
-    with source.block("if found"):
+        text = f"facts[{stream}]"
+        if least is not None:
+            text = f"[f[:4] for f in {text} if f[4] >= {source.name('least', least)}]"
+        source.line(
+            f"if {stream} in facts: {source.name('feed', sequence.feeds[number])}(time, {text}, {found})"
+        )
+    source.line(f"if {queue} and {queue}[0][0] <= time: {own}.end(time)")
+    with source.block(f"if {found}"):
         source.line("if out is idle: out = []")
-        source.line("out += found; woke = True")
-        source.line(f"{later}.enter({source.name('sequence', bundle)}, found)")
+        source.line(f"new = {own}.take(time)")
+        source.line("out += new; woke = True")
+        source.line(f"{later}.enter({source.name('bundle', bundle)}, new)")
 
 
 class _Later:

@@ -5,6 +5,8 @@ Method:  all mappings from one row are a list of states in order of preference. 
          group, and stay one until a deadline: a row takes a group from list to list by one look-up (`Lists`,
          an automaton of lists that is made as rows need it). Which row completed a mapping last is kept for
          a group, and for the starts that it had when groups became one.
+         As long as no start has a complete mapping, the lists of all groups are a `Front`, and a row takes
+         the whole partition on by one look-up: which front is next, and what becomes of the groups' starts.
          Nothing else is carried: the rows from the oldest open start are kept, and when a start's match is
          certain its way is gone once more, with registers. Where no match is to begin inside another, a start
          that is to match next and has a complete mapping makes all up to the last row of that superfluous: it
@@ -13,13 +15,10 @@ Method:  all mappings from one row are a list of states in order of preference. 
 
 from __future__ import annotations
 
-from bisect import insort
-from collections import deque
+from bisect import bisect_right, insort
 from collections.abc import Callable, Mapping, Sequence
 from heapq import merge
 from typing import Any, TypeAlias
-
-from msgspec import Struct
 
 from dotr.budget import EXPRESSION
 from dotr.detect.sequences.automaton import Automaton, Transition
@@ -30,10 +29,13 @@ from dotr.detect.sequences.registers import dump_row, row_of
 from dotr.events import FOREVER, Clock, Time
 
 LISTS = 1 << 14
-"""How many lists of states are remembered."""
+"""How many lists of states are remembered, and how many fronts."""
 
 NONE = -1
 """The number of no row."""
+
+FEW = 64
+"""So many rows are kept without looking which of them can still be asked for."""
 
 
 class States(dict[int, tuple[Any, bool]]):
@@ -64,7 +66,7 @@ class States(dict[int, tuple[Any, bool]]):
             (updates[elements[self.states[place]]], place) if place >= 0 else (None, ~place)
             for place in move.taken
         ]
-        only = taken[0][0] if len(taken) == 1 and taken[0][1] == 0 else None
+        only = taken[0][0] if len(taken) == 1 else None
         step = self.steps[satisfied] = self[satisfied][0], only, taken, move.origins, move.ended
         return step
 
@@ -78,20 +80,87 @@ class States(dict[int, tuple[Any, bool]]):
 
 
 Step: TypeAlias = tuple[States, Any, list[tuple[Any, int]], tuple[int, ...], int]
-"""(next list, the update if it is all that happens to the first state's registers, (update or None, place) of
-each state that goes on, for each next state its place among them, that of the complete mapping or -1)."""
+"""(next list, the update if only one state goes on, (update or None, place) of each that does, for each next
+state its place among them, that of the complete mapping or -1)."""
+
+
+class Front(dict[int, "Move"]):
+    """The lists of the groups of a partition without complete mappings, the group of the oldest start first:
+    the elements that a row satisfies → what it does to the groups. `need`, `cost`: those of the next row.
+    """
+
+    __slots__ = ("cost", "lists", "need", "states")
+
+    def __init__(self, lists: Lists, states: tuple[States, ...]) -> None:
+        super().__init__()
+        self.lists, self.states = lists, states
+        self.need, self.cost = lists.start.need, lists.start.cost
+        for one in states:
+            self.need |= one.need
+            self.cost += one.cost
+
+    def __missing__(self, satisfied: int) -> Move:
+        move = self[satisfied] = self._move(satisfied)
+        return move
+
+    def _move(self, satisfied: int) -> Move:
+        lists = self.lists
+        begun, complete = lists.start[satisfied]
+        begins = complete or begun is not lists.empty
+        after = [one[satisfied] for one in self.states]
+        if complete or any(ended for _, ended in after):
+            first = after[0][1] if after else complete
+            return lists.none, FIRST if first else OTHER, (), (), NEW if begins else NONE
+        kept: list[States] = []
+        joins: list[tuple[int, int]] = []
+        dropped: list[int] = []
+        places: dict[tuple[int, ...], tuple[int, int]] = {}  # list → (place before, place after)
+        for place, (states, _) in enumerate(after):
+            if states is lists.empty:
+                dropped.append(place)
+            elif (known := places.get(states.states)) is not None:
+                joins.append((known[0], place))
+                dropped.append(place)
+            else:
+                places[states.states] = place, len(kept)
+                kept.append(states)
+        begin = NONE
+        if begins:
+            known = places.get(begun.states)
+            begin = NEW if known is None else known[1]
+            if known is None:
+                kept.append(begun)
+        return lists.front(kept), NEITHER, tuple(joins), tuple(reversed(dropped)), begin
+
+
+NEW = -2
+"""The place of a group that a start begins."""
+NEITHER, FIRST, OTHER = range(3)
+"""Whose mapping a row has completed: that of the oldest start, or another's."""
+
+Move: TypeAlias = tuple[Front, int, tuple[tuple[int, int], ...], tuple[int, ...], int]
+"""(next front, whose mapping is complete, places of groups of which the first takes the starts of the second,
+places of groups that are then left out, the last first, the place of the group that the row begins in: NONE
+if it begins in none)."""
+
+Starts: TypeAlias = list[int]
+"""Starts of a group, in order: the numbers of their rows."""
 
 
 class Lists:
-    """Owns the lists of states that were reached. `updates`: what a row of each element does to registers."""
+    """Owns the lists of states that were reached, and the fronts. `updates`: what a row of each element does
+    to registers.
+    """
 
     def __init__(
         self, automaton: Automaton, updates: Sequence[Callable[[Registers, Row], Registers]]
     ) -> None:
         self.automaton, self.updates = automaton, updates
         self._known: dict[tuple[int, ...], States] = {}
+        self._fronts: dict[tuple[tuple[int, ...], ...], Front] = {}
         self.start = States(self, automaton.start)
         self.empty = self.of(())
+        self.none = self.front(())
 
     def of(self, states: tuple[int, ...]) -> States:
         """The list of these states; none but the empty one is remembered for ever."""
@@ -102,39 +171,73 @@ class Lists:
             found = self._known[states] = States(self, states)
         return found
 
+    def front(self, lists: Sequence[States]) -> Front:
+        """The front of these lists; none but that without any is remembered for ever."""
+        key = tuple([one.states for one in lists])
+        found = self._fronts.get(key)
+        if found is None:
+            if len(self._fronts) > LISTS:
+                self._fronts = {(): self.none}
+            found = self._fronts[key] = Front(self, tuple(lists))
+        return found
+
 
 class Group:
-    """Starts with equal lists: (number of its row, that of the last row of its mapping) in order; `last`: of
-    all of them, if it is greater. `hopes`: whether one of them may have a mapping.
+    """Starts with equal lists. `last`: the number of the last row of their mappings; if it is NONE, `lasts`
+    has it of those that have one. `hopes`: whether one of them may have a mapping.
     """
 
-    __slots__ = ("hopes", "last", "starts", "states")
+    __slots__ = ("hopes", "last", "lasts", "starts", "states")
 
-    def __init__(self, states: States, last: int, starts: deque[tuple[int, int]], hopes: bool) -> None:
+    def __init__(self, states: States, last: int, starts: Starts, hopes: bool) -> None:
         self.states, self.last, self.starts, self.hopes = states, last, starts, hopes
+        self.lasts: dict[int, int] = {}
+
+    def ways(self) -> list[tuple[int, int]]:
+        """(number, last row of its mapping) of each start."""
+        if self.last != NONE or not self.lasts:
+            return [(number, self.last) for number in self.starts]
+        of = self.lasts.get
+        return [(number, of(number, NONE)) for number in self.starts]
+
+    def divide(self) -> None:
+        """Its starts are to have mappings of their own."""
+        if self.last != NONE:
+            self.lasts = dict.fromkeys(self.starts, self.last)
+            self.last = NONE
+
+    def last_of(self, number: int) -> int:
+        """The last row of the mapping of a start."""
+        return self.last if self.last != NONE else self.lasts.get(number, NONE)
 
 
-class Lead(Struct):
+class Lead:
     """The mapping that will be the next match, and those preferred to it: `first` row; `states` with their
     registers; the registers of the mapping; `closes`: the last instant whose rows it may take.
     """
 
-    first: Row
-    states: States
-    carried: list[Registers]
-    mapped: Registers
-    closes: Time
+    __slots__ = ("carried", "closes", "first", "mapped", "states")
+
+    def __init__(
+        self, first: Row, states: States, carried: list[Registers], mapped: Registers, closes: Time
+    ) -> None:
+        self.first, self.states, self.closes = first, states, closes
+        self.carried, self.mapped = carried, mapped
 
 
 class MergedPartition(Partition):
-    """Rows with equal PER. `rows`: (row, the elements that it satisfies), from number `base` on, which is the
-    oldest open start. `decided`: starts whose match is certain, if those before them end: (number, last row).
+    """Rows with equal PER. `front`: the lists of its groups, and `starts` of each; None where some may have a
+    complete mapping: then `groups`. `rows`: (row, the elements that it satisfies), from number `base` on, no
+    later than the oldest open start. `decided`: starts whose match is certain, if those before them end:
+    (number, last row).
     """
 
-    __slots__ = ("base", "decided", "groups", "lead", "rows")
+    __slots__ = ("base", "decided", "front", "groups", "lead", "rows", "starts")
 
-    def __init__(self, key: Any) -> None:
+    def __init__(self, key: Any, front: Front) -> None:
         super().__init__(key)
+        self.front: Front | None = front
+        self.starts: list[Starts] = []
         self.groups: list[Group] = []
         self.rows: list[tuple[Row, int]] = []
         self.base = 0
@@ -143,7 +246,7 @@ class MergedPartition(Partition):
 
     @property
     def open(self) -> bool:
-        return bool(self.groups) or self.lead is not None or bool(self.decided)
+        return bool(self.starts or self.groups or self.decided) or self.lead is not None
 
     @property
     def size(self) -> int:
@@ -167,16 +270,19 @@ class Merged:
         self.leads = not limits.overlapping and self._skip_to == NONE
 
     def new(self, key: Any) -> MergedPartition:
-        part = MergedPartition(key)
-        part.need, part.cost = self.lists.start.need, self.lists.start.cost
-        return part
+        return MergedPartition(key, self.lists.none)
 
     def feed(self, number: int, clock: Clock, hooks: Mapping[str, Any]) -> Feed:
         """The function that takes the rows of a source. `hooks`: what it calls of the sequence, by name."""
         own = {
             "start": self.lists.start,
             "empty": self.lists.empty,
+            "none": self.lists.none,
             "report": self.report,
+            "complete": self._complete,
+            "unfold": self._unfold,
+            "trim": self._trim,
+            "merge": _merge,
             "decide": self._decide_every,
             "join": _join,
             "begin": _begin,
@@ -188,35 +294,54 @@ class Merged:
 
     def refresh(self, part: MergedPartition) -> None:
         """Find out anew what its next row is tested for, and when one of its mappings ends."""
+        if part.front is None and not part.decided and not any(group.hopes for group in part.groups):
+            self._fold(part)
         start, lead = self.lists.start, part.lead
-        need, cost = start.need, start.cost
-        closes = FOREVER
+        if part.front is None:
+            part.need, part.cost = start.need, start.cost
+            for states in [group.states for group in part.groups] + ([lead.states] if lead else []):
+                part.need |= states.need
+                part.cost += states.cost
         if lead is not None:
-            need |= lead.states.need
-            cost += lead.states.cost
-            closes = lead.closes
-        first = part.count
-        for group in part.groups:
-            need |= group.states.need
-            cost += group.states.cost
-            if group.starts[0][0] < first:
-                first = group.starts[0][0]
-        if first < part.count and lead is None:
-            closes = part.rows[first - part.base][0][0] + self.limits.within
-        part.need, part.cost, part.closes = need, cost, closes
+            part.closes = lead.closes
+        elif part.starts or part.groups:
+            part.closes = part.rows[_oldest(part) - part.base][0][0] + self.limits.within
+        else:
+            part.closes = FOREVER
+
+    def _fold(self, part: MergedPartition) -> None:
+        """No start has a complete mapping: its groups become a front."""
+        part.groups.sort(key=_first_start)
+        part.front = self.lists.front([group.states for group in part.groups])
+        part.starts = [group.starts for group in part.groups]
+        part.groups = []
+
+    @staticmethod
+    def _unfold(part: MergedPartition) -> None:
+        """A start gets a complete mapping."""
+        part.groups = _groups(part)
+        part.front, part.starts = None, []
+
+    def _complete(self, part: MergedPartition, found: list[Found]) -> None:
+        """The oldest start has just got the first complete mapping of all: it is to match next."""
+        number = part.count - 1
+        first = part.starts[0][0] if part.starts else number
+        row, (states, carried), mapped, _ = self._again(part, first, number)
+        part.front, part.starts, part.rows = self.lists.none, [], []
+        if states is self.lists.empty:
+            found.append((part, row, mapped))
+        else:
+            part.lead = Lead(row, states, carried, mapped, row[0] + self.limits.within)
 
     def _decide_every(self, part: MergedPartition, group: Group) -> None:
         self._decide(part, group, len(group.starts))
 
     def _decide(self, part: MergedPartition, group: Group, many: int) -> None:
         """The first starts of a group have ended."""
-        starts, decided = group.starts, part.decided
-        for _ in range(many):
-            number, last = starts.popleft()
-            if group.last > last:
-                last = group.last
-            if last >= 0:
-                insort(decided, (number, last))
+        for number in group.starts[:many]:
+            if (last := group.last_of(number)) >= 0:
+                insort(part.decided, (number, last))
+        del group.starts[:many]
 
     # -- deadlines -----------------------------------------------------------------------------------------
 
@@ -225,6 +350,16 @@ class Merged:
         limits = self.limits
         all_ = limits.gap is not None and part.last + limits.gap < time
         lead = part.lead
+        if part.front is not None:
+            if lead is None:
+                self._expire_front(part, FOREVER if all_ else time - limits.within)
+                return
+            if not part.starts:
+                if all_ or lead.closes < time:
+                    found.append((part, lead.first, lead.mapped))
+                    part.lead = None
+                return
+            self._unfold(part)
         if lead is not None and (all_ or lead.closes < time):
             lead.states, lead.carried = self.lists.empty, []
         oldest, base, rows = time - limits.within, part.base, part.rows
@@ -233,7 +368,7 @@ class Merged:
             if all_:
                 many = len(group.starts)
             else:
-                for number, _ in group.starts:
+                for number in group.starts:
                     if rows[number - base][0][0] >= oldest:
                         break
                     many += 1
@@ -242,9 +377,29 @@ class Merged:
         part.groups = [group for group in part.groups if group.starts]
         self.report(part, found)
 
+    def _expire_front(self, part: MergedPartition, oldest: Time) -> None:
+        """Starts before a time have ended, none of which has a complete mapping."""
+        base, rows, front = part.base, part.rows, part.front
+        assert front is not None, "no mapping is complete"
+        for starts in part.starts:
+            many = 0
+            for number in starts:
+                if rows[number - base][0][0] >= oldest:
+                    break
+                many += 1
+            if many:
+                del starts[:many]
+        left = [(starts, states) for starts, states in zip(part.starts, front.states, strict=True) if starts]
+        left.sort(key=_first)
+        part.starts = [starts for starts, _ in left]
+        part.front = self.lists.front([states for _, states in left])
+        self._trim(part)
+
     def next(self, part: MergedPartition) -> Time | None:
         """The instant at which, without another row, the next match is certain."""
         limits, lead = self.limits, part.lead
+        if lead is None and part.front is not None:
+            return None
         latest = None if limits.gap is None else part.last + limits.gap
         if lead is not None:
             return lead.closes if latest is None or lead.closes < latest else latest
@@ -261,13 +416,10 @@ class Merged:
             ends = [
                 closes(next_)
                 for group in hopeful
-                if (next_ := next((n for n, last in group.starts if max(last, group.last) >= 0), None))
-                is not None
+                if (next_ := next((n for n, last in group.ways() if last >= 0), None)) is not None
             ]
             return min(ends, default=None)
-        ways = [
-            [(number, max(last, group.last), True) for number, last in group.starts] for group in part.groups
-        ]
+        ways = [[(number, last, True) for number, last in group.ways()] for group in part.groups]
         ways.append([(number, last, False) for number, last in part.decided])
         until: Time | None = None
         for number, last, waits in merge(*ways):
@@ -289,10 +441,7 @@ class Merged:
         else:
             while self._report_next(part, found):
                 pass
-        if not part.groups and not part.decided:
-            part.rows.clear()
-        elif len(part.rows) > 64:
-            self._trim(part)
+        self._trim(part)
 
     def _report_next(self, part: MergedPartition, found: list[Found]) -> bool:
         lead = part.lead
@@ -306,10 +455,10 @@ class Merged:
         leading: Group | None = None
         first = decided[0][0] if decided else part.count
         for group in part.groups:
-            if group.starts[0][0] < first:
-                first, leading = group.starts[0][0], group
+            if group.starts[0] < first:
+                first, leading = group.starts[0], group
         if leading is not None:
-            last = max(leading.starts[0][1], leading.last)
+            last = leading.last_of(first)
             if last >= 0 and self._skip_to == NONE:
                 if last == part.count - 1:
                     self._promote(part, first)
@@ -338,20 +487,20 @@ class Merged:
         """Nothing starts up to this row, `but` one."""
         for group in part.groups:
             starts = group.starts
-            kept = starts.popleft() if starts[0][0] == but else None
-            while starts and starts[0][0] <= last:
-                starts.popleft()
-            if kept is not None:
-                starts.appendleft(kept)
+            del starts[starts[0] == but : bisect_right(starts, last)]
         part.groups = [group for group in part.groups if group.starts]
         part.decided = [one for one in part.decided if one[0] > last]
 
-    def _trim(self, part: MergedPartition) -> None:
+    @staticmethod
+    def _trim(part: MergedPartition) -> None:
         """Forget rows before the oldest open start."""
-        first = min([group.starts[0][0] for group in part.groups] + [n for n, _ in part.decided[:1]])
-        if 2 * (first - part.base) > len(part.rows):
-            del part.rows[: first - part.base]
-            part.base = first
+        if not (part.starts or part.groups or part.decided):
+            part.rows.clear()
+        elif len(part.rows) > FEW:
+            first = _oldest(part)
+            if 2 * (first - part.base) > len(part.rows):
+                del part.rows[: first - part.base]
+                part.base = first
 
     def _again(
         self, part: MergedPartition, first: int, last: int
@@ -359,27 +508,31 @@ class Merged:
         """Go the way of a start once more: its row; the states behind row `last` with their registers; those
         of the mapping that is complete there; the number of the last row of `skip_to` in it.
         """
-        states, base, rows, marking = self.lists.start, part.base, part.rows, self._skip_to >= 0
-        carried: list[Registers] = [self.code.start] * len(states.states)
-        marks = [NONE] * len(carried)
-        mapped, mark = self.code.start, NONE
-        for number in range(first - base, last + 1 - base):
-            row, bits = rows[number]
+        states, base, marking = self.lists.start, part.base, self._skip_to >= 0
+        one: Registers = self.code.start  # of all states, if `several` is None
+        several: list[Registers] | None = None
+        marks = [NONE] * len(states.states)
+        mapped, mark = one, NONE
+        number = first
+        for row, bits in part.rows[first - base : last + 1 - base]:
             if marking:
-                marks, mark = self._marked(states, bits, marks, mark, base + number)
+                marks, mark = self._marked(states, bits, marks, mark, number)
+                number += 1
             step = states.steps.get(bits)
             states, only, taken, origins, ended = states.step(bits) if step is None else step
             if only is not None:
-                one = only(carried[0], row)
-                carried = [one] * len(origins)
+                one = only(one if several is None else several[taken[0][1]], row)
+                several = None
                 if ended >= 0:
                     mapped = one
                 continue
-            new = [carried[at] if update is None else update(carried[at], row) for update, at in taken]
-            carried = [new[origin] for origin in origins]
+            old = [one] * (1 + max([at for _, at in taken], default=0)) if several is None else several
+            new = [old[at] if update is None else update(old[at], row) for update, at in taken]
+            several = [new[origin] for origin in origins]
             if ended >= 0:
                 mapped = new[ended]
-        return rows[first - base][0], (states, carried), mapped, mark
+        carried = [one] * len(states.states) if several is None else several
+        return part.rows[first - base][0], (states, carried), mapped, mark
 
     def _marked(
         self, states: States, bits: int, marks: list[int], mark: int, number: int
@@ -398,23 +551,19 @@ class Merged:
 
     def clear(self, part: MergedPartition) -> None:
         """Nothing is open any more."""
-        part.groups, part.decided, part.rows, part.lead = [], [], [], None
+        part.front, part.starts, part.groups = self.lists.none, [], []
+        part.decided, part.rows, part.lead = [], [], None
 
     def dump(self, part: MergedPartition) -> dict[str, Any]:
         """All of a partition, as a JSON value."""
-        if part.groups or part.decided:
-            first = min([group.starts[0][0] for group in part.groups] + [n for n, _ in part.decided[:1]])
-        else:
-            first = part.base
+        groups = _groups(part) if part.front is not None else part.groups
+        first = _oldest(part) if groups or part.decided else part.base
         registers, lead = self.code.registers, part.lead
         state: dict[str, Any] = {
             "base": first,
             "rows": [[dump_row(row), bits] for row, bits in part.rows[first - part.base :]],
             "decided": [list(one) for one in part.decided],
-            "groups": [
-                [list(group.states.states), [[n, max(one, group.last)] for n, one in group.starts]]
-                for group in part.groups
-            ],
+            "groups": [[list(group.states.states), [list(way) for way in group.ways()]] for group in groups],
         }
         if lead is not None:
             state["lead"] = [
@@ -431,15 +580,12 @@ class Merged:
         part.base = state["base"]
         part.rows = [(row_of(row), bits) for row, bits in state["rows"]]
         part.decided = [(n, last) for n, last in state["decided"]]
-        part.groups = [
-            Group(
-                self.lists.of(tuple(states)),
-                NONE,
-                deque([(n, last) for n, last in starts]),
-                any(last >= 0 for _, last in starts),
-            )
-            for states, starts in state["groups"]
-        ]
+        part.front = None
+        for states, ways in state["groups"]:
+            lasts = {number: last for number, last in ways if last >= 0}
+            group = Group(self.lists.of(tuple(states)), NONE, [number for number, _ in ways], bool(lasts))
+            group.lasts = lasts
+            part.groups.append(group)
         if "lead" in state:
             first, states, carried, mapped, closes = state["lead"]
             registers = self.code.registers
@@ -460,25 +606,49 @@ def _load(registers: Sequence[Any], carried: Sequence[Any]) -> Registers:
     return tuple([register.load(value) for register, value in zip(registers, carried, strict=True)])
 
 
+def _groups(part: MergedPartition) -> list[Group]:
+    """The groups of a front."""
+    assert part.front is not None, "no mapping is complete"
+    pairs = zip(part.front.states, part.starts, strict=True)
+    return [Group(states, NONE, starts, False) for states, starts in pairs]
+
+
+def _oldest(part: MergedPartition) -> int:
+    """The number of the oldest open start; there is one."""
+    if part.starts:
+        return part.starts[0][0]
+    return min([group.starts[0] for group in part.groups] + [n for n, _ in part.decided[:1]])
+
+
+def _first(pair: tuple[Starts, States]) -> int:
+    return pair[0][0]
+
+
+def _first_start(group: Group) -> int:
+    return group.starts[0]
+
+
 def _begin(group: Group, number: int, last: int) -> None:
     """A row begins a mapping whose list is that of a group; `last`: the row, if one is complete, or -1."""
-    if group.last > last:  # of those that it had
-        group.starts = deque([(n, max(one, group.last)) for n, one in group.starts])
-        group.last = NONE
-    group.starts.append((number, last))
+    if group.last != last:
+        group.divide()
+        if last >= 0:
+            group.lasts[number] = last
+    group.starts.append(number)
     group.hopes = group.hopes or last >= 0
 
 
 def _join(one: Group, other: Group) -> None:
     """Two groups with equal lists become one."""
-    if one.last != other.last:
-        for group in (one, other):
-            group.starts = deque([(n, max(last, group.last)) for n, last in group.starts])
-            group.last = NONE
-    if one.starts[0] > other.starts[-1]:
-        one.starts.extendleft(reversed(other.starts))
-    elif one.starts[-1] < other.starts[0]:
-        one.starts.extend(other.starts)
-    else:
-        one.starts = deque(merge(one.starts, other.starts))
+    if one.last != other.last or (one.last == NONE and other.lasts):
+        one.divide()
+        other.divide()
+        one.lasts.update(other.lasts)
+    _merge(one.starts, other.starts)
     one.hopes = one.hopes or other.hopes
+
+
+def _merge(one: Starts, other: Starts) -> None:
+    """One takes the starts of the other, in order."""
+    one += other
+    one.sort()  # two runs: linear

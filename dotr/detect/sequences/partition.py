@@ -21,12 +21,12 @@ class Limits(Struct, frozen=True):
 class Partition:
     """Rows with equal PER. `count`: how many came, which numbers them; `last`: the time of the last one;
     `before`: the last row, or the last ones, the newest first, as far as PREV asks for them. `due`: the time
-    under which it is in the queue of deadlines. `at`, `work`: an instant, and the units of work at it; a
+    under which it is in the queue of deadlines. `work`: the units of work at the instant of the last row; a
     negative number if that was too much. `closes`: none of its mappings ends before, if rows come. `need`,
     `cost`: the elements that the next row is tested for, as bits, and the units of that.
     """
 
-    __slots__ = ("at", "before", "closes", "cost", "count", "due", "key", "last", "need", "work")
+    __slots__ = ("before", "closes", "cost", "count", "due", "key", "last", "need", "work")
 
     def __init__(self, key: Any) -> None:
         self.key = key
@@ -34,7 +34,6 @@ class Partition:
         self.last: Time = NEVER
         self.before: Any = None
         self.due: Time | None = None
-        self.at: Time = NEVER
         self.work = 0
         self.closes: Time = FOREVER
         self.need = self.cost = 0

@@ -23,7 +23,7 @@ from dotr.detect.sequences.code import PatternShape, Row, write
 from dotr.detect.sequences.merged import Merged
 from dotr.detect.sequences.partition import Found, Limits
 from dotr.detect.sequences.registers import dump_row, row_of
-from dotr.events import FOREVER, Clock, Fact, RawMatch, Time
+from dotr.events import FOREVER, NEVER, Clock, Fact, RawMatch, Time
 from dotr.program.names import TRIGGER, Passed
 from dotr.program.rules import Rule
 from dotr.program.sequences import RowPattern
@@ -37,12 +37,18 @@ COUNTED: Final = ("rows", "left out", "starts", "matches", "dropped")
 were begun, matches, partitions whose mappings were too much work.
 """
 
+IDLE: Final = 1 << 10
+"""How many partitions in which nothing is open are not forgotten yet: their next rows need no new ones."""
+
 _KEY: Final = itemgetter(0)
 
 
 class SequenceRun:
     """Owns the partitions and deadlines of a sequence. `budget`: units of a partition at an instant; past
     them `exceeded` gets its row, and what is open in it is dropped. `queue`: (time, number, partition).
+
+    An instant is `run`, or step by step: `sweep` if it is later than `sweep_at`, one of `feeds` for each
+    source that has facts, `end` if the queue has it, `take` if there is something in `found`.
     """
 
     def __init__(
@@ -69,11 +75,14 @@ class SequenceRun:
         self.queue: list[tuple[Time, int, Any]] = []
         self._pushed = 0
         self._idle: list[Any] = []  # partitions in which nothing was open after the last row
-        self._sweep_at: Time = FOREVER
+        self._room = IDLE
+        self.sweep_at: Time = NEVER
+        self.found: list[Found] = []
         self._many = len(pattern.sources) > 1
         self.counted = [0] * len(COUNTED)
         hooks = {
             "parts": self._parts,
+            "idle": self._idle,
             "counted": self.counted,
             "new": self._new,
             "expire": self._expire,
@@ -81,29 +90,30 @@ class SequenceRun:
             "exceed": self._exceed,
             "follow": self._follow,
         }
-        self._feeds = [self.how.feed(number, clock, hooks) for number in range(len(pattern.sources))]
+        self.feeds = [self.how.feed(number, clock, hooks) for number in range(len(pattern.sources))]
 
     # -- an instant ----------------------------------------------------------------------------------------
 
     def run(self, time: Time, rows: Rows) -> list[RawMatch]:
         """The matches that are certain at an instant, in canonical order, equal ones by their first row."""
-        found: list[Found] = []
-        if time > self._sweep_at or self._sweep_at == FOREVER:
+        if time > self.sweep_at:
             self.sweep(time)
-        if self._idle:
-            self._forget_idle()
         for source, facts in rows:
-            self._feeds[source](time, facts, found)
-        while self.queue and self.queue[0][0] <= time:
-            due, _, part = heappop(self.queue)
-            if part.due != due:
-                continue
-            part.due = None
-            self.how.expire(part, time + 1, found)
-            self._settle(part)
-        return self._matches(time, found) if found else []
+            self.feeds[source](time, facts, self.found)
+        self.end(time)
+        return self.take(time) if self.found else []
 
-    def _new(self, key: Any) -> Any:
+    def end(self, time: Time) -> None:
+        """The deadlines of an instant, after its rows."""
+        while self.next(time + 1) is not None:
+            _, _, part = heappop(self.queue)
+            part.due = None
+            self.how.expire(part, time + 1, self.found)
+            self._settle(part)
+
+    def _new(self, key: Any, time: Time) -> Any:
+        if len(self._idle) > self._room:
+            self._forget_idle(time)
         part = self._parts[key] = self.how.new(key)
         part.before = () if self.code.before > 1 else None
         return part
@@ -136,12 +146,14 @@ class SequenceRun:
             self._idle.append(part)
         self.how.refresh(part)
 
-    def _forget_idle(self) -> None:
+    def _forget_idle(self, time: Time) -> None:
         """Forget partitions in which nothing is open, after their instant: its work is counted until then."""
+        now = [part for part in self._idle if part.last == time]
         for part in self._idle:
-            if not part.open:
+            if part.last != time and not part.open:
                 self._parts.pop(part.key, None)
-        self._idle.clear()
+        self._idle[:] = now
+        self._room = max(IDLE, 2 * len(now))
 
     def _schedule(self, part: Any) -> None:
         """See to it that the queue has it no later than its next match."""
@@ -151,8 +163,10 @@ class SequenceRun:
             self._pushed += 1
             heappush(self.queue, (due, self._pushed, part))
 
-    def _matches(self, time: Time, found: list[Found]) -> list[RawMatch]:
-        values = self.code.values
+    def take(self, time: Time) -> list[RawMatch]:
+        """What was found at an instant, in canonical order."""
+        found, values = self.found[:], self.code.values
+        self.found.clear()
         self.counted[3] += len(found)
         rules = (self.index,)
         if len(found) == 1:
@@ -166,15 +180,17 @@ class SequenceRun:
         several.sort(key=_KEY)
         return [match for _, match in several]  # type: ignore[misc]  # unbound values
 
-    def next(self) -> Time | None:
-        """The earliest time at which it has a match if no row comes; after the last one at which it ran."""
+    def next(self, bound: Time = FOREVER) -> Time | None:
+        """The earliest time before `bound` at which it has a match if no row comes; after the last one at
+        which it ran.
+        """
         queue = self.queue
-        while queue:
+        while queue and queue[0][0] < bound:
             time, number, part = queue[0]
             if part.due != time:
                 heappop(queue)
                 continue
-            due = self.how.next(part) if part.open else None
+            due = self.how.next(part)
             if due == time:
                 return time
             if due is None:
@@ -189,9 +205,9 @@ class SequenceRun:
 
     def sweep(self, now: Time) -> None:
         """Forget partitions in which nothing is open, and no row that PREV may still ask for."""
-        self._sweep_at = now + self.limits.within
+        self.sweep_at = now + self.limits.within
         within = self.limits.within
-        self._forget_idle()
+        self._idle.clear()
         for part in list(self._parts.values()):
             gone = self.limits.gap is not None and part.last + self.limits.gap < now
             if part.open and part.due is None and (gone or part.closes < now):
@@ -239,10 +255,10 @@ class SequenceRun:
         """The inverse of `dump`, into a sequence without rows."""
         for key, count, last, before, own in state:
             found = key[0] if len(self.pattern.per) == 1 else tuple(key)
-            part = self._parts[found] = self._new(found)
+            part = self._parts[found] = self._new(found, NEVER)
             part.count, part.last = count, last
             if before is not None:
                 part.before = tuple(map(row_of, before)) if self.code.before > 1 else row_of(before)
             self.how.load(part, own)
             self._settle(part)
-        self._sweep_at = FOREVER if now is None else now + self.limits.within
+        self.sweep_at = NEVER if now is None else now + self.limits.within
