@@ -132,8 +132,10 @@ class MatchOracle:
         engine = [(rule, *match[1:]) for rule, match in in_order(found)]
         for right, ours in zip_longest(self._detect.at(time, facts, graph, left_out), engine):
             if right != ours:
-                rule = self._program.rules[(right or ours)[0]].name
-                raise _difference(f"rule `{rule}` at {self._clock.text(time)}", "match", right, ours)
+                rule = self._program.rules[(right or ours)[0]]
+                raise _difference(
+                    f"{rule.kind} `{rule.name}` at {self._clock.text(time)}", "match", right, ours
+                )
 
 
 def _difference(where: str, what: str, right: Any, ours: Any) -> EngineError:
