@@ -196,13 +196,13 @@ def programs(draw: st.DrawFn, *, merged: bool | None = None) -> str:
 
 
 @st.composite
-def instants(draw: st.DrawFn, most: int = 9) -> Instants:
-    """A stream, rich in ties; at some instants nothing comes that is a row."""
+def instants(draw: st.DrawFn, most: int = 9, least: int = 1, rows: int = 0) -> Instants:
+    """A stream, rich in ties; with no `rows` nothing comes at some instants that is a row."""
     found: Instants = []
     time = draw(st.integers(0, 2))
     row = st.builds(Row, st.sampled_from("aab"), st.integers(0, 2), st.sampled_from(("x", "x", "y", "")))
-    for _ in range(draw(st.integers(1, most))):
-        found.append((time, draw(st.lists(row, max_size=3))))
+    for _ in range(draw(st.integers(least, most))):
+        found.append((time, draw(st.lists(row, min_size=rows, max_size=3))))
         time += draw(st.sampled_from((1, 1, 1, 2, 3, 5)))
     return [*found, (time + draw(st.sampled_from((0, 2, 12))), [])]
 

@@ -136,8 +136,10 @@ class MatchOracle:
         ]
         for right, ours in zip_longest(literal, engine):
             if right != ours:
-                rule = self._program.rules[(right or ours)[0]].name
-                raise _difference(f"rule `{rule}` at {self._clock.text(time)}", "match", right, ours)
+                rule = self._program.rules[(right or ours)[0]]
+                raise _difference(
+                    f"{rule.kind} `{rule.name}` at {self._clock.text(time)}", "match", right, ours
+                )
 
 
 def _difference(where: str, what: str, right: Any, ours: Any) -> EngineError:

@@ -213,14 +213,21 @@ def _reach(rule: Shown) -> Iterator[str]:
         yield f"  depends on the whole past: {rule['influence_reason']}"
     elif rule["influence"] != rule["horizon"]:
         yield f"  depends on {rule['influence']}, with what it reads of other rules"
-    others = [name for name in rule["reads_rules"] if name != rule["name"]]
+    others = [name for name in rule["reads_rules"] if name != rule["name"] and name not in _read(rule)]
     if others:
         yield f"  reads the events of {', '.join(others)}"
 
 
+def _read(rule: Shown) -> set[str]:
+    """The sequences that a rule reads."""
+    positions = [rule["trigger"], *rule["trigger"].get("sources", ()), *rule["conjuncts"]]
+    return {position["stream"] for position in positions if position.get("sequence")}
+
+
 def _stream(position: Shown) -> str:
     """The stream of a position, where it is not plain from its name."""
-    kind = "rule " if position["chained"] else "" if position["held"] else "query "
+    kind = "sequence " if position["sequence"] else "rule " if position["chained"] else "query "
+    kind = "" if position["held"] else kind
     changes = position["stream"].startswith(("ISTREAM ", "DSTREAM "))
     return f"{'' if changes else kind}{position['stream']}"
 
@@ -298,8 +305,9 @@ def dot(shown: Shown) -> Iterator[str]:
     for query in shown["queries"]:
         yield f"  {_quoted('query ' + query['name'])} [shape=box, label={_quoted(query['name'])}];"
     for rule in shown["rules"]:
-        label = f"{rule['name']}\nhorizon {rule['horizon']}"
-        yield f"  {_quoted('rule ' + rule['name'])} [shape=ellipse, style=bold, label={_quoted(label)}];"
+        label = f"{_titled(rule)}\nhorizon {rule['horizon']}"
+        shape = "octagon" if rule["kind"] == "sequence" else "ellipse"
+        yield f"  {_quoted('rule ' + rule['name'])} [shape={shape}, style=bold, label={_quoted(label)}];"
         if "every" in rule["trigger"]:
             clock = _quoted("clock " + rule["name"])
             yield f"  {clock} [shape=circle, label={_quoted(rule['trigger']['every'])}];"
@@ -309,6 +317,12 @@ def dot(shown: Shown) -> Iterator[str]:
         style = ", style=dashed" if dashed else ""
         yield f"  {_quoted(start)} -> {_quoted(end)} [label={_quoted(label)}{style}];"
     yield "}"
+
+
+def _titled(rule: Shown) -> str:
+    """The name of a rule; of a sequence with its pattern."""
+    pattern: str = rule["trigger"].get("pattern", "")
+    return f"{rule['name']} := {pattern}" if pattern else str(rule["name"])
 
 
 def mermaid(shown: Shown) -> Iterator[str]:
@@ -322,8 +336,9 @@ def mermaid(shown: Shown) -> Iterator[str]:
     for query in shown["queries"]:
         yield f"  {node('query ' + query['name'])}[{_entities(query['name'])}]"
     for rule in shown["rules"]:
-        label = _entities(f"{rule['name']} · {rule['horizon']}")
-        yield f"  {node('rule ' + rule['name'])}([{label}])"
+        label = _entities(f"{_titled(rule)} · {rule['horizon']}")
+        box = f"[[{label}]]" if rule["kind"] == "sequence" else f"([{label}])"
+        yield f"  {node('rule ' + rule['name'])}{box}"
         if "every" in rule["trigger"]:
             yield f"  {node('clock ' + rule['name'])}(({_entities(rule['trigger']['every'])}))"
     for name in _heads(shown):
@@ -340,7 +355,7 @@ def plan_picture(shown: Shown) -> Html:
     for rule in shown["rules"]:
         if "every" in rule["trigger"]:
             boxes.append(Box(f"clock {rule['name']}", ["EVERY", rule["trigger"]["every"]]))
-        boxes.append(Box(f"rule {rule['name']}", [rule["name"], f"horizon {rule['horizon']}"], strong=True))
+        boxes.append(Box(f"rule {rule['name']}", [_titled(rule), f"horizon {rule['horizon']}"], strong=True))
     arrows = [
         Arrow(start, end, "" if label == "trigger" else _short(label), dashed)
         for start, end, label, dashed in _edges(shown)

@@ -405,7 +405,7 @@ def _lacking(rule: Rule, streams: Mapping[str, int], why: Sequence[Diagnostic]) 
             found.append(f"query {stream}: 0 facts" + "".join(f"; {text}" for text in reasons))
         elif reasons:
             found.append(f"query {stream}: " + "; ".join(reasons))
-    return found + [_short(one) for one in why if f"rule `{rule.name}`" in one.message]
+    return found + [_short(one) for one in why if f"{rule.kind} `{rule.name}`" in one.message]
 
 
 def _short(one: Diagnostic) -> str:

@@ -320,8 +320,11 @@ def _endless(
         return RuleReach(kept, None, "where a match begins depends on the match before", True)
     if at in endless:
         return RuleReach(kept, None, "it reads its own earlier events", True)
-    names = ", ".join(f"`{program.rules[i].name}`" for i in sorted(endless))
-    return RuleReach(kept, None, f"it reads the events of {names}", at in loops)
+    read = [program.rules[i] for i in sorted(endless)]
+    rules = ", ".join(f"`{one.name}`" for one in read if one.kind == "rule")
+    whose = [f"the events of {rules}"] * bool(rules)
+    whose += [f"sequence `{one.name}`" for one in read if one.kind == "sequence"]
+    return RuleReach(kept, None, f"it reads {', '.join(whose)}", at in loops)
 
 
 def horizons(program: Program) -> list[Time | None]:

@@ -295,7 +295,7 @@ def overworked(rule: Rule, fact: Fact, exhausted: Exhausted, clock: Clock, budge
         code, much, hint = OVERLONG, f"makes {exhausted.made}", exhausted.hint
     return ProgramError.of(
         code,
-        f"rule `{rule.name}` {much} for one fact of `{rule.triggering.name}`",
+        f"{rule.kind} `{rule.name}` {much} for one fact of `{rule.triggering.name}`",
         rule.span,
         notes=(f"the fact: {rule.triggering.name}({values})", *exhausted.notes()),
         hint=hint,

@@ -286,6 +286,11 @@ class Rule(Syntax, frozen=True):
     deletes: tuple[PatternTriple, ...] = ()
 
     @property
+    def kind(self) -> str:
+        """What it is called: "rule" or "sequence"."""
+        return "sequence" if isinstance(self.trigger, RowPattern) else "rule"
+
+    @property
     def has_effects(self) -> bool:
         """Whether its events change what lasts."""
         return bool(self.inserts or self.deletes)

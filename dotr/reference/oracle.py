@@ -80,9 +80,9 @@ class Oracle:
         engine = [(rule, *match[1:]) for rule, match in in_order(found)]
         for number, (right, ours) in enumerate(zip_longest(expected, engine)):
             if right != ours:
-                rule = self.program.rules[(right or ours)[0]].name
+                rule = self.program.rules[(right or ours)[0]]
                 self._differ(
-                    f"rule `{rule}` at {self._clock.text(time)}",
+                    f"{rule.kind} `{rule.name}` at {self._clock.text(time)}",
                     f"event {number + 1} of the instant, literally: {right}",
                     f"event {number + 1} of the instant, engine:    {ours}",
                 )

@@ -196,7 +196,7 @@ class LiteralTesla:
 def _passed_over(rule: LiteralRule, point: Time, literally: str) -> EngineError:
     return EngineError.of(
         "D4090",
-        f"rule `{rule.rule.name}` at {rule.clock.text(point)}: engine and literal reading differ",
+        f"{rule.rule.kind} `{rule.rule.name}` at {rule.clock.text(point)}: engine and literal reading differ",
         notes=(literally, "engine: the point was passed over"),
         hint="this is a bug of dotr: please report rules and input",
     )

@@ -371,9 +371,10 @@ def undeployed(journal: Journal, name: str) -> tuple[Deployed, Program]:
     if name in program.lars.reads:
         readers.append("LARS")
     if readers:
+        kind = program.rules[program.rule_index(name)].kind
         raise RefusedError.of(
             "D5210",
-            f"rule `{name}` is read by {', '.join(f'`{reader}`' for reader in readers)}",
+            f"{kind} `{name}` is read by {', '.join(f'`{reader}`' for reader in readers)}",
             notes=("a rule without the events it reads would silently stop",),
             hint="deploy .lars files that do not read it"
             if readers[0] == "LARS"
@@ -419,7 +420,8 @@ def _why(rule: Rule, before: Program, after: Program) -> str:
     chained = [p.stream for p in rule.positions if p.chained]
     changed = {d.rule for d in differences_of(chained, before, after)}
     if changed:
-        return f"rule `{min(changed, key=chained.index)}`, which it reads, changed"
+        first = min(changed, key=chained.index)
+        return f"{after.rules[after.rule_index(first)].kind} `{first}`, which it reads, changed"
     return "Datalog rules that its queries reach changed"
 
 

@@ -10,7 +10,7 @@ Method:  LARS heads look back by the sum of windows and offsets along a path of 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from itertools import islice
 from typing import Any, assert_never
 
@@ -193,13 +193,15 @@ def _rules(deployment: Deployment, writer: Writer) -> list[Shown]:
     for plan in plans:
         for step in plan.steps:
             users.setdefault(step.column, {})[plan.rule.name] = None
+    sequences = {rule.name for rule in program.rules if rule.kind == "sequence"}
     order = {index: place for place, index in enumerate(evaluation_order(program))}
     return [
         {
             "name": rule.name,
             "private": rule.private,
-            "trigger": _trigger(rule),
-            "conjuncts": _conjuncts(rule, plan, writer, users),
+            "kind": rule.kind,
+            "trigger": _trigger(rule, sequences),
+            "conjuncts": _conjuncts(rule, plan, writer, users, sequences),
             "where": None if rule.where is None else writer.expression(rule.where),
             "consuming": list(rule.consuming),
             "search": plan.ways(),
@@ -217,11 +219,11 @@ def _rules(deployment: Deployment, writer: Writer) -> list[Shown]:
     ]
 
 
-def _trigger(rule: program.Rule) -> Shown:
+def _trigger(rule: program.Rule, sequences: Container[str]) -> Shown:
     if isinstance(rule.trigger, program.Tick):
         return {"name": rule.trigger.name, "every": rhythm_text(rule.trigger.rhythm)}
     if isinstance(rule.trigger, RowPattern):
-        return _sequence(rule, rule.trigger)
+        return _sequence(rule, rule.trigger, sequences)
     event = rule.triggering
     assert isinstance(event, program.Position), "it is no tick"
     late: Shown = {}
@@ -229,15 +231,13 @@ def _trigger(rule: program.Rule) -> Shown:
         late = {"after": duration_text(rule.trigger.duration), "due": rule.trigger.name}
     return {
         "name": event.name,
-        "stream": event.stream,
+        **_source(event, sequences),
         "attributes": list(event.variables),
-        "chained": event.chained,
-        "held": event.held,
         **late,
     }
 
 
-def _sequence(rule: program.Rule, pattern: RowPattern) -> Shown:
+def _sequence(rule: program.Rule, pattern: RowPattern, sequences: Container[str]) -> Shown:
     """A sequence: its rows, its limits, its automaton, what it keeps."""
     from dotr.detect.sequences.automaton import END, automaton  # noqa: PLC0415  # start-up: few have one
     from dotr.detect.sequences.code import PatternShape  # noqa: PLC0415
@@ -251,10 +251,7 @@ def _sequence(rule: program.Rule, pattern: RowPattern) -> Shown:
     return {
         "name": rule.name,
         "pattern": pattern_text(pattern.pattern),
-        "sources": [
-            {"stream": source.stream, "chained": source.chained, "held": source.held}
-            for source in pattern.sources
-        ],
+        "sources": [_source(source, sequences) for source in pattern.sources],
         "per": list(pattern.per),
         "within": duration_text(pattern.within),
         "gap": None if pattern.gap is None else duration_text(pattern.gap),
@@ -267,8 +264,22 @@ def _sequence(rule: program.Rule, pattern: RowPattern) -> Shown:
     }
 
 
+def _source(position: program.Position, sequences: Container[str]) -> Shown:
+    """The stream of a position, and what gives its facts."""
+    return {
+        "stream": position.stream,
+        "chained": position.chained,
+        "sequence": position.stream in sequences,
+        "held": position.held,
+    }
+
+
 def _conjuncts(
-    rule: program.Rule, plan: RulePlan, writer: Writer, users: Mapping[ColumnSpec, Collection[str]]
+    rule: program.Rule,
+    plan: RulePlan,
+    writer: Writer,
+    users: Mapping[ColumnSpec, Collection[str]],
+    sequences: Container[str],
 ) -> list[Shown]:
     steps = {step.conjunct.position.name: step for step in plan.steps}
     shown = []
@@ -280,9 +291,7 @@ def _conjuncts(
             {
                 "name": position.name,
                 "choice": choice(conjunct, writer),
-                "stream": position.stream,
-                "chained": position.chained,
-                "held": position.held,
+                **_source(position, sequences),
                 "parent": parent(conjunct.window),
                 "interval": interval(conjunct.window),
                 "keys": keys,

@@ -28,6 +28,7 @@ from dotr.expressions.evaluate import compile_expression
 from dotr.expressions.operators import truth_of
 from dotr.lang.checks.comparisons import NoValueError, comparable, result, term_sort
 from dotr.program import Aggregate, Attribute, Call, Const, Exists, Expression, TimeOf, Var
+from dotr.program.sequences import RowPattern
 from dotr.rdf.terms import RDF, XSD, XSD_DATETIME, XSD_STRING, Term, is_iri, is_literal, literal_parts
 from dotr.rdf.values import number, values_key
 from dotr.reference.tesla import opening, window
@@ -389,7 +390,9 @@ _PAIRS = 20_000
 
 
 class RuleProbe(Struct, frozen=True):
-    """What was seen of a rule: matches up to each conjunct (the trigger's first), and facts by stream."""
+    """What was seen of a rule: matches up to each conjunct (the trigger's first), of a sequence none, and
+    facts by stream.
+    """
 
     rule: program.Rule
     prefixes: Sequence[Observed]
@@ -449,6 +452,8 @@ def probe_rule(probes: Probes, rule: program.Rule, facts: dict[str, Observed]) -
             facts[position.stream] = probes.rule(
                 program.Position("_f", position.stream, position.variables, position.chained)
             )
+    if isinstance(rule.trigger, RowPattern):
+        return RuleProbe(rule, (), facts)
     seen = [
         probes.rule(rule.trigger, rule.conjuncts[:number], _values(rule.conjuncts[:number]))
         for number in range(len(rule.conjuncts) + 1)

@@ -48,6 +48,7 @@ from dotr.survey.conditions import (
     report_kinds,
 )
 from dotr.survey.queries import Observed, Probes, Sample
+from dotr.survey.sequences import judge_sequence
 
 
 def unfiltered(select: program.Select) -> program.Select:
@@ -290,6 +291,9 @@ def _report_piece(
 def _judge_rule(probe: RuleProbe, sample: Sample, found: Diagnostics) -> None:
     """Report conditions of a rule, and windows in which nothing lies."""
     rule = probe.rule
+    if rule.kind == "sequence":
+        judge_sequence(rule, probe.facts, sample.clock, found)
+        return
     where = f"rule `{rule.name}`"
     for number, conjunct in enumerate(rule.conjuncts):
         if not probe.prefixes[number].count or not probe.facts[conjunct.position.stream].count:
@@ -347,9 +351,12 @@ def why_silent(deployment: Deployment, events: Mapping[str, int], sample: Sample
     program = deployment.program
     silent = [rule for rule in program.rules if not events.get(rule.name) and not rule.private]
     silent = [rule for rule in silent if _ticks(rule, sample) <= _MOST_TICKS]
+    read = {position.stream for rule in silent for position in rule.positions}
+    silent += [rule for rule in program.rules if rule.kind == "sequence" and rule.name in read]
     needed: set[str] = set()
     for rule in silent:
         first = [t] if isinstance(t := rule.triggering, Position) else []
+        first += rule.positions if rule.kind == "sequence" else ()
         needed |= {p.stream for p in (*first, *(choice.position for choice in rule.required))}
     streams = needed & program.written.keys()
     if not silent or not sample.graphs:
