@@ -34,7 +34,7 @@ from dotr.batch.runs import LEAST, MOST, PARTS, Request
 from dotr.batch.time_cuts import Even, Slices, Span, Uneven
 from dotr.batch.work import Detecting, Instant, Worker, packed
 from dotr.core.instant import InstantFacts
-from dotr.detect.partitioning import Partitioning
+from dotr.detect.partitioning import Partitioning, RuleComponentGroup
 from dotr.events import Composite, Message, Time
 from dotr.io.decode.parquet import ArchiveFile, integers, not_there
 from dotr.rdf.terms import Triple
@@ -186,6 +186,20 @@ def slice_of(text: str) -> ArchiveSlice:
     return ArchiveSlice(number, tuple(span), tuple(lead), end, found)
 
 
+def one_group(groups: Sequence[RuleComponentGroup]) -> RuleComponentGroup:
+    """Groups that are cut by time as one, for tasks that detect all rules in a slice."""
+    return replace(
+        groups[0],
+        rules=tuple(sorted(rule for group in groups for rule in group.rules)),
+        streams=frozenset().union(*(group.streams for group in groups)),
+        keys=None,
+        horizon=max(group.horizon or 0 for group in groups),
+        ticks=frozenset().union(*(group.ticks for group in groups)),
+        late=any(group.late for group in groups),
+        sees_all=any(group.sees_all for group in groups),
+    )
+
+
 def sliced(request: Request, known: KnownTimes, hands: int) -> tuple[Layout, list[ArchiveSlice]] | None:
     """The layout for slices that tasks read themselves, for up to `hands` workers, and the slices; None if
     rules are cut differently, or too much would be read twice.
@@ -195,16 +209,7 @@ def sliced(request: Request, known: KnownTimes, hands: int) -> tuple[Layout, lis
     if not groups or len(horizons) < len(groups):
         return None
     horizon = max(horizons)
-    group = replace(
-        groups[0],
-        rules=tuple(sorted(rule for group in groups for rule in group.rules)),
-        streams=frozenset().union(*(group.streams for group in groups)),
-        keys=None,
-        horizon=horizon,
-        ticks=frozenset().union(*(group.ticks for group in groups)),
-        late=any(group.late for group in groups),
-        sees_all=any(group.sees_all for group in groups),
-    )
+    group = one_group(groups)
     pieces = [piece for split in request.log.splits for piece in split.pieces if piece.graphs]
     if _side_by_side(pieces) > _SIDE_BY_SIDE:
         return None

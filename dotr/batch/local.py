@@ -57,6 +57,7 @@ from dotr.batch.log import (
     read_split,
     spread,
 )
+from dotr.batch.ordered import OrderedSlice, UnorderedError, in_order, write_slice
 from dotr.batch.runs import (
     PARTS,
     OnProgress,
@@ -84,7 +85,7 @@ from dotr.batch.work import (
 )
 from dotr.collecting import RARELY
 from dotr.core.instants import JumpLimit, check_units
-from dotr.errors import EngineError, UnsupportedError
+from dotr.errors import DotrError, EngineError, UnsupportedError
 from dotr.events import Time
 from dotr.io.decode.documents import is_packed
 from dotr.io.decode.parquet import SUFFIX
@@ -196,6 +197,8 @@ class LocalRunner:
             processes = self._processes or min(os.cpu_count() or 1, 1 + weight // ALONE)
             with self._executor(processes) as pool:
                 try:
+                    for _ in range(processes):  # they start while the first round is planned
+                        pool.submit(_started)
                     run = _LocalRun(request, report, pool, processes, folder, scratch, on_progress)
                     try:
                         run.run(request.program.lasting)
@@ -223,6 +226,10 @@ class LocalRunner:
         return report
 
 
+def _started() -> None:
+    """What a process does first: it has imported this module."""
+
+
 def _pool(processes: int) -> Executor:
     return ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=begin)
 
@@ -240,7 +247,7 @@ class _LocalRun(Struct):
 
     def run(self, lasting: bool) -> None:
         request, report, log = self.request, self.report, self.request.log
-        if not lasting and self._archives():
+        if not lasting and (self._archives() or self._ordered()):
             return
         splits = spread(log.splits, self.processes * PARTS)
         buckets = max(self.processes * PARTS, sum(map(_weight, splits)) * 2 // BUCKET)
@@ -291,6 +298,33 @@ class _LocalRun(Struct):
         self._extract_and_detect(
             tasks, partial(_RowGroups, log), known.quantiles(self.processes * PARTS), None, found_gaps
         )
+        return True
+
+    def _ordered(self) -> bool:
+        """Run a log in order of time whose rules are cut by time: in one round. Returns False for other logs,
+        and where anything is not as usual: the rounds for all logs report it.
+        """
+        request = self.request
+        found = in_order(request, self.processes) if request.states is None else None
+        if found is None or found.last - found.first > request.deployment.ahead(request.max_jump).stride:
+            return False
+        report, log = self.report, replace(request.log, splits=())
+        assert log.clock is not None
+        place = partial(into_folder, self.scratch)
+        job = make_job(
+            request.deployment, log.clock, found.layout, request.treatment, place=place, whole=True
+        )
+        work = partial(_detect_ordered, ship(job), log, found.files, self.folder, request.format_)
+        try:
+            done = self._round("detect", work, found.slices)
+        except (UnorderedError, DotrError):
+            return False
+        report.first, report.last, report.ticking = found.first, found.last, found.slices[0].span
+        for _, counts in done:
+            report.graphs += counts.graphs
+            add_counts(report.time_sources, counts.time_sources)
+        self._sum_up_written([written for written, _ in done], [], found.layout)
+        report.instants = report.streams.pop(INSTANTS, 0)
         return True
 
     def _detect_slices(self, log: LogListing, layout: Layout, slices: Sequence[ArchiveSlice]) -> None:
@@ -378,9 +412,14 @@ class _LocalRun(Struct):
         self.on_progress(stage, 0, len(tasks), 0)
         futures = {self.pool.submit(function, task): number for number, task in enumerate(tasks)}
         results: dict[int, T] = {}
-        for future in as_completed(futures):
-            results[futures[future]] = future.result()
-            self.on_progress(stage, len(results), len(tasks), self._graphs_done(results.values(), len(tasks)))
+        try:
+            for future in as_completed(futures):
+                results[futures[future]] = future.result()
+                done = self._graphs_done(results.values(), len(tasks))
+                self.on_progress(stage, len(results), len(tasks), done)
+        finally:
+            for future in futures:
+                future.cancel()
         self.report.seconds[stage] = monotonic() - start
         return [results[number] for number in range(len(tasks))]
 
@@ -550,3 +589,10 @@ def _detect_slice(
     worker = shipped.worker()
     detecting = worker.detecting()
     return write_detected(folder, format_, worker, detecting, slice_events(worker, detecting, log, task))
+
+
+def _detect_ordered(
+    shipped: Shipped, log: LogListing, files: Sequence[str], folder: str, format_: str, task: OrderedSlice
+) -> tuple[Written, ReadCounts]:
+    """One slice of a log in order: its events to a file of the output, and what it read of its own."""
+    return write_slice(shipped.worker(), log, files, folder, format_, task)

@@ -105,9 +105,9 @@ def table_cuts(path: str, size: int, piece: int, mapping: TableMapping) -> Cuts:
     if is_packed(path):
         return Cuts(why=COMPRESSED)
     try:
+        if not rows_are_lines(path, mapping):
+            return Cuts(why=_LINE_END)
         with open(path, "rb") as file:
-            if form != "jsonl" and mapping.quoted and not _rows_are_lines(file, _dialect(path, mapping)):
-                return Cuts(why=_LINE_END)
             found = [_next_cut(file, number * piece, quads=False) for number in range(1, size // piece)]
         return Cuts(tuple(sorted({cut for cut in found if cut is not None and cut < size})))
     except (OSError, DataError):
@@ -131,8 +131,15 @@ def _dialect(path: str, mapping: TableMapping) -> Dialect:
     return Dialect(mapping.delimiter or usual, mapping.quoted, mapping.encoding)
 
 
-def _rows_are_lines(file: IO[bytes], dialect: Dialect) -> bool:
-    """Whether no cell has a line end. Stops at the first that has one."""
+def rows_are_lines(path: str, mapping: TableMapping) -> bool:
+    """Whether no cell of a table of text has a line end. Reads the file, up to the first that has one."""
+    if mapping.format_of(path) == "jsonl" or not mapping.quoted:
+        return True
+    with open(path, "rb") as file:
+        return _no_line_ends(file, _dialect(path, mapping))
+
+
+def _no_line_ends(file: IO[bytes], dialect: Dialect) -> bool:
     left = b""
     while block := file.read(_BLOCK):
         block = left + block
@@ -184,6 +191,14 @@ def _next_cut(file: IO[bytes], offset: int, quads: bool) -> int | None:
             return at
         last = graph
     return None
+
+
+def cut_after(path: str, offset: int) -> int:
+    """Where the next line begins after a byte of a file. Raises OSError."""
+    with open(path, "rb") as file:
+        file.seek(offset)
+        file.readline()
+        return file.tell()
 
 
 def file_size(path: str) -> int:

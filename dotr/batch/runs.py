@@ -14,6 +14,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
@@ -321,23 +322,45 @@ def write_events(
     folder: str, format_: str, program: Program, clock: Clock, events: Iterable[Composite]
 ) -> Written:
     """Write a task's events to its own file in `folder`; no file without events. Raises EngineError."""
+    counts: dict[str, int] = {}
+
+    def counted() -> Iterator[list[Composite]]:
+        for some in batched(events):
+            for event in some:
+                counts[event.rule] = counts.get(event.rule, 0) + 1
+            yield some
+
+    written = write_runs(folder, format_, program, clock, counted())
+    written.counts = counts
+    return written
+
+
+def write_runs(
+    folder: str, format_: str, program: Program, clock: Clock, runs: Iterable[Sequence[Composite]]
+) -> Written:
+    """Like `write_events` for events that come some at a time; they are not counted. Leaves no file if they
+    end with an error.
+    """
     written = Written("")
     name = f"{uuid4().hex}.{ENDINGS[format_]}"
     path = os.path.join(folder, name)
     opened = EVENT_FORMATS[format_].file
     file: EventFile | None = None
     try:
-        for waiting in batched(events):
+        for some in runs:
             if file is None:
                 file = opened(path, clock) if opened else _PartFile(path, format_, program, clock)
-            file.add(waiting)
-            for event in waiting:
-                written.counts[event.rule] = written.counts.get(event.rule, 0) + 1
+            file.add(some)
         if file is not None:
             file.close()
             written.file = name
     except OSError as error:
         raise unwritable(path, error) from None
+    finally:
+        if file is not None and not written.file:  # other tasks may go on, and other rounds begin
+            with suppress(OSError):
+                file.close()
+                os.remove(path)
     return written
 
 

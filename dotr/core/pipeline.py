@@ -431,6 +431,13 @@ class Pipeline:
         """Rule → how far its trigger facts got, since this detector was made (program/names.py)."""
         return {} if self._detect is None else dict(self._detect.passed())
 
+    def count_anew(self) -> None:
+        """Forget what was counted so far, except graphs and facts that were dropped. Nothing may last."""
+        self._run_counts = RunCounts(self.program)
+        self._run_counts.facts = self.deployment.fact_counts()
+        if self._detect is not None:
+            self._detect.forget_passed()
+
     def push(self, time: Time, triples: Iterable[Triple]) -> Sequence[Composite]:
         """Take one graph; return the events of the instants that its timestamp closes.
 

@@ -13,6 +13,7 @@ Method:  a virtual environment or a folder of jars in a temporary directory, the
          esper: rules of two events, in memory and from file to file; see peers_esper.py.
          esper-windows: aggregates of windows by key; see peers_windows.py.
          esper-sequences, flink-sequences: patterns of rows; see peers_sequences.py.
+         columns: as-of joins of Polars and DuckDB over a table; see columns.py.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from time import perf_counter
 
+from . import columns
 from .harness import json_line, machine, table
 from .peers_closure import closure
 from .peers_environment import Environment, Peer, PeerError, Result
@@ -44,6 +46,7 @@ PEERS = {
     "esper-windows": ESPER,
     "esper-sequences": Peer(ESPER.requirement, "PeerSequences.java", ESPER.needs),
     "flink-sequences": Peer("apache-flink==2.3.0", "peer_sequences.py", needs=("java",)),
+    "columns": columns.PEERS,
 }
 COMPARISONS: dict[str, Callable[[Environment, int, int], Result]] = {
     "owlrl": partial(closure, "owlrl", "Department0.", False, 50),
@@ -53,6 +56,7 @@ COMPARISONS: dict[str, Callable[[Environment, int, int], Result]] = {
     "esper-windows": windows,
     "esper-sequences": recognised,
     "flink-sequences": matched,
+    "columns": columns.compared,
 }
 FACTS = {
     "flink": 30_000,
@@ -60,6 +64,7 @@ FACTS = {
     "esper-windows": 300_000,
     "esper-sequences": 300_000,
     "flink-sequences": 300_000,
+    "columns": 1_000_000,
 }
 
 
@@ -70,7 +75,9 @@ def arguments() -> argparse.ArgumentParser:
     )
     parser.add_argument("peer", choices=sorted(PEERS))
     parser.add_argument("--json", action="store_true", help="only the JSON line")
-    parser.add_argument("--facts", type=int, help="how many facts (flink: 30,000; others: 300,000)")
+    parser.add_argument(
+        "--facts", type=int, help="how many facts (flink: 30,000; columns: 1,000,000; others: 300,000)"
+    )
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--cache", action="store_true", help="keep and reuse what is fetched")
     return parser

@@ -355,7 +355,7 @@ def _some(found: TableSample, path: str) -> TableSample:
 def _of_columns(path: str, form: str, most: int) -> TableSample:
     from dotr.io.tables import rows as arrow_rows  # noqa: PLC0415  # start-up: Arrow takes 0.3 s
 
-    schema, batches = open_columns(path, path, form)
+    schema, batches, _ = open_columns(path, path, form)
     columns, rows = arrow_rows.arrow_columns_of(schema), arrow_rows.rows
     return TableSample(columns, list(islice(rows(batches, columns, path), most)), {})
 

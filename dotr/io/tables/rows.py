@@ -778,8 +778,10 @@ def _timestamps(array: Any, kind: Any) -> list[str | None]:
     return [None if value is None else text(value) for value in values]
 
 
-def open_columns(path: str, file: bytes | str, form: str) -> tuple[Any, Iterator[Any]]:
-    """(schema, batches) of a Parquet or Arrow file. Raises DataError D2017; the batches raise D2007."""
+def open_columns(path: str, file: bytes | str, form: str, skip: int = 0) -> tuple[Any, Iterator[Any], int]:
+    """(schema, batches, rows before them) of a Parquet or Arrow file; of the first `skip` rows, those of
+    whole row groups are not read. Raises DataError D2017; the batches raise D2007.
+    """
     import pyarrow as pa  # noqa: PLC0415  # start-up: Arrow takes a third of a second
     import pyarrow.parquet as pq  # noqa: PLC0415
 
@@ -788,9 +790,11 @@ def open_columns(path: str, file: bytes | str, form: str) -> tuple[Any, Iterator
         file = pa.BufferReader(file) if isinstance(file, bytes) else file
         if form == "parquet":
             table = pq.ParquetFile(file, page_checksum_verification=True)
-            schema, batches = table.schema_arrow, _by_group(table)
+            schema = table.schema_arrow
+            group, before = _first_group(table, skip)
+            batches = _by_group(table, group)
         else:
-            schema, batches = _arrow(file)
+            (schema, batches), before = _arrow(file), 0
         arrow_columns_of(schema)  # names that are no UTF-8, structs without end
     except FileNotFoundError as error:
         raise unreadable(path, error) from None
@@ -801,12 +805,23 @@ def open_columns(path: str, file: bytes | str, form: str) -> tuple[Any, Iterator
             place=path,
             label=_reason(error),
         ) from None
-    return schema, _sound(path, batches, damage)
+    return schema, _sound(path, batches, damage), before
 
 
-def _by_group(table: Any) -> Iterator[Any]:
+def _first_group(table: Any, skip: int) -> tuple[int, int]:
+    """The row group in which the row after the first `skip` stands, and the rows before it."""
+    before = 0
+    for group in range(table.num_row_groups if skip else 0):
+        rows = table.metadata.row_group(group).num_rows
+        if before + rows > skip:
+            return group, before
+        before += rows
+    return (table.num_row_groups if skip else 0), before
+
+
+def _by_group(table: Any, first: int = 0) -> Iterator[Any]:
     """The batches of a Parquet file, so that those of a row group stand before the next is examined."""
-    for group in range(table.num_row_groups):
+    for group in range(first, table.num_row_groups):
         yield from table.iter_batches(row_groups=[group])
 
 
@@ -1244,20 +1259,25 @@ class TableReader:
         """The rows of a Parquet or Arrow file, whose bytes are `content` where they were fetched already."""
         try:
             form = self.mapping.format_of(self.name)
-            opened = open_columns(self.name, self.name if content is None else content, form)
+            skip = self.bookmark.end if self.bookmark.how == "graph" else 0
+            opened = open_columns(self.name, self.name if content is None else content, form, skip)
             yield from self.batches(*opened)
         except DataError as error:
             _raise_of_mapping(error)
             yield self._refused(error, b"", "whole", 0)
 
-    def batches(self, schema: Any, batches: Iterable[Any]) -> Iterator[Item | GraphRun | Undecided]:
-        """The rows of Arrow batches of one schema. Raises DataError."""
+    def batches(
+        self, schema: Any, batches: Iterable[Any], before: int = 0
+    ) -> Iterator[Item | GraphRun | Undecided]:
+        """The rows of Arrow batches of one schema, the first of which is number `before` + 1. Raises
+        DataError.
+        """
         skip = self.bookmark.end if self.bookmark.how == "graph" else 0
         bound = RefusedRows(self.name, self.options.max_document)
         self._compiled(arrow_columns_of(schema))  # says what is not there
         used = list(cells_used(self.mapping))
         compiled = self._compiled(used)
-        number = 0
+        number = before
         for part in batch_parts(batches):
             first, size = number + 1, part.num_rows
             number += size

@@ -57,7 +57,7 @@ def test_columns_are_read_from_parquet_and_both_forms_of_arrow(tmp_path: Path, f
         with pa.OSFile(str(path), "wb") as out, opened(out, table.schema) as writer:
             writer.write_table(table)
     assert sample(str(path), 2) == TableSample(["a", "b"], [["1", "x"], ["2", None]], {})
-    schema, batches = open_columns("t", path.read_bytes(), path.suffix[1:])
+    schema, batches, _ = open_columns("t", path.read_bytes(), path.suffix[1:])
     assert schema.names == ["a", "b"]
     assert sum(batch.num_rows for batch in batches) == 3
 
