@@ -15,6 +15,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import click
 
@@ -30,6 +31,9 @@ from dotr.errors import (
     UsageError,
 )
 from dotr.io.outputs import unwritable
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 VERBS = {
     "demo": "A building on fire: runs offline in seconds.",
@@ -60,6 +64,7 @@ VERBS = {
     "map": "Mappings from the rows of tables to graphs.",
     "times": "When things happened in sources: range, order, gaps, lateness.",
     "lsp": "A language server for editors.",
+    "completion": "The script that completes dotr's words in bash, zsh or fish.",
     "help": "The manual, offline.",
     "docs": "The manual as a site.",
     "doctor": "What works on this machine, and how to fix the rest.",
@@ -118,6 +123,14 @@ class Verbs(click.Group):
             gc.enable()
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem  # noqa: PLC0415  # start-up: when a shell asks
+
+        found = [
+            CompletionItem(name, help=text) for name, text in VERBS.items() if name.startswith(incomplete)
+        ]
+        return found or super().shell_complete(ctx, incomplete)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(VERBS.items()))
@@ -166,6 +179,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
+    if "_DOTR_COMPLETE" in os.environ:
+        from dotr.cli.completion import register  # noqa: PLC0415  # start-up: when a shell asks
+
+        register()
     try:
         _refuse_impossible(sys.argv[1:] if arguments is None else arguments)
         code = group.main(list(arguments) if arguments is not None else None, "dotr", standalone_mode=False)
@@ -190,6 +207,12 @@ def _run(arguments: Sequence[str] | None) -> int:
             show.note("stopped")
         return process.STOPPED
     except Exception as error:
+        if isinstance(error, ModuleNotFoundError):
+            from dotr.cli.packages import missing  # noqa: PLC0415  # start-up: most have what they use
+
+            if (lacking := missing(error)) is not None:
+                show.errors(lacking)
+                return 4
         if isinstance(error, OSError) and error.filename is not None:
             show.errors(_inaccessible(error))
             return 4
