@@ -218,7 +218,13 @@ def new(table: str, zone_: str) -> None:
     "--time-zone", "zone", type=zone, metavar="ZONE", default="", help="The zone of dateTimes without one."
 )
 @click.option("--time-unit", type=click.Choice(list(UNITS)), default="s", help="What integer times count.")
-@click.option("--max-document", type=size, metavar="SIZE", default=MAX_DOCUMENT, help="As in dotr run.")
+@click.option(
+    "--max-document",
+    type=size,
+    metavar="SIZE",
+    default=MAX_DOCUMENT,
+    help="Largest document that is read whole or decompressed, as in dotr run.",
+)
 @options.reading
 def check_mapping(mapping: str, table: str, rows: int, most: int, source: SourceOptions) -> int:
     """Show the first rows of TABLE as graphs, and count what is refused.

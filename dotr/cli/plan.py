@@ -69,7 +69,14 @@ _SHOWN = 12
 @click.option("--background", multiple=True, metavar="FILE", help="Background beside that of the program.")
 @options.functions
 @options.budget
-@click.option("--map", "mappings", type=options.mapping, multiple=True, metavar="FILE", help="Tables, too.")
+@click.option(
+    "--map",
+    "mappings",
+    type=options.mapping,
+    multiple=True,
+    metavar="FILE",
+    help="Mappings of tables: report whether their rows are taken as columns.",
+)
 def command(
     rules: tuple[str, ...],
     format_: str,
@@ -136,7 +143,7 @@ def as_text(shown: Shown) -> Iterator[str]:
         yield from (f"  {_function(entry)}" for entry in shown["functions"])
         yield ""
     if shown["lasting"]:
-        yield "WHAT LASTS"
+        yield "STATE"
         yield from (f"  {entry['what']}: {entry['bound']}" for entry in shown["lasting"])
         yield ""
     if shown["holding"]:
