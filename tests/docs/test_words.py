@@ -91,7 +91,7 @@ def written(node: ast.expr) -> str | None:
 
 
 def messages(tree: ast.AST) -> Iterator[str]:
-    """The strings of diagnostics: arguments of calls that have a code, and everything called a hint or note."""
+    """The strings of diagnostics: arguments of calls that have a code, and what is called a hint or note."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             given = [*node.args, *(keyword.value for keyword in node.keywords)]
