@@ -133,7 +133,7 @@ def as_text(shown: Shown) -> Iterator[str]:
         yield from rule_lines(rule)
         yield ""
     for query in shown["queries"]:
-        yield from _query(query)
+        yield from query_lines(query)
     if shown["queries"]:
         yield ""
     yield from _knowledge(shown)
@@ -252,7 +252,7 @@ def _branches(name: str, children: dict[str, list[Shown]], indent: str) -> Itera
         yield from _branches(conjunct["name"], children, below)
 
 
-def _query(query: Shown) -> Iterator[str]:
+def query_lines(query: Shown) -> Iterator[str]:
     yield f"QUERY {query['name']}" + "".join(f" ?{name}" for name in query["attributes"])
     users = ", ".join(query["rules"])
     yield f"  used by {users}" if users else "  used by no rule"
