@@ -3,4 +3,4 @@
 Place:   below everything; state derived by an older version is recognised by it.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -23,7 +23,6 @@ import click
 from msgspec.structs import replace
 
 from dotr import __version__
-from dotr.batch.log import is_remote, plain_path
 from dotr.cli import options, show
 from dotr.cli.options import SourceOptions, file_name, outputs_apart, size, zone
 from dotr.cli.show import Progress, counted, time_as_json
@@ -82,8 +81,14 @@ def command(
     Parquet files that many tasks read together: the best form of a large log for dotr batch. A .ttl becomes
     an RDF Message Log; `-` is standard output, as JSON lines. Every output can be read as a source again.
     """
-    output = plain_path(output)
-    if is_remote(output):
+    if ":/" in output:  # a URI; the module needs pyarrow, which a lean installation has not
+        from dotr.batch.log import is_remote, plain_path  # noqa: PLC0415  # see above
+
+        output = plain_path(output)
+        remote = is_remote(output)
+    else:
+        remote = False
+    if remote:
         raise UsageError.of(
             "D4127", f"`{output}` is not on this machine", hint="write it here, then copy it there"
         )
@@ -258,7 +263,13 @@ def new(table: str, zone_: str) -> None:
     "--time-zone", "zone", type=zone, metavar="ZONE", default="", help="The zone of dateTimes without one."
 )
 @click.option("--time-unit", type=click.Choice(list(UNITS)), default="s", help="What integer times count.")
-@click.option("--max-document", type=size, metavar="SIZE", default=MAX_DOCUMENT, help="As in dotr run.")
+@click.option(
+    "--max-document",
+    type=size,
+    metavar="SIZE",
+    default=MAX_DOCUMENT,
+    help="Largest document that is read whole or decompressed, as in dotr run.",
+)
 @options.reading
 def check_mapping(mapping: str, table: str, rows: int, most: int, source: SourceOptions) -> int:
     """Show the first rows of TABLE as graphs, and count what is refused.

@@ -47,16 +47,21 @@ from dotr.service.deployment import (
     refuse_planned,
 )
 from dotr.service.deployment import undeploy as take_out
-from dotr.service.journal import Deployed, Journal
+from dotr.service.journal import FORMAT, Deployed, Journal
 from dotr.service.logs import ENDED, GONE
 
 _SIGNS = {RuleChange.ADDED: "+", RuleChange.SAME: "=", RuleChange.CHANGED: "~", RuleChange.REMOVED: "-"}
 
 
 @click.command()
-@click.argument("rules", metavar="RULES...", nargs=-1, required=True)
+@click.argument("rules", metavar="RULES...", nargs=-1)
 @options.deployment
 @click.option("--dry-run", is_flag=True, help="Only show what would change.")
+@click.option(
+    "--check-upgrade",
+    is_flag=True,
+    help="Without RULES: try on a copy whether this version of dotr goes on with the deployment.",
+)
 @options.background
 @options.functions
 @options.base
@@ -84,6 +89,7 @@ def command(
     rules: tuple[str, ...],
     folder: str,
     dry_run: bool,
+    check_upgrade: bool,
     background: tuple[str, ...],
     base: str,
     max_document: int,
@@ -91,13 +97,24 @@ def command(
     budget: int,
     quiet: bool,
     since: str | None,
-) -> None:
+) -> int:
     """Register RULES (.dotr and .dlog files) in a deployment; a file that is already in it is replaced.
 
     The rules' texts and the background are kept in the deployment, so that `dotr feed` runs what was
     deployed. A rule that did not change keeps what it remembers. With --from the deployment stays as it is up
     to that time: the feed that reaches it continues with the new rules and the new background.
+
+    --check-upgrade changes nothing: it reports what the next feed would convert, and which rules would keep
+    what they remember; the exit code is 1 if one would not.
     """
+    if check_upgrade is bool(rules):
+        raise UsageError.of(
+            "D4147",
+            "--check-upgrade takes no RULES" if rules else "there are no RULES to deploy",
+            hint="dotr deploy RULES…, or dotr deploy --check-upgrade",
+        )
+    if check_upgrade:
+        return _report_upgrade(folder)
     with Journal.to_compare(folder) if dry_run else Journal(folder, create=True) as journal:
         if since is None:
             refuse_planned(journal)
@@ -128,6 +145,25 @@ def command(
         if not dry_run and since is None and not quiet:
             show.note(f"deployed in {folder}; next: dotr feed SOURCE…")
             show.note("where sources are live, --max-jump 1d keeps one wrong clock from closing all instants")
+    return 0
+
+
+def _report_upgrade(folder: str) -> int:
+    from dotr.service.upgrade import check_upgrade  # noqa: PLC0415  # start-up: a deploy feeds nothing
+
+    found = check_upgrade(folder, lambda finding: show.say_all([finding]))
+    if found.converts:
+        click.echo(
+            f"format {found.format}: the next feed converts it to {FORMAT}, and older versions then refuse it"
+        )
+    else:
+        click.echo(f"format {found.format}: stays as it is")
+    for rule in found.rules:
+        if rule in found.forgotten:
+            click.echo(f"~ {rule}  would start with nothing remembered")
+        else:
+            click.echo(f"= {rule}  keeps what it remembers")
+    return 1 if found.forgotten else 0
 
 
 def keep_for_explanations(journal: Journal, length: int, program: Program) -> None:

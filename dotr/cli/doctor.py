@@ -24,15 +24,15 @@ import click
 from msgspec import Struct, to_builtins
 
 from dotr import __version__
-from dotr.batch.spark.session import find_java
 from dotr.cli import options
+from dotr.cli.packages import OPTIONAL
 from dotr.errors import EngineError
 from dotr.io.rules_and_background import KINDS, shipped
 from dotr.regex import regex
 from dotr.serve.configuration import read_configuration
 from dotr.serve.connection_trials import trials
 
-_LIBRARIES = ("pyoxigraph", "rdflib", "click", "pyarrow", "pandas", "pyspark", "rich", "pyyaml")
+_NEEDED: Final = ("click", "msgspec", "pyoxigraph", "pyyaml", "rdflib", "sortedcontainers", "tzdata")
 _OLDEST = (3, 11)
 
 
@@ -82,7 +82,7 @@ def findings() -> Iterator[Finding]:
         "install Python 3.11 or newer",
         needed=True,
     )
-    for name in _LIBRARIES:
+    for name in (*_NEEDED, *OPTIONAL):
         yield _library(name)
     yield from _extras()
     yield _files()
@@ -93,9 +93,11 @@ def findings() -> Iterator[Finding]:
 
 
 def _library(name: str) -> Finding:
-    needed = name in ("pyoxigraph", "rdflib", "click")
     found = _version(name)
-    return Finding(name, found is not None, found or "not installed", f"pip install {name}", needed)
+    if name in OPTIONAL:
+        fix = f"pip install {name}, for {OPTIONAL[name]}"
+        return Finding(name, found is not None, found or "not installed", fix)
+    return Finding(name, found is not None, found or "not installed", f"pip install {name}", needed=True)
 
 
 _REQUIRED = regex(r"([A-Za-z0-9._-]+)(?:\[([a-z]+)\])?.*; *.*extra *== *['\"]([a-z]+)['\"].*")
@@ -169,7 +171,11 @@ def _state() -> Finding:
 def _java() -> Finding:
     fix = "install Java 17 or newer, or pip install 'dotr[java]'; batch --engine local needs none"
     try:
+        from dotr.batch.spark.session import find_java  # noqa: PLC0415  # pyarrow may not be installed
+
         java = find_java()
+    except ModuleNotFoundError as error:
+        return Finding("Java for Spark", False, f"not looked for: {error.name} is not installed", fix)
     except EngineError as error:
         return Finding("Java for Spark", False, "; ".join(error.diagnostics[0].notes) or "none", fix)
     return Finding("Java for Spark", True, f"{java.release}, from {java.found}")

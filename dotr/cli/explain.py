@@ -141,11 +141,18 @@ def _is_as_fed(file: str, row: FilePosition) -> bool:
 @click.option("--dir", "folder", metavar="FOLDER", help="A deployment (without RULES: .dotr).")
 @click.option("--event", "event_id", metavar="IRI", help="The event with this id.")
 @click.option("--rule", "rule", metavar="NAME", help="An event of this rule, with --at; else its last.")
-@click.option("--why-not", "why_not", metavar="NAME", help="How far this rule came at --at.")
+@click.option("--why-not", "why_not", metavar="NAME", help="Show how far this rule came at --at.")
 @click.option("--at", metavar="TIME", help="The time of the event, or of what did not happen.")
-@click.option("--where", multiple=True, metavar="NAME=TERM", help="Only with this value: 'room=:room23'.")
+@click.option(
+    "--where",
+    multiple=True,
+    metavar="NAME=TERM",
+    help="Only an event, or trigger, with this value: 'room=:room23'.",
+)
 @click.option("--triple", metavar="'S P O'", help="Why this triple holds, or does not, at --at.")
-@click.option("--all", "every", is_flag=True, help="Every solution and derivation, not only the smallest.")
+@click.option(
+    "--all", "every", is_flag=True, help="Show every solution and derivation, not only the smallest."
+)
 @click.option("--depth", type=click.IntRange(0, 100), metavar="N", help="Number of levels of a tree to show.")
 @options.written("text", "json", "ttl", "mermaid", "html")
 @options.then
@@ -302,8 +309,8 @@ _NO_NOTES: Mapping[Triple, str] = {}
 @click.command()
 @click.argument("path", metavar="RULES")
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
-@click.option("--at", metavar="TIME", required=True, help="Which instant of the SOURCEs.")
-@click.option("--derived", is_flag=True, help="Only what the rules derive.")
+@click.option("--at", metavar="TIME", required=True, help="The instant of the SOURCEs.")
+@click.option("--derived", is_flag=True, help="Print only what the rules derive.")
 @click.option("--changes-since", "since", metavar="TIME", help="What began and ended since that instant.")
 @options.written("trig", "turtle", "nquads")
 @options.rules
@@ -321,9 +328,8 @@ def state(
     """Print K(t): the background, the graphs of that instant, and what the rules derive from them.
 
     TriG and N-Quads have what is stated in the graph urn:dotr:stated and what is derived in urn:dotr:derived;
-    Turtle has both as one graph. With --changes-since the graphs are urn:dotr:ended and urn:dotr:begun: what
-    held then and holds no more, and what holds and did not hold then; TriG names the events that ended
-    something.
+    Turtle has both as one graph. With --changes-since the graphs are urn:dotr:ended (what held then and has
+    ended) and urn:dotr:begun (what has begun since); TriG names the events that ended something.
     """
     if rules.verify:
         raise UsageError.of("D4171", "--verify has nothing to compare here", hint="dotr query --verify")

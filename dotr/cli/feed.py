@@ -70,9 +70,11 @@ _PATIENCE = 2.0
 @click.argument("sources", metavar="[SOURCE...]", nargs=-1)
 @options.deployment
 @click.option(
-    "--insert", metavar="FILE", help="What holds from --at on until it is deleted, instead of SOURCEs."
+    "--insert",
+    metavar="FILE",
+    help="Triples that hold from --at on until they are deleted, instead of SOURCEs.",
 )
-@click.option("--delete", metavar="FILE", help="What no longer holds from --at on.")
+@click.option("--delete", metavar="FILE", help="Triples that end at --at.")
 @click.option("--at", metavar="TIME", help="When --insert and --delete happen: 12, a dateTime, or now.")
 @click.option(
     "--follow", is_flag=True, help="Continue with new files, and with additions to files, until Ctrl-C."
@@ -138,15 +140,17 @@ def command(
 ) -> None:
     """Push SOURCEs into the deployment. What was fed before, unchanged, is not fed again.
 
-    Events go to standard output, or exactly once to each file of -o. Ctrl-C or SIGTERM end it after a commit.
-    What follows its SOURCEs shows on a terminal how it is doing, the last events among it, in place of their
-    lines; --plain, NO_COLOR, --format or -o - keep these.
-    A SOURCE may be a broker, mqtt://HOST/TOPIC, which is read until then; -o a topic there, or
-    webhook:https://HOST/PATH, which gets events at least once. Keys of the configuration of `dotr serve` are
-    put behind, as ?KEY=VALUE&KEY=VALUE; at the end the feed waits until every event is delivered.
-    The end of the SOURCEs closes their last instant, so that its events are reported: a graph of the same
-    time in the next feed is late, unless this one has --keep-open. With --insert and --delete, which name RDF
-    files, one message is fed: its triples hold, or no longer hold, from --at on.
+    Events go to standard output, or exactly once to each file of -o. Ctrl-C or SIGTERM end the feed after a
+    commit. With --follow on a terminal, a view of the feed and its last events replaces their lines; --plain,
+    NO_COLOR, --format or -o - keep the lines.
+
+    A SOURCE may be a broker, mqtt://HOST/TOPIC, which is read until Ctrl-C. An output may be a topic
+    there, or webhook:https://HOST/PATH; it gets each event at least once, and at the end the feed waits until
+    every event is delivered. Keys of the configuration of `dotr serve` follow as ?KEY=VALUE&KEY=VALUE.
+
+    The end of the SOURCEs closes their last instant, so that its events are reported. A graph of the same
+    time in the next feed is then late, unless this feed has --keep-open. --insert and --delete name RDF files
+    and feed one message: from --at on, its inserted triples hold, and its deleted triples do not.
     """
     files = [path for path in (insert, delete) if path is not None]
     if bool(sources) == bool(files) or bool(files) != (at is not None) or (files and follow):

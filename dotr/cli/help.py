@@ -60,14 +60,13 @@ def command(topic: str | None) -> None:
         hint = f"did you mean `{near[0]}`?" if near else "`dotr help` lists the topics"
         raise click.UsageError(f"there is no page `{topic}`; {hint}")
     text = known[topic].read_text(encoding="utf-8")
+    if not sys.stdout.isatty():
+        click.echo(text, nl=False)
+        return
     from rich.console import Console  # noqa: PLC0415  # start-up
     from rich.markdown import Markdown  # noqa: PLC0415  # start-up
 
-    console = Console()
-    if console.is_terminal:
-        console.print(Markdown(text))
-    else:
-        click.echo(text, nl=False)
+    Console().print(Markdown(text))
 
 
 _HOME = Path(__file__).resolve().parents[1] / "docs"

@@ -70,7 +70,7 @@ knowledge_options = passing(
         default=STREAM_BASE,
         type=iri,
         metavar="IRI",
-        help="What relative IRIs are resolved against.",
+        help="Resolve relative IRIs against this IRI.",
     ),
 )
 

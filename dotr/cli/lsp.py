@@ -29,11 +29,11 @@ from msgspec import Struct, field
 
 from dotr import __version__
 from dotr.cli import options
-from dotr.cli.plan import rule_lines
+from dotr.cli.plan import query_lines, rule_lines
 from dotr.cli.process import POLITE, STOPPED
 from dotr.cli.show import note
 from dotr.core.deployment import Deployment
-from dotr.errors import DataError, Diagnostic, Diagnostics, DotrError, EngineError, Severity
+from dotr.errors import DataError, Diagnostic, Diagnostics, DotrError, EngineError, Severity, UsageError
 from dotr.io.rules_and_background import SCHEME, read_rules_text, shipped
 from dotr.lang import check_program
 from dotr.lang.editor.textmate import VOCABULARY
@@ -42,6 +42,7 @@ from dotr.lang.loading import Reader
 from dotr.lang.printer import format_text
 from dotr.program import Program
 from dotr.program.sequences import RowPattern
+from dotr.regex import regex
 from dotr.service.overview import overview
 from dotr.source import Source, Span
 
@@ -93,15 +94,16 @@ class Analysis(Struct):
         after = [n for n in starts if n > number]
         return before[-1], after[0] if after else len(self.tokens)
 
-    def plan_of(self, rule: str) -> str:
-        """How a rule runs, as `dotr plan` shows it; the background is not read for it."""
+    def plan_of(self, name: str) -> str:
+        """How a rule or a query runs, as `dotr plan` shows it; the background is not read for it."""
         if not self._plans and self.program is not None:
             try:
                 shown = overview(Deployment(self.program))
             except DotrError:
                 return ""
+            self._plans.update({one["name"]: "\n".join(query_lines(one)) for one in shown["queries"]})
             self._plans.update({one["name"]: "\n".join(rule_lines(one)) for one in shown["rules"]})
-        return self._plans.get(rule, "")
+        return self._plans.get(name, "")
 
 
 _NAMES = frozenset(("name", "attribute", "timeof", "var", "pname"))
@@ -139,7 +141,7 @@ def definition(analysis: Analysis, offset: int) -> Span | None:
         case "pname":
             return _prefix(analysis, token.text.partition(":")[0])
         case "name":
-            own = _position(analysis, number, token.text)
+            own = None if _is_stream(analysis, number) else _position(analysis, number, token.text)
             if own is not None and own.start != token.start:
                 return own
             return _named(analysis, token.text)
@@ -266,7 +268,9 @@ def hover(analysis: Analysis, offset: int) -> str | None:
     if name in program.selects:
         users = [rule.name for rule in program.rules if name in {p.stream for p in rule.positions}]
         used = f"used by {', '.join(users)}" if users else "used by no rule"
-        return f"**{name}**: a query ({_listed(_variables(program, name))}), {used}"
+        plan = analysis.plan_of(name)
+        shown = f"\n\n```\n{plan}\n```" if plan else ""
+        return f"**{name}**: a query ({_listed(_variables(program, name))}), {used}{shown}"
     return None
 
 
@@ -295,6 +299,126 @@ def _of_position(plan: str, name: str) -> str:
                 shown.append(f"  {bare}")
             return "\n".join(shown)
     return ""
+
+
+# -- renaming
+
+
+_NAME = regex(r"[A-Za-z_][A-Za-z0-9_]*")
+_PREFIX_NAME = regex(r"(?:[A-Za-z][A-Za-z0-9_-]*)?")
+
+
+def renamed(analysis: Analysis, offset: int) -> list[Span]:
+    """Every place of the name at an offset in its file, in order; none where nothing can be renamed.
+
+    What can be: a QUERY, RULE or SEQUENCE that this file defines, a position of a rule (in that rule), a
+    PARAMETER and a PREFIX.
+    """
+    number = analysis.at(offset)
+    if number is None:
+        return []
+    token = analysis.tokens[number]
+    match token.kind:
+        case "pname":
+            prefix = token.text.partition(":")[0]
+            if _prefix(analysis, prefix) is None or offset > token.start + len(prefix):
+                return []
+            return [_head(analysis, one, prefix) for one in analysis.tokens if _has_prefix(one, prefix)]
+        case "var":
+            if _parameter(analysis, token.text) is None:
+                return []
+            same = (one for one in analysis.tokens if one.kind == "var" and one.text == token.text)
+            return [Span(analysis.source, one.start + 1, one.end) for one in same]
+        case "name" | "attribute" | "timeof":
+            name = token.text.partition(".")[0]
+            if offset > token.start + len(name):
+                return []
+            return _renamed_name(analysis, number, name)
+        case _:
+            return []
+
+
+def _has_prefix(token: Token, prefix: str) -> bool:
+    return token.kind == "pname" and token.text.partition(":")[0] == prefix
+
+
+def _head(analysis: Analysis, token: Token, name: str) -> Span:
+    return Span(analysis.source, token.start, token.start + len(name))
+
+
+def _renamed_name(analysis: Analysis, number: int, name: str) -> list[Span]:
+    """The places of a position in its rule; else of what the file defines, but positions of that name."""
+    places = _places(analysis, name)
+    if number not in places:
+        return []
+    around = analysis.rule_around(number)
+    own = around is not None and _is_alias(analysis, around, name)
+    if own and not _is_stream(analysis, number):
+        assert around is not None
+        inside = [one for one in places if around[0] <= one < around[1] and not _is_stream(analysis, one)]
+        return [_head(analysis, analysis.tokens[one], name) for one in inside]
+    defined = {
+        token.text
+        for before, token in pairwise(analysis.tokens)
+        if before.key in _DEFINING and token.kind == "name"
+    }
+    if name not in defined:
+        return []
+    found = []
+    for one in places:
+        rule = analysis.rule_around(one)
+        hidden = rule is not None and _is_alias(analysis, rule, name) and one != rule[0] + 1
+        if not hidden or _is_stream(analysis, one):
+            found.append(_head(analysis, analysis.tokens[one], name))
+    return found
+
+
+def _places(analysis: Analysis, name: str) -> list[int]:
+    """The numbers of tokens that have a name or begin with it, outside of queries and templates."""
+    found, depth = [], 0
+    for number, token in enumerate(analysis.tokens):
+        depth += (token.key == "{") - (token.key == "}")
+        named = depth == 0 and token.kind in ("name", "attribute", "timeof")
+        if named and token.text.partition(".")[0] == name:
+            found.append(number)
+    return found
+
+
+def _is_alias(analysis: Analysis, around: tuple[int, int], name: str) -> bool:
+    """Whether `name :=` names a position of the rule."""
+    pairs = pairwise(analysis.tokens[around[0] : around[1]])
+    return any(one.text == name and after.key == _AFTER_ALIAS for one, after in pairs)
+
+
+def _is_stream(analysis: Analysis, number: int) -> bool:
+    """Whether a token is the query or rule that a position takes its facts from: it follows `NAME :=`."""
+    before = analysis.tokens[max(0, number - 2) : number]
+    return [one.key if one.kind == "op" else one.kind for one in before] == ["name", _AFTER_ALIAS]
+
+
+def rename(analysis: Analysis, offset: int, name: str, read: Reader) -> tuple[list[Span], str]:
+    """The places to write a name, and what to write; the renamed text is checked. Raises UsageError D4148."""
+    places = renamed(analysis, offset)
+    if not places:
+        raise _no_rename("there is nothing here that can be renamed")
+    kind = analysis.tokens[analysis.at(offset) or 0].kind
+    new = name.removeprefix("?") if kind == "var" else name.removesuffix(":") if kind == "pname" else name
+    if (_PREFIX_NAME if kind == "pname" else _NAME).fullmatch(new) is None:
+        raise _no_rename(f"`{name}` is no name")
+    text = analysis.source.text
+    for place in reversed(places):
+        text = text[: place.start] + new + text[place.end :]
+    path = analysis.source.name
+    after = analyse(path, text, lambda asked: text if asked == path else read(asked))
+    before = [one.code for one in analysis.found if one.severity is Severity.ERROR]
+    wrong = [one for one in after.found if one.severity is Severity.ERROR and one.code not in before]
+    if wrong:
+        raise _no_rename(f"with this name the file would be wrong: {wrong[0].message}")
+    return places, new
+
+
+def _no_rename(message: str) -> UsageError:
+    return UsageError.of("D4148", message, hint="rename what this file defines, to a name that is free")
 
 
 # -- completion
@@ -382,7 +506,7 @@ _SHOWN = 200
 @click.command()
 @options.functions
 def command() -> None:
-    """Serve an editor: diagnostics, hover, definitions, completion, formatting.
+    """Serve an editor: diagnostics, hover, definitions, completion, renaming, formatting.
 
     Needs the extra `lsp`: pip install 'dotr[lsp]'.
     """
@@ -447,6 +571,7 @@ def make_server() -> LanguageServer:
     """A server without a client yet. Raises ImportError without pygls."""
     from lsprotocol import types  # noqa: PLC0415  # an extra
     from pygls import uris  # noqa: PLC0415  # an extra
+    from pygls.exceptions import JsonRpcInvalidParams  # noqa: PLC0415  # an extra
     from pygls.lsp.server import LanguageServer  # noqa: PLC0415  # an extra
     from pygls.workspace import TextDocument  # noqa: PLC0415  # an extra
 
@@ -587,6 +712,27 @@ def make_server() -> LanguageServer:
         return [
             types.CompletionItem(one.label, kind=kinds[one.kind], detail=one.detail or None) for one in found
         ]
+
+    @server.feature(types.TEXT_DOCUMENT_PREPARE_RENAME)
+    def can_rename(params: types.PrepareRenameParams) -> types.Range | None:
+        analysis = current(params.text_document.uri)
+        if analysis is None:
+            return None
+        at = offset(params, analysis)
+        return next((range_of(one) for one in renamed(analysis, at) if one.start <= at <= one.end), None)
+
+    @server.feature(types.TEXT_DOCUMENT_RENAME, types.RenameOptions(prepare_provider=True))
+    def do_rename(params: types.RenameParams) -> types.WorkspaceEdit | None:
+        analysis = current(params.text_document.uri)
+        if analysis is None:
+            return None
+        try:
+            places, new = rename(analysis, offset(params, analysis), params.new_name, read)
+        except DotrError as error:
+            raise JsonRpcInvalidParams(error.diagnostics[0].message) from None
+        return types.WorkspaceEdit(
+            changes={params.text_document.uri: [types.TextEdit(range_of(one), new) for one in places]}
+        )
 
     @server.feature(types.TEXT_DOCUMENT_FORMATTING)
     def formatted(params: types.DocumentFormattingParams) -> list[types.TextEdit] | None:

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import click
 
@@ -31,38 +32,42 @@ from dotr.errors import (
 )
 from dotr.io.outputs import unwritable
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 VERBS = {
-    "demo": "A building on fire: runs offline in seconds.",
-    "init": "A folder to begin with: rules, a stream, tests.",
-    "check": "All diagnostics of rule files.",
-    "fmt": "Canonical text of rule files.",
-    "plan": "What will run: queries, joins, horizons, state bounds.",
+    "demo": "Run an example, a building on fire: offline, in seconds.",
+    "init": "Make a folder to begin with: rules, a stream, tests.",
+    "check": "Report every mistake in rule files.",
+    "fmt": "Rewrite rule files in canonical form.",
+    "plan": "Show what will run: queries, joins, horizons, bounds of the state.",
     "run": "Replay sources through rules and print composite events.",
-    "show": "A run as one page: events along time, each with its proof.",
-    "watch": "How the answers of a query change, as they begin and end.",
-    "explain": "Why an event happened, or a rule did not fire.",
-    "state": "What holds at one time, as RDF.",
+    "show": "Write a run as one page: events along time, each with its proof.",
+    "watch": "Print how the answers of a query begin and end.",
+    "explain": "Explain why an event happened, or why a rule did not fire.",
+    "state": "Print what holds at one time, as RDF.",
     "test": "Run tests of rules.",
-    "patterns": "The pattern libraries that come with dotr.",
-    "compare": "What two versions of rules find in one log.",
-    "query": "SPARQL over the enriched state at one time, or over the background.",
-    "close": "Everything that follows from RDF and rules, as RDF.",
-    "kb": "A knowledge base at a prompt: insert, delete, query, why, rules, watch.",
+    "patterns": "List the pattern libraries that come with dotr.",
+    "compare": "Compare what two versions of rules find in one log.",
+    "query": "Answer SPARQL over what holds at one time, or over the background.",
+    "close": "Print everything that follows from RDF and rules.",
+    "kb": "Use a knowledge base at a prompt: insert, delete, query, why, rules, watch.",
     "deploy": "Check rules and register them in a deployment directory.",
     "feed": "Push sources into a deployment; resumes where it stopped, exactly once.",
-    "status": "What is deployed: watermark, state, counts.",
-    "serve": "A deployment that listens: HTTP in, events out, rules, answers, a console.",
+    "status": "Show what is deployed: watermark, state, counts.",
+    "serve": "Run a deployment as a server: HTTP in, events out, rules, answers, a console.",
     "undeploy": "Remove a rule from a deployment.",
     "batch": "Detect over historical logs, locally or on Spark.",
     "stream": "Detect events in a Spark stream, in order and exactly once.",
-    "spark": "What spark-submit needs to run dotr.",
+    "spark": "Write what spark-submit needs to run dotr.",
     "convert": "Convert streams between formats.",
-    "map": "Mappings from the rows of tables to graphs.",
-    "times": "When things happened in sources: range, order, gaps, lateness.",
-    "lsp": "A language server for editors.",
-    "help": "The manual, offline.",
-    "docs": "The manual as a site.",
-    "doctor": "What works on this machine, and how to fix the rest.",
+    "map": "Propose and check mappings from the rows of tables to graphs.",
+    "times": "Show the times in sources: range, order, gaps, lateness.",
+    "lsp": "Run a language server for editors.",
+    "completion": "Print the script that completes commands and options in bash, zsh or fish.",
+    "help": "Print a page of the manual, offline.",
+    "docs": "Build the manual as a site.",
+    "doctor": "Check what works on this machine, and how to fix the rest.",
 }
 
 _HOMES = {
@@ -118,6 +123,14 @@ class Verbs(click.Group):
             gc.enable()
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem  # noqa: PLC0415  # start-up: when a shell asks
+
+        found = [
+            CompletionItem(name, help=text) for name, text in VERBS.items() if name.startswith(incomplete)
+        ]
+        return found or super().shell_complete(ctx, incomplete)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(VERBS.items()))
@@ -166,6 +179,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
+    if "_DOTR_COMPLETE" in os.environ:
+        from dotr.cli.completion import register  # noqa: PLC0415  # start-up: when a shell asks
+
+        register()
     try:
         _refuse_impossible(sys.argv[1:] if arguments is None else arguments)
         code = group.main(list(arguments) if arguments is not None else None, "dotr", standalone_mode=False)
@@ -190,6 +207,12 @@ def _run(arguments: Sequence[str] | None) -> int:
             show.note("stopped")
         return process.STOPPED
     except Exception as error:
+        if isinstance(error, ModuleNotFoundError):
+            from dotr.cli.packages import missing  # noqa: PLC0415  # start-up: most have what they use
+
+            if (lacking := missing(error)) is not None:
+                show.errors(lacking)
+                return 4
         if isinstance(error, OSError) and error.filename is not None:
             show.errors(_inaccessible(error))
             return 4

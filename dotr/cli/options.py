@@ -334,7 +334,7 @@ def _source(
 
 time_unit = choice("--time-unit", UNITS, "What integer times count", "s")
 base = click.option(
-    "--base", type=iri, metavar="IRI", default=STREAM_BASE, help="Resolve relative IRIs against this."
+    "--base", type=iri, metavar="IRI", default=STREAM_BASE, help="Resolve relative IRIs against this IRI."
 )
 _SOURCE = (
     base,
@@ -438,7 +438,7 @@ def source(late: str = "", jumps: bool = False) -> Decorator:
 until = click.option(
     "--until",
     metavar="TIME",
-    help="Let time go on behind the last graph: ticks, ends of periods and deadlines up to TIME come, too.",
+    help="Let time go on after the last graph, up to TIME: ticks, ends of periods and deadlines happen.",
 )
 
 
@@ -642,7 +642,7 @@ then = click.option(
     type=(str, str),
     multiple=True,
     metavar="TIME RULES",
-    help="From TIME on these RULES hold, and their background; may be repeated.",
+    help="Replace the rules and their background by these RULES from TIME on; may be repeated.",
 )
 deployment = click.option(
     "--dir",

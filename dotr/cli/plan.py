@@ -69,7 +69,14 @@ _SHOWN = 12
 @click.option("--background", multiple=True, metavar="FILE", help="Background beside that of the program.")
 @options.functions
 @options.budget
-@click.option("--map", "mappings", type=options.mapping, multiple=True, metavar="FILE", help="Tables, too.")
+@click.option(
+    "--map",
+    "mappings",
+    type=options.mapping,
+    multiple=True,
+    metavar="FILE",
+    help="Mappings of tables: report whether their rows are taken as columns.",
+)
 def command(
     rules: tuple[str, ...],
     format_: str,
@@ -126,7 +133,7 @@ def as_text(shown: Shown) -> Iterator[str]:
         yield from rule_lines(rule)
         yield ""
     for query in shown["queries"]:
-        yield from _query(query)
+        yield from query_lines(query)
     if shown["queries"]:
         yield ""
     yield from _knowledge(shown)
@@ -136,7 +143,7 @@ def as_text(shown: Shown) -> Iterator[str]:
         yield from (f"  {_function(entry)}" for entry in shown["functions"])
         yield ""
     if shown["lasting"]:
-        yield "WHAT LASTS"
+        yield "STATE"
         yield from (f"  {entry['what']}: {entry['bound']}" for entry in shown["lasting"])
         yield ""
     if shown["holding"]:
@@ -253,7 +260,7 @@ def _branches(name: str, children: dict[str, list[Shown]], indent: str) -> Itera
         yield from _branches(conjunct["name"], children, below)
 
 
-def _query(query: Shown) -> Iterator[str]:
+def query_lines(query: Shown) -> Iterator[str]:
     yield f"QUERY {query['name']}" + "".join(f" ?{name}" for name in query["attributes"])
     users = ", ".join(query["rules"])
     yield f"  used by {users}" if users else "  used by no rule"

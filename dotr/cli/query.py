@@ -452,12 +452,13 @@ def watch(
 ) -> None:
     """Print how the answers of a SELECT or ASK change as SOURCEs are read: `-` what ends, `+` what begins.
 
-    The query is evaluated over what lasts and what follows from it, never over an instant's own graph. What
-    neither --hold nor a rules file declares is held until it is deleted. Rules with INSERT or DELETE run, and
-    those that they read; then only what is declared is held.
+    The query is evaluated over the triples that are held and what follows from them, not over the graph of
+    an instant. A triple that neither --hold nor a rules file declares is held until it is deleted. If a rules
+    file has rules with INSERT or DELETE, these run, with the rules that they read, and only declared triples
+    are held.
 
-    --periods prints `?x :A [3, 8)` when an answer ends, and at the end of the input those that have no end so
-    far: `[3, …)`. `[…, 8)` is from the beginning, by the background.
+    --periods prints `?x :A [3, 8)` when an answer ends. At the end of the input it prints the answers that
+    have no end yet, as `[3, …)`. `[…, 8)` is an answer that the background had from the beginning.
     """
     from dotr.cli.run import Replay  # noqa: PLC0415  # start-up: `dotr query` detects nothing
 

@@ -154,8 +154,8 @@ def command(
     Without a configuration it listens on http://127.0.0.1:8080, for this machine alone, with the deployment
     .dotr and one stream, `input`; RULES are deployed first. Options override the configuration.
     `dotr serve token new NAME --scopes read,write` makes a token, without which nothing listens on other
-    addresses. SIGHUP reads the configuration again; Ctrl-C or SIGTERM end it after a commit. On a terminal it
-    shows how it is doing, below its log; --plain or NO_COLOR keep the log alone.
+    addresses. SIGHUP reads the configuration again; Ctrl-C or SIGTERM end the server after a commit. On a
+    terminal a view of the server is below its log; --plain or NO_COLOR keep the log alone.
 
     Needs the extra `serve`: pip install 'dotr[serve]'.
     """

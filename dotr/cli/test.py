@@ -73,7 +73,12 @@ Stamp: TypeAlias = tuple[int, int] | None
 @click.option(
     "--map", "mapping", type=file_name, metavar="FILE", help="With --record of tables: their mapping."
 )
-@click.option("--time-unit", type=click.Choice(list(UNITS)), default="s", help="With --record.")
+@click.option(
+    "--time-unit",
+    type=click.Choice(list(UNITS)),
+    default="s",
+    help="With --record: what integer times count.",
+)
 @options.functions
 def command(
     files: tuple[str, ...],

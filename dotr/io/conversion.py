@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from dotr.errors import UsageError
 from dotr.events import DELETE, DELETION, INSERT, INSERTION, Clock, GraphOrMessage, Message, Time
 from dotr.io.decode.documents import plain_name
-from dotr.io.decode.parquet import SUFFIX, ArchiveWriter
 from dotr.io.outputs import StreamOutput
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, RDF_TYPE, Term, Triple
 
 if TYPE_CHECKING:
     from dotr.io.decode.jelly import JellyFrames
+    from dotr.io.decode.parquet import ArchiveWriter
 
 Writer: TypeAlias = Callable[[Time, GraphOrMessage, int], str]
 """(time, what came, its number from 1) → its text."""
@@ -135,8 +135,15 @@ WRITERS: Mapping[str, Callable[[Clock], Writer]] = {
 """By the end of a file's name; a `.ttl` with many graphs is an RDF Message Log."""
 
 JELLY = ".jelly"
+PARQUET = ".parquet"
 
-TARGETS = (SUFFIX, *WRITERS, JELLY)
+TARGETS = (PARQUET, *WRITERS, JELLY)
+
+
+def _archive(path: str, clock: Clock) -> ArchiveWriter:
+    from dotr.io.decode.parquet import ArchiveWriter  # noqa: PLC0415  # Arrow may not be installed
+
+    return ArchiveWriter(path, clock)
 
 
 class Conversion:
@@ -148,7 +155,7 @@ class Conversion:
         """`part` is where `output` writes until it is finished. Raises UsageError D4140 for another name."""
         self._suffix = PurePath(plain_name(path)).suffix.lower()
         packed = path.lower().endswith(".gz")
-        if self._suffix not in TARGETS or (packed and self._suffix in (SUFFIX, JELLY)):
+        if self._suffix not in TARGETS or (packed and self._suffix in (PARQUET, JELLY)):
             raise UsageError.of(
                 "D4140",
                 f"the format to write cannot be inferred from the name `{path}`",
@@ -171,9 +178,9 @@ class Conversion:
     def add(self, time: Time, part: GraphOrMessage, clock: Clock) -> None:
         """Append one graph or message."""
         self.count += 1
-        if self._suffix == SUFFIX:
+        if self._suffix == PARQUET:
             if self._archive is None:
-                self._archive = ArchiveWriter(self._part, clock)
+                self._archive = _archive(self._part, clock)
             self._archive.add(time, numbered_part(part))
             return
         if self._write is None:
@@ -184,8 +191,8 @@ class Conversion:
         """Complete the file; one without graphs is an empty log."""
         if self._archive is not None:
             self._archive.close()
-        elif self._suffix == SUFFIX:
-            ArchiveWriter(self._part, Clock()).close()
+        elif self._suffix == PARQUET:
+            _archive(self._part, Clock()).close()
         elif self._frames is not None and not self.count:
             self._put("")
         elif self._suffix == ".ttl" and not self.count:

@@ -34,7 +34,8 @@ _DIGITS: Final = 38
 
 
 def frame_of(events: Iterable[Event]) -> pandas.DataFrame:
-    """Events, of any run, as `Events.to_frame` gives them."""
+    """Events, of any run, as `Events.to_frame` gives them. Raises EngineError D4205."""
+    _need("to_frame", "pandas")
     import pandas  # noqa: PLC0415  # a second of start-up that many runs do not need
 
     found = list(events)
@@ -47,7 +48,8 @@ def frame_of(events: Iterable[Event]) -> pandas.DataFrame:
 
 
 def arrow_of(events: Iterable[Event]) -> pyarrow.Table:
-    """Events, of any run, as `Events.to_arrow` gives them."""
+    """Events, of any run, as `Events.to_arrow` gives them. Raises EngineError D4205."""
+    _need("to_arrow", "pyarrow")
     import pyarrow  # noqa: PLC0415  # half a second of start-up that many runs do not need
 
     found = list(events)
@@ -66,13 +68,17 @@ def arrow_of(events: Iterable[Event]) -> pyarrow.Table:
 
 def polars_of(events: Iterable[Event]) -> polars.DataFrame:
     """Events, of any run, as `Events.to_polars` gives them. Raises EngineError D4205."""
-    if find_spec("polars") is None:
-        raise EngineError.of("D4205", "to_polars needs polars", hint="pip install polars")
+    _need("to_polars", "polars")
     import polars  # noqa: PLC0415  # where it is installed
 
     frame = polars.from_arrow(arrow_of(events))
     assert isinstance(frame, polars.DataFrame)
     return frame
+
+
+def _need(what: str, package: str) -> None:
+    if find_spec(package) is None:
+        raise EngineError.of("D4205", f"{what} needs {package}", hint=f"pip install {package}")
 
 
 def _names(events: Iterable[Event]) -> list[str]:

@@ -494,7 +494,7 @@ class Settings(Keys):
         PositiveDuration | None, _about("Let time go on by the wall clock when every source is silent.")
     ] = None
     time_unit: Annotated[Literal["s", "ms", "us"], _about("What integer times count.")] = "s"
-    base: Annotated[Annotated[str, _of("iri")], _about("What relative IRIs are resolved against.")] = (
+    base: Annotated[Annotated[str, _of("iri")], _about("Resolve relative IRIs against this IRI.")] = (
         STREAM_BASE
     )
 

@@ -72,7 +72,7 @@ def refuse_path(uri: str, schemes: Mapping[str, Scheme]) -> None:
     right = f"{scheme}://HOST/TOPIC" if scheme in BROKERS else f"{scheme}:https://HOST/PATH"
     raise UsageError.of(
         "D4217",
-        f"there is no address behind `{scheme}:`",
+        f"there is no address after `{scheme}:`",
         hint=f"write {right}; a file of such a name is `./{scheme}:…`",
     )
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dotr.cli.lsp import Analysis, analyse, completions, definition, hover
+from dotr.cli.lsp import Analysis, analyse, completions, definition, hover, rename, renamed
+from dotr.errors import UsageError
 
 TEXT = """PREFIX ex: <urn:>
 PARAMETER ?limit := 5
@@ -58,7 +59,7 @@ def test_in_the_middle_of_an_edit_the_last_right_program_answers() -> None:
 def test_what_a_name_is() -> None:
     one = analysed()
     assert hover(one, TEXT.index("ex:Fire") + 4) == "`<urn:Fire>`"
-    assert str(hover(one, TEXT.index("Hot := {"))) == "**Hot**: a query (?s, ?v), used by Fire"
+    assert str(hover(one, TEXT.index("Hot := {"))).startswith("**Hot**: a query (?s, ?v), used by Fire\n")
     assert str(hover(one, TEXT.index("Fire DEFINE"))).startswith("**Fire**: a rule (?at)")
     time = str(hover(one, TEXT.index("Again.time")))
     assert time.startswith("**Again.time**: the time of **Again**: facts of query")
@@ -92,3 +93,66 @@ def test_the_rule_around_a_token() -> None:
     query = one.at(TEXT.index("Hot := {"))
     assert query is not None
     assert one.rule_around(query) is None
+
+
+def after_renaming(at: str, inside: int, name: str, text: str = TEXT) -> str:
+    places, new = rename(analysed(text), text.index(at) + inside, name, lambda path: text)
+    for place in reversed(places):
+        text = text[: place.start] + new + text[place.end :]
+    return text
+
+
+@pytest.mark.parametrize("at", ["Hot := {", "Hot\nAND", "Hot WITHIN", "Hot ON", "Hot.time"])
+def test_a_query_is_renamed_everywhere(at: str) -> None:
+    text = after_renaming(at, 1, "Warm") if at != "Hot WITHIN" else after_renaming("Hot WITHIN", 1, "Warm")
+    assert text.count("Warm") == 5
+    assert "Hot" not in text
+
+
+def test_a_position_is_renamed_in_its_rule() -> None:
+    two = TEXT + "RULE More DEFINE { dotr_x a ex:More } FROM Again := Fire WHERE Again.?at != ex:a\n"
+    text = after_renaming("Again.?v", 2, "Earlier", two)
+    assert (text.count("Earlier"), text.count("Again")) == (4, 2)
+
+
+def test_a_query_that_a_position_hides_keeps_the_position() -> None:
+    text = (
+        "QUERY A := { SELECT ?s WHERE { ?s a <urn:A> } }\nQUERY B := { SELECT ?s WHERE { ?s a <urn:B> } }\n"
+        "RULE R DEFINE { dotr_x a <urn:R> } FROM A := B AND LAST C := A WITHIN 5 s FROM A WHERE A.?s = C.?s\n"
+    )
+    renamed_text = after_renaming("A := {", 0, "Z", text)
+    assert "QUERY Z :=" in renamed_text
+    assert "FROM A := B AND LAST C := Z WITHIN 5 s FROM A WHERE A.?s = C.?s" in renamed_text
+
+
+def test_parameters_and_prefixes_are_renamed() -> None:
+    text = after_renaming("?limit &&", 2, "?most")
+    assert (text.count("?most"), text.count("limit")) == (2, 0)
+    text = after_renaming("ex:Fire", 1, "zz:")
+    assert (text.count("zz:"), text.count("ex:")) == (TEXT.count("ex:"), 0)
+
+
+@pytest.mark.parametrize(
+    ("at", "inside", "name", "why"),
+    [
+        ("Hot := {", 1, "Fire", "wrong"),
+        ("Hot := {", 1, "no name", "is no name"),
+        ("SELECT", 1, "Other", "nothing here"),
+        ("?s ?v WHERE", 1, "t", "nothing here"),
+        ("ex:Fire", 4, "Smoke", "nothing here"),
+    ],
+)
+def test_what_cannot_be_renamed_is_refused(at: str, inside: int, name: str, why: str) -> None:
+    with pytest.raises(UsageError, match=why) as caught:
+        after_renaming(at, inside, name)
+    assert caught.value.diagnostics[0].code == "D4148"
+
+
+def test_nothing_is_renamed_where_nothing_is() -> None:
+    assert renamed(analysed(), len(TEXT)) == []
+
+
+def test_a_query_shows_how_it_is_evaluated() -> None:
+    shown = hover(analysed(), TEXT.index("Hot := {"))
+    assert shown is not None
+    assert "find ?s ex:v ?v" in shown

@@ -209,7 +209,7 @@ def _lines() -> Iterator[str]:
     every = cases()
     yield "# Clauses and their cases"
     yield ""
-    yield "What a clause means is in [the languages](../lang/language.md) and in [what lasts](lasting.md)."
+    yield "What a clause means is in [the languages](../lang/language.md) and in [state](lasting.md)."
     yield "Here is which golden cases pin it: programs with a stream and the events that come out, derived by"
     yield "hand and run by every engine, in `tests/golden/` of the sources."
     for section, clauses in CLAUSES.items():

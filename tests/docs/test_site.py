@@ -79,7 +79,7 @@ def test_the_navigation_names_every_page_once(tmp_path: Path) -> None:
     write_pages(tmp_path)
     nav = yaml.safe_load((HOME / "site.yml").read_text("utf-8"))["nav"]
     assert sorted(named_in(nav)) == sorted(path.name for path in tmp_path.glob("*.md"))
-    parts = ["Begin", "How to", "Reference", "Operate", "From other engines"]
+    parts = ["Begin", "How to", "Reference", "Operate", "Contribute", "From other engines"]
     assert [name for entry in nav for name in entry] == parts
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from lsprotocol import types
+from pygls.exceptions import JsonRpcException
 from pygls.lsp.client import LanguageClient
 
 RULES = """PREFIX : <http://example.org/b#>
@@ -251,3 +252,43 @@ def test_messages_that_are_none_are_reported_and_the_session_goes_on(tmp_path: P
     )
     assert done.returncode == 0
     assert b'"id": "z"' in done.stdout.replace(b'"id":"z"', b'"id": "z"')
+
+
+def test_a_rename_is_an_edit_of_the_document_or_refused_with_the_reason(tmp_path: Path) -> None:
+    async def talk(s: Session) -> None:
+        await s.write(RULES)
+        at = s.at("Hot.?c", 1)
+        where = await s.client.text_document_prepare_rename_async(types.PrepareRenameParams(**at))
+        assert isinstance(where, types.Range)
+        edit = await s.client.text_document_rename_async(types.RenameParams(new_name="Warm", **at))
+        assert edit is not None
+        assert edit.changes is not None
+        (edits,) = edit.changes.values()
+        assert [one.new_text for one in edits] == ["Warm"] * 4
+        with pytest.raises(JsonRpcException, match="wrong"):
+            await s.client.text_document_rename_async(types.RenameParams(new_name="Smoke", **at))
+
+    session(tmp_path, talk)
+
+
+def test_a_definition_is_found_in_an_imported_file(tmp_path: Path) -> None:
+    (tmp_path / "queries.dotr").write_text(
+        "PREFIX : <urn:>\nQUERY Door := { SELECT ?d WHERE { ?d a :Door } }\n"
+        "RULE Opened DEFINE { dotr_o a :Opened ; :of ?d } FROM Door WITH ?d := Door.?d\n"
+    )
+
+    async def talk(s: Session) -> None:
+        text = (
+            "PREFIX : <urn:>\nIMPORT <queries.dotr>\n"
+            "RULE Twice DEFINE { dotr_t a :Twice } FROM Opened "
+            "AND LAST Earlier := Opened WITHIN 5 s BEFORE Opened ON Earlier.?d = Opened.?d\n"
+        )
+        assert await s.write(text) == []
+        found = await s.client.text_document_definition_async(
+            types.DefinitionParams(**s.at("Opened WITHIN", 1))
+        )
+        assert isinstance(found, types.Location)
+        assert found.uri.endswith("/queries.dotr")
+        assert found.range.start.line == 2
+
+    session(tmp_path, talk)

@@ -51,7 +51,6 @@ from itertools import chain, count, islice, pairwise, repeat
 from operator import le
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
-import pyarrow as pa
 from msgspec import Struct, field
 
 from dotr.errors import DataError, Diagnostic, Severity, UsageError
@@ -80,6 +79,11 @@ from dotr.io.tables.mapping import ABSENT, EVERY, Step, TableMapping, steps_of, 
 from dotr.io.time import TimestampExtractor, UndecidedTimeError
 from dotr.io.time_reading import TimeReading
 from dotr.lang.grammar.cursor import nearest
+
+try:
+    import pyarrow as pa
+except ModuleNotFoundError:  # a lean installation: `open_columns` says so, and rows of text need none
+    pa = None
 
 LONGEST_ROW = 1 << 17
 """Bytes within which a quoted cell must end."""

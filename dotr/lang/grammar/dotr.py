@@ -214,7 +214,7 @@ class WindowParser:
             if start.key == "ON":
                 hint = "write the window before ON"
             elif start.key == PER:
-                hint = "PER stands behind the event of EACH: `AND EACH Group := Event PER (?key) WITHIN …`"
+                hint = "PER follows the event of EACH: `AND EACH Group := Event PER (?key) WITHIN …`"
             raise self.cursor.fail(
                 "WITHIN or BETWEEN", hint or "every conjunct has a window: `WITHIN 5 min FROM Event`"
             )

@@ -67,7 +67,7 @@ _INSTEAD: Final[Mapping[str, str]] = {
     "MATCH_RECOGNIZE": "write `SEQUENCE Name := pattern OF … WITHIN …`",
     "WHERE": "a condition belongs to an element: `AND Name ON condition`",
     "CONSUMING": "matches do not overlap, unless OVERLAPPING says so: leave it out",
-    "FROM": "the sources stand behind OF: `OF Name := Query`",
+    "FROM": "the sources follow OF: `OF Name := Query`",
     "ON": "a condition belongs to an element: `AND Name ON condition`",
 }
 
@@ -157,7 +157,7 @@ class SequenceParser:
         return pattern, skipping, places
 
     def _not_of(self) -> Skip:
-        token, hint = self.cursor.token, "the facts that are its rows stand behind OF: `OF Name := Query`"
+        token, hint = self.cursor.token, "the facts that are its rows follow OF: `OF Name := Query`"
         if token.key == ",":
             hint = "elements stand one after another, without commas"
         elif token.key in ("-", "->", ">"):
@@ -168,7 +168,7 @@ class SequenceParser:
             self._foreign(token, "a sequence has no anchors: a match begins at the first row that has one")
             return Skip()
         elif token.kind == "var":
-            hint = f"write a blank behind `?`: `? {token.text[1:]}`"
+            hint = f"write a blank after `?`: `? {token.text[1:]}`"
         elif token.key in _INSTEAD or token.key == "AFTER":
             return Skip()  # reported as a clause
         return self.cursor.fail("an element, a quantifier, `|` or OF", hint)
@@ -439,7 +439,7 @@ class SequenceParser:
         if word.kind == "name":
             hint = nearest(word.text, (*WORDS, SKIPPING))
             if word.key == SKIPPING:
-                hint = "SKIPPING stands behind the pattern, before OF"
+                hint = "SKIPPING follows the pattern, before OF"
         elif word.key in (".", ";"):
             hint = "nothing ends a clause here"
         failed = self.cursor.fail("AND, WITHIN, GAP, OVERLAPPING, SKIP TO LAST, WITH or the next line", hint)
