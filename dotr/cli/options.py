@@ -479,7 +479,7 @@ corrections = passing(
         "--corrections",
         type=micros,
         metavar="DURATION",
-        help="Take graphs that come up to so much later than the watermark, such as 1h: events are added and"
+        help="Take late graphs up to this much older than the watermark, such as 1h: events are added and"
         " taken back.",
     ),
     click.option(
