@@ -511,14 +511,17 @@ class _Choice:
                 heappush(self._cheapest, (cost, place))
 
     def _calls(self, item: Item) -> bool:
-        """Whether it calls functions of one's own, and no pattern waits for it."""
+        """Whether it calls functions of one's own, and no pattern may wait for it."""
         match item:
             case RowFilter(condition=condition):
                 return own_calls(condition) > 0
             case Assign(variable=variable, expression=expression):
-                users = (self.left.get(place) for place in self._users[variable])
-                asked = any(isinstance(user, BodyPattern | AbsentPattern) for user in users)
-                return own_calls(expression) > 0 and not asked
+                if not own_calls(expression):
+                    return False
+                users = [self.left.get(place) for place in self._users[variable]]
+                return not any(
+                    isinstance(u, BodyPattern | AbsentPattern | Assign) for u in users if u is not item
+                )
             case _:
                 return False
 
