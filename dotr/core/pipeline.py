@@ -606,13 +606,13 @@ class Pipeline:
         """The instants of a batch, and between them the deadlines of sequences, which become part of it."""
         detector = self._detect
         assert detector is not None, "begin() comes before the first graph"
-        place = 0
+        now, place = detector.now, 0
         while place < len(known):
-            now = detector.now
             due = None if now is None else detector.next_late(now, known[place][0])
             if due is not None:
                 known.insert(place, (due, (), {}, False))
             yield known[place]
+            now = known[place][0]
             place += 1
 
     def _run(self, due: Sequence[Instant]) -> Iterator[InstantEvents]:

@@ -604,7 +604,8 @@ class TeslaDetector:
             if tick is not None and tick < bound:
                 found = bound = tick
         for sequence in self._deadlines:
-            if sequence.queue and (tick := sequence.next(bound)) is not None:
+            queue = sequence.queue
+            if queue and queue[0][0] < bound and (tick := sequence.next(bound)) is not None:
                 found = bound = tick
         return found
 

@@ -83,12 +83,13 @@ def detected(detector: TeslaDetector, given: Instants) -> Iterator[list[RawMatch
     """The matches of each instant that has some, deadlines included, as a pipeline gives instants."""
 
     def between(batch: Instants) -> Iterator[tuple[Time, object, Mapping[str, Sequence[Fact]], bool]]:
+        now = detector.now
         for time, facts in batch:
-            now = detector.now
             while now is not None and (due := detector.next_late(now, time)) is not None:
                 yield due, (), {}, False
-                now = detector.now
+                now = due
             yield time, (), facts, True
+            now = time
 
     seen, quiet = counts(), counts()
     for start in range(0, len(given), TOGETHER):
