@@ -296,10 +296,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--every", type=int, default=20, help="every n-th also in batch and deployed")
     given_ = parser.parse_args(arguments)
     tally = Tally()
-    if given_.facts:
-        first = given_.seed * 10**9
-        matches = sum(map(check, range(first, first + given_.facts)))
-        print(f"{given_.facts:,} programs over facts, {matches:,} matches", flush=True)
+    matches = 0
+    for number in range(1, given_.facts + 1):
+        matches += check(given_.seed * 10**9 + number)
+        if number % 1_000 == 0:
+            print(f"{number:,} programs over facts, {matches:,} matches", flush=True)
     with tempfile.TemporaryDirectory() as folder:
 
         @seed(given_.seed)

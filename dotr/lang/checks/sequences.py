@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 
 from dotr.errors import Diagnostics
 from dotr.lang.grammar.cursor import nearest
+from dotr.lang.grammar.sequences import without_nothing_or_hint
 from dotr.lang.grammar.syntax import ElementSyntax, RuleSyntax, SequenceSyntax
 from dotr.program.names import duration_text
 from dotr.program.positions import Position
@@ -34,7 +35,6 @@ from dotr.program.sequences import (
     elements_of,
     pattern_text,
     satisfied_by_nothing,
-    without_nothing,
 )
 from dotr.source import Span
 
@@ -120,7 +120,7 @@ class SequenceResolver:
                 "D1654",
                 "no row at all satisfies this pattern: an empty match is none",
                 span,
-                hint=f"write `{pattern_text(without_nothing(pattern))}`",
+                hint=without_nothing_or_hint(pattern, lambda rest: rest)[1],
             )
         if _size(pattern) > LARGEST:
             self._error(

@@ -10,9 +10,9 @@ Method:  language.md, "Sequences". Its clauses are read in any order, and one th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from itertools import permutations
+from itertools import islice, permutations
 from typing import TYPE_CHECKING, Final
 
 from dotr.expressions.aggregates import AGGREGATES, WITH_SHARE
@@ -32,6 +32,7 @@ from dotr.program.sequences import (
     InOrder,
     Pattern,
     Repeated,
+    elements_of,
     pattern_text,
     satisfied_by_nothing,
     without_nothing,
@@ -51,6 +52,8 @@ OWN_WORDS: Final = (SEQUENCE, SKIPPING, "OF", "PER", "GAP", "OVERLAPPING", "SKIP
 _RESERVED: Final = frozenset(OWN_WORDS) - {SEQUENCE, "TO"}
 _BEHIND: Final = ("PER", "GAP", "OVERLAPPING", "SKIP")
 _ORDER: Final = "the order is OF PER AND… WITHIN GAP OVERLAPPING (or SKIP TO LAST) WITH, each but AND once"
+_SHOWN, _LONGEST = 8, 30
+"""Elements, and places of elements, of a pattern that a hint writes."""
 _MOST: Final = 1_000
 """The greatest number of a quantifier."""
 
@@ -69,6 +72,8 @@ _INSTEAD: Final[Mapping[str, str]] = {
     "CONSUMING": "matches do not overlap, unless OVERLAPPING says so: leave it out",
     "FROM": "the sources follow OF: `OF Name := Query`",
     "ON": "a condition belongs to an element: `AND Name ON condition`",
+    "UNTIL": "it is the condition of the element that repeats: `AND Name ON condition`",
+    "INTERVAL": "WITHIN limits a match, GAP the time between its rows: write one of them",
 }
 
 _BEFORE: Final[Mapping[str, str]] = {
@@ -87,6 +92,8 @@ _VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     "SKIP": ("TO", "PAST"),
 }
 """Words, and what follows them where they begin a clause."""
+_CLAUSES: Final = ("MEASURES", "SUBSET")
+"""Words of MATCH_RECOGNIZE that begin a clause there, whatever follows."""
 _NO_ELEMENTS: Final = ("WHERE", "CONSUMING", "FROM", "ON", "DEFINE")
 
 
@@ -142,7 +149,7 @@ class SequenceParser:
             hint = "write `SEQUENCE Name := pattern OF …`"
             self.cursor.expect(":=", hint=hint)
             if self.cursor.key == "MATCH_RECOGNIZE":
-                self._foreign(self.cursor.token, _INSTEAD["MATCH_RECOGNIZE"])
+                self._foreign(self.cursor.advance(), _INSTEAD["MATCH_RECOGNIZE"])
                 raise Skip
             pattern = self._alternatives()
             if self.cursor.key == SKIPPING:
@@ -164,6 +171,14 @@ class SequenceParser:
             hint = "elements stand one after another, without arrows; between them `SKIPPING` lets rows pass"
         elif token.key == "||":
             hint = "write `|`"
+        elif token.key == ".":
+            hint = "elements stand one after another: `A B+`; between them `SKIPPING` lets rows pass"
+        elif token.key == "=":
+            hint = f"sources stand behind OF: `OF {self.cursor.tokens[self.cursor.at - 1].text} := Query`"
+        elif token.key == "!":
+            hint = "name an element for what may come, and exclude the rest by its condition"
+        elif token.kind == "iri" and ":" in token.text:
+            hint = f"write `{{{token.text[1:-1].replace(':', ',')}}}`"
         elif token.key in ("^", "$"):
             self._foreign(token, "a sequence has no anchors: a match begins at the first row that has one")
             return Skip()
@@ -260,13 +275,12 @@ class SequenceParser:
         span = self.cursor.since(start)
         least, most = counts
         if satisfied_by_nothing(part):
-            rest = without_nothing(part)
-            instead = Repeated(rest, 0, most, reluctant)
+            rest, hint = without_nothing_or_hint(part, lambda rest: Repeated(rest, 0, most, reluctant))
             self._wrong(
                 "D1652",
                 "a quantifier on what no row satisfies: how often is not defined",
                 span,
-                f"write `{pattern_text(instead)}`",
+                hint,
             )
             part = rest
         if self._quantifier() is not None:
@@ -337,6 +351,8 @@ class SequenceParser:
                 read.elements.append(self._element())
             case "WITHIN":
                 self.cursor.advance()
+                if self.cursor.key == "INTERVAL":
+                    raise self.cursor.fail("a duration such as `5 min`", "write a number and its unit: `1 h`")
                 read.within = self.windows.duration()
                 if self.cursor.key in ("FROM", "BEFORE"):
                     instead = "WITHIN is measured from a match's first row: write the duration alone"
@@ -468,7 +484,7 @@ class SequenceParser:
 
     def _to_clause(self) -> None:
         """Skip to the next clause or statement; names that are passed over may be those of elements."""
-        while not self._ends() and self.cursor.key not in WORDS and not self._at_word():
+        while not self._ends() and self.cursor.key not in (*WORDS, *_CLAUSES) and not self._at_word():
             if self.cursor.key == "{" and self.cursor.peek().key == "SELECT":
                 self.windows.close(self.cursor.at)
                 continue
@@ -512,6 +528,10 @@ class SequenceParser:
             case "PREV":
                 self.cursor.advance()
                 self.cursor.expect("(")
+                if self.cursor.token.kind in ("attribute", "timeof"):
+                    value = self.cursor.token.text.partition(".")[2]
+                    instead = f"write `PREV.{value}`, of the row before that `PREV(2).{value}`"
+                    raise self.cursor.fail("a whole number", instead)
                 text = f"PREV({self._row_number(1)})"
                 self.cursor.expect(")")
                 return self._value_of(text, token)
@@ -598,6 +618,19 @@ class SequenceParser:
         """Report what a sequence has in other words, or not at all."""
         shown = "{-" if token.key == "{" else token.text
         self._wrong("D1017", f"`{shown}` is not how it is written here", self.cursor.span(token), instead)
+
+
+def without_nothing_or_hint(part: Pattern, as_whole: Callable[[Pattern], Pattern]) -> tuple[Pattern, str]:
+    """A pattern without the empty word, which satisfies it, and a hint; `as_whole`: what is to be written.
+
+    A long one, which would be written with the square of its parts, becomes its elements in order.
+    """
+    names = list(dict.fromkeys(islice(elements_of(part), _LONGEST)))
+    if len(names) > _SHOWN or sum(1 for _ in elements_of(part)) > _LONGEST:
+        every = tuple(map(Element, dict.fromkeys(elements_of(part))))
+        return InOrder(every), "let one of its parts be without `?` or `*`, or write alternatives"
+    rest = without_nothing(part)
+    return rest, f"write `{pattern_text(as_whole(rest))}`"
 
 
 class _Clauses:
