@@ -12,7 +12,10 @@ Method:  a form is a list of triples whose nodes are constants or numbers of col
          each distinct triple once; one of several may join triples of different rows, unless they all have
          one subject, which no two rows of an instant share.
 Why not: a columnar detector as well (it would take these columns as they are, in `FormRun`): another executor
-         of every operator, with every tie.
+         of every operator, with every tie. Graphs of an archive as columns of tokens: those of CityBench have
+         five forms of 15 triples; splitting their JSON lines into tokens and finding the distinct ones takes
+         29 to 38 µs a graph, reading them as graphs 26. Rows of CSV and JSON lines as columns: 0.9 to 1.2
+         times graphs of them.
 Bad input: none: what this way cannot do, and what takes much work, is left to the usual way (`Unfit`, None).
 """
 

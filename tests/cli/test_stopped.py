@@ -116,7 +116,7 @@ COMMANDS = {
     "explain": ["explain", "r.dotr", "long.jsonl"],
     "convert": ["convert", "long.jsonl", "-o", "out.nq"],
     "feed": ["feed", "long.jsonl", "-o", "out.jsonl", "--dir", "site"],
-    "batch": ["batch", "r.dotr", "long.jsonl", "--engine", "local", "--out", "folder"],
+    "batch": ["batch", "r.dotr", "long.jsonl", "--engine", "local", "--slice", "1h", "--out", "folder"],
 }
 SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"]
 
