@@ -295,5 +295,6 @@ def _no_object(place: str, found: str) -> DataError:
         "this line is not a time-annotated graph",
         place=place,
         label=found,
-        hint='write {"time": 12, "graph": "<Turtle>"}, one object a line; "" is an empty graph',
+        hint='write {"time": 12, "graph": "<Turtle>"}, one object a line; "" is an empty graph. '
+        "Objects of another form are read with --map, and `dotr map new FILE` proposes a mapping",
     )

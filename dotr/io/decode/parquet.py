@@ -164,7 +164,8 @@ def no_archive(place: str, found: str) -> DataError:
         f"`{place}` is not a log of graphs",
         place=place,
         label=found,
-        hint="a log has the columns time (bigint, or timestamp with zone) and graph (N-Triples)",
+        hint="a log has the columns time (bigint, or timestamp with zone) and graph (N-Triples); "
+        "rows of another table are read with --map, and `dotr map new FILE` proposes a mapping",
     )
 
 

@@ -367,7 +367,12 @@ def _of_lines(path: str, head: bytes, most: int) -> TableSample:
             objects.append(object_of(line))
         except (CellError, UnicodeDecodeError):
             continue
-    return _of_objects(objects, {"format": "jsonl"})
+    found = _of_objects(objects, {"format": "jsonl"})
+    if found.columns:
+        return found
+    # each line is an envelope, as exporters of OpenTelemetry write them
+    way, inside = _largest(objects) or ("", [])
+    return _of_objects(inside[:most], {"format": "jsonl", "rows": way}, way) if way else found
 
 
 def _of_document(path: str, most: int) -> TableSample:
@@ -379,10 +384,17 @@ def _of_document(path: str, most: int) -> TableSample:
     settings = {}
     way = "$[*]"
     if isinstance(value, dict):
-        way, value = max(_lists([value], "$"), key=lambda found: len(found[1]), default=("", [value]))
+        way, value = _largest([value]) or ("", [value])
         settings = {"rows": way} if way else {}
     objects = [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
     return _of_objects(objects[:most], settings, way or "$")
+
+
+def _largest(values: Sequence[dict[str, Any]]) -> tuple[str, list[dict[str, Any]]] | None:
+    """The way to the largest array of objects in objects, and its elements; of equals, one with cells."""
+    return max(
+        _lists(values, "$"), key=lambda found: (len(found[1]), bool(columns_of(found[1]))), default=None
+    )
 
 
 def _lists(values: Sequence[dict[str, Any]], way: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:

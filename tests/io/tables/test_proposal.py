@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -180,3 +181,14 @@ def test_keys_of_lists_of_pairs_are_properties() -> None:
     text = propose(["ts", "attributes[key=user.id].value.stringValue"], [["2026-01-01T00:00:00Z", "u1"]])
     assert ":user_id {attributes[key=user.id].value.stringValue}" in text
     parse_mapping(text)
+
+
+def test_lines_that_are_envelopes_give_the_rows_in_them(tmp_path: Path) -> None:
+    line = {
+        "resourceLogs": [{"scopeLogs": [{"logRecords": [{"timeUnixNano": "1772438400000000000", "n": 1}]}]}]
+    }
+    path = tmp_path / "otlp.jsonl"
+    path.write_text(json.dumps(line) + "\n" + json.dumps(line) + "\n")
+    found = sample(str(path), 10)
+    assert found.settings == {"format": "jsonl", "rows": "$.resourceLogs[*].scopeLogs[*].logRecords[*]"}
+    assert found.rows == [["1772438400000000000", "1"]] * 2
