@@ -22,14 +22,14 @@ from msgspec.structs import replace
 
 from dotr.cli import options, show
 from dotr.cli.live import LastEvents, LiveView, Look, SourceLine, watched
-from dotr.cli.options import OutputOptions, RuleOptions, SourceOptions
+from dotr.cli.options import CorrectionOptions, OutputOptions, RuleOptions, SourceOptions
 from dotr.cli.process import POLITE
 from dotr.cli.show import Progress, funnels, summary_line, time_as_json
 from dotr.errors import DataError, Diagnostic, UsageError
 from dotr.events import GraphOrMessage, Time, message_of
 from dotr.io.decode.documents import Format, decode, format_of, read_bytes, unknown_format
 from dotr.io.decode.rdf import parse_triples, split_triples
-from dotr.io.events import BINARY, EVENT_FORMATS, open_sink
+from dotr.io.events import BINARY, EVENT_FORMATS, Formatter, open_sink
 from dotr.io.feeds import GraphSource
 from dotr.io.graphs import SourceOptions as ReadingOptions
 from dotr.io.outputs import is_device, open_output
@@ -100,6 +100,7 @@ _PATIENCE = 2.0
 @options.rules
 @options.materialize
 @options.source(late="drop", jumps=True)
+@options.corrections
 @options.budget
 @click.option(
     "--format",
@@ -135,6 +136,7 @@ def command(
     commit_every: int,
     rules: RuleOptions,
     source: SourceOptions,
+    corrections: CorrectionOptions,
     outputs: tuple[str, ...],
     output: OutputOptions,
 ) -> None:
@@ -175,6 +177,10 @@ def command(
         with view.aside():
             show.say(finding)
 
+    if corrections.period is not None and any(scheme_of(uri) != FILE for uri in outputs):
+        from dotr.core.corrections import with_corrections  # noqa: PLC0415  # start-up: few feeds correct
+
+        raise with_corrections("events go to files, and not to brokers and hooks,")
     connected = None
     _refuse_paths(sources, outputs)
     if any(scheme_of(uri) != FILE for uri in (*sources, *outputs)):
@@ -208,6 +214,8 @@ def command(
                 rules.verify,
                 source.fails,
                 source.late == "fail",
+                corrections.period,
+                corrections.share,
             ),
             CheckpointPolicy(commit_graphs, commit_every / 1_000_000),
             found,
@@ -231,7 +239,11 @@ def command(
             connectors = connected.open(journal)
             feed.committed = connected.committed
         last = LastEvents(program.prefixes)
-        feed.sinks = [] if view.shown and not apart else _sinks(journal, program, outputs, output, connectors)
+        feed.sinks = (
+            []
+            if view.shown and not apart
+            else _sinks(journal, program, outputs, output, connectors, corrections.period is not None)
+        )
         feed.sinks = [*feed.sinks, last] if view.shown else feed.sinks
         feed.dead_letters, feed.delayed = opened(source.on_error), opened(source.late)
         if idle_advance is not None:
@@ -403,22 +415,32 @@ def _connectors(
     return FeedConnectors(sources, outputs, say)
 
 
+def _with_changes(name: str, program: Program) -> tuple[str, Formatter]:
+    from dotr.io.changes import changes_formatter  # noqa: PLC0415  # start-up: few feeds correct
+
+    return changes_formatter(name, program.prefixes, program.rules)
+
+
 def _sinks(
     journal: Journal,
     program: Program,
     outputs: Sequence[str],
     output: OutputOptions,
     connectors: Connectors,
+    changes: bool,
 ) -> list[Sink]:
-    """Every output, opened, each once; standard output where none is named, and for `-`."""
+    """Every output, opened, each once; standard output where none is named, and for `-`. `changes`: events
+    have a sign.
+    """
     sinks: list[Sink] = []
     for path in outputs or ["-"]:
         name = _format(path, output)
         if path == "-" or is_device(path):
             opened = partial(open_output, path, packed=name not in BINARY)
-            sinks.append(StreamSink(open_sink(name, opened, program, live=True)))
+            head, write = _with_changes(name, program) if changes else (None, None)
+            sinks.append(StreamSink(open_sink(name, opened, program, write, live=True, head=head)))
         else:
-            request = OutputRequest(path, journal, program, name, output.overwrite)
+            request = OutputRequest(path, journal, program, name, output.overwrite, changes)
             sinks.append(output_of(request, connectors))
     return list({id(sink): sink for sink in sinks}.values())  # kept outputs have one
 
@@ -466,6 +488,9 @@ def summary(feed: Feed, seconds: float, changed: Mapping[str, str]) -> str:
     parts += show.beside(feed.beside, times=feed.time_sources)
     parts += [f"`{file}` {what} since it was fed: read again" for file, what in changed.items()]
     parts += show.losses(totals.late, totals.refused, too_much=totals.left_out)
+    corrected = getattr(feed.pipeline, "corrected", None)
+    if corrected is not None and corrected.late:
+        parts.append(show.corrected(corrected))
     watermark, clock = feed.pipeline.watermark, feed.pipeline.clock
     if watermark is not None and clock is not None:
         parts.append(f"closed up to {clock.text(watermark)}")
@@ -499,6 +524,7 @@ def summary_as_json(feed: Feed, seconds: float) -> str:
         **show.effects_as_json(counters.not_stated, counters.ineffective),
         "times": dict(feed.time_sources),
         **show.beside_as_json(feed.beside),
+        **show.corrected_as_json(getattr(feed.pipeline, "corrected", None)),
         "watermark": time_as_json(feed.pipeline.watermark, clock),
         "commits": totals.commits,
         "first": time_as_json(counters.first, clock),

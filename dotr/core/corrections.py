@@ -24,7 +24,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from dotr.core.deployment import Deployment
@@ -35,8 +35,10 @@ from dotr.emit.events import InstantEvents
 from dotr.errors import Diagnostic, DotrError, UsageError
 from dotr.events import Clock, GraphOrMessage, Time, part_of, plain
 from dotr.extract.forms import Form
+from dotr.lasting.periods import Entry
 from dotr.program import Program
 from dotr.program.names import duration_text
+from dotr.rdf.terms import Triple
 
 PARTS: Final = 8
 """Snapshots in a period."""
@@ -81,7 +83,8 @@ class _Snapshot(Struct, frozen=True):
 class CorrectingPipeline(Pipeline):
     """Owns the graphs, events and snapshots of a period, beside the state of a run.
 
-    `period` in µs, more than `lateness`; `share`: how much of the work may be replays.
+    `period` in µs, more than `lateness`; `share`: how much of the work may be replays; `key`: of the rules
+    and the background, since what others reported is not corrected.
     """
 
     def __init__(
@@ -91,12 +94,16 @@ class CorrectingPipeline(Pipeline):
         *,
         period: Time,
         share: float = SHARE,
+        key: str = "",
         **more: Any,
     ) -> None:
         self._when_late, self._when_found = observer.late, observer.finding
         finding = None if observer.finding is None else self._found_once
         super().__init__(deployment, replace(observer, late=self._come_late, finding=finding), **more)
         self._done = Corrected()
+        self._key = key
+        self._told: dict[Triple, Entry] = {}  # what `stated` gave so far
+        self._restated = False  # whether what is stated changed by a replay since then
         self._period, self._earned = period, CHEAPER * share / (1 - share)
         self._owed = 0.0  # replayed graphs that are not paid for
         self._times: list[Time] = []  # of the graphs of the period, in order
@@ -104,9 +111,11 @@ class CorrectingPipeline(Pipeline):
         self._events: list[InstantEvents] = []  # what was reported of the period
         self._snapshots: list[_Snapshot] = []
         self._waiting: list[_Late] = []
+        self._lost: list[tuple[Time, GraphOrMessage, str]] = []  # waited under other rules, and are late
         self._changes: list[Changes] = []  # not given to the caller yet
         self._late = False  # whether the graph that is taken is late
         self._ending = self._replaying = False
+        self._resuming = False  # whether what runs was run before a snapshot
         self._said: set[tuple[Time | None, str]] = set()  # what is not said again of a replay
 
     @property
@@ -165,6 +174,8 @@ class CorrectingPipeline(Pipeline):
 
     def _raised(self, time: Time, parts: Sequence[GraphOrMessage], error: DotrError) -> DotrError | None:
         """As of a pipeline; the graphs of an instant in error are not kept."""
+        if self._resuming:
+            return None
         if self._replaying and not parts:
             key = time, error.diagnostics[0].code
             if key in self._said:
@@ -182,7 +193,7 @@ class CorrectingPipeline(Pipeline):
         """A replay finds again what was said already."""
         assert self._when_found is not None
         key = None, f"{finding.code} {finding.message}"
-        if not self._replaying or key not in self._said:
+        if not self._resuming and (not self._replaying or key not in self._said):
             self._said.add(key)
             self._when_found(finding)
 
@@ -190,6 +201,11 @@ class CorrectingPipeline(Pipeline):
 
     def drain(self) -> Iterator[InstantEvents]:
         yield from self._given()
+        while self._lost:
+            time, part, self.place = self._lost.pop(0)
+            self._open.late += 1
+            if self._when_late is not None:
+                self._when_late(time, part)
         for events in super().drain():
             self._events.append(events)
             yield events
@@ -259,7 +275,8 @@ class CorrectingPipeline(Pipeline):
         self._events = self._events[: self._first_event(snapshot)]
         start = 0 if snapshot.bound is None else bisect_left(self._times, snapshot.bound)
         graphs = list(zip(self._times[start:], self._parts[start:], strict=True))
-        self._replaying = True
+        self._replaying = self._restated = True
+        pause, self._pause = self._pause, None  # half a replay is no state
         try:
             self._lasting = None  # a snapshot of a time before anything lasted has none
             Pipeline.restore(self, snapshot.state)
@@ -273,7 +290,7 @@ class CorrectingPipeline(Pipeline):
             self._open.close_before(bound)
             self._rerun()
         finally:
-            self._replaying = False
+            self._replaying, self._pause = False, pause
         return len(graphs)
 
     def _rerun(self) -> None:
@@ -312,42 +329,77 @@ class CorrectingPipeline(Pipeline):
 
     # -- snapshots
 
+    def stated(self) -> dict[Triple, Entry | None]:
+        changed = super().stated()
+        if self._restated:
+            now = {} if self._lasting is None else self._lasting.entries()
+            old = self._told
+            changed = {
+                triple: now.get(triple)
+                for triple in sorted(old.keys() | now.keys())
+                if old.get(triple) != now.get(triple)
+            }
+            self._restated = False
+        for triple, entry in changed.items():
+            if entry is None:
+                self._told.pop(triple, None)
+            else:
+                self._told[triple] = entry
+        return changed
+
     def snapshot(self, stated: bool = True) -> dict[str, Any]:
         """As that of a pipeline, with the graphs of the period and the oldest snapshot: from these the
         others and the events come again.
         """
         found = super().snapshot(stated)
         kept = [[time, plain(part)] for time, part in zip(self._times, self._parts, strict=True)]
+        first = self._snapshots[0] if self._snapshots else None
         found["corrections"] = {
-            "from": self._snapshots[0].state if self._snapshots else None,
-            "bound": self._snapshots[0].bound if self._snapshots else None,
+            "key": self._key,
+            "from": None if first is None else first.state,
+            "bound": None if first is None else first.bound,
             "closed": self._open.bound,
             "graphs": kept,
             "late": [[one.time, plain(one.part), one.place, one.bound] for one in self._waiting],
             "owed": self._owed,
+            "done": to_builtins(self._done),
         }
         return found
 
     def restore(self, state: Mapping[str, Any]) -> Restored:
-        """Continue where `state` was taken: the graphs of the period run again."""
-        saved = state.get("corrections")
-        late = state["counters"]["late"]
-        if saved is None or saved["from"] is None:
-            restored = super().restore(state)
-            self._snapshots = []
+        """Continue where `state` was taken: the graphs of the period run again. Where other rules or another
+        background reported what is there, nothing of it is corrected, and graphs that wait are late.
+        """
+        saved, late = state.get("corrections"), state["counters"]["late"]
+        lasting = state.get("lasting")
+        told = () if lasting is None else lasting["stated"]
+        self._told = {(s, p, o): tuple(entry) for s, p, o, *entry in told}
+        restored = super().restore(state)
+        self._snapshots, self._events, self._times, self._parts = [], [], [], []
+        waiting = [] if saved is None else saved["late"]
+        if (
+            saved is None
+            or saved["from"] is None
+            or saved["key"] != self._key
+            or restored.empty
+            or restored.gone
+        ):
             if self.clock is not None:
                 self._begin_again()
+            self._lost = [(time, part_of(value), place) for time, value, place, _ in waiting]
             return restored
         self._times = [time for time, _ in saved["graphs"]]
         self._parts = [part_of(value) for _, value in saved["graphs"]]
-        first = _Snapshot(saved["bound"], saved["from"])
-        self._snapshots, self._events = [first], []
-        restored = Pipeline.restore(self, first.state)
+        self._snapshots = [_Snapshot(saved["bound"], saved["from"])]
         if saved["closed"] is not None:
-            self._replay(first, saved["closed"])
+            self._resuming = True
+            try:
+                self._replay(self._snapshots[0], saved["closed"])
+            finally:
+                self._resuming = False
         self._open.late = late
-        self._waiting = [_Late(time, part_of(value), *more) for time, value, *more in saved["late"]]
-        self._owed = saved["owed"]
+        self._waiting = [_Late(time, part_of(value), *more) for time, value, *more in waiting]
+        self._owed, self._done = saved["owed"], Corrected(**saved["done"])
         return restored
 
     def _begin_again(self) -> None:
@@ -368,6 +420,16 @@ def too_short(period: Time, lateness: Time) -> UsageError:
         f"corrections of {duration_text(period)} take nothing that a lateness of {duration_text(lateness)}"
         " does not wait for",
         hint="make the corrections longer than the lateness",
+    )
+
+
+def uncorrected(folder: str) -> UsageError:
+    """UsageError D4165: a deployment that was fed with corrections is fed without."""
+    return UsageError.of(
+        "D4165",
+        f"`{folder}` was fed with corrections, and is not fed without them",
+        notes=("late graphs may wait for a correction, which would be lost",),
+        hint="use dotr feed --corrections DURATION, as before",
     )
 
 

@@ -846,6 +846,10 @@ class LastingRun:
     def changed(self) -> dict[Triple, Entry | None]:
         return self._periods.changed()
 
+    def entries(self) -> dict[Triple, Entry]:
+        """Every triple of which a snapshot says something, with what `changed` gives for it."""
+        return self._periods.entries()
+
     def snapshot(self, stated: bool = True) -> dict[str, Any]:
         """What is stated beside the background, as a JSON value; between instants. A caller that keeps the
         values of `changed` leaves `stated` out.

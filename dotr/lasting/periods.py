@@ -545,8 +545,12 @@ class Periods:
 
     def save(self) -> list[list[Any]]:
         """Every statement except those of the background that hold, as a JSON value."""
+        return [[*triple, *entry] for triple, entry in self.entries().items()]
+
+    def entries(self) -> dict[Triple, Entry]:
+        """The same by triple, in order."""
         known = sorted(self._deleted | self._inserted.keys() | self._held.keys() | self._later.keys())
-        return [[*triple, *entry] for triple in known if (entry := self._entry(triple)) is not None]
+        return {triple: entry for triple in known if (entry := self._entry(triple)) is not None}
 
     def changed(self) -> dict[Triple, Entry | None]:
         """The triples whose statements changed since the last call, each with its value in `save`."""

@@ -86,14 +86,15 @@ def resumed(
     materialize_all: bool = False,
     budget: int = BUDGET,
     observer: PipelineObserver = NOBODY,
+    make: Callable[..., Pipeline] = Pipeline,
     **more: Any,
 ) -> Pipeline:
-    """The pipeline of a deployment before its state is restored; `more` is handed on to it. Raises
-    ProgramError, DataError, EngineError.
+    """The pipeline of a deployment, by `make`, before its state is restored; `more` is handed on to it.
+    Raises ProgramError, DataError, EngineError.
     """
     settings = Settings(materialize_all=materialize_all, budget=budget)
     journal.keep_functions(program.versions)
-    return Pipeline(_compiled(journal, program, added, settings), observer, **more)
+    return make(_compiled(journal, program, added, settings), observer, **more)
 
 
 def _compiled(journal: Journal, program: Program, added: Added, settings: Settings) -> Deployment:

@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
+from functools import partial
 from itertools import repeat
 from queue import SimpleQueue
 from typing import Any
@@ -778,6 +779,31 @@ class FeedOptions(Struct, frozen=True):
     verify: bool = False
     fail_on_error: bool = True
     fail_on_late: bool = False
+    corrections: Time | None = None
+    corrections_share: float = 0.5
+
+
+def _pipelines(
+    journal: Journal, options: FeedOptions, state: Mapping[str, Any] | None
+) -> Callable[..., Pipeline]:
+    """What makes the pipeline of a feed. Raises UsageError D4165, D4167."""
+    if options.corrections is None and (state is None or state.get("corrections") is None):
+        return Pipeline
+    from dotr.core.corrections import (  # noqa: PLC0415  # start-up: few deployments are corrected
+        CorrectingPipeline,
+        too_short,
+        uncorrected,
+        with_corrections,
+    )
+
+    if options.corrections is None:
+        raise uncorrected(str(journal.folder))
+    if journal.keeps():
+        raise with_corrections("messages are not kept for explanations")
+    if options.corrections <= options.lateness:
+        raise too_short(options.corrections, options.lateness)
+    key = f"{journal.digest()} {journal.deployed().background}"
+    return partial(CorrectingPipeline, period=options.corrections, share=options.corrections_share, key=key)
 
 
 def open_feed(
@@ -804,6 +830,7 @@ def open_feed(
         journal,
         program,
         options.added,
+        make=_pipelines(journal, options, state),
         budget=options.budget,
         materialize_all=options.materialize_all,
         observer=PipelineObserver(

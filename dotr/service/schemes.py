@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 
 from dotr.errors import UsageError
-from dotr.io.events import BINARY, formatter
+from dotr.io.events import BINARY, Formatter, formatter
 from dotr.io.feeds import FileSource, GraphSource
 from dotr.io.graphs import SourceOptions
 from dotr.io.merged_source import IDLE, MergedSource
@@ -43,13 +43,14 @@ class SourceRequest(Struct, frozen=True):
 
 
 class OutputRequest(Struct, frozen=True):
-    """One output. `format`: of events."""
+    """One output. `format`: of events; `changes`: they have a sign, as corrections need it."""
 
     uri: str
     journal: Journal
     program: Program
     format: str
     overwrite: bool = False
+    changes: bool = False
 
 
 MakeSource: TypeAlias = Callable[[SourceRequest], GraphSource]
@@ -77,10 +78,15 @@ def _files(request: SourceRequest) -> GraphSource:
 def file_output(request: OutputRequest) -> Sink:
     """A file, or a folder of files, exactly once. Raises RefusedError, EngineError."""
     journal, path, overwrite = request.journal, request.uri.removeprefix("file://"), request.overwrite
-    if request.format in BINARY:
+    formatted: Callable[..., tuple[str, Formatter]] = formatter
+    if request.changes:
+        from dotr.io.changes import changes_formatter  # noqa: PLC0415  # start-up: few feeds correct
+
+        formatted = changes_formatter
+    elif request.format in BINARY:
         return EventParts(journal, path, overwrite, request.format)
+    head, write = formatted(request.format, request.program.prefixes, request.program.rules)
     file = AppendingFile(journal, path, request.format, overwrite, packed=True)
-    head, write = formatter(request.format, request.program.prefixes, request.program.rules)
     if file.length:  # what stands there must have the same head
         file.refuse_other_head(head)
     else:
