@@ -16,6 +16,7 @@ from dotr.cli import options, show
 from dotr.cli.options import given_time, micros, size
 from dotr.cli.show import (
     Progress,
+    corrected,
     effects_as_json,
     funnel_as_json,
     funnel_lines,
@@ -312,6 +313,7 @@ def reported(deployed: Deployed, program: Program, status: dict[str, Any]) -> di
         "refused": status.get("refused", 0),
         "left_out": status.get("left_out", {}),
         **effects_as_json(status.get("not_stated", 0), status.get("ineffective", 0)),
+        **({"corrections": status["corrections"]} if "corrections" in status else {}),
         "partitions": [
             {**state._asdict(), "latest": time_as_json(state.latest, clock)}
             for state in (PartitionState(*found) for found in status.get("partitions", ()))
@@ -341,6 +343,8 @@ def shown(report: dict[str, Any]) -> str:
             lines.append(f"            {left_out(report['left_out'])}")
         if lost := losses(not_stated=report.get("not_stated", 0), ineffective=report.get("ineffective", 0)):
             lines.append(f"effects     {', '.join(lost)}")
+    if done := report.get("corrections"):
+        lines.append(f"corrected   {corrected(done)}")
     for state in report["partitions"] if len(report["partitions"]) > 1 else ():
         source, partition = state["source"], state["partition"]
         own = partition and source.rpartition("/")[2] != partition  # `dotr serve`: a stream is its partition

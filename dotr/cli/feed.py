@@ -488,8 +488,8 @@ def summary(feed: Feed, seconds: float, changed: Mapping[str, str]) -> str:
     parts += show.beside(feed.beside, times=feed.time_sources)
     parts += [f"`{file}` {what} since it was fed: read again" for file, what in changed.items()]
     parts += show.losses(totals.late, totals.refused, too_much=totals.left_out)
-    corrected = getattr(feed.pipeline, "corrected", None)
-    if corrected is not None and corrected.late:
+    corrected = show.corrections_of(feed.pipeline)
+    if corrected is not None and corrected["late"]:
         parts.append(show.corrected(corrected))
     watermark, clock = feed.pipeline.watermark, feed.pipeline.clock
     if watermark is not None and clock is not None:
@@ -524,7 +524,7 @@ def summary_as_json(feed: Feed, seconds: float) -> str:
         **show.effects_as_json(counters.not_stated, counters.ineffective),
         "times": dict(feed.time_sources),
         **show.beside_as_json(feed.beside),
-        **show.corrected_as_json(getattr(feed.pipeline, "corrected", None)),
+        **show.corrected_as_json(show.corrections_of(feed.pipeline)),
         "watermark": time_as_json(feed.pipeline.watermark, clock),
         "commits": totals.commits,
         "first": time_as_json(counters.first, clock),

@@ -301,7 +301,7 @@ class Replay:
             **show.effects_as_json(counters.not_stated, counters.ineffective),
             "times": dict(sources.extractor.time_sources),
             **show.beside_as_json(sources.extractor.beside),
-            **show.corrected_as_json(getattr(self.pipeline, "corrected", None)),
+            **show.corrected_as_json(show.corrections_of(self.pipeline)),
             "queries": counters.streams,
             "seconds": round(seconds, 3),
         }
@@ -470,7 +470,7 @@ class Replay:
         )
         found = show.came(counters.graphs, counters.instants, counters.events)
         found += show.beside(extractor.beside, extractor.first, extractor.time_sources)
-        corrected = getattr(self.pipeline, "corrected", None)
-        if corrected is not None and corrected.corrections:
+        corrected = show.corrections_of(self.pipeline)
+        if corrected is not None and corrected["late"]:
             found.append(show.corrected(corrected))
         return "; ".join([*found, *lost, f"{seconds:.1f} s"])

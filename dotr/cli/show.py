@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from rich.progress import TaskID
 
     from dotr.batch.runs import Report
-    from dotr.core.corrections import Corrected
     from dotr.core.funnel import Funnel
     from dotr.core.pipeline import Counters, Pipeline
     from dotr.events import Clock, Time
@@ -453,17 +452,21 @@ def time_as_json(time: Time | None, clock: Clock | None) -> int | str | None:
     return int(clock.text(time)) if clock.integer else clock.text(time)
 
 
-def corrected(done: Corrected) -> str:
+def corrected(done: Mapping[str, int]) -> str:
     """What corrections did, in a summary."""
-    late = counted(done.late, "late graph")
+    waiting = f", {counted(done['waiting'], 'graph')} waiting" if done["waiting"] else ""
     return (
-        f"{late} in {counted(done.corrections, 'correction')} (+{done.added:,} −{done.withdrawn:,} events,"
-        f" {done.replayed:,} graphs replayed)"
+        f"{counted(done['late'], 'late graph')} in {counted(done['corrections'], 'correction')}"
+        f" (+{done['added']:,} −{done['withdrawn']:,} events, {done['replayed']:,} graphs replayed{waiting})"
     )
 
 
-def corrected_as_json(done: Corrected | None) -> dict[str, Any]:
+def corrections_of(pipeline: Pipeline) -> dict[str, int] | None:
+    """What corrections did so far, by name; None of a run without."""
+    done = getattr(pipeline, "corrected", None)
+    return None if done is None else {name: getattr(done, name) for name in done.__struct_fields__}
+
+
+def corrected_as_json(done: dict[str, int] | None) -> dict[str, Any]:
     """The same as a member of a JSON summary; nothing in a run without corrections."""
-    if done is None:
-        return {}
-    return {"corrections": {name: getattr(done, name) for name in done.__struct_fields__}}
+    return {} if done is None else {"corrections": done}

@@ -28,7 +28,7 @@ from itertools import repeat
 from queue import SimpleQueue
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct, field, to_builtins
 
 from dotr.budget import BUDGET
 from dotr.collecting import uncollected
@@ -689,8 +689,10 @@ class Feed:
         pipeline = self.pipeline
         clock = pipeline.clock
         counters = pipeline.counters
+        corrected = getattr(pipeline, "corrected", None)
         return {
             **self._status,
+            **({} if corrected is None else {"corrections": to_builtins(corrected)}),
             "commit": commit,
             "clock": None if clock is None else [clock.integer, clock.unit],
             "watermark": pipeline.watermark,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -83,6 +84,10 @@ def test_what_remains_of_feeds_in_pieces_is_the_run_in_order(deployed: Dotr) -> 
         ran = deployed(*FEED, f"come-{piece}.jsonl", *(["--keep-open"] if piece < 3 else []))
         assert ran.code == 0, ran.err
     assert "late graphs in" in ran.err
+    status = deployed("status", "--dir", "state")
+    assert re.search(r"\ncorrected +\d+ late graphs in \d+ corrections \(\+\d+ −\d+ events", status.out)
+    report = json.loads(deployed("status", "--dir", "state", "--format", "json").out)
+    assert report["corrections"]["waiting"] == 0 < report["corrections"]["withdrawn"]
     assert remaining(deployed, "changes.jsonl") == in_order(deployed)
     held = deployed("query", "SELECT ?s WHERE { ?s <ex:state> <ex:on> }", "--dir", "state")
     plain = deployed("deploy", "quiet.dotr", "--dir", "plain")

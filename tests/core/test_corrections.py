@@ -23,6 +23,7 @@ from msgspec.structs import replace
 import dotr
 from dotr.api import Event
 from dotr.core.corrections import CorrectingPipeline
+from dotr.rdf.terms import Triple
 from tests.sequences import Instants, graph_of, instants
 from tests.sequences import programs as sequence_programs
 from tests.test_differential import engine
@@ -75,6 +76,15 @@ def pushed(running: dotr.Engine, one: Message) -> Sequence[Event]:
     return running.push(one.graph, at=one.time, insert=one.insert, delete=one.delete)
 
 
+def take_over(stated: dict[Triple, Any], running: dotr.Engine) -> None:
+    """What a commit stores of statements."""
+    for triple, entry in running.pipeline.stated().items():
+        if entry is None:
+            stated.pop(triple, None)
+        else:
+            stated[triple] = list(entry)
+
+
 def compare(make: Make, messages: Sequence[Message], random: Random) -> int:
     """How many events corrections added or took back."""
     come = delayed(random, messages)
@@ -89,13 +99,20 @@ def compare(make: Make, messages: Sequence[Message], random: Random) -> int:
     }
     running = make(**options)
     found: list[Event] = []
+    stated: dict[Triple, Any] = {}  # as a journal has it
     for now[0], one in enumerate(come):
         if one.cut:
+            take_over(stated, running)
             state = running.snapshot()
             running = make(**options)
             running.restore(state)
         found += pushed(running, one)
+        if random.random() < 0.3:
+            take_over(stated, running)
     found += [*running.advance(60), *running.finish()]
+    take_over(stated, running)
+    lasting = running.pipeline.snapshot()["lasting"]
+    assert stated == {(s, p, o): entry for s, p, o, *entry in (lasting["stated"] if lasting else ())}
     taken = [one for number, one in enumerate(come) if number not in dropped]
     plain = make()
     expected: list[Event] = []
