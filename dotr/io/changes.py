@@ -5,7 +5,7 @@ Method:  each format is the one without corrections, with what a reader needs to
          JSON lines begin with `"change"`, text with `+` or `−`, CSV has three columns more. In TriG and
          N-Quads an event that is taken back is invalidated (PROV-O), at the watermark, by the late graphs;
          its graph is not written again.
-Bad input: D4151 a format that has no place for it · D4166 a line without a change, or that takes back what
+Bad input: D4151 a format that has no place for it · D4166 a line that is no event, or that takes back what
          is not there.
 """
 
@@ -148,7 +148,7 @@ def _invalidated(term: Callable[[str], str]) -> Mark:
                 node = f"_:late-{event.id.rpartition(':')[2]}-{correction.at}-{number}"
                 out.append(f"<{event.id}> {by} {node} .\n{node} {when} {term(clock.term(cause.time))} .\n")
                 if cause.place:
-                    out.append(f"{node} {RDFS_LABEL} {json.dumps(cause.place)} .\n")
+                    out.append(f"{node} {RDFS_LABEL} {json.dumps(cause.place, ensure_ascii=False)} .\n")
         return "".join(out)
 
     return mark
@@ -166,7 +166,8 @@ _MARKS: Final[Mapping[str, Callable[[Mapping[str, str]], Mark]]] = {
 
 def consolidated(lines: Iterable[tuple[str, str]]) -> list[str]:
     """The events that remain of a log of changes, as lines without a change, in order of time; those of one
-    instant as they came. `lines`: (place, line). Raises DataError D4166.
+    instant as they came. A line without a change is one that was reported. `lines`: (place, line). Raises
+    DataError D4166. Memory: the events that remain.
     """
     counts: dict[str, int] = {}
     times: dict[str, tuple[str, Any]] = {}
@@ -174,7 +175,7 @@ def consolidated(lines: Iterable[tuple[str, str]]) -> list[str]:
         if not line.strip():
             continue
         event = _read(line, place)
-        change = event.pop("change")
+        change = event.pop("change", 1)
         for key in KEYS[1:]:
             event.pop(key, None)
         text = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
@@ -204,8 +205,10 @@ def _read(line: str, place: str) -> dict[str, Any]:
         event = json.loads(line)
     except ValueError:
         raise _wrong(place, "this line is no JSON") from None
-    if not isinstance(event, dict) or event.get("change") not in (1, -1):
-        raise _wrong(place, "this line has no change of 1 or -1")
+    if not isinstance(event, dict) or "rule" not in event or "id" not in event:
+        raise _wrong(place, "this line is no event")
+    if event.get("change", 1) not in (1, -1):
+        raise _wrong(place, "the change of this line is neither 1 nor -1")
     return event
 
 

@@ -122,10 +122,14 @@ def test_what_does_not_go_with_corrections_is_refused(
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"rule":"A","time":1}', "has no change"),
+        ('{"time":1,"graph":""}', "is no event"),
+        ('{"change":2,"rule":"A","id":"a","time":1}', "neither 1 nor -1"),
         ("{", "is no JSON"),
-        ('{"change":-1,"rule":"A","time":1}', "takes back an event that is not there"),
-        ('{"change":1,"time":1}\n{"change":1,"time":"2026-01-01T00:00:00Z"}', "of two kinds"),
+        ('{"change":-1,"rule":"A","id":"a","time":1}', "takes back an event that is not there"),
+        (
+            '{"rule":"A","id":"a","time":1}\n{"rule":"A","id":"a","time":"2026-01-01T00:00:00Z"}',
+            "of two kinds",
+        ),
     ],
 )
 def test_another_log_is_refused(dotr: Dotr, content: str, message: str) -> None:
