@@ -174,7 +174,7 @@ class SequenceParser:
         elif token.key == ".":
             hint = "elements stand one after another: `A B+`; between them `SKIPPING` lets rows pass"
         elif token.key == "=":
-            hint = f"sources stand behind OF: `OF {self.cursor.tokens[self.cursor.at - 1].text} := Query`"
+            hint = f"sources follow OF: `OF {self.cursor.tokens[self.cursor.at - 1].text} := Query`"
         elif token.key == "!":
             hint = "name an element for what may come, and exclude the rest by its condition"
         elif token.kind == "iri" and ":" in token.text:
@@ -215,6 +215,8 @@ class SequenceParser:
             return True
         if token.kind != "name" or token.key in (SKIPPING, "OF"):
             return token.kind in ("attribute", "timeof", "pname")
+        if token.key == "ON" and not self.cursor.source.text[token.start : token.end].isupper():
+            return True  # `On` as a name: likewise reported where it is taken
         following = self.cursor.peek()
         if token.key in _VALUES and following.key not in _VALUES[token.key]:
             return True  # as a name: reported where it is taken
