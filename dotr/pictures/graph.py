@@ -184,8 +184,9 @@ def _labels(
 def _layers(names: Sequence[str], arrows: Sequence[Arrow]) -> tuple[list[list[str]], list[list[str]]]:
     """The boxes, and the points of arrows, by layer; and the points of each arrow."""
     before: dict[str, list[str]] = {name: [] for name in names}
+    back = _back(names, arrows)
     for arrow in arrows:
-        if arrow.start != arrow.end:
+        if (arrow.start, arrow.end) not in back:
             before[arrow.end].append(arrow.start)
     depth: dict[str, int] = {}
     for name in names:
@@ -211,23 +212,42 @@ def _layers(names: Sequence[str], arrows: Sequence[Arrow]) -> tuple[list[list[st
     return layers, through
 
 
+def _back(names: Sequence[str], arrows: Sequence[Arrow]) -> set[tuple[str, str]]:
+    """The arrows that close a circle, seen from the boxes to which none leads, and then from the others."""
+    after: dict[str, list[str]] = {name: [] for name in names}
+    for arrow in arrows:
+        after[arrow.start].append(arrow.end)
+    reached = {arrow.end for arrow in arrows if arrow.start != arrow.end}
+    done: set[str] = set()
+    found: set[tuple[str, str]] = set()
+    for first in sorted(names, key=reached.__contains__):
+        path, on = [(first, iter(after[first]))], {first}
+        while path and first not in done:
+            at, ends = path[-1]
+            end = next(ends, None)
+            if end is None:
+                path.pop()
+                on.discard(at)
+                done.add(at)
+            elif end in on:
+                found.add((at, end))
+            elif end not in done:
+                path.append((end, iter(after[end])))
+                on.add(end)
+    return found
+
+
 def _deepen(name: str, before: Mapping[str, Sequence[str]], depth: dict[str, int]) -> None:
-    """The layer of a box, and of all that lead to it; what leads back is passed over."""
-    path: list[tuple[str, int]] = [(name, 0)]
-    on = {name}
+    """The layer of a box, and of all that lead to it."""
+    path = [name]
     while path:
-        at, number = path[-1]
-        if at in depth or number >= len(before[at]):
-            if at not in depth:
-                depth[at] = 1 + max((depth[one] for one in before[at] if one in depth), default=-1)
-            path.pop()
-            on.discard(at)
+        at = path[-1]
+        missing = [one for one in before[at] if one not in depth]
+        if missing:
+            path += missing
             continue
-        path[-1] = (at, number + 1)
-        one = before[at][number]
-        if one not in depth and one not in on:
-            path.append((one, 0))
-            on.add(one)
+        depth[at] = 1 + max((depth[one] for one in before[at]), default=-1)
+        path.pop()
 
 
 def _order(layers: Sequence[list[str]], near: Mapping[str, Sequence[str]]) -> None:
