@@ -91,6 +91,11 @@ from dotr.survey.report import why_silent
 @options.summary
 @options.until
 @options.state
+@options.no_corrections(
+    "dotr batch",
+    "a batch sorts its log by time: a graph that came late is in its place",
+    "leave --corrections out",
+)
 def command(
     path: str,
     logs: tuple[str, ...],

@@ -491,6 +491,18 @@ corrections = passing(
 )
 
 
+def no_corrections(verb: str, reason: str, hint: str) -> Decorator:
+    """`--corrections`, for those who look for it: D4165 with the reason."""
+
+    def refuse(_context: click.Context, _option: click.Parameter, value: str | None) -> None:
+        if value is not None:
+            from dotr.core.corrections import refused  # noqa: PLC0415  # start-up: nobody asks as a rule
+
+            raise refused(verb, reason, hint)
+
+    return click.option("--corrections", hidden=True, expose_value=False, callback=refuse)
+
+
 source_value = passing("source", _source)
 """The same value of options that a verb adds itself."""
 

@@ -113,6 +113,11 @@ _PLACES = {"files": ("DIR",), "kafka": ("SERVERS", "TOPIC"), "rate": ()}
 @click.option(
     "--format", "format_", type=click.Choice(FORMATS), default="jsonl", help="How to write (default: jsonl)."
 )
+@options.no_corrections(
+    "dotr stream",
+    "events of a micro-batch are committed with it, and Spark's sinks take nothing back",
+    "use --lateness, or dotr feed --corrections",
+)
 @options.background
 @options.more_rules
 @options.functions

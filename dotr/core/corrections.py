@@ -433,6 +433,11 @@ def uncorrected(folder: str) -> UsageError:
     )
 
 
+def refused(verb: str, reason: str, hint: str) -> UsageError:
+    """UsageError D4165: a verb has no corrections."""
+    return UsageError.of("D4165", f"{verb} makes no corrections", notes=(reason,), hint=hint)
+
+
 def with_corrections(what: str) -> UsageError:
     """UsageError D4165: what a run with corrections does not do."""
     return UsageError.of("D4165", f"{what} in a run with corrections", hint="leave one of both out")

@@ -137,3 +137,19 @@ def test_another_log_is_refused(dotr: Dotr, content: str, message: str) -> None:
     ran = dotr("convert", "--consolidate", "log.jsonl", "-o", "out.jsonl")
     assert (ran.code, "D4166" in ran.err, message in ran.err) == (3, True, True), ran.err
     assert not Path("out.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("verb", "reason"),
+    [
+        (["batch", "rules.dotr", "come.jsonl", "--out", "out"], "a batch sorts its log"),
+        (
+            ["stream", "rules.dotr", "--source", "files", "in", "--checkpoint", "c", "--out", "out"],
+            "take nothing back",
+        ),
+    ],
+)
+def test_who_makes_no_corrections_says_why(late: Dotr, verb: list[str], reason: str) -> None:
+    ran = late(*verb, "--corrections", "1h")
+    assert (ran.code, "D4165" in ran.err, reason in ran.err) == (2, True, True), ran.err
+    assert not Path("out").exists()
