@@ -61,7 +61,7 @@ class EffectTemplate:
     def _written(self) -> Callable[[Time, tuple[Fact, ...], tuple[Term, ...]], Effect]:
         """`_effect` as generated code, for what has no fresh names and no lists."""
         source = CodeSource()
-        fixed = {place: term for term, place in self._fixed.items()}
+        fixed = {self._constant(term): term for term in self._fixed}
 
         def text(place: int) -> str:
             if place >= self._any:
