@@ -123,7 +123,7 @@ def effects(r: Random, never: Container[str]) -> str:
         return ""
     verbs = [verb for verb in (*LINKS, ":v", ":d0", ":s") if verb not in never]
     stated = [
-        f"{one(r, '?k', ':a', ':b', 'dotr_e', 'dotr_n')} {one(r, *verbs)} {one(r, '?v', '?k', ':c', '1')}"
+        f"{one(r, '?k', '?v', ':a', ':b', 'dotr_e', 'dotr_n')} {one(r, *verbs)} {one(r, '?v', '?k', ':c', '1')}"
     ]
     if "a" not in never and often(r, 3):
         stated.append(f"{one(r, '?k', ':a')} a {one(r, ':A', ':B')}")
