@@ -69,4 +69,4 @@ def test_where_late_graphs_end_a_feed_the_hint_is_the_same(fed: Dotr, folder: Pa
 
 def test_the_help_says_so(fed: Dotr) -> None:
     text = " ".join(fed("feed", "--help").out.split())
-    assert "a graph of the same time in the next feed is late, unless this one has --keep-open" in text
+    assert "A graph of the same time in the next feed is then late, unless this feed has --keep-open" in text
