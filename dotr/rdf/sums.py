@@ -232,8 +232,7 @@ def mean_of(terms: Sequence[Term | None]) -> Term | None:
     numbers = [_small[term] for term in terms]
     if None in numbers or not numbers:
         return ExactSum.of(terms).mean(len(terms))
-    exact, count = sum(numbers) * _SCALE, len(numbers)  # type: ignore[arg-type]
-    return decimal_term(exact // count if exact >= 0 else -(-exact // count))
+    return _means[sum(numbers), len(numbers)]  # type: ignore[arg-type]
 
 
 class ExactMoments(ExactSum):
@@ -370,6 +369,15 @@ def decimal_term(units: int) -> Term:
     fraction = f".{rest:018}".rstrip("0") if rest else ""
     return f'"{"-" if units < 0 else ""}{whole}{fraction}"^^<{XSD_DECIMAL}>'
 
+
+def _mean(parts: tuple[int, int]) -> Term:
+    """A sum of integers over a count, cut at 18 fractional digits."""
+    total, count = parts
+    exact = total * _SCALE
+    return decimal_term(exact // count if exact >= 0 else -(-exact // count))
+
+
+_means: Memo[tuple[int, int], Term] = Memo(_mean, limit=1 << 13)
 
 _NUMBERS = tuple(name for name in ExactSum.__slots__ if name != "_counts")
 _KINDS: tuple[type, ...] = (
