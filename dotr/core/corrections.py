@@ -273,25 +273,37 @@ class CorrectingPipeline(Pipeline):
         """Run the graphs that are kept again, from a snapshot on, up to `bound`; how many these were."""
         self._snapshots = self._snapshots[: self._snapshots.index(snapshot) + 1]
         self._events = self._events[: self._first_event(snapshot)]
-        start = 0 if snapshot.bound is None else bisect_left(self._times, snapshot.bound)
-        graphs = list(zip(self._times[start:], self._parts[start:], strict=True))
+        at = 0 if snapshot.bound is None else bisect_left(self._times, snapshot.bound)
+        times, parts = self._times[at:], self._parts[at:]
         self._replaying = self._restated = True
         pause, self._pause = self._pause, None  # half a replay is no state
         try:
             self._lasting = None  # a snapshot of a time before anything lasted has none
             Pipeline.restore(self, snapshot.state)
-            taken = 0
-            for time, part in graphs:
-                self.take(time, part)
-                taken += 1
-                if taken == _TOGETHER or self._is_snapshot_due():
-                    taken = 0
-                    self._rerun()
+            start = 0
+            while start < len(times):
+                end = self._end_of_run(times, start)
+                self._take_again(times[start:end], parts[start:end])
+                self._rerun()
+                start = end
             self._open.close_before(bound)
             self._rerun()
         finally:
             self._replaying, self._pause = False, pause
-        return len(graphs)
+        return len(times)
+
+    def _end_of_run(self, times: Sequence[Time], start: int) -> int:
+        """Up to where graphs are taken before they are run: whole instants, up to the next snapshot."""
+        last = self._snapshots[-1].bound
+        due = times[start] if last is None else last + self._period // PARTS
+        end = min(start + _TOGETHER, bisect_left(times, due, start))
+        return bisect_right(times, times[max(start, end - 1)])
+
+    def _take_again(self, times: Sequence[Time], parts: Sequence[GraphOrMessage]) -> None:
+        plain_ = all(type(part) is list for part in parts)
+        if not plain_ or not Pipeline.accept_run(self, times, parts):
+            for time, part in zip(times, parts, strict=True):
+                self.take(time, part)
 
     def _rerun(self) -> None:
         self._events += Pipeline.drain(self)
