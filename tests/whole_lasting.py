@@ -122,9 +122,8 @@ def effects(r: Random, never: Container[str]) -> str:
     if not often(r, 4):
         return ""
     verbs = [verb for verb in (*LINKS, ":v", ":d0", ":s") if verb not in never]
-    stated = [
-        f"{one(r, '?k', '?v', ':a', ':b', 'dotr_e', 'dotr_n')} {one(r, *verbs)} {one(r, '?v', '?k', ':c', '1')}"
-    ]
+    about = one(r, "?k", "?v", ":a", ":b", "dotr_e", "dotr_n")
+    stated = [f"{about} {one(r, *verbs)} {one(r, '?v', '?k', ':c', '1')}"]
     if "a" not in never and often(r, 3):
         stated.append(f"{one(r, '?k', ':a')} a {one(r, ':A', ':B')}")
     ended = [
