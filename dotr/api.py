@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from dotr.budget import BUDGET
+from dotr.budget import BUDGET, CORRECTIONS, LEAST_CORRECTIONS, MOST_CORRECTIONS
 from dotr.core.deployment import Deployment, Settings
 from dotr.core.instants import LateGraph, RefusedInstant
 from dotr.core.pipeline import AHEAD, TOGETHER, Counters, Pipeline, PipelineObserver, drive
@@ -129,7 +129,7 @@ class Engine:
         late: str | LateGraph = "drop",
         max_jump: timedelta | str | None = None,
         corrections: timedelta | str | None = None,
-        corrections_budget: float = 0.5,
+        corrections_budget: float = CORRECTIONS,
         on_error: str | Callable[[DotrError], None] = "fail",
         base: str | None = None,
         materialize: str = "needed",
@@ -206,7 +206,7 @@ class Engine:
         late: str | LateGraph = "drop",
         max_jump: timedelta | str | None = None,
         corrections: timedelta | str | None = None,
-        corrections_budget: float = 0.5,
+        corrections_budget: float = CORRECTIONS,
         on_error: str | Callable[[DotrError], None] = "fail",
         base: str | None = None,
         materialize: str = "needed",
@@ -590,8 +590,9 @@ def _correcting(period: Time, share: float, lateness: Time, keeps_record: bool) 
         raise with_corrections("nothing is kept for explanations")
     if period <= lateness:
         raise too_short(period, lateness)
-    if not 0.05 <= share <= 0.95:
-        raise UsageError.of("D4102", f"a budget of {share}", hint="use a share between 0.05 and 0.95")
+    if not LEAST_CORRECTIONS <= share <= MOST_CORRECTIONS:
+        hint = f"a share of the work, from {LEAST_CORRECTIONS} to {MOST_CORRECTIONS}"
+        raise UsageError.of("D4108", f"{share!r} is not a budget of corrections", hint=hint)
     return partial(CorrectingPipeline, period=period, share=share)
 
 

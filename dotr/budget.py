@@ -24,6 +24,10 @@ from dotr.errors import ProgramError
 BUDGET: Final = 10_000_000
 """Units for an instant's Datalog, for a query at an instant, and for a rule at one trigger fact."""
 
+CORRECTIONS: Final = 0.5
+LEAST_CORRECTIONS, MOST_CORRECTIONS = 0.05, 0.95
+"""The share of the work that corrections may be by default, and its limits."""
+
 EXPRESSION: Final = 10
 """Units of one evaluated expression, and of a call of a function of one's own; a row of a loop is one."""
 

@@ -26,7 +26,7 @@ from dotr import __version__
 from dotr.cli import options, show
 from dotr.cli.options import SourceOptions, file_name, outputs_apart, size, zone
 from dotr.cli.show import Progress, counted, time_as_json
-from dotr.errors import DataError, UsageError
+from dotr.errors import UsageError
 from dotr.events import Clock, GraphOrMessage, Message, all_triples
 from dotr.io.conversion import TARGETS, Conversion, numbered, numbered_part
 from dotr.io.decode.documents import MAX_DOCUMENT, decode, read_bytes
@@ -127,7 +127,7 @@ def _consolidate(sources: tuple[str, ...], output: str, overwrite: bool, quiet: 
     lines = [
         (f"{path}:{number}", line)
         for path in sources
-        for number, line in enumerate(_text_of(path).split("\n"), 1)
+        for number, line in enumerate(decode(read_bytes(path), path).split("\n"), 1)
     ]
     found = consolidated(lines)
     out = open_output(output, overwrite)
@@ -139,13 +139,6 @@ def _consolidate(sources: tuple[str, ...], output: str, overwrite: bool, quiet: 
     out.finish()
     if not quiet:
         show.note(f"{counted(len(found), 'event')} to {'standard output' if output == '-' else output}")
-
-
-def _text_of(path: str) -> str:
-    try:
-        return read_bytes(path).decode()
-    except UnicodeDecodeError:
-        raise DataError.of("D2006", f"`{path}` is not UTF-8", place=path) from None
 
 
 def _to_file(reader: Sources, output: str, overwrite: bool, progress: Progress) -> int:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 from msgspec import Struct
 
-from dotr.budget import BUDGET
+from dotr.budget import BUDGET, CORRECTIONS, LEAST_CORRECTIONS, MOST_CORRECTIONS
 from dotr.errors import UsageError
 from dotr.events import Clock, Time
 from dotr.io.decode.documents import MAX_DOCUMENT, STREAM_BASE, decode, read_bytes, size_of
@@ -463,13 +463,13 @@ class CorrectionOptions(Struct, frozen=True):
     """How far behind the watermark graphs are taken, in µs, None: not at all; the share of replays."""
 
     period: int | None = None
-    share: float = 0.5
+    share: float = CORRECTIONS
 
 
 def _corrections(corrections: int | None, corrections_budget: float | None) -> CorrectionOptions:
     if corrections is None and corrections_budget is not None:
         raise click.UsageError(CORRECTIONS_NEED)
-    return CorrectionOptions(corrections, 0.5 if corrections_budget is None else corrections_budget)
+    return CorrectionOptions(corrections, CORRECTIONS if corrections_budget is None else corrections_budget)
 
 
 corrections = passing(
@@ -484,9 +484,10 @@ corrections = passing(
     ),
     click.option(
         "--corrections-budget",
-        type=click.FloatRange(0.05, 0.95),
+        type=click.FloatRange(LEAST_CORRECTIONS, MOST_CORRECTIONS),
         metavar="SHARE",
-        help="Largest share of the work that corrections may take before late graphs wait (default: 0.5).",
+        help="Largest share of the work that corrections may take before late graphs wait"
+        f" (default: {CORRECTIONS}).",
     ),
 )
 

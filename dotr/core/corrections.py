@@ -27,6 +27,7 @@ from typing import Any, Final
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
+from dotr.budget import CORRECTIONS
 from dotr.core.deployment import Deployment
 from dotr.core.pipeline import NOBODY, Pipeline, PipelineObserver
 from dotr.detect.state import Restored
@@ -42,9 +43,6 @@ from dotr.rdf.terms import Triple
 
 PARTS: Final = 8
 """Snapshots in a period."""
-
-SHARE: Final = 0.5
-"""The share of the work that replays may be, unless told otherwise."""
 
 CHEAPER: Final = 2
 """A graph that comes costs as much as so many that are replayed."""
@@ -93,7 +91,7 @@ class CorrectingPipeline(Pipeline):
         observer: PipelineObserver = NOBODY,
         *,
         period: Time,
-        share: float = SHARE,
+        share: float = CORRECTIONS,
         key: str = "",
         **more: Any,
     ) -> None:
@@ -116,7 +114,7 @@ class CorrectingPipeline(Pipeline):
         self._late = False  # whether the graph that is taken is late
         self._ending = self._replaying = False
         self._resuming = False  # whether what runs was run before a snapshot
-        self._said: set[tuple[Time | None, str]] = set()  # what is not said again of a replay
+        self._said: set[tuple[Time | None, str]] = set()  # what a replay does not report again
 
     @property
     def corrected(self) -> Corrected:
@@ -190,7 +188,7 @@ class CorrectingPipeline(Pipeline):
         return raised
 
     def _found_once(self, finding: Diagnostic) -> None:
-        """A replay finds again what was said already."""
+        """Report a finding, once: a replay finds it again."""
         assert self._when_found is not None
         key = None, f"{finding.code} {finding.message}"
         if not self._resuming and (not self._replaying or key not in self._said):

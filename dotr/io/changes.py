@@ -21,9 +21,8 @@ from dotr.emit.changes import Correction
 from dotr.emit.events import InstantEvents
 from dotr.errors import DataError
 from dotr.events import Clock, Composite
-from dotr.io.events import Formatter, TermFormatter, formatter, json_time, refused
+from dotr.io.events import Formatter, TermFormatter, formatter, json_time, refused, with_prov
 from dotr.program import Rule
-from dotr.rdf.terms import XSD
 
 PROV: Final = "http://www.w3.org/ns/prov#"
 RDFS_LABEL: Final = "<http://www.w3.org/2000/01/rdf-schema#label>"
@@ -123,7 +122,7 @@ def _rows(text: str, count: int) -> list[str]:
 
 
 def _graphs(prefixes: Mapping[str, str]) -> Mark:
-    notation = TermFormatter({"prov": PROV, "xsd": XSD, **prefixes})
+    notation = TermFormatter(with_prov(prefixes))
     return _invalidated(notation.term)
 
 
@@ -179,6 +178,8 @@ def consolidated(lines: Iterable[tuple[str, str]]) -> list[str]:
         for key in KEYS[1:]:
             event.pop(key, None)
         text = json.dumps(event, ensure_ascii=False, separators=(",", ":"))
+        if not text.isascii() and any("\ud800" <= one <= "\udfff" for one in text):
+            raise _wrong(place, "this line has half a character")
         counts[text] = counts.get(text, 0) + change
         times.setdefault(text, (place, event.get("time")))
         if not counts[text]:
@@ -203,7 +204,7 @@ def _comparable(time: Any) -> Any:
 def _read(line: str, place: str) -> dict[str, Any]:
     try:
         event = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise _wrong(place, "this line is no JSON") from None
     if not isinstance(event, dict) or "rule" not in event or "id" not in event:
         raise _wrong(place, "this line is no event")

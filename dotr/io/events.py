@@ -398,7 +398,7 @@ Formatter: TypeAlias = Callable[[Sequence[Composite], Clock], str]
 """Events as the characters that go to the sink, line ends included."""
 
 
-def _with_prov(prefixes: Mapping[str, str]) -> dict[str, str]:
+def with_prov(prefixes: Mapping[str, str]) -> dict[str, str]:
     """The prefixes, with `prov` and `xsd` for the stamps unless the program uses those names otherwise."""
     return {"prov": "http://www.w3.org/ns/prov#", "xsd": XSD, **prefixes}
 
@@ -699,7 +699,7 @@ def _for_people(prefixes: Mapping[str, str], _rules: Sequence[Rule]) -> tuple[st
 
 
 def _trig(prefixes: Mapping[str, str], _rules: Sequence[Rule]) -> tuple[str, Formatter]:
-    notation = TermFormatter(_with_prov(prefixes))
+    notation = TermFormatter(with_prov(prefixes))
     return notation.header(), lambda events, clock: "".join([trig(e, clock, notation) for e in events])
 
 

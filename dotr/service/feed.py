@@ -30,7 +30,7 @@ from typing import Any
 
 from msgspec import Struct, field, to_builtins
 
-from dotr.budget import BUDGET
+from dotr.budget import BUDGET, CORRECTIONS
 from dotr.collecting import uncollected
 from dotr.core.pipeline import Pipeline, PipelineObserver
 from dotr.emit.events import InstantEvents
@@ -782,7 +782,7 @@ class FeedOptions(Struct, frozen=True):
     fail_on_error: bool = True
     fail_on_late: bool = False
     corrections: Time | None = None
-    corrections_share: float = 0.5
+    corrections_share: float = CORRECTIONS
 
 
 def _pipelines(

@@ -125,6 +125,8 @@ def test_what_does_not_go_with_corrections_is_refused(
         ('{"time":1,"graph":""}', "is no event"),
         ('{"change":2,"rule":"A","id":"a","time":1}', "neither 1 nor -1"),
         ("{", "is no JSON"),
+        ("[" * 100_000, "is no JSON"),
+        (r'{"rule":"A","id":"\ud800","time":1}', "half a character"),
         ('{"change":-1,"rule":"A","id":"a","time":1}', "takes back an event that is not there"),
         (
             '{"rule":"A","id":"a","time":1}\n{"rule":"A","id":"a","time":"2026-01-01T00:00:00Z"}',

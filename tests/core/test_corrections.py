@@ -284,7 +284,7 @@ def test_an_engine_goes_on_with_corrections_after_a_snapshot_without() -> None:
     [
         ({"keep": "horizon"}, "D4165"),
         ({"lateness": "1 h"}, "D4167"),
-        ({"corrections_budget": 1.0}, "D4102"),
+        ({"corrections_budget": 1.0}, "D4108"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(options: dict[str, Any], code: str) -> None:
