@@ -7,6 +7,7 @@ Method:  a pseudo terminal of the system, of which the program is the foreground
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import os
 import pty
@@ -19,6 +20,9 @@ import termios
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
+
+_UNFINISHED = re.compile(r"\x1b(?:\[\??[0-9;]*)?\Z")
+"""A sequence whose rest is still to be read."""
 
 _PIECE = re.compile(r"\x1b\[(\??[0-9;]*)([A-Za-z])|\x1b(.)|([\x00-\x1f\x7f-\x9f])|([^\x00-\x1f\x7f-\x9f]+)")
 
@@ -33,9 +37,13 @@ class Screen:
         self.lines: list[str] = [""]
         self.row = self.column = 0
         self.styled = self.hidden = False
+        self._rest = ""
 
     def write(self, text: str) -> None:
         """Obey what a program writes; AssertionError for what drawing does not need."""
+        text = self._rest + text
+        cut = _UNFINISHED.search(text)
+        text, self._rest = (text[: cut.start()], cut[0]) if cut else (text, "")
         for found in _PIECE.finditer(text):
             parameters, command, escaped, control, plain = found.groups()
             if plain is not None:
@@ -97,6 +105,9 @@ class OnTerminal:
     ) -> None:
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        modes = termios.tcgetattr(theirs)
+        modes[3] |= termios.NOFLSH  # Ctrl-C does not discard what was written and is still to be read
+        termios.tcsetattr(theirs, termios.TCSANOW, modes)
         left_out = ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TERM")
         own = {name: value for name, value in os.environ.items() if name not in left_out}
 
@@ -116,6 +127,7 @@ class OnTerminal:
         os.close(theirs)
         self.screen = Screen(columns)
         self.written = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
 
     def read(self, seconds: float = 0.1) -> bool:
         """Take what was written, at most so long; whether there may be more."""
@@ -125,7 +137,7 @@ class OnTerminal:
             piece = os.read(self._ours, 65536)
         except OSError:  # the end, as Linux says it
             return False
-        text = piece.decode(errors="surrogateescape")
+        text = self._decoder.decode(piece)
         self.written += text
         self.screen.write(text)
         return bool(piece)
