@@ -137,7 +137,7 @@ class Apart:
         part.follow(row, code.before)
         part.open_starts = [start for start in going if start.threads or start.last >= 0]
         self.report(part, found)
-        return bool(begun.threads) or begun.last >= 0
+        return going[-1] is begun and (bool(begun.threads) or begun.last >= 0)
 
     @property
     def _leads(self) -> bool:
