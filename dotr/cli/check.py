@@ -13,13 +13,13 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from dotr.cli import options
 from dotr.cli.options import SourceOptions, number
-from dotr.cli.show import note, painted
+from dotr.cli.show import funnel_as_json, note, painted, plain
 from dotr.errors import (
     DataError,
     Diagnostic,
@@ -43,6 +43,7 @@ from dotr.source import Source
 from dotr.survey.queries import GRAPHS, Sample
 
 if TYPE_CHECKING:
+    from dotr.core.funnel import Funnel
     from dotr.io.sources import Sources
 
 
@@ -93,17 +94,26 @@ def command(
     if not rules:
         raise click.UsageError("name one or more rule files, or --explain CODE")
     program, found = check_program(rules, read_rules_text)
+    counts: dict[str, Funnel] = {}
     if program is not None and (program.background or program.has_effects or sample):
         from dotr.io.errors import ErrorPolicy  # noqa: PLC0415  # start-up
         from dotr.io.sources import Sources  # noqa: PLC0415  # start-up
 
         reader = Sources(sample, source.options, ErrorPolicy(source.fails)) if sample else None
-        found = without_followers([*found, *_data_checks(program, reader, graphs)])
+        found = without_followers([*found, *_data_checks(program, reader, graphs, counts)])
     if format_ == "json":
-        sys.stdout.write(json.dumps({"diagnostics": [as_json(d) for d in found]}, ensure_ascii=False) + "\n")
+        report: dict[str, Any] = {"diagnostics": [as_json(d) for d in found]}
+        if counts:
+            report["sequences"] = {name: funnel_as_json(funnel) for name, funnel in counts.items()}
+        sys.stdout.write(json.dumps(report, ensure_ascii=False) + "\n")
     else:
         for diagnostic in found:
             sys.stdout.write(painted(diagnostic, sys.stdout) + "\n")
+        if counts:
+            from dotr.core.funnel import shown  # noqa: PLC0415  # start-up
+
+            for name, funnel in counts.items():
+                plain(f"sequence {name}: {shown(funnel)}")
         note(_summary(found, len(rules)))
     return 1 if any(d.severity is Severity.ERROR for d in found) else 0
 
@@ -125,8 +135,10 @@ def _summary(found: Sequence[Diagnostic], files: int) -> str:
     return f"{', '.join(counts) or 'no findings'} in {files} file{'s' if files != 1 else ''}"
 
 
-def _data_checks(program: Program, reader: Sources | None, graphs: int) -> list[Diagnostic]:
-    """What background and sample say about the program."""
+def _data_checks(
+    program: Program, reader: Sources | None, graphs: int, counts: dict[str, Funnel]
+) -> list[Diagnostic]:
+    """What background and sample say about the program. `counts` gets what was counted of each sequence."""
     from dotr.io.rules_and_background import read_background  # noqa: PLC0415  # start-up: many programs have none
     from dotr.survey.queries import check_terms  # noqa: PLC0415  # start-up
 
@@ -137,7 +149,7 @@ def _data_checks(program: Program, reader: Sources | None, graphs: int) -> list[
         vocabulary.add(background)
         sampled: set[Term] = set()
         if reader is not None:
-            sampled = _look_at_sample(program, background, reader, graphs, vocabulary, found)
+            sampled = _look_at_sample(program, background, reader, graphs, vocabulary, found, counts)
     except DotrError as error:
         return [*found.found, *error.diagnostics]
     integer = reader is not None and reader.clock is not None and reader.clock.integer
@@ -175,6 +187,7 @@ def _look_at_sample(
     graphs: int,
     vocabulary: Vocabulary,
     found: Diagnostics,
+    counts: dict[str, Funnel],
 ) -> set[Term]:
     """Run the program over the first graphs of the sources; returns the predicates of the graphs."""
     from dotr.events import Message, all_triples  # noqa: PLC0415  # start-up
@@ -193,6 +206,7 @@ def _look_at_sample(
     check_times(sample, reader.extractor.time_sources, program.prefixes, found)
     seen = survey(program, background, sample)
     found.found += seen.found.found
+    counts.update(seen.counts)
     if seen.error is not None:
         found.found += seen.error.diagnostics
     return predicates

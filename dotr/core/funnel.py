@@ -31,14 +31,15 @@ from dotr.extract.query import Query
 from dotr.joins.store import TripleIndex
 from dotr.lang.grammar.cursor import nearest
 from dotr.program import After, Program, Rhythm, Select, Tick, Trigger
-from dotr.program.names import TRIGGER, Passed, added, counts, unreached
+from dotr.program.names import REFUSED, TRIGGER, Passed, added, counts, unreached
 from dotr.program.sequences import RowPattern
 from dotr.rdf.index import Background
 from dotr.rdf.terms import Triple, canonical, literal
 from dotr.reference.enrich import quad
 
 Funnel: TypeAlias = list[tuple[str, int]]
-"""(what, how many): the trigger's facts first, then partial matches left after each step of detection."""
+"""(what, how many): the trigger's facts first, then partial matches left after each step of detection. Of a
+sequence: its rows, what its elements refused (REFUSED), starts, matches."""
 
 
 LOST: Final = "WITH, DEFINE"
@@ -148,9 +149,16 @@ def joined(
         left = events.get(rule.name, 0)
         if not rule.private and left < funnel[-1][1]:
             funnel.append((LOST, left))
-        empty = next((place for place, (_, count) in enumerate(funnel) if not count), len(funnel))
+        empty = next(
+            (n for n, (step, count) in enumerate(funnel) if not count and is_passed(step)), len(funnel)
+        )
         found[rule.name] = funnel[: empty + 1]
     return found
+
+
+def is_passed(step: str) -> bool:
+    """Whether a step counts what passed it; else what an element of a sequence refused."""
+    return not step.startswith(REFUSED)
 
 
 def matches_lost(funnels: Mapping[str, Funnel]) -> dict[str, int]:
@@ -168,10 +176,16 @@ def _ticks(rhythm: Rhythm, first: Time | None, last: Time | None) -> int:
 
 
 def shown(funnel: Sequence[tuple[str, int]]) -> str:
-    """`Temp 940 → LAST Spike 12 → WHERE 0`. Aggregates, which drop no match, are joined into one step."""
+    """`Temp 940 → LAST Spike 12 → WHERE 0`; `rows 8 (ON not true: Down 5) → starts 8 → matches 1`.
+    Aggregates, which drop no match, are joined into one step.
+    """
     steps: list[tuple[list[str], int]] = []
-    for number, (name, count) in enumerate(funnel):
-        if name == "WITH" and count == funnel[number - 1][1]:
+    refused = [
+        f"{step.removeprefix(REFUSED)} {count:,}" for step, count in funnel if count and not is_passed(step)
+    ]
+    passed = [step for step in funnel if is_passed(step[0])]
+    for number, (name, count) in enumerate(passed):
+        if name == "WITH" and count == passed[number - 1][1]:
             continue
         if number > 1 and {word_of(name), word_of(steps[-1][0][-1])} <= AGGREGATES.keys():
             steps[-1][0].append(name)
@@ -179,7 +193,10 @@ def shown(funnel: Sequence[tuple[str, int]]) -> str:
             steps.append(([name], count))
         if not count:  # later steps are empty, too
             break
-    return " → ".join(f"{', '.join(names)} {count:,}" for names, count in steps)
+    texts = [f"{', '.join(names)} {count:,}" for names, count in steps]
+    if refused:
+        texts[0] += f" ({REFUSED}{', '.join(refused)})"
+    return " → ".join(texts)
 
 
 _NO_WORDS: Final = re.compile(

@@ -110,7 +110,7 @@ def plain(term: Term, terms: TermFormatter) -> str:
 def funnel_bars(rule: str, events: int, funnel: Funnel, lane: int = 0) -> Html:
     """How far the facts of a rule came, step by step, to its events."""
     steps = [*funnel]
-    if not steps or steps[-1] != ("events", events):
+    if not steps or (steps[-1] != ("events", events) and steps[-1][0] != "matches"):
         steps.append(("events", events))
     head = element("h3", element("span", class_=f"dot lane{lane % 8}"), text(rule))
     return Html(head + bars(steps, lane))

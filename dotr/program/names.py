@@ -306,6 +306,9 @@ def overworked(rule: Rule, fact: Fact, exhausted: Exhausted, clock: Clock, budge
 TRIGGER: Final = ""
 """The name of the first step of a rule that is triggered by some of the facts passed to it."""
 
+REFUSED: Final = "ON not true: "
+"""Begins the name of a step that counts the rows that an element of a sequence refused, with its name."""
+
 Passed: TypeAlias = list[tuple[str, int | None]]
 """(step, partial matches left after it) in order of evaluation. None: as many as before it."""
 

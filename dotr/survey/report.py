@@ -24,6 +24,7 @@ from msgspec import Struct
 
 from dotr import program
 from dotr.core.deployment import Background, Deployment
+from dotr.core.funnel import Funnel
 from dotr.detect.analysis import parts
 from dotr.errors import Diagnostic, Diagnostics, DotrError, Severity
 from dotr.events import Time, all_triples
@@ -48,7 +49,7 @@ from dotr.survey.conditions import (
     report_kinds,
 )
 from dotr.survey.queries import Observed, Probes, Sample
-from dotr.survey.sequences import judge_sequence
+from dotr.survey.sequences import count_sequence, judge_sequence
 
 
 def unfiltered(select: program.Select) -> program.Select:
@@ -154,10 +155,11 @@ def ordered(pieces: list[QueryPiece]) -> list[QueryPiece]:
 
 
 class Survey(Struct, frozen=True):
-    """The findings of a sample. `error`: what ended it early."""
+    """The findings of a sample. `error`: what ended it early. `counts`: of each sequence."""
 
     found: Diagnostics
     error: DotrError | None = None
+    counts: Mapping[str, Funnel] = {}
 
 
 def survey(
@@ -187,9 +189,12 @@ def survey(
     empty = _judge_queries(asked, rows, sample, found)
     if empty and error is None:
         error = _look_for_pieces(program, background, sample, empty, closed, found)
+    counts: dict[str, Funnel] = {}
     for probe in probed:
         _judge_rule(probe, sample, found)
-    return Survey(found, error)
+        if probe.rule.kind == "sequence":
+            counts[probe.rule.name] = count_sequence(probe.rule, probe.facts, sample.clock)
+    return Survey(found, error, counts)
 
 
 # -- queries -------------------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 
 Place:   report.py calls it with the facts of the sources; judge of conditions.py reports.
 Method:  the literal reading (reference/sequences.py) goes its way over the rows of each partition, and what
-         the condition of each element reads is kept, row by row, until that is enough.
+         the condition of each element reads is kept, row by row, until that is enough. Rows, starts and
+         matches are counted by the engine, as a run counts them.
 """
 
 from __future__ import annotations
@@ -11,9 +12,12 @@ from collections.abc import Mapping, Sequence
 from operator import itemgetter
 from typing import Final
 
+from dotr.budget import BUDGET
+from dotr.core.funnel import Funnel
 from dotr.detect.analysis import parts
+from dotr.detect.sequences.sequence import SequenceRun
 from dotr.errors import Diagnostics
-from dotr.events import Clock
+from dotr.events import Clock, Fact, Time
 from dotr.program import Rule
 from dotr.program.sequences import RowElement, RowPattern
 from dotr.rdf.terms import Term
@@ -77,6 +81,22 @@ def judge_sequence(rule: Rule, facts: Mapping[str, Observed], clock: Clock, foun
         judge(table, parts(element.on), f"element `{element.name}` of sequence `{rule.name}`", found)
 
 
+def count_sequence(rule: Rule, facts: Mapping[str, Observed], clock: Clock) -> Funnel:
+    """How far the rows of a sample come in a sequence, as in a run of it; `facts`: of its sources."""
+    run = SequenceRun(0, rule, clock, BUDGET, lambda _fact, _exhausted: None)
+    at: dict[Time, list[tuple[int, list[Fact]]]] = {}
+    for row in _rows(run.pattern, facts):
+        sources = at.setdefault(row.fact[0], [])
+        if not sources or sources[-1][0] != row.source:
+            sources.append((row.source, []))
+        sources[-1][1].append(row.fact)
+    for time, rows in at.items():
+        while (due := run.next(time)) is not None:
+            run.run(due, ())
+        run.run(time, rows)
+    return [(step or "rows", count or 0) for step, count in run.passed()]
+
+
 def _partial(observed: Observed) -> bool:
     return observed.partial or observed.count > len(observed.matches)
 
@@ -85,12 +105,17 @@ def _partitions(
     literal: LiteralSequence, facts: Mapping[str, Observed]
 ) -> dict[tuple[Term, ...], Sequence[PatternRow]]:
     """The rows of the sample, in order, by partition."""
-    rows = []
-    for number, source in enumerate(literal.pattern.sources):
-        for (fact, *_), _ in facts[source.stream].matches:
-            rows.append(((fact[0], number, fact_key(fact)), PatternRow(number, fact)))
     found: dict[tuple[Term, ...], list[PatternRow]] = {}
-    for _, row in sorted(rows, key=itemgetter(0)):
+    for row in _rows(literal.pattern, facts):
         if (key := literal.key(row)) is not None:
             found.setdefault(key, []).append(row)
     return dict(found)
+
+
+def _rows(pattern: RowPattern, facts: Mapping[str, Observed]) -> list[PatternRow]:
+    """The facts of the sample that are rows, in order."""
+    rows = []
+    for number, source in enumerate(pattern.sources):
+        for (fact, *_), _ in facts[source.stream].matches:
+            rows.append(((fact[0], number, fact_key(fact)), PatternRow(number, fact)))
+    return [row for _, row in sorted(rows, key=itemgetter(0))]

@@ -38,7 +38,18 @@ from dotr.io.time import TimeError, parse_text
 from dotr.io.yaml_nodes import Scalar
 from dotr.lang import load_program
 from dotr.lang.grammar.cursor import nearest
-from dotr.program import Const, GroupPattern, Program, Projection, Select, TriplePattern, Triples, Var
+from dotr.program import (
+    Const,
+    GroupPattern,
+    Program,
+    Projection,
+    Rule,
+    Select,
+    TriplePattern,
+    Triples,
+    Var,
+)
+from dotr.program.sequences import RowPattern
 from dotr.rdf.terms import Term, Triple, is_blank, is_list, list_of, literal, members, size_of_list
 from dotr.rdf.values import decode
 from dotr.source import Span
@@ -99,6 +110,13 @@ class Given(Struct, frozen=True):
     never: tuple[Wanted, ...]
     states: tuple[WantedState, ...]
     until: Time | None = None
+    only_of: frozenset[str] = frozenset()
+
+    @property
+    def end(self) -> Time | None:
+        """The last time of the case; None if nothing comes."""
+        times = [timed.time for timed in self.stream[-1:]]
+        return max(times if self.until is None else [*times, self.until], default=None)
 
 
 class Failure(Struct, frozen=True):
@@ -235,6 +253,11 @@ def run_all(
     return [event for emission in drive(pipeline, taking()) for event in emission]
 
 
+def sequences_of(program: Program) -> dict[str, Rule]:
+    """The sequences of a program by name."""
+    return {rule.name: rule for rule in program.rules if isinstance(rule.trigger, RowPattern)}
+
+
 def same_value(found: Term, wanted: Term) -> bool:
     """Whether a term is what a test names: numbers and dateTimes by value, anything else by identity; a list
     by its members in order.
@@ -279,7 +302,9 @@ def compared(
         never = next((wanted for wanted in given.never if wanted.fits(event)), None)
         if never is not None:
             failures.append(Failure("happened, but it never should", never.span, event=event))
-        elif case.only and number not in taken and event.rule not in private:
+        elif number not in taken and (
+            event.rule in given.only_of or (case.only and event.rule not in private)
+        ):
             failures.append(Failure("happened, but nothing expects it", case.span, event=event))
     return failures
 
@@ -369,7 +394,26 @@ class CaseReader:
         states = tuple(self._states())
         until = None if self.case.until is None else self.time(self.case.until)
         clock = Clock(self._integer is not False, self.unit)
-        return Given(clock, tuple(stream), facts, expect, never, states, until)
+        return Given(clock, tuple(stream), facts, expect, never, states, until, frozenset(self._only_of()))
+
+    def _only_of(self) -> Iterator[str]:
+        for name in self.case.only_of:
+            yield self._reported(name).name
+
+    def _reported(self, name: Scalar, kind: str | None = None) -> Rule:
+        """The rule or sequence of a name. `kind`: which of them it is to be; a sequence is one of the rules,
+        too.
+        """
+        sequences = sequences_of(self.bench.program)
+        rules = {rule.name: rule for rule in self.bench.program.rules}
+        found = (sequences if kind == "sequence" else rules).get(name.text)
+        if found is not None:
+            return found
+        if name.text in rules:
+            hint = f"it is a rule: write `rule: {name.text}`"
+            raise DataError.of("D4402", f"there is no sequence named `{name.text}`", name.span, hint=hint)
+        what = kind or ("rule or sequence" if sequences else "rule")
+        raise _unknown(what, name.text, sequences if kind == "sequence" else rules, name.span)
 
     def time(self, written: Scalar) -> Time:
         """The time that a scalar names, of the same kind as all others of the case."""
@@ -434,6 +478,12 @@ class CaseReader:
     def _fact(self, fact: GivenFact) -> tuple[Time, tuple[Term | None, ...]]:
         queries = self.bench.program.selects
         name = fact.stream.text
+        if name not in queries and (sequence := sequences_of(self.bench.program).get(name)) is not None:
+            assert isinstance(sequence.trigger, RowPattern), "the trigger of a sequence"
+            of = dict.fromkeys(one.stream for one in sequence.trigger.sources if one.stream in queries)
+            more = f", or facts of {', '.join(of)}" if of else ""
+            hint = f"it is a sequence: give the messages that it comes of{more}"
+            raise DataError.of("D4402", f"there is no query named `{name}`", fact.stream.span, hint=hint)
         if name not in queries:
             raise _unknown("query", name, queries, fact.stream.span)
         variables = queries[name].variables
@@ -441,18 +491,15 @@ class CaseReader:
         return self.time(fact.at), tuple(values.get(variable) for variable in variables)
 
     def _wanted(self, event: ExpectedEvent) -> Wanted:
-        rules = {rule.name: rule for rule in self.bench.program.rules}
-        if event.rule.text not in rules:
-            raise _unknown("rule", event.rule.text, rules, event.rule.span)
-        variables = rules[event.rule.text].variables
-        values = self._attributes(event.values, variables, event.rule.text)
+        rule = self._reported(event.rule, event.kind)
+        values = self._attributes(event.values, rule.variables, event.rule.text)
         for attribute, items in event.lists.items():
             name = attribute.lstrip("?")
-            if name not in rules[event.rule.text].lists:
+            if name not in rule.lists:
                 hint = "only a variable that COLLECT gives has a list"
                 raise _unread(f"`{attribute}` is not a list", event.span, hint)
             values[name] = list_of(map(self.term, items))
-        for name in values.keys() & rules[event.rule.text].lists:
+        for name in values.keys() & rule.lists:
             if not is_list(values[name]):
                 hint = f"write `{name}: [ … ]`, its members in order"
                 raise _unread(f"`{name}` is a list", event.span, hint)

@@ -33,7 +33,16 @@ from dotr.io.events import TermFormatter
 from dotr.program.sequences import RowPattern
 from dotr.rdf.terms import Triple, literal
 from dotr.source import Span
-from dotr.testing.cases import Bench, CaseOutcome, Failure, Given, Wanted, paired, run_all
+from dotr.testing.cases import (
+    Bench,
+    CaseOutcome,
+    Failure,
+    Given,
+    Wanted,
+    paired,
+    run_all,
+    sequences_of,
+)
 from dotr.testing.tracing import ON, WHERE, Trace, conjunct_name, stages_text
 
 _DEPTH = 2
@@ -75,7 +84,7 @@ def _explained(bench: Bench, given: Given, outcome: CaseOutcome, failure: Failur
             )
         missing = failure.missing
         if missing is not None and missing.time is not None and not _came(missing, outcome):
-            ended = _ended(bench, given, missing.time)
+            ended = _ended(bench, given, missing)
             if ended:
                 return ended
             history = _history(bench, given, lambda event: False)
@@ -92,15 +101,19 @@ def _explained(bench: Bench, given: Given, outcome: CaseOutcome, failure: Failur
     return ""
 
 
-def _ended(bench: Bench, given: Given, time: Time) -> str:
+def _ended(bench: Bench, given: Given, missing: Wanted) -> str:
     """That nothing is evaluated so late; "" if it is: the end of input closes the point of the last fact."""
-    last, step = max((timed.time for timed in given.stream), default=time), given.clock.unit
+    time = missing.time
+    assert time is not None, "it is expected at a time"
+    last, step = time if given.end is None else given.end, given.clock.unit
     if bench.program.lars.rules:
         step = bench.program.lars.step or step
         last = -(-last // step) * step
     if time <= last:
         return ""
     end, at = given.clock.text(last), given.clock.text(time)
+    if missing.rule in sequences_of(bench.program):
+        return f"the stream ends at {end}: let time go on with `until: {at}`"
     return f"the stream ends at {end}: end it with a message at {at}, such as one without triples"
 
 
@@ -111,6 +124,7 @@ def _history(
         bench.program,
         bench.background,
         wanted=wanted,
+        until=None if given.until is None else given.end,
         lateness=bench.suite.lateness,
         everything=everything,
     )

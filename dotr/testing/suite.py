@@ -59,7 +59,8 @@ Step: TypeAlias = MessageStep | FilesStep | FactsStep
 
 class ExpectedEvent(Struct, frozen=True):
     """`{ rule, at, attribute: term, … }`: attributes that are not named may have any value; `at` None: at any
-    time. `lists`: attributes with the members of a list, in order.
+    time. `lists`: attributes with the members of a list, in order. `kind`: the key of the name, `rule` or
+    `sequence`; None if only the name is given.
     """
 
     rule: Scalar
@@ -67,6 +68,7 @@ class ExpectedEvent(Struct, frozen=True):
     values: Mapping[str, Scalar]
     span: Span
     lists: Mapping[str, tuple[Scalar, ...]] = {}
+    kind: str | None = None
 
 
 class ExpectedState(Struct, frozen=True):
@@ -78,8 +80,9 @@ class ExpectedState(Struct, frozen=True):
 
 
 class Case(Struct, frozen=True):
-    """One test. `only`: no event comes but what is expected; those of PRIVATE rules never come out. `until`:
-    up to when time goes on behind the last message.
+    """One test. `only`: no event comes but what is expected; those of PRIVATE rules never come out.
+    `only_of`: none of these rules and sequences, PRIVATE or not. `until`: up to when time goes on behind the
+    last message.
     """
 
     name: str
@@ -90,6 +93,7 @@ class Case(Struct, frozen=True):
     only: bool = False
     holds: tuple[ExpectedState, ...] = ()
     until: Scalar | None = None
+    only_of: tuple[Scalar, ...] = ()
 
     @property
     def gives_facts(self) -> bool:
@@ -178,9 +182,10 @@ class _SuiteReader(YamlReader):
             self.items(keys.get("stream"), "stream", self._step),
             self.items(keys.get("expect"), "expect", self._event),
             self.items(keys.get("never"), "never", self._event),
-            self._flag(keys.get("only")),
+            self._flag(only) if isinstance(only := keys.get("only"), yaml.ScalarNode) else False,
             self.items(keys.get("holds"), "holds", self._state),
             self.text(keys["until"], "until") if "until" in keys else None,
+            () if isinstance(only, yaml.ScalarNode) else self.texts(only, "only"),
         )
 
     def _step(self, node: yaml.Node) -> Step | None:
@@ -236,12 +241,15 @@ class _SuiteReader(YamlReader):
         keys = self.mapping(node, "an expected event", None)
         if keys is None:
             return None
-        self.needs(node, keys, ("rule",), "an expected event")
+        kind = "sequence" if "sequence" in keys and "rule" not in keys else "rule"
+        if kind not in keys:
+            hint = "add `rule: …`, or `sequence: …` for a match of a sequence"
+            self.error(self.span(node), "an expected event needs `rule` or `sequence`", hint)
         listed = {name: one for name, one in keys.items() if isinstance(one, yaml.SequenceNode)}
-        lists = {name: self.texts(one, name) for name, one in listed.items() if name not in ("rule", "at")}
+        lists = {name: self.texts(one, name) for name, one in listed.items() if name not in (kind, "at")}
         values = self.scalars(node, lists)
-        rule, at = values.pop("rule", None), values.pop("at", None)
-        return None if rule is None else ExpectedEvent(rule, at, values, self.span(node), lists)
+        subject, at = values.pop(kind, None), values.pop("at", None)
+        return None if subject is None else ExpectedEvent(subject, at, values, self.span(node), lists, kind)
 
     def _state(self, node: yaml.Node) -> ExpectedState | None:
         keys = self.mapping(node, "an expected state", _STATE, _STATE)
@@ -280,10 +288,14 @@ class _SuiteReader(YamlReader):
             self.error(text.span, f"`{text.text}` is not a duration", "write 5 min or PT5M")
             return 0
 
-    def _flag(self, node: yaml.Node | None) -> bool:
-        text = None if node is None else self.text(node, "only")
+    def _flag(self, node: yaml.Node) -> bool:
+        text = self.text(node, "only")
         if text is not None and text.text not in ("true", "false"):
-            self.error(text.span, f"`{text.text}` is neither true nor false", "write `only: true`")
+            self.error(
+                text.span,
+                f"`{text.text}` is neither true nor false",
+                "write `only: true`, or `only: [ Fire ]`",
+            )
         return text is not None and text.text == "true"
 
     def _any_mapping(self, node: yaml.Node) -> yaml.Node | None:

@@ -7,13 +7,14 @@ Method:  the literal reading of a rule (reference/tesla.py) with counters in it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import TypeAlias
 
 from msgspec import Struct, field
 
 from dotr.core.instant import Facts
-from dotr.events import NEVER, Clock, Match, Time
+from dotr.events import NEVER, Clock, Fact, Match, Time
 from dotr.program import Choose, Conjunct, Expression, Program, Rule
 from dotr.program.sequences import RowElement, RowPattern
 from dotr.rdf.terms import Term
@@ -41,6 +42,8 @@ class Trace(Struct):
     events: int = 0
     given: set[str] = field(default_factory=set)
     """Elements of a sequence that have rows in matches."""
+    satisfied: set[tuple[str, int, Fact]] = field(default_factory=set)
+    """(element, source, fact): rows that satisfied an element where a mapping asked."""
 
     def __post_init__(self) -> None:
         self.stages = [0] * len(self.rule.conjuncts)
@@ -131,6 +134,9 @@ class _CountingReading(LiteralSequence):
 
     def passes(self, element: RowElement, mapping: Mapping) -> bool:
         held = super().passes(element, mapping)
+        if held:
+            row = mapping.rows[mapping.first + len(mapping.given) - 1]
+            self._trace.satisfied.add((element.name, row.source, row.fact))
         counts = self._trace.true if held else self._trace.false
         asked = (ON, self._numbers[element.name])
         counts[asked] = counts.get(asked, 0) + 1
@@ -159,12 +165,13 @@ class Tracer(LiteralTesla):
 
 
 def stages_text(trace: Trace) -> str:
-    """How far a rule came: `Smoke 2 → LAST Hot 1 → NOT Drill 0`."""
+    """How far a rule came: `Smoke 2 → LAST Hot 1 → NOT Drill 0`; of a sequence the rows that satisfied each
+    element: `rows 7 → Fail 5 → Ok 1 → matches 1`.
+    """
     if isinstance(trace.rule.trigger, RowPattern):
-        tested = [f"rows {trace.triggers}"]
-        for number, element in enumerate(trace.rule.trigger.elements):
-            tested.append(f"{element.name} {trace.true.get((ON, number), 0)}")
-        return " → ".join([*tested, f"events {trace.events}"])
+        satisfied = Counter(name for name, _, _ in trace.satisfied)
+        parts = [f"{element.name} {satisfied[element.name]}" for element in trace.rule.trigger.elements]
+        return " → ".join([f"rows {trace.triggers}", *parts, f"matches {trace.events}"])
     parts = [f"{trace.rule.triggering.name} {trace.triggers}"]
     for conjunct, left in zip(trace.rule.conjuncts, trace.stages, strict=True):
         parts.append(f"{conjunct_name(conjunct)} {left}")

@@ -20,7 +20,7 @@ from dotr.events import Message
 from dotr.io.graphs import SourceOptions
 from dotr.service.feed import CheckpointPolicy, Idle
 from tests.cli.conftest import HOT, SMOKE, Dotr
-from tests.service.deployments import HOLDING, LASTING, deploy, feed
+from tests.service.deployments import HOLDING, LASTING, SEQUENCES, deploy, feed
 from tests.soak.kill_feed import trial
 
 FEED = [sys.executable, "-m", "dotr.cli.main", "feed"]
@@ -292,6 +292,12 @@ def test_killed_at_any_moment_what_holds_goes_on_as_it_was(tmp_path: Path) -> No
 
 def test_killed_at_any_moment_what_lasts_goes_on_as_it_was(tmp_path: Path) -> None:
     struck, _seconds, size = trial(tmp_path, graphs=1000, every=50, kills=6, rules=LASTING)
+    assert struck == 6
+    assert size > 100_000
+
+
+def test_killed_at_any_moment_sequences_go_on_as_they_were(tmp_path: Path) -> None:
+    struck, _seconds, size = trial(tmp_path, graphs=1000, every=50, kills=6, rules=SEQUENCES)
     assert struck == 6
     assert size > 100_000
 

@@ -135,3 +135,23 @@ def test_the_facts_of_queries_are_counted() -> None:
     counters = run("RULE R DEFINE { dotr_x a :R } FROM Temp AND LAST Never WITHIN 1 min FROM Temp").counters
     assert counters.streams == {"Temp": 5, "Spike": 3, "Never": 0}
     assert (counters.first, counters.last) == (1_000_000, 8_000_000)
+
+
+@pytest.mark.parametrize(
+    ("sequence", "funnel"),
+    [
+        # temperatures 15, 25, 35, 5, 12; a row of the next match starts none
+        ("A+ OF A := Temp AND A ON A.?c > PREV.?c", "rows 5 (ON not true: A 2) → starts 2 → matches 1"),
+        ("A+ OF A := Temp AND A ON A.?c < 0", "rows 5 (ON not true: A 5) → starts 0"),
+        ("A B OF A := Temp, B := Spike AND A ON A.?c / 0 > 1", "rows 8 (ON not true: A 5) → starts 0"),
+        ("A OF A := Temp", "rows 5 → starts 5 → matches 5"),
+        ("A OF A := Temp AND A ON A.?c > 0", "rows 5 → starts 5 → matches 5"),
+        (
+            "A B OF Temp PER ?m AND A ON A.?c > 10 AND B ON B.?c < A.?c",
+            "rows 5 (ON not true: A 1, B 1) → starts 3 → matches 2",
+        ),
+    ],
+)
+def test_what_elements_refuse_is_counted(sequence: str, funnel: str) -> None:
+    found = funnels(f"SEQUENCE S := {sequence} WITHIN 1 min RULE R DEFINE {{ dotr_r a :R }} FROM S")
+    assert found["S"] == funnel

@@ -117,6 +117,53 @@ RULE Status DEFINE { dotr_t :status ?s ; :was ?room } FROM S := DSTREAM status
 WITH ?room := S.?room, ?s := S.?s
 """
 
+SEQUENCES = """
+PREFIX : <urn:x:>
+QUERY Heat  := { SELECT ?room ?v { ?o :celsius ?v ; :room ?room } }
+QUERY Smoke := { SELECT ?room { ?o a :Smoke ; :room ?room } }
+
+SEQUENCE Dip := Start Down+ Up{1,2}
+OF Heat PER ?room
+AND Down ON Down.?v < PREV.?v
+AND Up ON Up.?v > PREV.?v
+WITHIN 40 s
+WITH ?room := Start.?room, ?low := LAST(Down).?v, ?n := COUNT(*)
+
+SEQUENCE Climb := Low High+
+OF Heat
+AND High ON High.?v > LAST(*, 1).?v && COUNT(High) < 4
+WITHIN 15 s OVERLAPPING
+WITH ?room := Low.?room, ?top := LAST(High).?v, ?sum := SUM(High.?v), ?kinds := COUNT(DISTINCT High.?room)
+
+SEQUENCE Visit := Any+
+OF Heat, Smoke PER ?room
+WITHIN 1 min GAP 5 s
+WITH ?room := FIRST(Any).?room, ?n := COUNT(Any), ?began := FIRST(Any).time
+
+SEQUENCE Step := Cool Other*? Rise
+OF Heat PER ?room
+AND Cool ON Cool.?v < 60
+AND Rise ON Rise.?v > PREV(2).?v + 10
+WITHIN 30 s SKIP TO LAST Rise
+WITH ?room := Rise.?room, ?by := Rise.?v - Cool.?v
+
+SEQUENCE Calm := Visit{2} OF Visit WITHIN 3 min
+WITH ?began := FIRST(Visit).?began, ?mean := AVG(Visit.?n)
+
+RULE Dipped DEFINE { dotr_d :low ?low ; :in ?room ; :n ?n } FROM Dip
+WITH ?low := Dip.?low, ?room := Dip.?room, ?n := Dip.?n
+RULE Climbed DEFINE { dotr_c :top ?top ; :sum ?sum ; :kinds ?kinds } FROM Climb
+WITH ?top := Climb.?top, ?sum := Climb.?sum, ?kinds := Climb.?kinds
+RULE Left DEFINE { dotr_l :left ?room ; :n ?n ; :low ?low } FROM Visit
+AND OPTIONAL LAST Dip WITHIN 1 min BEFORE Visit ON Dip.?room = Visit.?room
+WITH ?room := Visit.?room, ?n := Visit.?n, ?low := COALESCE(Dip.?low, 0)
+RULE Stepped DEFINE { dotr_s :by ?by ; :in ?room } FROM Step
+AND NOT Smoke WITHIN 3 s FROM Step ON Smoke.?room = Step.?room
+WITH ?by := Step.?by, ?room := Step.?room
+RULE Calmed DEFINE { dotr_k :mean ?mean ; :since ?began } FROM Calm
+WITH ?mean := Calm.?mean, ?began := Calm.?began
+"""
+
 REACH = """[?x, <urn:x:reach>, ?y] :- [?x, <urn:x:door>, ?y] .
 [?x, <urn:x:reach>, ?z] :- [?x, <urn:x:reach>, ?y], [?y, <urn:x:door>, ?z] .
 [?x, a, <urn:x:Closed>] :- [?x, <urn:x:status>, ?s], NOT [?x, <urn:x:door>, ?y] .

@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sqlite3
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from dotr.io.sources import SourceOptions, Sources
 from dotr.rdf.terms import integer
 from dotr.service.feed import Feed
 from dotr.service.journal import Journal
-from tests.service.deployments import FailingDisk, deploy, feed, stream
+from tests.service.deployments import SEQUENCES, FailingDisk, deploy, feed, stream
 
 
 @pytest.fixture
@@ -194,6 +195,46 @@ def test_an_io_error_at_any_write_is_reported_and_the_next_feed_makes_it_whole(
         if disk.count < at:
             break
     assert failed > 30
+
+
+class Killed(FailingDisk):
+    """Takes no write from the `at`-th on, as of a process that was killed before it."""
+
+    def _step(self) -> bool:
+        self.count += 1
+        if self.count >= self.at:
+            raise KeyboardInterrupt
+        return False
+
+
+def test_sequences_that_end_between_any_two_writes_go_on_as_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With open mappings, matches that wait for a deadline, and several partitions, in every commit."""
+    monkeypatch.chdir(tmp_path)
+    write_lines("in.jsonl", stream(70, bad=False))
+    for name in ("quiet", "state"):
+        (tmp_path / name).mkdir()
+    feed(deploy(tmp_path / "quiet", SEQUENCES), ["in.jsonl"], ["quiet/out.nq"], every=10**9)
+    expected = Path("quiet/out.nq").read_bytes()
+    rules = ("Dipped", "Climbed", "Left", "Stepped", "Calmed")
+    assert [rule for rule in rules if f"urn:dotr:{rule}:".encode() not in expected] == []
+    state = deploy(tmp_path / "state", SEQUENCES)
+    at, ended = 0, 0
+    while True:
+        at += 1
+        folder = tmp_path / f"run{at}"
+        shutil.copytree(state, folder)
+        out, disk = str(folder / "out.nq"), Killed(at)
+        with suppress(KeyboardInterrupt):
+            feed(str(folder), ["in.jsonl"], [out], disk=disk, every=4)
+        ended += disk.count >= at
+        feed(str(folder), ["in.jsonl"], [out], every=3)
+        assert Path(out).read_bytes() == expected, f"after an end at write {at}"
+        if disk.count < at:
+            break
+        at += at // 8  # every write of the first commits, then fewer
+    assert ended > 25
 
 
 @pytest.mark.parametrize("ending", [".gz", ".zst"])

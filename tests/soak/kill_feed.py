@@ -3,6 +3,7 @@
     python -m tests.soak.kill_feed --kills 200 --graphs 60000
     python -m tests.soak.kill_feed --kills 60 --graphs 20000 --rules holds
     python -m tests.soak.kill_feed --kills 60 --graphs 20000 --rules lasts
+    python -m tests.soak.kill_feed --kills 60 --graphs 20000 --rules sequences
 
 Place:   tests/cli/test_feed.py does a few kills with it; the long run is started by hand, its line is in
          LOG.md.
@@ -20,10 +21,10 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.service.deployments import HELD, HOLDING, LASTING, REACH, RULES, deploy, doors, stream
+from tests.service.deployments import HELD, HOLDING, LASTING, REACH, RULES, SEQUENCES, deploy, doors, stream
 
 SCHEMA = "<urn:x:Smoke> <http://www.w3.org/2000/01/rdf-schema#subClassOf> <urn:x:Event> ."
-PROGRAMS = {"happens": RULES, "holds": HOLDING, "lasts": LASTING}
+PROGRAMS = {"happens": RULES, "holds": HOLDING, "lasts": LASTING, "sequences": SEQUENCES}
 OUTPUTS = ("out.nq", "out.jsonl", "out.nq.gz", "dead.jsonl")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,21 @@ def sample() -> str:
 def test_right_conditions_are_not_reported(dotr: Dotr, sample: str) -> None:
     Path("rules.dotr").write_text(RULES, encoding="utf-8")
     assert "D25" not in dotr("check", "rules.dotr", "--sample", sample).out
+
+
+def test_rows_starts_matches_and_what_elements_refuse_are_counted_as_in_a_run(
+    dotr: Dotr, sample: str
+) -> None:
+    Path("rules.dotr").write_text(RULES, encoding="utf-8")
+    ran = dotr("run", "rules.dotr", sample, "-o", "out.jsonl", "-v").err
+    line = next(line for line in ran.splitlines() if line.startswith("  Dip"))
+    funnel = line[line.index("rows") :]
+    assert re.fullmatch(r"rows 100 \(ON not true: Down \d+, Up \d+\) → starts \d+ → matches [1-9]\d*", funnel)
+    checked = dotr("check", "rules.dotr", "--sample", sample)
+    assert f"sequence Dip: {funnel}" in checked.out + checked.err
+    as_json = json.loads(dotr("check", "rules.dotr", "--sample", sample, "--format", "json").out)
+    assert as_json["sequences"]["Dip"][0] == {"step": "rows", "count": 100}
+    assert "sequences" not in json.loads(dotr("check", "rules.dotr", "--format", "json").out)
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,10 @@
 """Partitions of a pattern whose conditions look at rows of a mapping, or at totals: every mapping by itself.
 
 Place:   sequence.py opens it; merged.py is for patterns whose conditions look at the row and PREV only.
-Method:  each start has its mappings in order of preference: a state, the registers, and which row SKIP TO
-         would be at. No row is kept. Where no match is to begin inside another, a start that is to match next
-         and has a complete mapping makes all up to its last row superfluous.
+Method:  each start has its mappings in order of preference: the states that wait, the registers, and which
+         row SKIP TO would be at. So a row makes no more mappings than the conditions that it is tested for,
+         which are counted before. No row is kept. Where no match is to begin inside another, a start that is
+         to match next and has a complete mapping makes all up to its last row superfluous.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from dotr.events import FOREVER, Clock, Fact, Time
 NONE = -1
 """The number of no row."""
 
-Thread: TypeAlias = tuple[int, Registers, int]
-"""(state, registers, number of the last row of SKIP TO's element)."""
+Thread: TypeAlias = tuple[tuple[int, ...], Registers, int]
+"""(states that wait for the next row, the preferred first, registers, number of the last row of SKIP TO's
+element): a mapping once, however many ways its pattern may go on."""
 
 
 class Start(Struct):
@@ -70,8 +72,13 @@ class Apart:
         self.code = code
         self.limits = limits
         self._skip_to = automaton.names.index(limits.skip_to) if limits.skip_to is not None else NONE
-        self._begin: list[Thread] = [(state, code.start, NONE) for state in automaton.start]
+        self._begin: list[Thread] = [(automaton.start, code.start, NONE)]
         self._need = automaton.needs(automaton.start)
+        self._needs: dict[tuple[int, ...], int] = {}  # states that wait → their elements, as bits
+        self._after = [  # what follows a state, up to a complete mapping; whether there is one
+            (then[: then.index(END)], True) if END in then else (then, False) for then in automaton.follow
+        ]
+        self._chains = shape.chains()
 
     def new(self, key: Any) -> ApartPartition:
         return ApartPartition(key)
@@ -101,9 +108,7 @@ class Apart:
                 if part.work < 0:
                     part.follow(row, self.code.before)
                     continue
-                part.work += EXPRESSION * (
-                    len(self._begin) + sum([len(start.threads) for start in part.open_starts])
-                )
+                part.work += self._cost(part)
                 if part.work > self.budget:
                     hooks["exceed"](part, fact, found)
                     part.follow(row, self.code.before)
@@ -113,17 +118,31 @@ class Apart:
 
         return feed
 
+    def _cost(self, part: ApartPartition) -> int:
+        """The units of the next row: for each condition that it is tested for, and for each row that an
+        aggregate in a condition goes through.
+        """
+        cost = EXPRESSION * len(self.automaton.start)
+        for start in part.open_starts:
+            cost += EXPRESSION * sum([len(states) for states, _, _ in start.threads])
+            for place in self._chains:
+                chains = [(registers[place], len(states)) for states, registers, _ in start.threads]
+                cost += sum([chain[2] * times for chain, times in chains if chain is not None])
+        return cost
+
     def refresh(self, part: ApartPartition) -> None:
         """Find out anew when one of its mappings ends."""
         part.closes = self._closes(part, part.open_starts[0]) if part.open_starts else FOREVER
 
     def take(self, part: ApartPartition, row: Row, found: list[Found]) -> bool:
         """A row; matches that are then certain are added to `found`. Whether a mapping begins with it."""
-        code, elements = self.code, self.automaton.elements
-        need = self._need
+        code = self.code
+        need, needs = self._need, self._needs
         for start in part.open_starts:
-            for state, _, _ in start.threads:
-                need |= 1 << elements[state]
+            for states, _, _ in start.threads:
+                if states not in needs:
+                    needs[states] = self.automaton.needs(states)
+                need |= needs[states]
         number = part.count
         bits = code.bits(row, part.before, need)
         begun = Start(number, row, self._begin)
@@ -137,7 +156,7 @@ class Apart:
         part.follow(row, code.before)
         part.open_starts = [start for start in going if start.threads or start.last >= 0]
         self.report(part, found)
-        return bool(begun.threads) or begun.last >= 0
+        return going[-1] is begun and (bool(begun.threads) or begun.last >= 0)
 
     @property
     def _leads(self) -> bool:
@@ -148,26 +167,25 @@ class Apart:
         automaton, code = self.automaton, self.code
         skips = automaton.skipping and start.number != number
         left: list[Thread] = []
-        for state, registers, mark in start.threads:
-            element = automaton.elements[state]
-            if bits >> element & 1:
-                carried = code.updates[element](registers, row)
-                test = code.tests.get(element)
-                if test is None or test(row, before, carried):
-                    marked = number if element == self._skip_to else mark
-                    ended = False
-                    for then in automaton.follow[state]:
-                        if then == END:
-                            ended = True
-                        else:
+        for states, registers, mark in start.threads:
+            for state in states:
+                element = automaton.elements[state]
+                if bits >> element & 1:
+                    carried = code.updates[element](registers, row)
+                    test = code.tests.get(element)
+                    if test is None or test(row, before, carried):
+                        marked = number if element == self._skip_to else mark
+                        then, ended = self._after[state]
+                        if then:
                             left.append((then, carried, marked))
-                    if ended:
-                        start.last, start.mapped, start.mark = number, carried, marked
-                        break
-                else:
-                    code.failed[element] += 1
-            if skips:
-                left.append((state, registers, mark))
+                        if ended:
+                            start.threads = left
+                            start.last, start.mapped, start.mark = number, carried, marked
+                            return
+                    else:
+                        code.failed[element] += 1
+                if skips:
+                    left.append(((state,), registers, mark))
         start.threads = left
 
     # -- deadlines -----------------------------------------------------------------------------------------
@@ -229,7 +247,7 @@ class Apart:
                 [
                     start.number,
                     dump_row(start.row),
-                    [[state, self._dump(carried), mark] for state, carried, mark in start.threads],
+                    [[list(states), self._dump(carried), mark] for states, carried, mark in start.threads],
                     start.last,
                     self._dump(start.mapped),
                     start.mark,
@@ -244,7 +262,7 @@ class Apart:
             Start(
                 number,
                 row_of(row),
-                [(at, self._load(carried), own) for at, carried, own in threads],
+                [(tuple(states), self._load(carried), own) for states, carried, own in threads],
                 last,
                 self._load(mapped),
                 mark,

@@ -19,7 +19,7 @@ from dotr.budget import Overlong
 from dotr.codegen import CodeSource, row_of
 from dotr.detect.analysis import NOW, names
 from dotr.detect.scope import SumComparison, only_attribute, term_table, truth_table
-from dotr.detect.sequences.registers import Register, listed, of_rows, of_total
+from dotr.detect.sequences.registers import Register, chained, listed, of_rows, of_total
 from dotr.events import Clock, Time
 from dotr.expressions.evaluate import compile_condition, compile_expression
 from dotr.expressions.functions import may_be_overlong
@@ -139,6 +139,12 @@ class PatternShape:
         if pattern.overlapping or pattern.skip_to is not None:
             return f"lists of states, the rows of open mappings{prev}"
         return f"lists of states, rows until a mapping is complete, then {asked}{prev}"
+
+    def chains(self) -> tuple[int, ...]:
+        """The places of registers that are chains, which conditions go through."""
+        read = [leaf.name for e in self.pattern.elements for leaf in leaves(e.on) if isinstance(leaf, Var)]
+        places = dict.fromkeys(map(self.place, read))
+        return tuple(place for place in places if self.registers[place].is_chain)
 
     def place(self, key: Any) -> int:
         """The place of a register: of (where, element), or of a total's name."""
@@ -465,7 +471,7 @@ def _update(shape: PatternShape, clock: Clock, element: RowElement) -> Callable[
             length = source.name("len", len)
             texts.append(f"({here} if {length}({here}) == {register.depth} else {here} + (r,))")
         elif register.keeps_rows:
-            texts.append(f"({here}, r)")
+            texts.append(f"{source.name('chained', chained)}({here}, r)")
         elif register.counts:
             texts.append(f"{here} + 1")
         else:

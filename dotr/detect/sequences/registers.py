@@ -23,7 +23,8 @@ from dotr.rdf.sums import ExactSum
 from dotr.rdf.terms import Term, integer
 from dotr.rdf.values import term_key
 
-Chain: TypeAlias = "tuple[Chain | None, Any] | None"
+Chain: TypeAlias = "tuple[Chain | None, Any, int] | None"
+"""(what came before, an item, how many there are)."""
 
 
 class Register(Struct, frozen=True):
@@ -44,6 +45,7 @@ class Register(Struct, frozen=True):
     value: Callable[[Any], Term | None] | None = None
     counts: bool = False
     keeps_rows: bool = False
+    is_chain: bool = False
 
 
 def _same(value: Any) -> Any:
@@ -83,6 +85,7 @@ def of_total(element: str, function: str, *, distinct: bool, star: bool, keeps_r
             lambda chain: [dump_row(row) for row in listed(chain)],
             lambda plain: _chained([row_of(row) for row in plain]),
             keeps_rows=True,
+            is_chain=True,
         )
     if star:
         return Register(element, 0, _same, _same, value=_count, counts=True)
@@ -98,14 +101,14 @@ def of_total(element: str, function: str, *, distinct: bool, star: bool, keeps_r
     def value(chain: Chain) -> Term | None:
         return summarise(function, distinct, listed(chain))
 
-    return Register(element, None, listed, _chained, add=_added, value=value)
+    return Register(element, None, listed, _chained, add=chained, value=value, is_chain=True)
 
 
 def listed(chain: Chain) -> list[Any]:
     """What is in a chain, the first first."""
     found = []
     while chain is not None:
-        chain, one = chain
+        chain, one, _ = chain
         found.append(one)
     found.reverse()
     return found
@@ -114,12 +117,13 @@ def listed(chain: Chain) -> list[Any]:
 def _chained(items: list[Any]) -> Chain:
     chain: Chain = None
     for item in items:
-        chain = chain, item
+        chain = chained(chain, item)
     return chain
 
 
-def _added(chain: Chain, item: Any) -> Chain:
-    return chain, item
+def chained(chain: Chain, item: Any) -> Chain:
+    """A chain with one more item."""
+    return chain, item, 1 if chain is None else chain[2] + 1
 
 
 def _count(count: int) -> Term:

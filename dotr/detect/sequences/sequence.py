@@ -24,7 +24,7 @@ from dotr.detect.sequences.merged import Merged
 from dotr.detect.sequences.partition import Found, Limits
 from dotr.detect.sequences.registers import dump_row, row_of
 from dotr.events import FOREVER, NEVER, Clock, Fact, RawMatch, Time
-from dotr.program.names import TRIGGER, Passed
+from dotr.program.names import REFUSED, TRIGGER, Passed
 from dotr.program.rules import Rule
 from dotr.program.sequences import RowPattern
 from dotr.rdf.values import values_key
@@ -222,9 +222,14 @@ class SequenceRun:
         return sum(part.size + (part.before is not None) for part in self._parts.values())
 
     def passed(self) -> Passed:
-        """Rows, starts, matches."""
+        """Rows, for each element with a condition how often that was false or an error, starts, matches."""
         rows, left_out, starts, matches, _ = self.counted
-        return [(TRIGGER, rows - left_out), ("starts", starts), ("matches", matches)]
+        refused = [
+            (f"{REFUSED}{element.name}", count)
+            for element, count in zip(self.pattern.elements, self.code.failed, strict=True)
+            if element.on is not None
+        ]
+        return [(TRIGGER, rows - left_out), *refused, ("starts", starts), ("matches", matches)]
 
     def forget_passed(self) -> None:
         """Count from 0 again."""
