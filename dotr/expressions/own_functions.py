@@ -8,10 +8,12 @@ Method:  integers, decimals, doubles and floats, strings and booleans are int, D
          that no argument is. SystemExit is such an error, too: no function ends the process; others that are
          no Exception pass. Calls come in canonical order of the arguments, though rows come in the order of
          joins. Operators of queries have their rows first (`call_in_order`): each row asks for what it needs
-         and stops there; then the calls are made. Inside a join, that of an EXISTS or of a Datalog rule, a
-         row that needs a call is left out while calls are collected (`patient`), and the join is done again
-         once they are made (`in_rounds`); there plans test calls after all patterns, so that no join order
-         decides about them. Results are kept: a function is pure, so it is called once for each distinct
+         and stops there; then the calls are made. An operator that looks up another one row by row has all
+         of these calls made before (`ahead` of operators.py). Inside a join, that of an EXISTS or of a
+         Datalog rule, a row that needs a call is left out while calls are collected (`patient`), and the
+         join is done again once they are made (`in_rounds`); there plans make calls after all patterns, so
+         that no join order decides about them. Results are kept: a function is pure, so it is called once
+         for each distinct
          tuple of arguments, unless more than KEPT others, or others of more than KEPT_TEXT characters, came
          since it was asked for last. Results that are kept cost the units of a call: work is the same in
          every run.

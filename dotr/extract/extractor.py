@@ -68,6 +68,7 @@ from dotr.joins.code import compile_plan
 from dotr.joins.plan import ALL, Check, Relation, Shorten, describe
 from dotr.joins.store import TripleIndex
 from dotr.program import Program, Select
+from dotr.program.own_functions import OWN
 from dotr.rdf.terms import Term
 
 Members = Mapping[tuple[Term, ...], Sequence[str]]
@@ -290,7 +291,10 @@ class Following:
         touched = [changes.relation for changes in self._kept.overlay.touched]
         woken = {id(query): (unit, query) for r in touched for unit, query in self._views.get(r, ())}
         found = []
-        for unit, query in woken.values():
+        asked = list(woken.values())
+        if OWN:
+            asked.sort(key=lambda one: one[0].number)
+        for unit, query in asked:
             query.meter.open(spending.limit(limit))
             try:
                 changes = query.changes()
@@ -300,14 +304,18 @@ class Following:
             query.forget()
             if changes:
                 found.append((unit, changes))
-        asked = dict.fromkeys(unit for r in touched for unit in self._fallbacks.get(r, ()))
-        return ViewDeltas(tuple(found), tuple(asked))
+        again = dict.fromkeys(unit for r in touched for unit in self._fallbacks.get(r, ()))
+        return ViewDeltas(tuple(found), tuple(again))
 
     def settle(self, moves: ViewDeltas) -> None:
         for unit, changes in moves.changes:
             unit.settle(changes)
         for fallback in moves.asked:
             fallback.settle()
+
+
+def _number(unit: QueryUnit) -> int:
+    return unit.number
 
 
 ANSWER_LIMIT = 1_000_000
@@ -425,6 +433,8 @@ class Extractor:
             for unit in self._always:
                 if not unit.woken:
                     unit.facts(time, result)
+            if OWN and len(woken) > 1:
+                woken.sort(key=_number)  # they call functions in this order
             for unit in woken:
                 unit.facts(time, result)
         except Explosion as explosion:
@@ -505,6 +515,7 @@ class Extractor:
             distribution.part()
         for stream, operator, constant in distribution.filters() if distribution.base else ():
             self.filtered[stream] = (distribution.base, operator, constant)
+        unit.number = len(self.units)
         self.units.append(unit)
         self.shapes.append((shared, distribution))
         for relation, reader in unit.readers(self._woken):

@@ -163,6 +163,7 @@ class Leaf:
         self._any: Lazy | None = None
         self.certain = self._bound.union(constants).intersection(self.schema)
         self.statically_empty = not self._fruitful()
+        self.calls = calls_of(conjunction.steps)
         self.deltas = [*self._plans(View.ADDED, delta_views), *self._plans(View.REMOVED, withdrawn_views)]
 
     def _rank(self, item: Item) -> tuple[int, int]:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from operator import itemgetter
 from typing import Any, Protocol, TypeAlias, TypeVar
 
@@ -52,6 +53,7 @@ class SolutionOperator(Protocol):
     """`schema`: its variables, the columns of its rows; None in a row if unbound.
 
     `certain`: the variables that every row binds. `statically_empty`: the background alone has no solution.
+    `calls`: how many calls of functions of one's own it has.
     """
 
     @property
@@ -60,6 +62,8 @@ class SolutionOperator(Protocol):
     def certain(self) -> frozenset[str]: ...
     @property
     def statically_empty(self) -> bool: ...
+    @property
+    def calls(self) -> int: ...
 
     def rows(self, view: View, seed: Seed) -> Iterable[Row]:
         """The solutions over a view that agree with the seed, with multiplicity."""
@@ -118,6 +122,17 @@ def apart(meter: Meter, call: Callable[[], object]) -> None:
         pass
     finally:
         meter.left[0] = left
+
+
+def ahead(parts: Iterable[Callable[[], object]], calls: int, meter: Meter) -> None:
+    """Call functions of one's own for all `parts` together, which a join will evaluate one by one."""
+    from dotr.expressions.own_functions import call_in_order  # noqa: PLC0415  # start-up: few runs call one
+
+    apart(meter, lambda: call_in_order(lambda part: part(), parts, calls))
+
+
+def _all(rows: Callable[[View, Any], Iterable[Row]], view: View, seed: Any) -> list[Row]:
+    return list(rows(view, seed))
 
 
 def agrees(row: Row, columns: Sequence[tuple[int, str]], seed: Seed) -> bool:
@@ -190,6 +205,12 @@ class Pairing:
         self._charge(found)
         return [row for row in found if self._compatible(left, row)]
 
+    def asked(
+        self, lefts: Iterable[tuple[View, Row]], seed: Seed | None = None
+    ) -> list[Callable[[], object]]:
+        """`matches` for each left row over a view, to be evaluated."""
+        return [partial(self.matches, view, left, seed) for view, left in lefts]
+
     def _charge(self, found: Sequence[Row]) -> None:
         left = self._meter.left
         left[0] -= 1 + KEPT * len(found)
@@ -200,9 +221,11 @@ class Pairing:
     def touched(self, rights: Iterable[Row]) -> Iterator[Change]:
         """Distinct left rows of the background that agree with one of the right rows, with multiplicity."""
         if self._lefts is not None:
-            keys = dict.fromkeys(map(self._right_key, rights))
+            lookup, keys = self._lefts, dict.fromkeys(map(self._right_key, rights))
+            if self.left.calls:
+                ahead([partial(_all, lookup, View.OLD, key) for key in keys], self.left.calls, self._meter)
             for key in keys:
-                found = Counter(self._lefts(View.OLD, key))  # type: ignore[arg-type]  # no None
+                found = Counter(lookup(View.OLD, key))  # type: ignore[arg-type]  # no None
                 self._meter.charge(1 + len(found), f"the left side of {self._what}", KEPT)
                 yield from found.items()
             return
@@ -242,7 +265,10 @@ def touched(operator: SolutionOperator, seeds: Iterable[Seed], meter: Meter) -> 
     """Distinct solutions of the background that agree with at least one seed, with multiplicity."""
     found: dict[Row, int] = {}
     distinct = {tuple(sorted(seed.items())): seed for seed in seeds}
-    for seed in [distinct[()]] if () in distinct else distinct.values():
+    asked = [distinct[()]] if () in distinct else list(distinct.values())
+    if operator.calls:
+        ahead([partial(_all, operator.rows, View.OLD, seed) for seed in asked], operator.calls, meter)
+    for seed in asked:
         rows = Counter(operator.rows(View.OLD, seed))
         meter.charge(1 + len(rows), "answers of the background that may have changed", KEPT)
         found.update(rows)
@@ -258,21 +284,40 @@ class JoinOperator:
         self.schema = self._pairing.schema
         self.certain = left.certain | right.certain
         self.statically_empty = left.statically_empty or right.statically_empty
+        self.calls = left.calls + right.calls
 
     def rows(self, view: View, seed: Seed) -> Iterator[Row]:
         pairing = self._pairing
-        for left in pairing.lefts(self._left.rows(view, seed)):
+        lefts = pairing.lefts(self._left.rows(view, seed))
+        if self._right.calls:
+            ahead(pairing.asked(((view, left) for left in lefts), seed), self.calls, self._meter)
+        for left in lefts:
             for right in pairing.matches(view, left, seed):
                 yield pairing.row(left, right)
 
     def lookup(self, names: Sequence[str]) -> Lookup:
         return seeded(self, names)
 
+    def _ahead(self, changes: Iterable[Change]) -> None:
+        """Call functions of one's own for what `changes` looks up, given those of the left side."""
+        left, right, pairing = self._left, self._right, self._pairing
+        parts = pairing.asked((View.NEW, row) for row, _ in changes)
+        if left.statically_empty:
+            ahead(parts, self.calls, self._meter)
+            return
+        ahead([right.changes, *parts], self.calls, self._meter)
+        if left.calls:
+            seeds = [pairing.back(row) for row, _ in right.changes()]
+            ahead([partial(_all, left.rows, View.OLD, seed) for seed in seeds], self.calls, self._meter)
+
     def changes(self) -> list[Change]:
         pairing = self._pairing
+        changed = pairing.lefts(self._left.changes())
+        if self.calls:
+            self._ahead(changed)
         found = [
             (pairing.row(left, right), count)
-            for left, count in pairing.lefts(self._left.changes())
+            for left, count in changed
             for right in pairing.matches(View.NEW, left)
         ]
         if self._left.statically_empty:
@@ -303,13 +348,17 @@ class LeftJoinOperator:
         meter: Meter,
         units: int,
         ordered: Callable[[Sequence[str]], Callable[[Sequence[Row]], None]] | None = None,
+        calls: int = 0,
     ) -> None:
-        """`ordered`: makes of a schema what calls functions of one's own for rows, in canonical order."""
+        """`ordered`: makes of a schema what calls functions of one's own for rows, in canonical order;
+        `calls`: how many calls the conditions have.
+        """
         self._left, self._right, self._meter, self._units = left, right, meter, units
         self._pairing = Pairing(left, right, meter, "an OPTIONAL")
         self.schema = self._pairing.schema
         self.certain = left.certain
         self.statically_empty = left.statically_empty
+        self.calls = left.calls + right.calls + calls
         self._columns = [(i, name) for i, name in enumerate(self.schema)]
         self._holds = None if conditions is None else conditions(self.schema)
         self._call = None if ordered is None else ordered(self.schema)
@@ -318,8 +367,10 @@ class LeftJoinOperator:
         pairing = self._pairing
         return [pairing.row(left, right) for right in pairing.matches(view, left)]
 
-    def _called(self, asked: Iterable[tuple[View, Row]]) -> None:
+    def _called(self, asked: Sequence[tuple[View, Row]]) -> None:
         """Call functions of one's own for all extensions of left rows."""
+        if self._right.calls:
+            ahead(self._pairing.asked(asked), self.calls, self._meter)
         call = self._call
         if call is not None:
             apart(
@@ -335,10 +386,9 @@ class LeftJoinOperator:
         return found or [pairing.alone(left)]
 
     def rows(self, view: View, seed: Seed) -> Iterator[Row]:
-        lefts: Iterable[Row] = self._pairing.lefts(self._left.rows(view, seed))
-        if self._call is not None:
-            lefts = list(lefts)
-            self._called((view, left) for left in lefts)
+        lefts = self._pairing.lefts(self._left.rows(view, seed))
+        if self.calls:
+            self._called([(view, left) for left in lefts])
         for left in lefts:
             for row in self._extended(view, left):
                 if agrees(row, self._columns, seed):
@@ -354,7 +404,7 @@ class LeftJoinOperator:
         if not self._left.statically_empty:
             rights = [right for right, _ in consolidated(self._right.changes())]
             touched = list(self._pairing.touched(rights))
-        if self._call is not None:
+        if self.calls:
             self._called([*((new, c[0]) for c in (*lefts, *touched)), *((old, c[0]) for c in touched)])
         found = [(row, n) for left, n in lefts for row in self._extended(new, left)]
         for left, count in touched:
@@ -371,30 +421,43 @@ class DifferenceOperator:
     """MINUS: the left rows that no right row agrees with on a variable both bind."""
 
     def __init__(self, left: SolutionOperator, right: SolutionOperator, meter: Meter) -> None:
-        self._left, self._right = left, right
+        self._left, self._right, self._meter = left, right, meter
         self._pairing = Pairing(left, right, meter, "a MINUS")
         self.schema = left.schema
         self.certain = left.certain
         self.statically_empty = left.statically_empty
+        self.calls = left.calls + right.calls
 
     def _stays(self, view: View, left: Row) -> bool:
         pairing = self._pairing
         return not any(pairing.overlaps(left, right) for right in pairing.matches(view, left))
 
     def rows(self, view: View, seed: Seed) -> Iterator[Row]:
-        for left in self._pairing.lefts(self._left.rows(view, seed)):
+        lefts = self._pairing.lefts(self._left.rows(view, seed))
+        self._called((view, left) for left in lefts)
+        for left in lefts:
             if self._stays(view, left):
                 yield left
+
+    def _called(self, asked: Iterable[tuple[View, Row]]) -> None:
+        """Call functions of one's own for what left rows are compared with."""
+        if self._right.calls:
+            ahead(self._pairing.asked(asked), self.calls, self._meter)
 
     def lookup(self, names: Sequence[str]) -> Lookup:
         return seeded(self, names)
 
     def changes(self) -> list[Change]:
-        found = [c for c in self._pairing.lefts(self._left.changes()) if self._stays(View.NEW, c[0])]
-        if self._left.statically_empty:
-            return found
-        rights = [right for right, _ in consolidated(self._right.changes())]
-        for left, count in self._pairing.touched(rights):
+        lefts = self._pairing.lefts(self._left.changes())
+        touched: Sequence[Change] = ()
+        if not self._left.statically_empty:
+            rights = [right for right, _ in consolidated(self._right.changes())]
+            touched = list(self._pairing.touched(rights))
+        if self._right.calls:
+            both = [(view, left) for view in (View.NEW, View.OLD) for left, _ in touched]
+            self._called([*((View.NEW, left) for left, _ in lefts), *both])
+        found = [change for change in lefts if self._stays(View.NEW, change[0])]
+        for left, count in touched:
             change = self._stays(View.NEW, left) - self._stays(View.OLD, left)
             if change:
                 found.append((left, count * change))
@@ -419,13 +482,15 @@ class ExistsOperator:
         meter: Meter,
         units: int,
         call: Callable[[Sequence[tuple[View, Row]]], None] | None = None,
+        calls: int = 0,
     ) -> None:
-        """`call` calls functions of one's own for rows, in canonical order."""
+        """`call` makes the `calls` of functions of one's own for rows, in canonical order."""
         self._inner, self._patterns, self._meter, self._units = inner, patterns, meter, units
         self._condition, self._call = condition, call
         self.schema = inner.schema
         self.certain = inner.certain
         self.statically_empty = inner.statically_empty
+        self.calls = inner.calls + calls
 
     def rows(self, view: View, seed: Seed) -> Iterator[Row]:
         asked = self._asked(self._inner.rows(view, seed))
@@ -511,8 +576,12 @@ class UnionOperator:
         sets = [branch.certain for branch in branches]
         self.certain: frozenset[str] = frozenset.intersection(*sets) if sets else frozenset()
         self.statically_empty = all(branch.statically_empty for branch in branches)
+        self.calls = sum(branch.calls for branch in branches)
 
     def rows(self, view: View, seed: Seed) -> Iterator[Row]:
+        if self.calls:
+            parts = [partial(_all, branch.rows, view, seed) for branch in self._branches]
+            ahead(parts, self.calls, self._meter)
         for branch, columns in zip(self._branches, self._columns, strict=True):
             for row in counted(branch.rows(view, seed), self._meter, "a branch of a UNION", KEPT):
                 yield picked(row, columns)
@@ -521,6 +590,8 @@ class UnionOperator:
         return seeded(self, names)
 
     def changes(self) -> list[Change]:
+        if self.calls:
+            ahead([branch.changes for branch in self._branches], self.calls, self._meter)
         return [
             (picked(row, columns), count)
             for branch, columns in zip(self._branches, self._columns, strict=True)
@@ -534,11 +605,12 @@ class UnionOperator:
 class CallsInOrder:
     """The same rows, after functions of one's own were called for them in canonical order (by `call`)."""
 
-    def __init__(self, inner: SolutionOperator, call: Callable[[Sequence[Row]], None]) -> None:
+    def __init__(self, inner: SolutionOperator, call: Callable[[Sequence[Row]], None], calls: int) -> None:
         self._inner, self._call = inner, call
         self.schema = inner.schema
         self.certain = inner.certain
         self.statically_empty = inner.statically_empty
+        self.calls = inner.calls + calls
 
     def _called(self, rows: Iterable[Row]) -> list[Row]:
         found = list(rows)
@@ -571,6 +643,7 @@ class FilterOperator:
         self.schema = inner.schema
         self.certain = inner.certain
         self.statically_empty = inner.statically_empty
+        self.calls = inner.calls
         self._holds = condition(inner.schema)
 
     def rows(self, view: View, seed: Seed) -> list[Row]:
@@ -605,6 +678,7 @@ class ExtendOperator:
         self.schema = tuple(sorted({*inner.schema, variable}))
         self.certain = inner.certain
         self.statically_empty = inner.statically_empty
+        self.calls = inner.calls
         self._columns = columns_for(inner.schema, self.schema)
         self._place = self.schema.index(variable)
         self._compute = compute(inner.schema)
@@ -667,6 +741,7 @@ class GroupOperator:
         self.schema = tuple(sorted(names))
         self.certain = frozenset(name for name, source, _ in keys if source in inner.certain)
         self.statically_empty = inner.statically_empty and bool(keys)
+        self.calls = inner.calls
         self._columns = columns_for(names, self.schema)
         self._empty = None if keys else self._row((), [])
 
@@ -707,14 +782,20 @@ class GroupOperator:
         if self._inner.statically_empty:  # the changes are everything
             found = [(self._row(key, members), 1) for key, members in self._groups(gained(changes)).items()]
             return found if self._empty is None else [*found, (self._empty, -1)]
-        return [
-            change for key in dict.fromkeys(self._key(r) for r, _ in changes) for change in self._again(key)
-        ]
+        keys = dict.fromkeys(self._key(row) for row, _ in changes)
+        if self.calls:
+            rows, views = self._inner.rows, (View.NEW, View.OLD)
+            parts = [partial(_all, rows, view, self._seed(key)) for key in keys for view in views]
+            ahead(parts, self.calls, self._meter)
+        return [change for key in keys for change in self._again(key)]
+
+    def _seed(self, key: Row) -> dict[str, Term]:
+        pairs = zip(self._keys, key, strict=True)
+        return {source: term for (_, source, _), term in pairs if source is not None and term is not None}
 
     def _again(self, key: Row) -> Iterator[Change]:
         """One group, before and after."""
-        pairs = zip(self._keys, key, strict=True)
-        seed = {source: term for (_, source, _), term in pairs if source is not None and term is not None}
+        seed = self._seed(key)
         for view, sign in ((View.NEW, 1), (View.OLD, -1)):
             rows = counted(self._inner.rows(view, seed), self._meter, "rows that are grouped", self._units)
             members = [row for row in rows if self._key(row) == key]

@@ -170,7 +170,7 @@ class Builder:
                 calls = sum(map(own_calls, conditions))
                 order = partial(self._ordered, conditions, calls) if calls else None
                 return LeftJoinOperator(
-                    self.operator(left), self.operator(right), tests, meter, units(*conditions), order
+                    self.operator(left), self.operator(right), tests, meter, units(*conditions), order, calls
                 )
             case algebra.MinusOf(left, right):
                 return DifferenceOperator(self.operator(left), self.operator(right), meter)
@@ -200,7 +200,7 @@ class Builder:
         for expression in expressions:
             if calls := own_calls(expression):
                 call = in_order(self.scalars.compute(expression, inner.schema), calls)
-                inner = CallsInOrder(inner, call)
+                inner = CallsInOrder(inner, call, calls)
         return inner
 
     def _ordered(
@@ -267,7 +267,7 @@ class Builder:
         calls = own_calls(condition) + sum(calls_of(b.steps) for branches in patterns for b in branches)
         call = in_order(holds, calls, all_rows=True) if calls else None
         return ExistsOperator(
-            inner, lambda view, row: holds((view, row)), bare, self.meter, units(condition), call
+            inner, lambda view, row: holds((view, row)), bare, self.meter, units(condition), call, calls
         )
 
 

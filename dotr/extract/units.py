@@ -65,6 +65,8 @@ class QueryUnit:
 
     always = False
     """Whether it may have facts at instants that touch none of its relations."""
+    number = 0
+    """Its place among the units of a program."""
 
     def __init__(self, name: str, select: Select, distribution: Distribution, meter: Meter) -> None:
         self.name = name

@@ -461,8 +461,9 @@ def _probe(pattern: BodyPattern, view: View, known: Collection[str]) -> Probe:
 
 class _Choice:
     """Owns the items still to be ordered: those that only test or compute first, then the cheapest pattern;
-    last the tests that call functions of one's own, so that no order of patterns decides what they are called
-    with.
+    last those that call functions of one's own, so that no order of patterns decides what they are called
+    with. Of these, one comes after those whose values it needs, values before tests, then by their texts: the
+    order in which they are written does not decide, either.
 
     Only an item with a newly bound variable can have become ready, or cheaper.
     """
@@ -477,7 +478,8 @@ class _Choice:
             for name in set(item_variables(item)):
                 self._users.setdefault(name, []).append(place)
         self._ready: list[int] = []
-        self._last: list[int] = []
+        self._last: list[tuple[int, bool, str, int]] = []
+        self._depths = _depths(items)
         self._costs: dict[int, float] = {}
         self._cheapest: list[tuple[float, int]] = []  # a heap; outdated entries are skipped
         self._look_at(self.left)
@@ -497,7 +499,10 @@ class _Choice:
             cost, place = heappop(self._cheapest)
             if place in self.left and self._costs[place] == cost:
                 return place
-        return heappop(self._last)
+        while True:
+            *_, place = heappop(self._last)
+            if place in self.left:
+                return place
 
     def _look_at(self, places: Iterable[int]) -> None:
         for place in places:
@@ -505,25 +510,14 @@ class _Choice:
             if item is None:
                 continue
             if self._is_ready(item):
-                heappush(self._last if self._calls(item) else self._ready, place)
+                depth = self._depths.get(place)
+                if depth is None or isinstance(item, BodyPattern | AbsentPattern | Check):
+                    heappush(self._ready, place)
+                else:
+                    heappush(self._last, (depth, isinstance(item, RowFilter), step_text(item), place))
             elif isinstance(item, BodyPattern):
                 cost = self._costs[place] = _cost(item, self.known, self._sizes)
                 heappush(self._cheapest, (cost, place))
-
-    def _calls(self, item: Item) -> bool:
-        """Whether it calls functions of one's own, and no pattern may wait for it."""
-        match item:
-            case RowFilter(condition=condition):
-                return own_calls(condition) > 0
-            case Assign(variable=variable, expression=expression):
-                if not own_calls(expression):
-                    return False
-                users = [self.left.get(place) for place in self._users[variable]]
-                return not any(
-                    isinstance(u, BodyPattern | AbsentPattern | Assign) for u in users if u is not item
-                )
-            case _:
-                return False
 
     def _is_ready(self, item: Item) -> bool:
         """Whether it only tests or computes, and is ready."""
@@ -538,6 +532,29 @@ class _Choice:
                 return all(_mask(item, self.known))
             case _:
                 assert_never(item)
+
+
+def _depths(items: Sequence[Item]) -> dict[int, int]:
+    """Place of an item that calls functions of one's own → how many calls one after another it waits for."""
+    calling: dict[int, RowFilter | Assign] = {}
+    for place, item in enumerate(items):
+        match item:
+            case RowFilter(condition=expression) | Assign(expression=expression) if own_calls(expression):
+                calling[place] = item
+            case _:
+                pass
+    if not calling:
+        return {}
+    assigns = [item for item in items if isinstance(item, Assign)]
+    depths: dict[str, int] = {}
+    for _ in assigns:  # as often as there may be one after another
+        for item in assigns:
+            depth = max((depths.get(name, 0) for name in expression_variables(item.expression)), default=0)
+            depths[item.variable] = depth + (item in calling.values())
+    return {
+        place: max((depths.get(name, 0) for name in item_variables(item)), default=0)
+        for place, item in calling.items()
+    }
 
 
 def _cost(item: Item, known: Collection[str], sizes: Sizes) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as d
 import os
 import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,6 +14,8 @@ from enum import IntEnum
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -436,6 +439,113 @@ RULE A DEFINE {{ dotr_a a :A }} FROM V := {{ {query} }} WITH ?v := V.?v"""
         assert len(falls) <= rounds, came
     engine.finish()
     assert len(calls) == len(set(calls))
+
+
+LATER = {
+    "a bind, then a pattern": "?o :v ?w BIND(f:n(?w) AS ?v) ?p :u ?v",
+    "a bind of the background": "?o :known ?w BIND(f:n(?w) AS ?v) ?p :u ?w",
+    "a bind, optional": "?o :known ?w BIND(f:n(?w) AS ?v) OPTIONAL { ?p :u ?w }",
+    "a bind, minus": "?o :v ?w BIND(f:n(?w) AS ?v) MINUS { ?p :u ?v }",
+    "a bind, exists": "?o :v ?w BIND(f:n(?w) AS ?v) FILTER EXISTS { ?p :u ?v }",
+    "two": "?o :v ?w BIND(f:n(?w) AS ?x) ?p :u ?x BIND(f:n(?x + 100) AS ?v) ?q :u ?w",
+    "in a group": "?p :u ?w { ?o :v ?w BIND(f:n(?w) AS ?v) }",
+    "in a group, of the background": "?p :u ?w { ?o :known ?w BIND(f:n(?w) AS ?v) }",
+    "a filter in a group": "?p :u ?w { ?o :known ?w, ?v FILTER(f:n(?w) > 0) }",
+    "in an optional": "?p :u ?w OPTIONAL { ?o :known ?w BIND(f:n(?w) AS ?v) }",
+    "in two optionals": "?p :u ?w OPTIONAL { ?o :v ?w OPTIONAL { ?q :known ?w BIND(f:n(?w) AS ?v) } }",
+    "in a minus": "?p :u ?w, ?v MINUS { ?o :v ?w BIND(f:n(?w) AS ?x) FILTER(?x > 5) }",
+    "in a union": "?p :u ?w { { ?o :v ?w BIND(f:n(?w) AS ?v) } UNION { ?o :v ?w BIND(f:n(-?w) AS ?v) } }",
+    "in a query": "?p :u ?w { SELECT ?w (f:n(?w) AS ?v) WHERE { ?o :known ?w } }",
+    "in groups of a query": "?p :u ?w { SELECT ?w (SUM(f:n(?w)) AS ?v) WHERE { ?o :known ?w } GROUP BY ?w }",
+}
+DERIVED = {
+    "alone": "[?o, :v, ?v], [?o, :u, ?u], BIND(f:n(?v) AS ?y)",
+    "absent": "[?o, :v, ?v], [?o, :u, ?u], BIND(f:n(?v) AS ?y), NOT [?o, :u, ?y]",
+    "plain": "[?o, :known, ?v], [?p, :u, ?v], BIND(f:n(?v) AS ?y), BIND(?y + 1 AS ?z), FILTER(?z > 4)",
+    "chain": "[?o, :v, ?v], [?o, :u, ?u], BIND(f:n(?v) AS ?z), BIND(f:n(?z + 100) AS ?a), NOT [?o, :u, ?z]",
+    "tests": "[?o, :v, ?v], [?o, :u, ?u], FILTER(f:n(?v) > 3), FILTER(f:n(?u + 100) > 103)",
+}
+ASKED = """
+RULE A DEFINE { dotr_a a :A } FROM V := { SELECT ?v WHERE { %s } } WITH ?v := V.?v
+RULE B DEFINE { dotr_b a :B } FROM W := { SELECT ?v WHERE { ?o :ok ?v } } WITH ?v := W.?v"""
+MOMENTS = ((9, 2, 30, 4), (2, 30, 11, 7)), ((8, 1, 2), (8, 3, 9, 4, 1)), ((), (9, 2)), ((5, 7), ())
+KNOWN = 7, 3, 11, 2, 30, 9
+
+
+def _calls(query: str, rules: str, hold: bool, shuffle: Callable[[list[str]], None]) -> list[list[int]]:
+    """What is called when the program is loaded, and at every moment; `shuffle` orders triples and atoms."""
+    calls = list[int]()
+    space = f"{SPACE}{len(OWN)}/"
+    body = re.split(", (?=[A-Z[])", rules)
+    known = [f"<urn:b{n}> <urn:known> {n} ." for n in KNOWN]
+    shuffle(body)
+    shuffle(known)
+    with TemporaryDirectory() as folder:
+        (Path(folder) / "known.ttl").write_text("\n".join(known))
+        head = f"PREFIX : <urn:> PREFIX f: <{space}>\n"
+        (Path(folder) / "rules.dlog").write_text(f"{head}[?o, :ok, ?v] :- {', '.join(body)} .\n")
+        lasting = "HOLD :v FOR 2 s HOLD :u FOR 3 s" if hold else ""
+        text = f"{head}BACKGROUND <known.ttl> RULES <rules.dlog> {lasting}" + ASKED % query
+        (Path(folder) / "rules.dotr").write_text(text)
+        engine = dotr.Engine(Path(folder) / "rules.dotr", functions={f"{space}n": partial(_note, calls)})
+        found = [calls[:]]
+        for at, (ours, others) in enumerate(MOMENTS):
+            triples = [f"<urn:o{n}> <urn:v> {n} ." for n in ours] + [
+                f"<urn:o{n}> <urn:u> {n} ." for n in others
+            ]
+            shuffle(triples)
+            before = len(calls)
+            engine.push(" ".join(triples), at=at)
+            engine.advance(at)
+            found.append(calls[before:])
+        engine.finish()
+        assert len(calls) == len(set(calls))
+        return found
+
+
+@pytest.mark.parametrize("query", LATER.values(), ids=LATER)
+@pytest.mark.parametrize("hold", [False, True])
+def test_what_later_patterns_need_is_called_in_canonical_order(query: str, hold: bool) -> None:
+    """A BIND waits for all rows before it, however these are joined and looked up."""
+    found = _calls(query, "[?o, :none, ?v]", hold, lambda triples: None)
+    assert any(found)
+    for calls in found:
+        assert [n for n in calls if n < 100] == sorted(n for n in calls if n < 100)
+        assert [n for n in calls if n >= 100] == sorted(n for n in calls if n >= 100)
+
+
+@given(st.sampled_from([*LATER.values()]), st.sampled_from([*DERIVED.values()]), st.booleans(), st.randoms())
+def test_no_order_of_triples_or_atoms_decides_what_is_called(
+    query: str, rules: str, hold: bool, random: Random
+) -> None:
+    assert _calls(query, rules, hold, random.shuffle) == _calls(query, rules, hold, lambda order: None)
+
+
+def test_no_order_of_hashes_decides_what_is_called() -> None:
+    code = (
+        "from tests.expressions import test_own_functions as t\n"
+        "rules = [*t.DERIVED.values()]\n"
+        "for n, query in enumerate(t.LATER.values()):\n"
+        "    print(t._calls(query, rules[n % len(rules)], n % 2 == 0, lambda order: None))\n"
+    )
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(dotr.__file__).parents[1])},
+        ).stdout
+        for seed in "12"
+    ]
+    assert found[0] == found[1]
+    assert found[0].count("[") > 2 * len(LATER)
+
+
+def test_a_call_of_a_rule_waits_for_all_patterns() -> None:
+    """Only what other patterns match is called with, though a later NOT needs the result."""
+    found = _calls("?o :none ?v", DERIVED["absent"], False, lambda order: None)
+    assert found == [[], [2, 30], [1, 8], [], []]
 
 
 BODIES = {
