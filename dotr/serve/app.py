@@ -1014,6 +1014,7 @@ async def get_status(request: Request, parts: Parts) -> Response:
             "instants": status.get("instants", 0),
             "late": status.get("late", 0),
             "refused": status.get("refused", 0),
+            "corrections": status.get("corrections"),
             "streams": list(_streams(parts)),
             "rules": [
                 {
