@@ -63,7 +63,8 @@ Insert: TypeAlias = Callable[[str, Sequence[Sequence[Any]]], object]
 
 _CHANGE: Final = '{"change":'
 _CORRECTED: Final = ('{"change":1,"corrected_at":', '{"change":-1,"corrected_at":')
-"""How lines begin (io/changes.py)."""
+TAKEN: Final = '{"change":-'
+"""How lines begin (io/changes.py); the last, that of an event that is taken back."""
 
 
 class OutboxRow(NamedTuple):

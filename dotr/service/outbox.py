@@ -41,6 +41,7 @@ from dotr.service.journal import DATABASE, Prepared
 from dotr.service.logs import (
     ID_SHIFT,
     MAX_REFUSED,
+    TAKEN,
     Cursor,
     Letter,
     LogBounds,
@@ -461,12 +462,17 @@ class OutboxReader:
             upto = rows[-1].number if rows and len(rows) == limit else begin
             return OutboxPage(rows, max(upto, first), first)
 
-    def counts(self, after: int, before: int, begin: Time, width: Time) -> list[tuple[str, int, int]]:
-        """(rule, bucket, how many) of the events between two numbers, neither included; a bucket is so many
-        µs, the first one begins at a time. Cost: the rows between.
+    def counts(
+        self, after: int, before: int, begin: Time, width: Time, changes: bool = False
+    ) -> list[tuple[str, int, int, int]]:
+        """(rule, bucket, how many, how many that are taken back) of the events between two numbers, neither
+        included; a bucket is so many µs, the first one begins at a time. `changes`: events have signs.
+        Cost: the rows between.
         """
-        query = """SELECT rule, (time - ?) / ?, count(*) FROM outbox
-            WHERE number > ? AND number < ? GROUP BY 1, 2 ORDER BY 1, 2"""
+        sign = f"substr(line, 1, {len(TAKEN)}) = '{TAKEN}'" if changes else "0"
+        query = f"""SELECT rule, (time - ?) / ?, sum(NOT gone), sum(gone)
+            FROM (SELECT number, rule, time, {sign} AS gone FROM outbox)
+            WHERE number > ? AND number < ? GROUP BY 1, 2 ORDER BY 1, 2"""  # noqa: S608  # a constant
         with self._connections.using() as connection:
             return connection.execute(query, (begin, width, after, before)).fetchall()
 
