@@ -177,14 +177,10 @@ def command(
         with view.aside():
             show.say(finding)
 
-    if corrections.period is not None and any(scheme_of(uri) != FILE for uri in outputs):
-        from dotr.core.corrections import with_corrections  # noqa: PLC0415  # start-up: few feeds correct
-
-        raise with_corrections("events go to files, and not to brokers and hooks,")
     connected = None
     _refuse_paths(sources, outputs)
     if any(scheme_of(uri) != FILE for uri in (*sources, *outputs)):
-        connected = _connectors(sources, outputs, found)
+        connected = _connectors(sources, outputs, found, corrections.period)
     own = [os.path.join(folder, name) for name in (DATABASE, LOCK)]
     paths = [uri.removeprefix("file://") for uri in sources if scheme_of(uri) == FILE]
     inputs = [*own, *paths, *files, *rules.background, *rules.more_rules]
@@ -407,12 +403,15 @@ def _refuse_paths(sources: Sequence[str], outputs: Sequence[str]) -> None:
 
 
 def _connectors(
-    sources: Sequence[str], outputs: Sequence[str], say: Callable[[Diagnostic], None]
+    sources: Sequence[str],
+    outputs: Sequence[str],
+    say: Callable[[Diagnostic], None],
+    corrections: int | None = None,
 ) -> FeedConnectors:
     """What a feed connects to beside files. Raises DotrError."""
     from dotr.serve.feeding import FeedConnectors  # noqa: PLC0415  # start-up: most feeds have files alone
 
-    return FeedConnectors(sources, outputs, say)
+    return FeedConnectors(sources, outputs, say, corrections)
 
 
 def _with_changes(name: str, program: Program) -> tuple[str, Formatter]:

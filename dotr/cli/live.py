@@ -305,7 +305,11 @@ class LastEvents:
     def lines(self) -> list[EventLine]:
         """The latest last."""
         return [
-            EventLine(clock.text(one.time), one.rule, event_values(one.bindings, self._terms))
+            EventLine(
+                f"{'−' if one.change < 0 else ''}{clock.text(one.time)}",
+                one.rule,
+                event_values(one.bindings, self._terms),
+            )
             for one, clock in self._kept
         ]
 

@@ -111,7 +111,8 @@ def _text(time: Time | None, clock: Clock | None) -> str:
 def _event(row: OutboxRow, clock: Clock | None, terms: TermFormatter) -> EventLine:
     bindings: dict[str, dict[str, Any]] = json.loads(row.line)["bindings"]
     found = [(name, _term(value)) for name, value in bindings.items()]
-    return EventLine(_text(row.time, clock), row.rule, event_values(found, terms))
+    sign = "−" if row.change == -1 else ""
+    return EventLine(f"{sign}{_text(row.time, clock)}", row.rule, event_values(found, terms))
 
 
 def _term(value: dict[str, Any]) -> str:

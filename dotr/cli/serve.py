@@ -62,6 +62,8 @@ _KEYS: Final = (
     ("--tls-key", ("tls", "key"), "FILE", False),
     ("--cors", ("cors",), "ORIGIN", True),
     ("--max-ahead", ("max-ahead",), "DURATION", False),
+    ("--corrections", ("corrections",), "DURATION", False),
+    ("--corrections-budget", ("corrections-budget",), "SHARE", False),
     ("--tick", ("tick",), "DURATION", False),
     ("--time-unit", ("time-unit",), "s|ms|us", False),
     ("--base", ("base",), "IRI", False),
@@ -226,10 +228,12 @@ def _report(configuration: Configuration, tokens: Tokens | None) -> Iterator[str
         ("commit", f"every {duration_text(configuration.commit)}", ""),
         (
             "keep",
-            f"messages {duration_text(configuration.keep.messages)}",
+            f"messages {duration_text(configuration.kept_messages)}",
             f"events {configuration.keep.events}",
         ),
     ]
+    if configuration.corrections is not None:
+        rows.append(("corrections", f"of {duration_text(configuration.corrections)}", ""))
     for name, source in configuration.sources.items():
         rows.append((f"source {name}", source.kind, _source(name, source)))
     for name, output in configuration.outputs.items():

@@ -766,6 +766,8 @@ class KafkaReceiver:
             ("time", str(event.time)),
             _JSON,
         ]
+        if row.change is not None:
+            headers.append(("change", str(row.change)))
         producer.produce(topic, row.line, key, on_delivery=failed, headers=headers)
         return topic
 

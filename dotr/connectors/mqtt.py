@@ -31,7 +31,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import paho.mqtt.client as paho
@@ -53,6 +53,7 @@ from dotr.connectors.mqtt_session import (
     Version,
 )
 from dotr.errors import DataError, Diagnostic, DotrError, EngineError, RefusedError, Severity
+from dotr.io.changes import comparable
 from dotr.service.cursors import NotDeliveredError
 from dotr.service.inbox import Inbox, Incoming
 from dotr.service.logs import OutboxRow
@@ -287,6 +288,9 @@ def _finding(message: str) -> Diagnostic:
 class Publisher:
     """Owns a client that publishes. `topic`: `{rule}` and variables of the rule are put in; `retain`: rules
     whose last event the broker keeps.
+
+    A broker does not keep what a correction took back: then it keeps nothing until the next event of that
+    topic.
     """
 
     def __init__(self, broker: Broker, topic: str, retain: Sequence[str] = ()) -> None:
@@ -294,6 +298,7 @@ class Publisher:
         self._broker, self._topic, self._retain = broker, topic, frozenset(retain)
         self._client: paho.Client | None = None
         self._is_connected = threading.Event()
+        self._kept: dict[str, _Kept] = {}
         self._why = ""
 
     def close(self) -> None:
@@ -305,15 +310,16 @@ class Publisher:
     def give(self, rows: Sequence[OutboxRow]) -> int:
         """See `Receiver`."""
         client = self._connected()
-        asked = [(row, self._publish(client, row)) for row in rows]
+        asked = [self._publish(client, row) for row in rows]
         until, count = time.monotonic() + TIMEOUT, 0
-        for _, info in asked:
+        for infos in asked:
             try:
-                info.wait_for_publish(max(0.0, until - time.monotonic()))
+                for info in infos:
+                    info.wait_for_publish(max(0.0, until - time.monotonic()))
             except (RuntimeError, ValueError) as error:
                 self._why = str(error)
                 break
-            if not info.is_published():
+            if not all(info.is_published() for info in infos):
                 break
             count += 1
         if not count:
@@ -337,16 +343,37 @@ class Publisher:
         else:
             self._is_connected.set()
 
-    def _publish(self, client: paho.Client, row: OutboxRow) -> paho.MQTTMessageInfo:
+    def _publish(self, client: paho.Client, row: OutboxRow) -> list[paho.MQTTMessageInfo]:
         more: dict[str, Any] = {}
         event = json.loads(row.line)
         if self._broker.version == "5":
             properties = Properties(PacketTypes.PUBLISH)  # type: ignore[no-untyped-call]  # paho
             properties.ContentType = "application/json"
-            properties.UserProperty = [("id", row.id), ("rule", row.rule), ("time", str(event["time"]))]
+            said = [("id", row.id), ("rule", row.rule), ("time", str(event["time"]))]
+            properties.UserProperty = said if row.change is None else [*said, ("change", str(row.change))]
             more["properties"] = properties
         topic = topic_of(self._topic, row.rule, event["bindings"])
-        return client.publish(topic, row.line, 1, row.rule in self._retain, **more)
+        retains = row.rule in self._retain
+        if row.change is None:
+            return [client.publish(topic, row.line, 1, retains, **more)]
+        kept, at = self._kept.get(topic), comparable(event["time"])
+        if row.change > 0:
+            newest = not row.corrected or kept is None or kept.at <= at
+            if retains and newest:
+                self._kept[topic] = _Kept(row.id, at)
+            return [client.publish(topic, row.line, 1, retains and newest, **more)]
+        sent = [client.publish(topic, row.line, 1, False, **more)]
+        if retains and (kept is None or kept.id == row.id):
+            self._kept.pop(topic, None)
+            sent.append(client.publish(topic, b"", 1, True))
+        return sent
+
+
+class _Kept(NamedTuple):
+    """The event that a broker keeps of a topic. `at`: its time, as `comparable` has it."""
+
+    id: str
+    at: Any
 
 
 _LONGEST_TOPIC: Final = 65_535

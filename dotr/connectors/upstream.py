@@ -42,6 +42,11 @@ SILENCE: Final = 45.0
 """Seconds without a byte after which a connection is dead: the other side sends a comment every 15."""
 
 
+_TAKES_BACK: Final = (
+    "it makes corrections: what it takes back cannot be taken out of a stream; read one without corrections"
+)
+
+
 class UpstreamTransport(ReadAheadTransport):
     """Owns the reading of one deployment. `rules`: events of these alone, none: all; `token`: "" for none."""
 
@@ -103,11 +108,14 @@ class UpstreamTransport(ReadAheadTransport):
             connection.close()
         _refuse(answer.status, answer.headers, answer.content)
         try:
-            last = json.loads(answer.content)["outbox"]
+            status = json.loads(answer.content)
+            last = status["outbox"]
         except (ValueError, KeyError, TypeError):
             raise NotReadError("what answers is not `dotr serve`") from None
         if type(last) is not int:
             raise NotReadError("what answers is not `dotr serve`")
+        if status.get("corrections") is not None:
+            raise NotReadError(_TAKES_BACK)
         if last < self._last:
             raise NotReadError(
                 f"it ends with event {last}, and event {self._last} of it was read already: it is another "
@@ -143,6 +151,8 @@ class UpstreamTransport(ReadAheadTransport):
                 raise NotReadError(str(content.get("detail", data))[:300])
             if name == "dotr-missed":
                 self._skip(int(content["first"]), int(content["after"]))
+            elif content.get("change", 1) < 0:
+                raise NotReadError(_TAKES_BACK)
             else:
                 self._give(int(number), content["graph"].encode(), str(content["time"]))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):

@@ -87,6 +87,8 @@ def body_of(row: OutboxRow, template: str | None) -> bytes:
         name: bound_text(term) for name, term in event["bindings"].items() if term is not None
     }
     values |= {"rule": row.rule, "time": str(event["time"]), "id": row.id, "number": str(row.number)}
+    if row.change is not None:
+        values["change"] = str(row.change)
 
     def put(found: re.Match[str]) -> str:
         value = values.get(found[1])
@@ -159,11 +161,11 @@ class Webhook:
         headers = {
             "content-type": "application/json",
             "user-agent": f"dotr/{__version__}",
-            "webhook-id": row.id,
+            "webhook-id": row.key,
             "webhook-timestamp": str(stamp),
         }
         if self._secret:
-            headers["webhook-signature"] = signature(self._secret, row.id, stamp, body)
+            headers["webhook-signature"] = signature(self._secret, row.key, stamp, body)
         try:
             status, answer = self._request(body, headers)
         except (AttributeError, ValueError) as error:  # what was read from is closed meanwhile

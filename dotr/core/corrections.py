@@ -439,7 +439,7 @@ def uncorrected(folder: str) -> UsageError:
         "D4165",
         f"`{folder}` was fed with corrections, and is not fed without them",
         notes=("late graphs may wait for a correction, which would be lost",),
-        hint="use dotr feed --corrections DURATION, as before",
+        hint="use --corrections DURATION, as before",
     )
 
 

@@ -189,12 +189,14 @@ def consolidated(lines: Iterable[tuple[str, str]]) -> list[str]:
     kinds = {type(time) for _, time in times.values()}
     if len(kinds) > 1 or not kinds <= {int, str}:
         raise _wrong(next(iter(times.values()))[0], "the times of these lines are of two kinds")
-    order = sorted(counts, key=lambda text: _comparable(times[text][1]))
+    order = sorted(counts, key=lambda text: comparable(times[text][1]))
     return [text for text in order for _ in range(counts[text])]
 
 
-def _comparable(time: Any) -> Any:
-    """A dateTime of UTC as its day and time, then its fraction: `…12.5Z` is after `…12Z`."""
+def comparable(time: Any) -> Any:
+    """The time of a JSON line, to compare it: a dateTime of UTC as its day and time, then its fraction, since
+    `…12.5Z` is after `…12Z`.
+    """
     if isinstance(time, str):
         whole, _, rest = time.rstrip("Z").partition(".")
         return whole, rest

@@ -652,7 +652,9 @@ async def get_counts(request: Request, parts: Parts) -> Response:
 def _counts(
     parts: Parts, clock: Clock | None, since: Time | None, until: Time | None, buckets: int
 ) -> dict[str, Any]:
-    """Events by rule in buckets of the same length between two times, both included."""
+    """Events by rule in buckets of the same length between two times, both included; with corrections those
+    that are taken back by themselves, in the bucket of when that was.
+    """
     reader = parts.broadcast.reader
     bounds = reader.bounds()
     if clock is None or bounds.last < bounds.first:
@@ -667,8 +669,13 @@ def _counts(
     before = reader.since(end + 1) + 1
     counted = max(after, before - 1 - _MOST_COUNTED)
     found: dict[str, list[list[int]]] = {}
-    for rule, bucket, count in reader.counts(counted, before, begin, width):
-        found.setdefault(rule, []).append([bucket, count])
+    taken: dict[str, list[list[int]]] = {}
+    changes = parts.configuration.corrections is not None
+    for rule, bucket, count, gone in reader.counts(counted, before, begin, width, changes):
+        if count:
+            found.setdefault(rule, []).append([bucket, count])
+        if gone:
+            taken.setdefault(rule, []).append([bucket, gone])
     value: dict[str, Any] = {
         "since": as_time(begin, clock),
         "until": as_time(end, clock),
@@ -677,6 +684,8 @@ def _counts(
         "rules": found,
         "total": max(0, before - 1 - after),
     }
+    if changes:
+        value["taken_back"] = taken
     if counted > after:
         value["counted"] = before - 1 - counted
     return value
@@ -1014,6 +1023,7 @@ async def get_status(request: Request, parts: Parts) -> Response:
             "instants": status.get("instants", 0),
             "late": status.get("late", 0),
             "refused": status.get("refused", 0),
+            "corrections": status.get("corrections"),
             "streams": list(_streams(parts)),
             "rules": [
                 {

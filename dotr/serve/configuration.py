@@ -32,6 +32,7 @@ import yaml
 from msgspec import Meta, Struct, field
 from msgspec.structs import fields
 
+from dotr.budget import CORRECTIONS, LEAST_CORRECTIONS, MOST_CORRECTIONS
 from dotr.errors import DataError, Diagnostic
 from dotr.io.decode.documents import STREAM_BASE, SUFFIXES, decode, size_of, unreadable
 from dotr.io.events import EVENT_FORMATS
@@ -116,6 +117,12 @@ def _rows_or_size(text: str) -> str:
 
 def _positive(text: str) -> int:
     if (value := duration(text)) <= 0:
+        raise ValueError(text)
+    return value
+
+
+def _share(text: str) -> float:
+    if not LEAST_CORRECTIONS <= (value := float(text)) <= MOST_CORRECTIONS:
         raise ValueError(text)
     return value
 
@@ -233,6 +240,7 @@ SCALARS: Final[Mapping[str, ScalarKind]] = {
     "host": ScalarKind(_matching(_HOST), "the name of a host", "write dotr.example.org, without a port"),
     "origin": ScalarKind(_matching(_ORIGIN), "an origin", "write https://dashboard.example.org, no path"),
     "iri": ScalarKind(_iri, "an absolute IRI", "give the whole IRI"),
+    "share": ScalarKind(_share, "a share from 0.05 to 0.95", "write 0.5", str, ["string", "number"]),
     "zone": ScalarKind(_zone, "a time zone", "write Europe/Rome, UTC or +02:00"),
     "format": ScalarKind(_input_format, "a format of documents", f"one of {' '.join(INPUT_FORMATS)}"),
     "url": ScalarKind(_url, "a URL of HTTP", "write https://hooks.example.org/dotr"),
@@ -272,6 +280,9 @@ Name: TypeAlias = Annotated[str, Meta(pattern=_NAME)]
 def _about(text: str) -> Meta:
     return Meta(description=text)
 
+
+_KEPT: Final = 7 * 86_400_000_000
+"""How long messages are kept where nothing else is configured, in µs."""
 
 # -- the keys
 
@@ -421,9 +432,10 @@ class Output(Keys):
 class Keep(Keys):
     """What is kept of what is done."""
 
-    messages: Annotated[Duration, _about("How long messages are kept, for explanations.")] = (
-        7 * 86_400_000_000
-    )
+    messages: Annotated[
+        Duration | None,
+        _about("How long messages are kept, for explanations (default: 7d; with `corrections` not at all)."),
+    ] = None
     events: Annotated[
         Annotated[str, _of("age-or-size")],
         _about("How long events are kept for readers that come later, or how many bytes of them."),
@@ -490,6 +502,14 @@ class Settings(Keys):
     max_ahead: Annotated[
         PositiveDuration | None, _about("Refuse a document stamped further ahead of the others than this.")
     ] = None
+    corrections: Annotated[
+        PositiveDuration | None,
+        _about("Take late graphs up to this much older than the watermark: events are added and taken back."),
+    ] = None
+    corrections_budget: Annotated[
+        Annotated[float, _of("share")],
+        _about("Largest share of the work that corrections may take before late graphs wait."),
+    ] = CORRECTIONS
     tick: Annotated[
         PositiveDuration | None, _about("Let time go on by the wall clock when every source is silent.")
     ] = None
@@ -506,6 +526,18 @@ class Settings(Keys):
     @property
     def port(self) -> int:
         return int(self.listen.rpartition(":")[2])
+
+    @property
+    def kept_messages(self) -> int:
+        """How long messages are kept, in µs."""
+        if self.keep.messages is not None:
+            return self.keep.messages
+        return 0 if self.corrections is not None else _KEPT
+
+    @property
+    def lateness(self) -> int:
+        """How far out of order documents may be, in µs: that of the source that allows for most."""
+        return max((source.lateness for source in self.sources.values()), default=0)
 
     @property
     def loopback(self) -> bool:

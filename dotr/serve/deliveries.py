@@ -14,7 +14,8 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from dotr.connectors.webhook import Webhook, secret_of
-from dotr.errors import Diagnostic, Severity
+from dotr.core.corrections import too_short, with_corrections
+from dotr.errors import Diagnostic, Severity, UsageError
 from dotr.program import Program
 from dotr.serve import replayed, subscriptions
 from dotr.serve.configuration import Configuration, Output, read_secret
@@ -41,8 +42,9 @@ CONNECTORS: Final[Mapping[str, Make]] = {
 
 def receivers(configuration: Configuration) -> dict[str, Receiver]:
     """The receivers of the kept outputs, by name. Raises DataError D4192, UsageError D4213
-    for a URI that no package writes to.
+    for a URI that no package writes to, and as `refuse_uncorrected`.
     """
+    refuse_uncorrected(configuration)
     made: dict[str, Receiver] = {}
     for name, output in configuration.outputs.items():
         if output.uri is not None:
@@ -50,6 +52,26 @@ def receivers(configuration: Configuration) -> dict[str, Receiver]:
         if output.kind in CONNECTORS:
             made[name] = CONNECTORS[output.kind](name, output)
     return made
+
+
+def refuse_uncorrected(configuration: Configuration) -> None:
+    """Raise UsageError D4165, D4167 for what a server with corrections does not do."""
+    period = configuration.corrections
+    if period is None:
+        return
+    if period <= configuration.lateness:
+        raise too_short(period, configuration.lateness)
+    if configuration.kept_messages:
+        raise with_corrections("messages are not kept for explanations (`keep.messages`)")
+    for name, output in configuration.outputs.items():
+        if output.uri is not None:
+            raise schemes.without_changes(output.uri)
+        if output.body is not None and "{change}" not in output.body:
+            raise UsageError.of(
+                "D4165",
+                f"what is posted to `{name}` does not tell whether an event is reported or taken back",
+                hint="put {change} into its `body`: 1, or -1 for an event that is taken back",
+            )
 
 
 def unknown_rules(outputs: Mapping[str, Output], program: Program) -> list[Diagnostic]:

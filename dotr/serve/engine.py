@@ -29,6 +29,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
+from dotr.core.corrections import with_corrections
 from dotr.core.instants import check_units
 from dotr.core.pipeline import refuse_closed
 from dotr.detect.analysis import ENDLESS
@@ -37,7 +38,7 @@ from dotr.events import Clock, Time
 from dotr.explain.record import reach_of
 from dotr.io.decode.documents import Format, format_of
 from dotr.io.decode.rdf import split_triples
-from dotr.io.events import BINARY, EVENT_FORMATS, format_of_name, formatter
+from dotr.io.events import EVENT_FORMATS, format_of_name
 from dotr.io.feeds import DocumentSource, FileSource, GraphSource, Transport
 from dotr.io.graphs import SourceOptions
 from dotr.io.merged_source import MergedSource
@@ -61,8 +62,8 @@ from dotr.service.inbox import Inbox, InboxTransport
 from dotr.service.journal import Journal, digest_of, planned
 from dotr.service.knowledge import Knowledge
 from dotr.service.outbox import Cursors, DeadLetterRows, Origin, Outbox, Outcomes
-from dotr.service.outputs import AppendingFile, EventParts, FileSink, Sink, SinkOfRules
-from dotr.service.schemes import OutputRequest, output_of, source_of
+from dotr.service.outputs import Sink, SinkOfRules
+from dotr.service.schemes import OutputRequest, file_output, output_of, source_of
 
 T = TypeVar("T")
 
@@ -240,6 +241,8 @@ class Engine:
 
         def put(feed: Feed | None) -> str:
             self._refuse_changed(digest)
+            if since is not None and self.configuration.corrections is not None:
+                raise with_corrections("rules are not replaced from a later time on")
             if since is None:
                 refuse_planned(self._journal)
                 if feed is not None:
@@ -423,7 +426,7 @@ class Engine:
         if journal.noted(KEEP_EVENTS) != configuration.keep.events:
             journal.note(KEEP_EVENTS, configuration.keep.events)
         program = deployed_program(journal.deployed())
-        length, reach = configuration.keep.messages, reach_of(program)
+        length, reach = configuration.kept_messages, reach_of(program)
         length = max(length, reach) if length and reach < ENDLESS else length
         if journal.keeps() != length:
             journal.keep(length)
@@ -434,17 +437,22 @@ class Engine:
         configuration, journal = self.configuration, self._journal
         self.program = program = deployed_program(journal.deployed())
         self.digest = journal.digest()
-        lateness = max((source.lateness for source in configuration.sources.values()), default=0)
         feed = open_feed(
             journal,
             program,
-            FeedOptions(lateness=lateness, max_jump=configuration.max_ahead, fail_on_error=False),
+            FeedOptions(
+                lateness=configuration.lateness,
+                max_jump=configuration.max_ahead,
+                fail_on_error=False,
+                corrections=configuration.corrections,
+                corrections_share=configuration.corrections_budget,
+            ),
             CheckpointPolicy(seconds=configuration.commit / 1_000_000, share=_SHARE),
             self._say,
         )
         try:
             keep, most = age_and_bytes(configuration.keep.events)
-            outbox = Outbox(keep, most)
+            outbox = Outbox(keep, most, changes=configuration.corrections is not None)
             feed.sinks = [outbox, *self._outputs(program)]
             streams = {name: one.time for name, one in configuration.sources.items() if one.is_received}
             rows = InboxTransport(self._inbox, streams)
@@ -574,15 +582,8 @@ class Engine:
         name = (
             output.format or format_of_name(path, tuple(EVENT_FORMATS), "dotr serve", packed=True) or "jsonl"
         )
-        if name in BINARY:
-            return EventParts(self._journal, path, False, name)
-        file = AppendingFile(self._journal, path, name, packed=True)
-        head, write = formatter(name, program.prefixes, program.rules)
-        if file.length:
-            file.refuse_other_head(head)
-        else:
-            file.write(head)
-        return FileSink(write, file)
+        changes = self.configuration.corrections is not None
+        return file_output(OutputRequest(path, self._journal, program, name, changes=changes))
 
 
 def mappings_of(configuration: Configuration) -> dict[str, TableMapping]:

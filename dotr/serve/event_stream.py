@@ -10,7 +10,10 @@ Method:  page n has the events 250 (n - 1) + 1 to 250 n, whatever is kept: an ev
          on a page of their own (`group-1`), so that the root of a hundred million events has some 2,000
          relations.
          A member is the graph of its event, named by the event's id, with `prov:generatedAtTime` in the
-         default graph. Formats have named graphs; the root, which has no members, is Turtle as well.
+         default graph. Where corrections are made, a member that one added or took back is named by the
+         event's id and its number, since members do not change: the graph of the latter says that the event
+         is invalid from then on, and by which late graphs. Formats have named graphs; the root, which has no
+         members, is Turtle as well.
          Of a page that has lost some of its events to `keep.events` there are the others; when all are gone,
          410.
 Why not: a chain of pages: whoever wants the last hour would read all of it. Turtle of pages: without graphs
@@ -23,12 +26,14 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from hashlib import blake2b
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pyoxigraph as ox
 
 from dotr.errors import UsageError
 from dotr.events import Clock, Time
+from dotr.io.changes import PROV, RDFS_LABEL
+from dotr.io.time import parse_text
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, RDF_TYPE
 from dotr.serve.answers import negotiated
 from dotr.service.logs import OutboxRow
@@ -207,12 +212,30 @@ def _written(root: str, name: str, rows: Sequence[OutboxRow], clock: Clock, full
     if full:
         parts.append(f'<{root}/{name}> <{_LDES}immutable> "true"^^<{_PREFIXES["xsd"]}boolean> .\n')
     for row in rows:
-        graph = f"<{row.id}>"
+        graph = f"<{row.key}>"
         parts.append(f"{stream} <{_TREE}member> {graph} .\n")
         parts.append(f"{graph} {PROV_GENERATED_AT_TIME} {clock.term(row.time)} .\n")
-        lines = json.loads(row.line)["graph"].split("\n")
+        event = json.loads(row.line)
+        lines = _invalidation(row, event, clock) if row.change == -1 else event["graph"].split("\n")
         parts += [f"{line[:-1]}{graph} .\n" for line in lines if line]
     return "".join(parts)
+
+
+def _invalidation(row: OutboxRow, event: Mapping[str, Any], clock: Clock) -> list[str]:
+    """That an event was taken back, and the late graphs by which, as N-Triples."""
+    lines = [f"<{row.id}> <{PROV}invalidatedAtTime> {clock.term(row.time)} ."]
+    for number, cause in enumerate(event["cause"]):
+        node = f"_:late-{row.number}-{number}"
+        lines.append(f"<{row.id}> <{PROV}wasInvalidatedBy> {node} .")
+        lines.append(f"{node} <{PROV}atTime> {_term(cause['time'], clock)} .")
+        if cause["place"]:
+            lines.append(f"{node} {RDFS_LABEL} {json.dumps(cause['place'], ensure_ascii=False)} .")
+    return lines
+
+
+def _term(time: int | str, clock: Clock) -> str:
+    """The time of a JSON line."""
+    return clock.term(parse_text(str(time), clock.unit)[0])
 
 
 def _of_nodes(root: str, relations: str, media: str, known: str) -> Representation:

@@ -26,6 +26,7 @@ from typing import Final, TypeVar
 from msgspec.structs import replace
 
 from dotr.errors import Diagnostic, Severity, UsageError
+from dotr.events import Time
 from dotr.io.decode.documents import Format
 from dotr.io.feeds import DocumentSource, GraphSource, Transport
 from dotr.io.graphs import SourceOptions
@@ -65,7 +66,11 @@ class FeedConnectors:
     """
 
     def __init__(
-        self, sources: Sequence[str], outputs: Sequence[str], say: Callable[[Diagnostic], None]
+        self,
+        sources: Sequence[str],
+        outputs: Sequence[str],
+        say: Callable[[Diagnostic], None],
+        corrections: Time | None = None,
     ) -> None:
         self._say = say
         self._source_names: dict[str, str] = {}
@@ -84,7 +89,7 @@ class FeedConnectors:
                 name, output = output_of_uri(uri)
                 _refuse_twice(name, kept)
                 kept[name], self._output_names[uri] = output, name
-        self._configuration = Configuration(sources=own, outputs=kept)
+        self._configuration = Configuration(sources=own, outputs=kept, corrections=corrections)
         self._mappings = mappings_of(self._configuration)
         for receiver in receivers(self._configuration).values():  # which reads secrets
             receiver.close()
@@ -109,7 +114,7 @@ class FeedConnectors:
     @property
     def lateness(self) -> int:
         """How far out of order documents of the sources may be, in µs."""
-        return max((source.lateness for source in self._configuration.sources.values()), default=0)
+        return self._configuration.lateness
 
     def open(self, journal: Journal) -> Connectors:
         """What reads and writes the URIs, for schemes.py. Raises DotrError."""
@@ -126,7 +131,7 @@ class FeedConnectors:
             self._inbox = self._opened.enter_context(Inbox(folder, after=after))
         noted = journal.noted(KEEP_EVENTS)
         keep, most = (0, None) if noted is None else age_and_bytes(noted)
-        self._outbox = Outbox(keep, most)
+        self._outbox = Outbox(keep, most, changes=configuration.corrections is not None)
         return Connectors(
             dict.fromkeys(SOURCE_SCHEMES, self._source),
             dict.fromkeys(OUTPUT_SCHEMES, self._output),

@@ -83,7 +83,7 @@ _QUEUE: Final = 4_096
 
 _MOST_CONNECTIONS: Final = 4_000
 
-_AT_START: Final = ("listen", "dir", "tls", "inbox", "otlp")
+_AT_START: Final = ("listen", "dir", "tls", "inbox", "otlp", "corrections", "corrections_budget")
 """Keys of the configuration that a running server keeps."""
 
 

@@ -471,6 +471,7 @@ class Feed:
             self.keeping.came(graph.time, graph.triples, graph.place)
         if self.outcomes is not None:
             self.outcomes.taken(graph.file, graph.time)
+        pipeline.place = graph
         pipeline.take(graph.time, graph.triples)
         if self.sample is not None and not self.sample.full:
             self.sample.add(graph.time, graph.triples)

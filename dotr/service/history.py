@@ -111,6 +111,8 @@ class FedDeployment:
         with journal.reading():
             self.clock = Clock(*status["clock"])
         self._journal = journal
+        self.corrected = "corrections" in status
+        """Whether it is fed with corrections."""
         self.watermark: Time | None = status.get("watermark")
         self.commit: int = status.get("commit", 0)
         self.files: Sequence[str] = background_files(folder, self.program)
@@ -159,6 +161,8 @@ class FedDeployment:
     def read_again(self, _asked: Asked, _until: Time | None) -> History:
         """Run what was fed without what was kept. Raises DataError D4189."""
         hint = "dotr deploy --keep 7d, or `keep: {messages: 7d}` of a server, keeps what explanations need"
+        if self.corrected:
+            hint = "one that makes corrections keeps none: give its sources, dotr explain RULES SOURCE…"
         raise DataError.of(
             "D4189", "this deployment keeps no messages", place=str(self._journal.folder), hint=hint
         )

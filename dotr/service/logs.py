@@ -61,14 +61,41 @@ Insert: TypeAlias = Callable[[str, Sequence[Sequence[Any]]], object]
 """Runs a statement with each of several rows."""
 
 
+_CHANGE: Final = '{"change":'
+_CORRECTED: Final = ('{"change":1,"corrected_at":', '{"change":-1,"corrected_at":')
+TAKEN: Final = '{"change":-'
+"""How lines begin (io/changes.py); the last, that of an event that is taken back."""
+
+
 class OutboxRow(NamedTuple):
-    """An event with its number; `line` is its JSON line, without an end."""
+    """An event with its number; `line` is its JSON line, without an end. `time`: of the event, or when a
+    correction added it or took it back.
+    """
 
     number: int
     time: Time
     rule: str
     id: str
     line: str
+
+    @property
+    def change(self) -> int | None:
+        """1, or -1 where the event is taken back; None where nothing is ever taken back."""
+        if not self.line.startswith(_CHANGE):
+            return None
+        return -1 if self.line[len(_CHANGE)] == "-" else 1
+
+    @property
+    def corrected(self) -> bool:
+        """Whether a correction added the event, or took it back."""
+        return self.line.startswith(_CORRECTED)
+
+    @property
+    def key(self) -> str:
+        """What names this row alone: the id of an event, and with it the number where a correction added it
+        or took it back.
+        """
+        return f"{self.id}:{self.number}" if self.corrected else self.id
 
 
 class Letter(NamedTuple):

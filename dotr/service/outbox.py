@@ -5,7 +5,8 @@ Place:   `Outbox`, `DeadLetterRows` and `Outcomes` are outputs of a feed; the jo
          used by the threads of a server.
 Method:  an event is there when the commit that found it is, and keeps its number: a reader that remembers the
          last number it has seen misses nothing and repeats nothing (`Last-Event-ID`, a page's `next`). Times
-         never go back along the numbers, so a time is found by bisection.
+         never go back along the numbers, so a time is found by bisection: that of an event that a correction
+         added or took back is when that was.
          Every row has a digest, and numbers have no gaps: a row that is damaged or missing is reported by
          whoever reads it. A reading is one transaction, so what goes meanwhile does not look missing.
          Waiting: in the process of the feed, `Outbox.confirm` wakes those who wait; in another one they look
@@ -40,6 +41,7 @@ from dotr.service.journal import DATABASE, Prepared
 from dotr.service.logs import (
     ID_SHIFT,
     MAX_REFUSED,
+    TAKEN,
     Cursor,
     Letter,
     LogBounds,
@@ -71,23 +73,29 @@ class Outbox(Struct):
     """Owns the events since the last commit. See `Sink`.
 
     `keep`: how long events are kept, in µs of event time, or `max_bytes` of lines; None: for ever.
-    `committed` gets to know that there are more.
+    `committed` gets to know that there are more. `changes`: lines have a sign, as corrections need it.
     """
 
     keep: Time | None = None
     max_bytes: int | None = None
     committed: Callable[[], None] = lambda: None
+    changes: bool = False
     exactly_once: bool = True
-    _format: Callable[[Sequence[Composite], Clock], str] = field(
-        default_factory=lambda: formatter("jsonl", {})[1]
-    )
+    _format: Callable[[Sequence[Composite], Clock], str] = formatter("jsonl", {})[1]
     _rows: list[tuple[Time, str, str, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if self.changes:
+            from dotr.io.changes import changes_formatter  # noqa: PLC0415  # start-up: few feeds correct
+
+            self._format = changes_formatter("jsonl", {})[1]
 
     def write(self, events: Sequence[Composite], clock: Clock) -> None:
         """See `Sink`."""
         lines = self._format(events, clock).split("\n")
         self._rows += [
-            (event.time, event.rule, event.id, line) for event, line in zip(events, lines, strict=False)
+            (event.time if event.correction is None else event.correction.at, event.rule, event.id, line)
+            for event, line in zip(events, lines, strict=False)
         ]
 
     def resume(self, commit: int) -> None:
@@ -454,12 +462,17 @@ class OutboxReader:
             upto = rows[-1].number if rows and len(rows) == limit else begin
             return OutboxPage(rows, max(upto, first), first)
 
-    def counts(self, after: int, before: int, begin: Time, width: Time) -> list[tuple[str, int, int]]:
-        """(rule, bucket, how many) of the events between two numbers, neither included; a bucket is so many
-        µs, the first one begins at a time. Cost: the rows between.
+    def counts(
+        self, after: int, before: int, begin: Time, width: Time, changes: bool = False
+    ) -> list[tuple[str, int, int, int]]:
+        """(rule, bucket, how many, how many that are taken back) of the events between two numbers, neither
+        included; a bucket is so many µs, the first one begins at a time. `changes`: events have signs.
+        Cost: the rows between.
         """
-        query = """SELECT rule, (time - ?) / ?, count(*) FROM outbox
-            WHERE number > ? AND number < ? GROUP BY 1, 2 ORDER BY 1, 2"""
+        sign = f"substr(line, 1, {len(TAKEN)}) = '{TAKEN}'" if changes else "0"
+        query = f"""SELECT rule, (time - ?) / ?, sum(NOT gone), sum(gone)
+            FROM (SELECT number, rule, time, {sign} AS gone FROM outbox)
+            WHERE number > ? AND number < ? GROUP BY 1, 2 ORDER BY 1, 2"""  # noqa: S608  # a constant
         with self._connections.using() as connection:
             return connection.execute(query, (begin, width, after, before)).fetchall()
 
@@ -494,8 +507,9 @@ class OutboxReader:
         return found
 
     def by_id(self, id_: str) -> OutboxRow | None:
-        """The event with an id, while it is kept."""
-        query = f"SELECT {_EVENT} FROM outbox WHERE number >> {ID_SHIFT} = ? AND id = ?"  # noqa: S608  # columns
+        """The event with an id, while it is kept; of one that corrections changed, the last row."""
+        query = f"""SELECT {_EVENT} FROM outbox WHERE number >> {ID_SHIFT} = ? AND id = ?
+            ORDER BY number DESC LIMIT 1"""  # noqa: S608  # columns
         with self._connections.using() as connection:
             first, last, _ = _bounds(connection, "outbox")
             for part in range(last >> ID_SHIFT, (first >> ID_SHIFT) - 1, -1):

@@ -133,10 +133,21 @@ def source_of(
 
 
 def output_of(request: OutputRequest, connectors: Connectors = NO_CONNECTORS) -> Sink:
-    """One output. Raises UsageError D4213."""
+    """One output. Raises UsageError D4213, D4165."""
     table = {**OUTPUTS, **connectors.outputs}
+    if request.changes and scheme_of(request.uri) not in table:
+        raise without_changes(request.uri)
     sink: Sink = _maker("dotr.outputs", table, scheme_of(request.uri), request.uri)(request)
     return sink
+
+
+def without_changes(uri: str) -> UsageError:
+    """UsageError D4165: an output of an installed package, which knows of no event that is taken back."""
+    return UsageError.of(
+        "D4165",
+        f"the package that writes `{_shown(uri)}` gets no events in a run with corrections",
+        hint="write to a file, a broker or a web hook, which get them",
+    )
 
 
 def check_source(uri: str) -> None:

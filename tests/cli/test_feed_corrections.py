@@ -131,7 +131,19 @@ def test_other_rules_correct_nothing_of_what_those_before_reported(deployed: Dot
     assert all(event["time"] >= last for event in new if event["change"] < 0)
 
 
-@pytest.mark.parametrize("output", ["mqtt://127.0.0.1:1/fires", "events.parquet"])
+def test_a_cause_says_where_the_late_graph_stands(deployed: Dotr) -> None:
+    assert deployed(*FEED, "come-0.jsonl").code == 0
+    events = [json.loads(line) for line in Path("changes.jsonl").read_text(encoding="utf-8").splitlines()]
+    causes = [cause for event in events for cause in event.get("cause", ())]
+    lines = Path("come-0.jsonl").read_text(encoding="utf-8").splitlines()
+    assert causes
+    for cause in causes:
+        name, _, line = cause["place"].partition(":")
+        assert name == "come-0.jsonl"
+        assert json.loads(lines[int(line.partition(":")[0]) - 1])["time"] == cause["time"]
+
+
+@pytest.mark.parametrize("output", ["events.parquet", "of-a-package://host/stream"])
 def test_outputs_without_a_place_for_signs_are_refused(deployed: Dotr, output: str) -> None:
     ran = deployed("feed", "--dir", "state", "come-0.jsonl", "--corrections", "1h", "-o", output)
     assert (ran.code, "D4165" in ran.err or "D4151" in ran.err) == (2, True), ran.err

@@ -106,6 +106,7 @@ class Reading:
         (b"\xff\xfe\n\n", "is no text"),
         (event(9), "event 9 came after event 1"),
         (event("99999999999999999999"), "came after event 1"),
+        (event(2).replace(b'{"rule"', b'{"change": -1, "rule"'), "it makes corrections"),
     ],
 )
 def test_what_is_no_event_is_said_and_reading_goes_on_before_it(
@@ -119,6 +120,16 @@ def test_what_is_no_event_is_said_and_reading_goes_on_before_it(
         assert reading.has_said(message), reading.messages()
         assert {one.code for one in reading.said} == {"D4222"}
         assert impostor.asked[:2] == ["/v1/events?after=0", "/v1/events?after=1"]
+    finally:
+        reading.transport.close()
+
+
+def test_a_deployment_that_takes_events_back_is_not_read(impostor: Impostor) -> None:
+    impostor.status = b'{"outbox": 1000, "corrections": {"withdrawn": 0}}'
+    reading = Reading(impostor.url)
+    try:
+        reading.until(lambda: reading.has_said("it makes corrections"))
+        assert impostor.asked == []
     finally:
         reading.transport.close()
 

@@ -13,6 +13,8 @@ import pytest
 from dotr.serve.security import new_token
 from tests.console.browser import Browser, browser
 from tests.serve.servers import RULES, Server, hot, serving, smoke
+from tests.serve.test_corrections import FED, beat, post
+from tests.serve.test_corrections import RULES as LOST
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +64,36 @@ def test_an_event_is_on_the_timeline_within_a_second(page: Browser, server: Serv
         took.append(time.monotonic() - begun)
     assert min(took) < 1
     assert page.run("return page.locator('.row').count();") == 4
+
+
+@pytest.fixture
+def corrected(tmp_path: Path) -> Iterator[Server]:
+    """A server with four alarms, of which a late graph withdrew one and added another."""
+    with serving(tmp_path / "server", LOST, "--corrections", "1min") as one:
+        post(one, [*FED[:3], beat(21, "fan"), beat(40, "fan")])
+        yield one
+
+
+def test_an_alarm_that_was_withdrawn_is_struck_through_with_its_cause(
+    chromium: Browser, corrected: Server
+) -> None:
+    chromium.open(corrected.url)
+    chromium.see("Taken back", ".row")
+    rows = chromium.run(
+        """return page.locator('.row').evaluateAll((found) => found.map((row) =>
+          [row.querySelector('.sign')?.textContent ?? '', row.querySelectorAll('s').length > 0]));"""
+    )
+    assert rows == [["", False], ["", False], ["", False], ["Taken back", True], ["Withdrawn", True]]
+    bars = "return page.locator('.timeline .bar.taken').count();"
+    assert chromium.run(bars) == 1
+    chromium.run("await page.locator('.row').nth(3).click();")
+    chromium.see("input, document 3, line 1", ".detail .facts")
+    chromium.run("await page.locator('.row').nth(4).click();")
+    chromium.see("Withdrawn", ".detail .facts")
+    chromium.run("await page.locator('.detail .facts a').click();")
+    chromium.see("input, document 3, line 1", ".detail .facts")
+    assert chromium.notes()["errors"] == []
+    assert chromium.violations() == []
 
 
 def test_a_leaf_of_a_proof_names_document_and_line(page: Browser, server: Server) -> None:

@@ -5,8 +5,9 @@ import { asNumber } from './components/times.js';
 const PAGE = 500;
 const MOST = 200000;
 
-/** What a list shows of an event; who opens it asks for the whole. */
-const row = ({ number, rule, time, bindings }) => ({ number, rule, time, bindings });
+/** What a list shows of an event; who opens it asks for the whole. Where corrections are made: its id, too. */
+const row = ({ number, rule, time, bindings, change, id, corrected_at: at }) =>
+  (change === undefined ? { number, rule, time, bindings } : { number, rule, time, bindings, change, id, at: at ?? time });
 
 /** Owns the rows: [{number, rule, time, bindings}]. `changed` is called after each change. */
 export class EventStore {
@@ -21,6 +22,27 @@ export class EventStore {
     this.waiting = [];
     this.filter = {};
     this.query = 0;
+    this.gone = new Map();
+  }
+
+  /** The row that took an event back, if one did: the newest change of that id, where it is later and a −1. */
+  takenBack(one) {
+    if (one.change !== 1) return null;
+    const last = this.gone.get(one.id);
+    return last && last.number > one.number ? last : null;
+  }
+
+  /** Note what was taken back; `rows` are in any order. The first noted go where they are too many. */
+  note(rows) {
+    for (const one of rows) {
+      if (one.change !== -1) continue;
+      const known = this.gone.get(one.id);
+      if (!known || known.number < one.number) this.gone.set(one.id, one);
+    }
+    for (const id of this.gone.keys()) {
+      if (this.gone.size <= MOST) break;
+      this.gone.delete(id);
+    }
   }
 
   /** Begin again with a filter: {rules, text, since, until}; times in the form of the data. */
@@ -52,6 +74,8 @@ export class EventStore {
     }
     if (query !== this.query) return;
     const rows = page.events.map(row);
+    if (first) this.gone.clear();
+    this.note(rows);
     this.rows = first ? rows : [...this.rows, ...rows];
     Object.assign(this, { next: page.next, busy: false, loaded: true, problem: null });
     const waiting = this.waiting;
@@ -69,6 +93,7 @@ export class EventStore {
     const rows = found.filter((one) => one.number > top && this.wants(one))
       .map((one) => row({ ...JSON.parse(one.line), number: one.number })).filter((one) => this.within(one.time)).reverse();
     if (!rows.length) return;
+    this.note(rows);
     this.rows = [...rows, ...this.rows];
     if (this.rows.length > MOST && !this.busy) { // the oldest go, and are asked for again where somebody scrolls to them
       this.rows.length = MOST;

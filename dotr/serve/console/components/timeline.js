@@ -8,8 +8,8 @@ const AXIS = 26;
 const MOST_SHOWN = 8;
 const CLICK = 4;
 
-/** The counts of a rule, whatever it is called. */
-const ofRule = (counts, name) => (Object.hasOwn(counts.rules, name) ? counts.rules[name] : []);
+/** The counts of a rule, whatever it is called; `of`: `rules`, or `taken_back`. */
+const ofRule = (counts, name, of = 'rules') => (Object.hasOwn(counts[of] ?? {}, name) ? counts[of][name] : []);
 
 /** The numbers of what `/v1/events/counts` answers: where it begins and ends, and how long a bucket is. */
 export function scale(counts) {
@@ -109,17 +109,19 @@ export function Timeline({ lanes, counts, cursor, onCursor, onRange, onZoom, onO
 function Lane({ one, top, lane, left, inner, narrow, counts }) {
   const found = ofRule(counts, one.name);
   const most = found.reduce((high, [, n]) => Math.max(high, n), 1);
+  const taken = ofRule(counts, one.name, 'taken_back');
   const sum = found.reduce((total, [, n]) => total + n, 0);
   const bar = inner / counts.buckets;
   const high = narrow ? lane - 21 : lane - 10;
   const base = top + lane - 4;
   // the square root: one event beside a thousand is still seen
-  const size = (n) => Math.max(4, high * Math.sqrt(n / most));
+  const size = (n) => Math.min(high, Math.max(4, high * Math.sqrt(n / most)));
   const name = one.name.length > 20 ? `${one.name.slice(0, 19)}…` : one.name;
   return html`<g class=${`lane ${one.colour}`}>
     <line class="base" x1=${left} x2=${left + inner} y1=${base + 0.5} y2=${base + 0.5} />
     ${narrow ? html`<text class="label" x="0" y=${top + 13}>${name} <tspan class="sum">${count(sum)}</tspan></text>`
     : html`<text class="label" x="0" y=${base - 6}>${name}</text><text class="sum" x=${left - 12} y=${base - 6} text-anchor="end">${count(sum)}</text>`}
     ${found.map(([bucket, n]) => html`<rect class="bar" x=${left + bucket * bar} width=${Math.max(1.5, bar - (bar > 4 ? 1 : 0))} y=${base - size(n)} height=${size(n)} rx=${bar > 4 ? 1 : 0}><title>${one.name}: ${count(n)}</title></rect>`)}
+    ${taken.map(([bucket, n]) => html`<rect class="bar taken" x=${left + (bucket + 0.5) * bar} width=${Math.max(1.5, bar / 2 - 1)} y=${base - size(n) + 0.5} height=${size(n) - 1}><title>${one.name}: ${count(n)} taken back</title></rect>`)}
   </g>`;
 }

@@ -5,7 +5,7 @@ import { colourOf, go, useServer } from '../context.js';
 import { EventStore } from '../event_store.js';
 import { List } from '../components/list.js';
 import { Busy, Copy, Empty, Problem, Time } from '../components/notes.js';
-import { Proof } from '../components/proof.js';
+import { Proof, place } from '../components/proof.js';
 import { Timeline, scale } from '../components/timeline.js';
 import { Values } from '../components/terms.js';
 import { asNumber, asText, count, length, line } from '../components/times.js';
@@ -135,17 +135,26 @@ export function Events({ rest, query }) {
         <${List} count=${store.rows.length} height=${innerWidth < 600 ? 64 : 44} prepended=${store.prepended} label="Events, newest first"
           selected=${selected} id=${(n) => `event-${store.rows[n].number}`} onEnd=${() => store.more()}
           onSelect=${(n) => go(`#/events/${store.rows[n].number}`)}
-          row=${(n) => html`<${Row} one=${store.rows[n]} colour=${colourOf(rules, store.rows[n].rule)} prefixes=${prefixes} />`}
+          row=${(n) => html`<${Row} one=${store.rows[n]} gone=${store.takenBack(store.rows[n]) !== null} colour=${colourOf(rules, store.rows[n].rule)} prefixes=${prefixes} />`}
           foot=${store.busy && html`<${Busy} />`} /></section>`}
     </div>
     ${open && html`<aside class="detail" aria-label=${whyNot === null ? 'Event' : 'Why not'}>
-      ${whyNot === null ? html`<${Detail} key=${chosen} number=${chosen} />` : html`<${WhyNot} key=${query.toString()} rule=${whyNot} time=${query.get('at') ?? ''} />`}</aside>`}
+      ${whyNot === null ? html`<${Detail} key=${chosen} number=${chosen} gone=${selected < 0 ? null : store.takenBack(store.rows[selected])} />` : html`<${WhyNot} key=${query.toString()} rule=${whyNot} time=${query.get('at') ?? ''} />`}</aside>`}
   </div>`;
 }
 
-function Row({ one, colour, prefixes }) {
-  return html`<${Time} time=${one.time} /><span class=${`rule ${colour}`}><span class="dot" /> ${one.rule}</span>
-    <${Values} values=${one.bindings} prefixes=${prefixes} />`;
+function Row({ one, gone, colour, prefixes }) {
+  const values = html`<${Values} values=${one.bindings} prefixes=${prefixes} />`;
+  return html`<${Time} time=${one.time} /><span class=${`rule ${colour}`}><span class="dot" /> ${gone ? html`<s>${one.rule}</s>` : one.rule}</span>
+    ${one.change === -1 && html`<span class="sign">Taken back</span>`}${gone && html`<span class="sign">Withdrawn</span>`}
+    ${gone || one.change === -1 ? html`<s class="gone">${values}</s>` : values}`;
+}
+
+/** What a correction did to an event, when, and the late graphs that made it. */
+function Corrected({ event }) {
+  if (event.corrected_at === undefined) return null;
+  return html`<dt>${event.change < 0 ? 'Taken back' : 'Added'}</dt><dd><${Time} time=${event.corrected_at} /></dd>
+    <dt>Late</dt><dd>${event.cause.map((one) => html`<div><${Time} time=${one.time} /> <span class="muted">${place(one.place)}</span></div>`)}</dd>`;
 }
 
 function NoEvents() {
@@ -181,7 +190,7 @@ function rangeText(counts) {
 }
 
 /** One event and its proof. */
-function Detail({ number }) {
+function Detail({ number, gone }) {
   const { rules, texts, prefixes } = useServer();
   const [event, setEvent] = useState(null);
   const [proof, setProof] = useState(null);
@@ -200,6 +209,8 @@ function Detail({ number }) {
   return html`<header class="head"><h2 ref=${title}>${event ? html`<span class=${`rule ${colourOf(rules, event.rule)}`}><span class="dot" /> ${event.rule}</span>` : 'Event'}</h2>
       <a class="close" href="#/events" aria-label="Close">Close</a></header>
     ${event && html`<dl class="facts"><dt>Time</dt><dd><${Time} time=${event.time} /></dd>
+      <${Corrected} event=${event} />
+      ${gone && html`<dt>Withdrawn</dt><dd><a href=${`#/events/${gone.number}`}>at <${Time} time=${gone.at} /></a></dd>`}
       ${Object.entries(event.bindings ?? {}).map(([name, term]) => html`<dt>${name}</dt><dd><${Values} values=${{ '': term }} prefixes=${prefixes} /></dd>`)}
       <dt>Event</dt><dd><span class="id">${event.id}</span> <${Copy} text=${event.id} what="the id" /></dd></dl>`}
     <h3>Why it happened</h3>
