@@ -295,9 +295,6 @@ def run_file(request: Request, report: Report, extra: Mapping[str, Any]) -> str:
     return json.dumps(content, ensure_ascii=False, indent=2) + "\n"
 
 
-FORMATS = tuple(format_ for format_ in EVENT_FORMATS if format_ != "text")
-"""The values of `--format`."""
-
 RUN_FILE = "_dotr_run.json"
 """Describes what ran, when, and how much came out; it is in every finished folder."""
 

@@ -37,6 +37,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from dotr.batch.choices import AUTO, DISTRIBUTED, MODES, ORDERED
 from dotr.batch.facts import MARK, Cut, FactRow, Layout
 from dotr.batch.work import Detecting, Shipped
 from dotr.core.deployment import Deployment
@@ -55,12 +56,6 @@ VERSION = 1
 """The version of a checkpoint's content."""
 
 META = "dotr-stream.json"
-FORMATS = ("jsonl", "nquads")
-"""Formats whose files can be concatenated."""
-
-ORDERED = "ordered"
-DISTRIBUTED = "distributed"
-MODES = (ORDERED, DISTRIBUTED)
 
 
 class StreamOptions(Struct, frozen=True):
@@ -429,9 +424,6 @@ def _number(name: str) -> int:
     return int(name.removesuffix(_LAST))
 
 
-AUTO = "auto"
-CHOICES = (AUTO, *MODES)
-
 MANY_CORES = 4
 """Cores from which a stream is distributed by default: on fewer one engine is as fast."""
 
@@ -455,8 +447,8 @@ def choose(
 
     Raises UsageError D4123, D4311.
     """
-    if asked not in CHOICES:
-        raise UsageError.of("D4123", f"mode cannot be `{asked}`", hint=f"one of {', '.join(CHOICES)}")
+    if asked not in MODES:
+        raise UsageError.of("D4123", f"mode cannot be `{asked}`", hint=f"one of {', '.join(MODES)}")
     against = obstacles(deployment.program, options)
     if asked == DISTRIBUTED and against:
         raise _cannot(against)

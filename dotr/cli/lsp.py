@@ -38,7 +38,7 @@ from dotr.io.rules_and_background import SCHEME, read_rules_text, shipped
 from dotr.lang import check_program
 from dotr.lang.editor.textmate import VOCABULARY
 from dotr.lang.grammar.cursor import Token, tokenize
-from dotr.lang.loading import Reader
+from dotr.lang.loading import Reader, join
 from dotr.lang.printer import format_text
 from dotr.program import Program
 from dotr.program.sequences import RowPattern
@@ -140,6 +140,8 @@ def definition(analysis: Analysis, offset: int) -> Span | None:
             return _parameter(analysis, token.text)
         case "pname":
             return _prefix(analysis, token.text.partition(":")[0])
+        case "iri":
+            return _file(analysis, number, token.text)
         case "name":
             own = None if _is_stream(analysis, number) else _position(analysis, number, token.text)
             if own is not None and own.start != token.start:
@@ -229,6 +231,13 @@ def _prefix(analysis: Analysis, prefix: str) -> Span | None:
         if before.key == "PREFIX" and token.text == f"{prefix}:":
             return analysis.span(token)
     return None
+
+
+def _file(analysis: Analysis, number: int, iri: str) -> Span | None:
+    """The beginning of the rule file that an IMPORT, a RULES or a LARS names."""
+    if number == 0 or analysis.tokens[number - 1].key not in ("IMPORT", "RULES", "LARS"):
+        return None
+    return Span(Source(join(analysis.source.name, iri[1:-1]), ""), 0, 0)
 
 
 # -- hover

@@ -12,7 +12,7 @@ from dotr.errors import EngineError
 
 OPTIONAL: Final = {
     "pyarrow": "Parquet and Arrow files, dotr batch, tables of Python",
-    "numpy": "dotr batch",
+    "numpy": "dotr batch, dotr stream",
     "pandas": "tables of pandas, dotr stream",
     "pyspark": "dotr stream, dotr spark, dotr batch --engine spark",
     "rich": "progress and live views on a terminal, dotr help",

@@ -13,19 +13,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec import Struct
 
-from dotr.batch.spark.session import SparkOptions as Session
-from dotr.batch.stream import (
-    AUTO,
-    CHOICES,
-    DISTRIBUTED,
-    FORMATS,
-    StreamOptions,
-    Taken,
-    choose,
-    known_mode,
-    known_notes,
-    no_clock,
-)
+from dotr.batch.choices import AUTO, DISTRIBUTED, MODES, STREAM_FORMATS
 from dotr.cli import options, show
 from dotr.cli.options import RuleOptions, SourceOptions, SparkOptions
 from dotr.cli.show import Progress
@@ -38,8 +26,10 @@ from dotr.io.rules_and_background import RuleTexts, read_background
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from dotr.batch.spark.session import SparkOptions as Session
     from dotr.batch.spark.stream import Running
     from dotr.batch.spark.stream_sources import StreamSource
+    from dotr.batch.stream import StreamOptions, Taken
 
 
 _RULES = 10
@@ -79,7 +69,7 @@ _PLACES = {"files": ("DIR",), "kafka": ("SERVERS", "TOPIC"), "rate": ()}
 )
 @click.option(
     "--mode",
-    type=click.Choice(CHOICES),
+    type=click.Choice(MODES),
     default=AUTO,
     help="In order in one engine, or distributed: by part on all workers (default: auto, with the reason).",
 )
@@ -111,7 +101,11 @@ _PLACES = {"files": ("DIR",), "kafka": ("SERVERS", "TOPIC"), "rate": ()}
     "fail",
 )
 @click.option(
-    "--format", "format_", type=click.Choice(FORMATS), default="jsonl", help="How to write (default: jsonl)."
+    "--format",
+    "format_",
+    type=click.Choice(STREAM_FORMATS),
+    default="jsonl",
+    help="How to write (default: jsonl).",
 )
 @options.no_corrections(
     "dotr stream",
@@ -160,6 +154,8 @@ def command(
         raise click.UsageError(f"--source {kind} {' '.join(_PLACES[kind])}".strip())
     if once and kind == "rate":
         raise click.UsageError("--once with a source that never ends: leave --once or rate out")
+    from dotr.batch.stream import StreamOptions  # noqa: PLC0415  # a lean installation has no Arrow
+
     session = spark.session()
     program = rules.wanted(rules.load(path, RuleTexts()))
     show.say_all(program.warnings)
@@ -210,6 +206,7 @@ def _start(
     from dotr.batch.spark.frame_stages import parallelism  # noqa: PLC0415  # start-up
     from dotr.batch.spark.session import start as start_session  # noqa: PLC0415  # start-up
     from dotr.batch.spark.stream import BatchTrigger, State  # noqa: PLC0415  # start-up
+    from dotr.batch.stream import choose, known_mode, known_notes, no_clock  # noqa: PLC0415  # start-up
 
     session = start_session(asked)
     found = wanted.open(session)

@@ -393,7 +393,7 @@ def _by_spark(
     from dotr.batch.runs import Request  # noqa: PLC0415  # start-up
     from dotr.batch.spark.cluster import SparkRunner  # noqa: PLC0415  # start-up
     from dotr.batch.work import Treatment  # noqa: PLC0415  # start-up
-    from dotr.cli.batch import listed_log  # noqa: PLC0415  # start-up
+    from dotr.cli.batch_run import listed_log  # noqa: PLC0415  # start-up
 
     outputs: list[list[str]] = []
     graphs = 0

@@ -106,14 +106,23 @@ class Loader:
         self._cursors: list[Cursor] = []
 
     def unused_prefixes(self) -> None:
-        """Warn about prefixes that their text declares and never uses; silent about texts with errors."""
+        """Warn about prefixes that their text declares and never uses; silent about texts with errors, and
+        about prefixes of a library that comes with dotr: they shorten its events in the output.
+        """
+        written = {
+            cursor.prefixes[prefix]
+            for cursor in self._cursors
+            if cursor.source.name.startswith(SHIPPED)
+            for prefix in cursor.used
+            if prefix in cursor.prefixes
+        }
         broken = {d.span.source.name for d in self._found.errors if d.span is not None}
         reported: set[str] = set()
         for cursor in self._cursors:
             name = cursor.source.name
             if name not in broken and name not in reported:
                 reported.add(name)
-                cursor.report_unused()
+                cursor.report_unused(written=written)
 
     # -- texts ------------------------------------------------------------
 

@@ -19,7 +19,6 @@ import ctypes
 import json
 import logging
 import os
-import resource
 import signal
 import socket
 import sys
@@ -295,8 +294,12 @@ def _fed(folder: str) -> int:
 
 def _connections() -> tuple[int, int]:
     """How many connections there may be, and how many more are accepted before they are counted: as many
-    files as the system lets us have, but for some.
+    files as the system lets us have, but for some. Windows has no such limit.
     """
+    try:
+        import resource  # noqa: PLC0415  # POSIX alone has it
+    except ImportError:
+        return _MOST_CONNECTIONS, _BURST
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MOST_CONNECTIONS + _BURST + _SPARE_FILES
     if soft < wanted:

@@ -236,7 +236,7 @@ def test_what_is_not_installed_has_no_version(
     def missing(name: str) -> str:
         raise PackageNotFoundError(name)
 
-    monkeypatch.setattr("dotr.cli.batch.version", missing)
+    monkeypatch.setattr("dotr.cli.batch_run.version", missing)
     assert batch(rules, log, tmp_path / "out").exit_code == 0
     versions = json.loads((tmp_path / "out" / "_dotr_run.json").read_text(encoding="utf-8"))["versions"]
     assert versions["dotr"] == __version__

@@ -19,7 +19,7 @@ from dotr.batch.spark import read
 from dotr.batch.spark.cluster import RemoteFolder, RemoteStore, SparkRunner
 from dotr.batch.spark.read import list_files, open_remote
 from dotr.batch.spark.session import SparkOptions
-from dotr.cli import batch as verb
+from dotr.cli import batch_run as verb
 from dotr.core.deployment import Deployment
 from dotr.errors import DataError, EngineError, RefusedError
 from dotr.events import Clock

@@ -16,9 +16,37 @@ from pathlib import Path
 
 import pytest
 
+from dotr.cli.main import VERBS
+
 ROOT = Path(__file__).resolve().parents[2]
 FIRE = ROOT / "examples" / "fire"
 LEFT_OUT = ("numpy", "pandas", "pyarrow", "pyspark")
+STREAM = ("--source", "files", "in", "--checkpoint", "state", "--out", "found")
+
+HELP_WITHOUT = """
+import contextlib, io, sys
+
+class Without:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {packages}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Without())
+import click
+from dotr.cli.main import VERBS, group, run
+
+def helped(command, *path):
+    page, errors, called = io.StringIO(), io.StringIO(), " ".join(path)
+    with contextlib.redirect_stdout(page), contextlib.redirect_stderr(errors):
+        status = run([*path, "--help"])
+    print(called, status, page.getvalue().startswith("Usage: dotr " + called), errors.getvalue())
+    for name in getattr(command, "commands", ()):
+        helped(command.commands[name], *path, name)
+
+for verb in VERBS:
+    helped(group.get_command(click.Context(group), verb), verb)
+"""
+"""Prints each command, its exit code, whether it began with its usage, and its standard error."""
 
 
 class Lean:
@@ -81,6 +109,16 @@ def test_lean_txt_lists_what_dotr_requires_but_what_is_left_out() -> None:
     assert wanted - lines == set(LEFT_OUT) - {"numpy"}
 
 
+def test_every_command_has_its_help_without_what_is_left_out() -> None:
+    text = HELP_WITHOUT.format(packages=set(LEFT_OUT))
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    lines = [line.rstrip() for line in done.stdout.splitlines()]
+    assert [line for line in lines if not line.endswith(" 0 True")] == []
+    assert {line.split()[0] for line in lines} == set(VERBS)
+    assert "spark entry-point 0 True" in lines
+
+
 def test_the_wheel_has_types_rules_patterns_and_the_manual(lean: Lean) -> None:
     names = set(zipfile.ZipFile(lean.wheel).namelist())
     assert {"dotr/py.typed", "dotr/docs/index.md", "dotr/_shipped/examples/fire/fire.dotr"} <= names
@@ -141,7 +179,7 @@ def test_a_server_answers(lean: Lean) -> None:
         (("run", FIRE / "fire.dotr", FIRE / "events", "-o", "events.parquet"), "pyarrow"),
         (("convert", FIRE / "events", "-o", "log.parquet"), "pyarrow"),
         (("batch", FIRE / "fire.dotr", "--log", FIRE / "events", "--out", "out"), "pyarrow"),
-        (("stream", FIRE / "fire.dotr"), "pyarrow"),
+        (("stream", FIRE / "fire.dotr", *STREAM), "numpy"),
     ],
 )
 def test_what_needs_more_says_what(lean: Lean, arguments: tuple[object, ...], package: str) -> None:

@@ -45,6 +45,44 @@ def test_what_is_no_name_is_defined_nowhere() -> None:
     assert definition(analysed(), TEXT.index('"x"')) is None
 
 
+@pytest.mark.parametrize(
+    ("text", "file"),
+    [
+        ("IMPORT <parts/doors.dotr> AS Doors", "rules/parts/doors.dotr"),
+        ("IMPORT <dotr:patterns/lost.dotr> AS Lost", "dotr:patterns/lost.dotr"),
+        ("RULES <rooms.dlog>", "rules/rooms.dlog"),
+    ],
+)
+def test_a_file_that_is_named_is_the_definition_of_its_name(text: str, file: str) -> None:
+    span = definition(analyse("rules/a.dotr", text, lambda path: text), text.index("<") + 3)
+    assert span is not None
+    assert (span.source.name, span.start) == (file, 0)
+
+
+def test_the_iri_of_a_prefix_is_no_file() -> None:
+    assert definition(analysed(), TEXT.index("<urn:>") + 1) is None
+
+
+def test_prefixes_and_variables_are_completed_where_they_begin() -> None:
+    text = TEXT + "RULE Third DEFINE { dotr_x a e } FROM Hot WHERE ? > 5"
+    one = analysed(text, analysed())
+    at_term = completions(one, text.rindex("a e }") + 3)
+    assert ("ex:", "prefix") in {(c.label, c.kind) for c in at_term}
+    assert [c.label for c in completions(one, text.rindex("? >") + 1)] == ["?at", "?limit", "?s", "?v"]
+
+
+def test_names_of_an_import_are_completed() -> None:
+    library = "PREFIX : <urn:>\nQUERY Door := { SELECT ?d WHERE { ?d a :Door } }\n"
+    text = "IMPORT <doors.dotr> AS Doors\nPREFIX : <urn:>\nRULE R DEFINE { dotr_x a :R } FROM Doors_Door\n"
+    texts = {"a.dotr": text, "doors.dotr": library}
+    one = analyse("a.dotr", text, texts.__getitem__)
+    assert one.program is not None
+    assert "Doors_Door" in {c.label for c in completions(one, text.index("Doors_Door"))}
+    span = definition(one, text.index("Doors_Door") + 1)
+    assert span is not None
+    assert (span.source.name, span.start) == ("doors.dotr", library.index("SELECT"))
+
+
 def test_in_the_middle_of_an_edit_the_last_right_program_answers() -> None:
     right = analysed()
     broken = TEXT.replace("WITH ?at := Again.?s", "WITH ?at := Again.")

@@ -1,11 +1,13 @@
-"""`python -m tests.console.screenshots`: the pictures of the console that the manual shows, made again.
+"""`python -m tests.console.screenshots`: the pictures of the manual, made again.
 
-The building of `examples/` is served, its morning is posted, and a Chromium takes what it sees. A test holds
-that the manual's pictures are there, of the size that they are taken in; pixels are not compared.
+The building of `examples/` is served, its morning is posted, and a Chromium takes what it sees of the
+console. The gallery has the page of `dotr show` for each situation. A test holds that the manual's pictures
+are there, of the size that they are taken in; pixels are not compared.
 """
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -44,8 +46,43 @@ PICTURES: Final = (
 )
 
 
+class Situation(NamedTuple):
+    """A picture of the gallery: the example, its rules and data, and the event whose proof is open."""
+
+    example: str
+    rules: str
+    data: tuple[str, ...]
+    rule: str
+
+
+GALLERY: Final = (
+    Situation("building", "building.dotr", ("morning.ttl",), "Fire"),
+    Situation("fraud", "fraud.dotr", ("payments.csv", "--map", "payments.map"), "TriedOut"),
+    Situation("fleet", "fleet.dotr", ("positions.csv", "--map", "positions.map"), "Entered"),
+    Situation("factory", "factory.dotr", ("tags.jsonl", "--map", "tags.map"), "Blind"),
+    Situation("web", "web.dotr", ("clicks.jsonl", "--map", "clicks.map"), "SlowPage"),
+    Situation("security", "security.dotr", ("events.jsonl", "--map", "events.map"), "Intrusion"),
+)
+GALLERY_SIZE: Final = (1100, 900)
+
+
+def take_gallery(folder: Path) -> None:
+    """Take the pictures of the gallery into a folder, as gallery-EXAMPLE.png."""
+    width, height = GALLERY_SIZE
+    with TemporaryDirectory() as work, browser() as chromium:
+        for one in GALLERY:
+            page = Path(work) / f"{one.example}.html"
+            command = [sys.executable, "-m", "dotr", "show", one.rules, *one.data, "-o", str(page)]
+            subprocess.run(command, cwd=ROOT / "examples" / one.example, check=True, capture_output=True)
+            options: dict[str, Any] = {"viewport": {"width": width, "height": height}}
+            chromium.open(page.as_uri(), colorScheme="light", **options)
+            chromium.run("await page.locator('summary', {hasText: rule}).first().click();", rule=one.rule)
+            path = str(folder / f"gallery-{one.example}.png")
+            chromium.run("await page.screenshot({path, animations: 'disabled'});", path=path)
+
+
 def take(folder: Path) -> None:
-    """Take every picture into a folder."""
+    """Take every picture of the console into a folder."""
     rules = (BUILDING / "building.dotr").read_text(encoding="utf-8")
     morning = (BUILDING / "morning.ttl").read_bytes()
     with TemporaryDirectory() as work, browser() as chromium:
@@ -66,4 +103,6 @@ def take(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    take(Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER)
+    target = Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER
+    take_gallery(target)
+    take(target)

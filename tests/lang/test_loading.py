@@ -151,3 +151,15 @@ def test_prefixes_of_a_text_with_errors_are_not_called_unused() -> None:
         before = len(found.found)
         loader.unused_prefixes()
         assert [one.code for one in found.found[before:]] == codes
+
+
+def test_the_prefix_of_an_imported_library_is_not_called_unused() -> None:
+    library = "PREFIX p: <urn:lib:>\nQUERY Q := { SELECT ?x WHERE { ?x a p:A } }\n"
+    text = "PREFIX p: <urn:lib:>\nPREFIX q: <urn:other:>\n"
+    for name, warned in (("dotr:lib.dotr", ["`q:`"]), ("lib.dotr", ["`p:`", "`q:`"])):
+        found = Diagnostics()
+        texts = {"a.dotr": f"{text}IMPORT <{name}> AS L\n", name: library}
+        loader = Loader(texts.__getitem__, found)
+        loader.paths(["a.dotr"])
+        loader.unused_prefixes()
+        assert [one.message.split()[2] for one in found.found if one.code == "D1102"] == warned

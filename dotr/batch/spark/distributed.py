@@ -40,6 +40,7 @@ import pyarrow.compute as pc
 from msgspec import Struct
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
+from dotr.batch.choices import DISTRIBUTED
 from dotr.batch.facts import (
     APART,
     GRAPHS,
@@ -75,7 +76,6 @@ from dotr.batch.spark.stream import (
     states_of,
 )
 from dotr.batch.stream import (
-    DISTRIBUTED,
     LivePart,
     StreamFolder,
     StreamOptions,

@@ -21,11 +21,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from dotr.batch.choices import ORDERED
 from dotr.batch.log import LogListing, is_remote, plain_path
 from dotr.batch.spark import session
 from dotr.batch.spark.read import READ_COLUMNS, ReadRows
 from dotr.batch.spark.session import as_own_error
-from dotr.batch.stream import ORDERED, MicroBatches, StreamOptions, Taken
+from dotr.batch.stream import MicroBatches, StreamOptions, Taken
 from dotr.batch.work import split_lines
 from dotr.core.deployment import Deployment
 from dotr.errors import DotrError, UsageError

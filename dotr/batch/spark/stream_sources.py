@@ -18,6 +18,7 @@ from datetime import timedelta
 from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
+from dotr.batch.choices import ORDERED, STREAM_FORMATS
 from dotr.batch.log import LogListing, is_remote, plain_path
 from dotr.batch.spark import distributed, frame_stages
 from dotr.batch.spark.distributed import Graphs
@@ -36,7 +37,7 @@ from dotr.batch.spark.stream import (
     start,
     states_of,
 )
-from dotr.batch.stream import FORMATS, ORDERED, StreamOptions, choose, known_mode
+from dotr.batch.stream import StreamOptions, choose, known_mode
 from dotr.budget import BUDGET
 from dotr.core.instants import check_units
 from dotr.errors import DataError, Diagnostic, DotrError, UsageError
@@ -249,7 +250,7 @@ def stream(
         raise not_streaming()
     clock = clock_of_frame(log, time_unit)
     allowed = (("late", late, ("drop", "keep", "fail")), ("on_error", on_error, ("fail", "skip", "keep")))
-    for name, value, known in (*allowed, ("format", format_, FORMATS)):
+    for name, value, known in (*allowed, ("format", format_, STREAM_FORMATS)):
         if value not in known:
             hint = f"one of {', '.join(known)}"
             raise UsageError.of("D4123", f"{name} cannot be `{value}`", hint=hint)

@@ -21,7 +21,7 @@ Why not: a grammar tool: positions, recovery and messages are the point here, an
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
 from functools import lru_cache
@@ -699,10 +699,12 @@ class Cursor:
             own.setdefault(prefix, self.span(token))
         self.prefixes[prefix] = value
 
-    def report_unused(self, own: Mapping[str, Span] | None = None) -> None:
-        """Warn about declared prefixes that nothing used."""
+    def report_unused(
+        self, own: Mapping[str, Span] | None = None, written: Collection[str] = frozenset()
+    ) -> None:
+        """Warn about declared prefixes that nothing used, except for the namespaces in `written`."""
         for prefix, span in (self.declared if own is None else own).items():
-            if prefix not in self.used:
+            if prefix not in self.used and self.prefixes.get(prefix) not in written:
                 self.found.warning(
                     "D1102", f"the prefix `{prefix}:` is never used", span, hint="delete the line"
                 )
