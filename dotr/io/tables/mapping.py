@@ -36,7 +36,7 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 
 from dotr.errors import DataError
-from dotr.io.decode.documents import STREAM_BASE, Format, decode, plain_name, read_bytes
+from dotr.io.decode.documents import STREAM_BASE, Format, decode, format_of, plain_name, read_bytes
 from dotr.io.decode.rdf import parse_triples
 from dotr.io.graphs import TABLES, table_format
 from dotr.io.time_reading import AMBIGUOUS, NONEXISTENT, TimeReading
@@ -386,6 +386,13 @@ class TableMapping(Struct, frozen=True):
             return any(fnmatch(name, pattern) or fnmatch(basename(file), pattern) for pattern in self.files)
         known = TABLES.get(splitext(name)[1].lower())
         return known is not None and self.format in ("", known)
+
+    def declares(self, file: str) -> bool:
+        """Whether `# format:` says how a file is written whose name does not; `.json` may have lines."""
+        if self.files or not self.format:
+            return False
+        known = TABLES.get(splitext(plain_name(file))[1].lower())
+        return format_of(file) is None and (known is None or (known, self.format) == ("json", "jsonl"))
 
     def format_of(self, file: str) -> str:
         """How the table in a file is written."""
