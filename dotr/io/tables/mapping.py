@@ -303,12 +303,17 @@ def walk(value: Any, steps: Sequence[Step]) -> Any:
     """What is at a place; ABSENT where there is nothing. No step is EVERY."""
     for step in steps:
         if isinstance(value, dict):
-            value = value.get(step, ABSENT) if isinstance(step, str) else ABSENT
+            value = value.get(step, ABSENT) if isinstance(step, str) else _meeting(value, step)
         elif isinstance(value, list):
             value = _element(value, step)
         else:
             return ABSENT
     return value
+
+
+def _meeting(value: dict[str, Any], step: Step) -> Any:
+    """An object, if it meets the condition that a step is."""
+    return value if isinstance(step, tuple) and _said(value.get(step[0])) == step[1] else ABSENT
 
 
 def _element(values: list[Any], step: Step) -> Any:
