@@ -32,7 +32,7 @@ from dotr.io.conversion import TARGETS, Conversion, numbered, numbered_part
 from dotr.io.decode.documents import MAX_DOCUMENT, decode, read_bytes
 from dotr.io.errors import ErrorPolicy
 from dotr.io.events import TermFormatter, turtle
-from dotr.io.graphs import ReadSoFar
+from dotr.io.graphs import ReadSoFar, mapping_for
 from dotr.io.outputs import FileOutput, StreamOutput, open_output, unwritable
 from dotr.io.reader import FileReader
 from dotr.io.sources import Sources, TimedGraph, resolve
@@ -271,7 +271,7 @@ def check_mapping(mapping: str, table: str, rows: int, most: int, source: Source
     """
     text = decode(read_bytes(mapping), mapping)
     parsed = parse_mapping(text, mapping)
-    if not parsed.fits(table):
+    if mapping_for(table, [parsed]) is None:
         listed = ", ".join(parsed.files) or f"tables: {', '.join(FORMATS)}"
         hint = "its line `# files:` or `# format:` says what it is for"
         raise UsageError.of("D4152", f"`{mapping}` is not for `{table}`", label=listed, hint=hint)

@@ -447,7 +447,7 @@ class Replay:
                 "D2301",
                 f"this graph is for {clock.text(time)}, an instant that is already closed",
                 place=self._graph.place,
-                notes=("the stream is not in time order",),
+                notes=("the stream is not in time order: `dotr times` reports by how much",),
                 hint="allow for disorder with --lateness, or drop such graphs with --late drop"
                 + late_by_choice(self.sources.extractor.beside),
             )

@@ -71,9 +71,14 @@ def is_table(file: str) -> bool:
     return TABLES.get(splitext(plain_name(file))[1].lower()) in ("csv", "tsv", "arrow")
 
 
-def mapping_for(file: str, mappings: Iterable[TableMapping]) -> TableMapping | None:
-    """The first mapping that is for a file."""
-    return next((mapping for mapping in mappings if mapping.fits(file)), None)
+def mapping_for(file: str, mappings: Sequence[TableMapping], *, listed: bool = False) -> TableMapping | None:
+    """The first mapping that is for a file by its name; or else, unless the file was `listed` in a folder,
+    the first that declares how such a file is written.
+    """
+    fitting = next((mapping for mapping in mappings if mapping.fits(file)), None)
+    if fitting is not None or listed:
+        return fitting
+    return next((mapping for mapping in mappings if mapping.declares(file)), None)
 
 
 _tuple = tuple.__new__  # of a named tuple's parts: its own `__new__` is a Python function

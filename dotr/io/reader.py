@@ -169,7 +169,7 @@ class FileReader:
                 from dotr.io.tables.rows import without_mapping  # noqa: PLC0415  # start-up: most runs have no tables
 
                 raise without_mapping(self.file)
-            raise unknown_format(self.file)
+            raise unknown_format(self.file, streamed=True)
         if table is None and format_ is Format.PARQUET:
             yield from self._archive()
             return

@@ -421,7 +421,7 @@ def files_below(folder: str, mappings: Sequence[TableMapping] = ()) -> list[str]
 
 
 def _is_read(name: str, mappings: Sequence[TableMapping]) -> bool:
-    return format_of(name) is not None or mapping_for(name, mappings) is not None
+    return format_of(name) is not None or mapping_for(name, mappings, listed=True) is not None
 
 
 def _is_file(entry: os.DirEntry[str]) -> bool:

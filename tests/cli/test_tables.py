@@ -191,6 +191,57 @@ def test_several_mappings_each_for_its_files(dotr: Dotr) -> None:
     assert times(ran.out) == [TIMES[0], "2026-07-01T10:07:00Z", TIMES[1]]
 
 
+@pytest.mark.parametrize(
+    ("cell", "column"),
+    [
+        ("2026-03-02 06:00:00.123456789", 'seen|datetime("iso", "Europe/Berlin")'),
+        ("02/03/2026 06:00", 'seen|datetime("%d/%m/%Y %H:%M", "Europe/Berlin")'),
+        ("1772431200123456789", "seen|epoch(ns)"),
+    ],
+)
+def test_a_time_that_needs_a_filter_names_one_that_reads_it(dotr: Dotr, cell: str, column: str) -> None:
+    Path("r.csv").write_text(f"seen,room,temp\n{cell},r1,50\n")
+    body = "\n".join(MAPPING.splitlines()[1:])
+    Path("r.map").write_text(f"# time: seen\n{body}\n")
+    ran = dotr("map", "check", "r.map", "r.csv")
+    assert "error[D2105]" in ran.err
+    assert column in ran.err or column.removeprefix("seen|") in ran.err
+    Path("r.map").write_text(f"# time: {column}\n{body}\n")
+    assert dotr("map", "check", "r.map", "r.csv").code == 0
+
+
+def test_a_row_without_a_time_may_be_left_out(dotr: Dotr) -> None:
+    Path("r.csv").write_text("seen,room,temp\n,r1,50\n01/07/2026 12:05,r2,35\n")
+    ran = dotr("run", "hot.dotr", "r.csv", "--map", "r.map")
+    assert "error[D2406]" in ran.err
+    assert "--on-error skip" in ran.err
+    assert len(times(dotr("run", "hot.dotr", "r.csv", "--map", "r.map", "--on-error", "skip").out)) == 1
+
+
+@pytest.mark.parametrize("name", ["feed.log", "feed", "feed.json", "feed.log.gz"])
+def test_a_declared_format_is_enough_for_a_file_of_any_name(dotr: Dotr, name: str) -> None:
+    lines = b'{"t": 5, "room": "r1", "temp": 50}\n{"t": 6, "room": "r2", "temp": 51}\n'
+    Path(name).write_bytes(gzip.compress(lines) if name.endswith(".gz") else lines)
+    body = "\n".join(MAPPING.splitlines()[1:])
+    Path("lines.map").write_text(f"# time: t\n# format: jsonl\n{body}\n")
+    assert times(dotr("run", "hot.dotr", name, "--map", "lines.map").out) == [5, 6]
+    assert dotr("map", "check", "lines.map", name).code == 0
+    Path("bare.map").write_text(f"# time: t\n{body}\n")
+    ran = dotr("run", "hot.dotr", name, "--map", "bare.map")
+    assert ran.code != 0
+    if "json" not in name:
+        assert "error[D2008]" in ran.err
+        assert "`# format: csv`" in ran.err
+
+
+def test_files_of_any_name_in_a_folder_are_none_of_a_declared_format(dotr: Dotr) -> None:
+    Path("folder").mkdir()
+    Path("folder/notes.txt").write_text("no rows")
+    Path("folder/r.csv").write_text(CSV)
+    Path("c.map").write_text("# format: csv\n" + MAPPING)
+    assert times(dotr("run", "hot.dotr", "folder", "--map", "c.map").out) == TIMES
+
+
 def test_a_mapping_without_a_time_takes_that_of_its_graphs(dotr: Dotr) -> None:
     lines = MAPPING.splitlines()[1:-1]
     text = ":{room} :celsius {temp}^^xsd:decimal ; <http://www.w3.org/ns/sosa/resultTime> {seen|epoch(s)} ."

@@ -343,7 +343,7 @@ def list_files(
     """
 
     def is_read(path: str) -> bool:
-        return format_of(path) is not None or mapping_for(path, mappings) is not None
+        return format_of(path) is not None or mapping_for(path, mappings, listed=True) is not None
 
     found: dict[str, RemoteFile] = {}
     for place, sizes, empty in _listed(spark, places):
@@ -351,7 +351,9 @@ def list_files(
         known |= {path: 0 for path in empty if is_read(path)}
         others = {*sizes, *empty} - known.keys()
         if not known and len(others) == 1 and PurePath(*others).name == PurePath(place).name:
-            raise unknown_format(place)
+            if mapping_for(place, mappings) is None:
+                raise unknown_format(place, streamed=True)
+            known = dict(sizes) or dict.fromkeys(others, 0)
         if not known:
             raise DataError.of("D2009", f"`{place}` has no RDF file", place=place, hint="check the path")
         found |= {path: RemoteFile(path, size) for path, size in known.items()}

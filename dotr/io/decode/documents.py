@@ -230,8 +230,11 @@ def format_of(path: str) -> Format | None:
     return _SUFFIXES.get(splitext(plain_name(path))[1].lower())
 
 
-def unknown_format(path: str) -> DataError:
+def unknown_format(path: str, *, streamed: bool = False) -> DataError:
+    """`streamed`: where a table could stand, too."""
     hint = f"the name ends in one of {' '.join(SUFFIXES)}, each also with {' '.join(ENDINGS)}"
+    if streamed:
+        hint += "; a table of another name needs --map, and in the mapping `# format: csv`, or jsonl"
     if plain_name(path).lower().endswith(".json"):
         hint = f"JSON is read through a mapping: dotr map new {path} > readings.map proposes one; then add "
         hint += "--map readings.map. JSON-LD ends in .jsonld, a graph a line in .jsonl"

@@ -452,8 +452,7 @@ def _time(
         text = default if raw is None or raw in missing else raw
         try:
             if text is None:
-                hint = "a row without a time is not an instant; # missing: declares which cells have no value"
-                raise CellError("this row has no time", hint, "D2406")
+                raise CellError("this row has no time", _NO_TIME, "D2406")
             if instants is not None:
                 return instants.one[text], False
             notes: Notes = set()
@@ -461,7 +460,7 @@ def _time(
             own.changes = own.changes or bool(notes)
             return found
         except TimeError as error:
-            plain = error.code == "D2105" and "--" not in error.hint
+            plain = error.code == "D2105" and ("--" not in error.hint or (text or "").isdigit())
             raise _of(time_error(error, _how_written(cell.column, text) if plain else None), cell) from None
         except CellError as error:
             raise _of(error, cell) from None
@@ -472,7 +471,17 @@ def _time(
 def _how_written(column: str, text: str | None) -> str:
     if text is not None and is_day(text):
         return f'choose: its beginning is # time: {column}|datetime("%Y-%m-%d", "Europe/Berlin")'
-    return f'give its format: # time: {column}|datetime("%d/%m/%Y %H:%M", "Europe/Berlin")'
+    if text is not None and text.isdigit():
+        return f"name its unit, as in # time: {column}|epoch(ms), or epoch(ns)"
+    form = "iso" if text is not None and _SPACED.match(text) else "%d/%m/%Y %H:%M"
+    return f'give its format: # time: {column}|datetime("{form}", "Europe/Berlin")'
+
+
+_NO_TIME = (
+    "a row without a time is not an instant: name another column, or leave such rows out by --on-error skip"
+)
+_SPACED = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}")
+"""A dateTime with a space in place of the T, as pandas and databases write it."""
 
 
 def _usual_times(

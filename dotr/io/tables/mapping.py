@@ -36,7 +36,7 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 
 from dotr.errors import DataError
-from dotr.io.decode.documents import STREAM_BASE, Format, decode, plain_name, read_bytes
+from dotr.io.decode.documents import STREAM_BASE, Format, decode, format_of, plain_name, read_bytes
 from dotr.io.decode.rdf import parse_triples
 from dotr.io.graphs import TABLES, table_format
 from dotr.io.time_reading import AMBIGUOUS, NONEXISTENT, TimeReading
@@ -303,12 +303,17 @@ def walk(value: Any, steps: Sequence[Step]) -> Any:
     """What is at a place; ABSENT where there is nothing. No step is EVERY."""
     for step in steps:
         if isinstance(value, dict):
-            value = value.get(step, ABSENT) if isinstance(step, str) else ABSENT
+            value = value.get(step, ABSENT) if isinstance(step, str) else _meeting(value, step)
         elif isinstance(value, list):
             value = _element(value, step)
         else:
             return ABSENT
     return value
+
+
+def _meeting(value: dict[str, Any], step: Step) -> Any:
+    """An object, if it meets the condition that a step is."""
+    return value if isinstance(step, tuple) and _said(value.get(step[0])) == step[1] else ABSENT
 
 
 def _element(values: list[Any], step: Step) -> Any:
@@ -386,6 +391,13 @@ class TableMapping(Struct, frozen=True):
             return any(fnmatch(name, pattern) or fnmatch(basename(file), pattern) for pattern in self.files)
         known = TABLES.get(splitext(name)[1].lower())
         return known is not None and self.format in ("", known)
+
+    def declares(self, file: str) -> bool:
+        """Whether `# format:` says how a file is written whose name does not; `.json` may have lines."""
+        if self.files or not self.format:
+            return False
+        known = TABLES.get(splitext(plain_name(file))[1].lower())
+        return format_of(file) is None and (known is None or (known, self.format) == ("json", "jsonl"))
 
     def format_of(self, file: str) -> str:
         """How the table in a file is written."""

@@ -4,7 +4,9 @@ Place:   `dotr map new` prints it; its reader checks it before use.
 Method:  the sample is the first rows of a table in any format, read without a mapping. A column is what all
          of its cells in the sample are. The time is the first column that could be one, by its name rather
          than its place. Measured numbers become observations of SOSA, made by what a column named after a
-         sensor, device, station or the like names.
+         sensor, device, station or the like names. A row that has several numbers and more of other things is
+         a record: one subject with all of its columns. Rows in arrays of JSON have cells of what is around
+         them, too.
 Why not: guessing zones: a time without one is written without one, and dotr asks for it.
 Bad input: D2407 not a table · D2403 nothing in it.
 """
@@ -31,10 +33,13 @@ from dotr.io.tables.rows import (
     DEEPEST,
     CsvRows,
     Dialect,
+    JsonRows,
     TableRow,
     arrays_of,
     cell_of,
+    columns_around,
     columns_of,
+    expanded,
     named,
     object_of,
     open_columns,
@@ -61,15 +66,18 @@ _FORMATS: Final = tuple(
 _CLOCKED = re.compile(r"[0-9].{4,}?[:Tt][0-9]")
 """How texts of all of these formats begin."""
 _NUMBERS: Final = ("integer", "decimal", "double")
-_TIMELY = re.compile(r"time|date|stamp|seen|when|\bts\b|^ts|_ts|_at$|instant|observed", re.IGNORECASE)
+_TIMELY = re.compile(r"time|date|stamp|seen|when|\bts\b|\bdt\b|^ts|_ts|_at$|instant|observed", re.IGNORECASE)
 _SENSOR = re.compile(
     r"(?i:sensor|device|station|meter|machine|node|thing|asset|vehicle|report_id)|_id$|^id$|Id$|ID$"
 )
 _STRONG = re.compile(r"sensor|device|station|meter|machine|report_id", re.IGNORECASE)
+_OWN_ID = re.compile(r"(?:.*\.)?id\Z", re.IGNORECASE)
+"""Of a record, not of something that it refers to."""
+_IRI = re.compile(r"(?:urn:[a-z0-9-]+:|https?://)[^\s<>\"{}|\\^`]+", re.IGNORECASE)
 _NUMBERED = re.compile(r"(?:^|_)id$|[a-z]I[dD]$|_ID$|^ID$|(?:^|_)(?:no|nr|index|row)$", re.IGNORECASE)
 _MISSING: Final = (
     *("NA", "N/A", "n/a", "n.a.", "#N/A", "NaN", "nan", "null", "NULL", "None", "none"),
-    *("-", "--", "---", "?", "missing"),
+    *("-", "--", "---", "?", "missing", "urn:ngsi-ld:null"),
 )
 _COMMA = re.compile(r"[+-]?(?:[0-9]+|[0-9]{1,3}(?:\.[0-9]{3})+)(?:,[0-9]+)?")
 _FINE_COMMA = re.compile(r".*(?:\..*,|,(?![0-9]{3}\Z))")
@@ -92,6 +100,10 @@ class ProposedColumn(Struct, frozen=True):
     number: str = ""
     interval: bool = False
     """Whether its times are `begin/end`."""
+    iri: bool = False
+    """Whether its texts are IRIs."""
+    gaps: bool = False
+    """Whether rows have no value of it."""
 
 
 def describe(
@@ -99,19 +111,19 @@ def describe(
 ) -> ProposedColumn:
     """What a column is, by its cells."""
     texts = [cell for cell in cells if cell is not None and cell != "" and cell not in missing]
-    distinct = len(set(texts))
+    distinct, gaps = len(set(texts)), len(texts) < len(cells)
     if not texts:
         return ProposedColumn(name, "empty", 0)
     if (found := _time(name, texts, zone)) is not None:
-        return ProposedColumn(name, "time", distinct, *found)
+        return ProposedColumn(name, "time", distinct, *found, gaps=gaps)
     if (found := _intervals(name, texts, zone)) is not None:
-        return ProposedColumn(name, "time", distinct, *found, interval=True)
+        return ProposedColumn(name, "time", distinct, *found, interval=True, gaps=gaps)
     kinds: tuple[str, ...] = ("integer", "decimal", "double", "boolean", "date")
     kind = next((kind for kind in kinds if _all(kind, texts)), "text")
     if kind == "text" and all(map(_COMMA.fullmatch, texts)) and any(map(_FINE_COMMA.match, texts)):
         thousands = 'replace(".", "")|' if any("." in text for text in texts) else ""
         return ProposedColumn(name, "decimal", distinct, number=f'{thousands}replace(",", ".")')
-    return ProposedColumn(name, kind, distinct)
+    return ProposedColumn(name, kind, distinct, iri=kind == "text" and all(map(_IRI.fullmatch, texts)))
 
 
 def _all(kind: str, texts: Sequence[str]) -> bool:
@@ -235,6 +247,8 @@ def _head(found: Sequence[ProposedColumn], settings: dict[str, str], missing: Se
         yield f"# time: {time.name}{'|' + time.time if time.time else ''}"
         if time.note:
             yield f"# Note, {time.note}."
+        if time.gaps:
+            yield "# Note, some rows have no value of it: --on-error skip leaves them out."
     if missing:
         settings["missing"] = ", ".join(missing)
     for key, value in settings.items():
@@ -247,6 +261,7 @@ def _head(found: Sequence[ProposedColumn], settings: dict[str, str], missing: Se
 def _time_column(found: Sequence[ProposedColumn]) -> ProposedColumn | None:
     times = [column for column in found if column.kind == "time"]
     times = [column for column in times if not column.interval] or times
+    times = [column for column in times if not column.gaps] or times
     return next((column for column in times if _TIMELY.search(column.name)), times[0] if times else None)
 
 
@@ -263,13 +278,17 @@ def _body(found: Sequence[ProposedColumn]) -> Iterator[str]:
     if time is None or not measured:
         yield from _row(sensor, [*measured, *said])
         return
+    if 1 < len(measured) < len(said):
+        own = next((column for column in others if _OWN_ID.match(column.name)), None)
+        yield from _row(own, [column for column in others if column is not own])
+        return
     if len(measured) > 1 and said:
         yield f"# Beside what is measured: {', '.join(column.name for column in said)}"
         said = []
     for column in measured:
         yield "[] a sosa:Observation ;"
         if sensor is not None:
-            yield f"   sosa:madeBySensor <http://example.org/{_slug(sensor.name)}/{{{sensor.name}}}> ;"
+            yield f"   sosa:madeBySensor {_named(sensor)} ;"
         for other in said:
             yield f"   :{_slug(other.name)} {_value(other)} ;"
         yield f"   sosa:observedProperty :{_slug(column.name)} ;"
@@ -277,11 +296,24 @@ def _body(found: Sequence[ProposedColumn]) -> Iterator[str]:
 
 
 def _row(sensor: ProposedColumn | None, columns: Sequence[ProposedColumn]) -> Iterator[str]:
-    subject = "[]" if sensor is None else f"<http://example.org/{_slug(sensor.name)}/{{{sensor.name}}}>"
-    pairs = [f":{_slug(column.name)} {_value(column)}" for column in columns] or ["a :Row"]
+    subject = "[]" if sensor is None else _named(sensor)
+    pairs, known = [] if columns else ["a :Row"], set[str]()
+    for column in columns:
+        slug = _slug(column.name)
+        if slug in known and column.name.startswith("$."):
+            slug = f"around_{slug}"  # what is around the rows may have names that they have
+        known.add(slug)
+        pairs.append(f":{slug} {_value(column)}")
     yield f"{subject} {pairs[0]}" + (" ;" if len(pairs) > 1 else " .")
     for number, pair in enumerate(pairs[1:], 2):
         yield f"   {pair}" + (" ;" if number < len(pairs) else " .")
+
+
+def _named(column: ProposedColumn) -> str:
+    """What a column names."""
+    if column.iri:
+        return f"<{{{column.name}|iri}}>"
+    return f"<http://example.org/{_slug(column.name)}/{{{column.name}}}>"
 
 
 def _sensor(columns: Sequence[ProposedColumn]) -> ProposedColumn | None:
@@ -368,11 +400,20 @@ def _of_lines(path: str, head: bytes, most: int) -> TableSample:
         except (CellError, UnicodeDecodeError):
             continue
     found = _of_objects(objects, {"format": "jsonl"})
-    if found.columns:
-        return found
-    # each line is an envelope, as exporters of OpenTelemetry write them
     way, inside = _largest(objects) or ("", [])
-    return _of_objects(inside[:most], {"format": "jsonl", "rows": way}, way) if way else found
+    if not way or (found.columns and (_measures(found) or not _measures(_of_objects(inside[:most], {})))):
+        return found
+    # each line is an envelope, as exporters of OpenTelemetry and brokers write them
+    return _inside(objects, {"format": "jsonl", "rows": way}, way, inside, most)
+
+
+def _measures(found: TableSample) -> bool:
+    """Whether a column has numbers, other than those that name or count."""
+    columns = [
+        describe(name, cells, _MISSING)
+        for name, cells in zip(found.columns, zip(*found.rows, strict=True), strict=True)
+    ]
+    return any(column.kind in _NUMBERS and not _NUMBERED.search(column.name) for column in columns)
 
 
 def _of_document(path: str, most: int) -> TableSample:
@@ -381,20 +422,27 @@ def _of_document(path: str, most: int) -> TableSample:
         value = value_of(decode(read_bytes(path), path), "document")
     except CellError as error:
         raise cell_error(error, path) from None
-    settings = {}
+    settings: dict[str, str] = {}
     way = "$[*]"
     if isinstance(value, dict):
-        way, value = _largest([value]) or ("", [value])
-        settings = {"rows": way} if way else {}
+        way, inside = _largest([value]) or ("", [])
+        if way:
+            return _inside([value], {"rows": way}, way, inside, most)
+        way, value = "", [value]
     objects = [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
     return _of_objects(objects[:most], settings, way or "$")
 
 
 def _largest(values: Sequence[dict[str, Any]]) -> tuple[str, list[dict[str, Any]]] | None:
-    """The way to the largest array of objects in objects, and its elements; of equals, one with cells."""
-    return max(
-        _lists(values, "$"), key=lambda found: (len(found[1]), bool(columns_of(found[1]))), default=None
-    )
+    """The way to the largest array of objects in objects, and its elements; of equals, one with cells, and of
+    these one with a time.
+    """
+
+    def size(found: tuple[str, list[dict[str, Any]]]) -> tuple[int, bool, bool]:
+        columns = columns_of(found[1])
+        return len(found[1]), bool(columns), any(map(_TIMELY.search, columns))
+
+    return max(_lists(values, "$"), key=size, default=None)
 
 
 def _lists(values: Sequence[dict[str, Any]], way: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
@@ -427,6 +475,22 @@ def _of_objects(objects: Sequence[dict[str, Any]], settings: dict[str, str], way
         except CellError:
             continue
     return TableSample(columns, rows, settings, arrays_of(objects), way)
+
+
+def _inside(
+    values: Sequence[dict[str, Any]],
+    settings: dict[str, str],
+    way: str,
+    elements: Sequence[dict[str, Any]],
+    most: int,
+) -> TableSample:
+    """The rows at a way into values, with cells of what they are in."""
+    steps = steps_of(way)[1:]
+    around = islice((one for value in values for one in expanded(value, steps)), most)
+    columns = [*columns_of(elements[:most]), *columns_around(steps, around)]
+    cells = JsonRows(columns, steps, "")
+    rows = (row for value in values for row in cells.of(value) if not isinstance(row, CellError))
+    return TableSample(columns, list(islice(rows, most)), settings, arrays_of(elements[:most]), way)
 
 
 def _json_lines(path: str, head: bytes) -> Iterator[str]:

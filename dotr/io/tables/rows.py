@@ -398,7 +398,7 @@ class JsonRows:
         self._astray: list[Any] = []  # values that `rows` leads nowhere in, until it leads somewhere
         self._led = rows is None
         self._unseen = dict.fromkeys(range(len(columns)))
-        self._sample: list[dict[str, Any]] = []
+        self._sample: list[tuple[Any, ...]] = []
 
     def _place(self, column: str) -> tuple[int, str, tuple[Step, ...]]:
         """(-1 and the name and steps in a row, or which of the values around it and the steps from there)."""
@@ -429,7 +429,7 @@ class JsonRows:
                 yield _no_object(what, value)
             return
         try:
-            for around in _expanded(value, way, (value,), "$"):
+            for around in expanded(value, way):
                 if self._named and not isinstance(around[-1], dict):
                     yield _no_object("row", around[-1], self._way)
                 else:
@@ -449,7 +449,7 @@ class JsonRows:
             for depth, name, steps in self._places
         ]
         if self._unseen:
-            self._look(values, row)
+            self._look(values, around)
         try:
             return [
                 _text(value, name, self._way, row) for value, name in zip(values, self._columns, strict=True)
@@ -457,11 +457,11 @@ class JsonRows:
         except CellError as error:
             return error
 
-    def _look(self, values: Sequence[Any], row: Any) -> None:
+    def _look(self, values: Sequence[Any], around: tuple[Any, ...]) -> None:
         for number in [n for n in self._unseen if values[n] is not ABSENT]:
             del self._unseen[number]
-        if len(self._sample) < _SAMPLED and isinstance(row, dict):
-            self._sample.append(row)
+        if len(self._sample) < _SAMPLED and isinstance(around[-1], dict):
+            self._sample.append(around)
 
     def missing(self, place: str) -> Iterator[Diagnostic]:
         """A warning for every column that no row had, if there was a row; and if no value had the rows."""
@@ -477,12 +477,16 @@ class JsonRows:
             )
         if not self.count or not self._unseen:
             return
-        known = columns_of(self._sample)
+        known = columns_of(around[-1] for around in self._sample)
+        outer = columns_around(self._rows or (), self._sample)
         for number in self._unseen:
             column = self._columns[number]
             head = column.split(".")[0].split("[")[0]
             others = [one for one in known if one.startswith((f"{head}.", f"{head}["))]
-            hint = nearest(column, known) or (f"write {{{others[0]}}}" if others else "")
+            ends = column.removeprefix("$.").replace("[*]", "")
+            meant = next((one for one in outer if one.replace("[*]", "").endswith(f".{ends}")), "")
+            hint = f"did you mean `{meant}`?" if meant else nearest(column, [*known, *outer])
+            hint = hint or (f"write {{{others[0]}}}" if others else "")
             yield Diagnostic(
                 "D2414",
                 f"no row has `{column}`, which `{self._mapping}` uses",
@@ -493,10 +497,28 @@ class JsonRows:
             )
 
 
+def expanded(value: Any, steps: Sequence[Step]) -> Iterator[tuple[Any, ...]]:
+    """Of every row of a document: the document, and the element of each `[*]`, the row being the last. Raises
+    CellError.
+    """
+    return _expanded(value, steps, (value,), "$")
+
+
+def columns_around(steps: Sequence[Step], rows: Iterable[tuple[Any, ...]]) -> list[str]:
+    """The columns of what rows are in, as `expanded` has it, written as cells have them."""
+    ends = [0, *(number + 1 for number, step in enumerate(steps) if step == EVERY)]
+    found: dict[str, None] = {}
+    for row in rows:
+        for end, value in zip(ends, row[:-1], strict=False):
+            if isinstance(value, dict):
+                way = _written(steps[:end])
+                found.update(dict.fromkeys(f"{way}.{column}" for column in columns_of([value])))
+    return list(found)
+
+
 def _expanded(
     value: Any, steps: Sequence[Step], around: tuple[Any, ...], path: str
 ) -> Iterator[tuple[Any, ...]]:
-    """Of every row: the document, and the element of each `[*]`, the row being the last."""
     if EVERY not in steps:
         found = walk(value, steps)
         if found is not ABSENT and found is not None:

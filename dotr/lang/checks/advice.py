@@ -10,7 +10,8 @@ Method:  windows by reachability over "not later than"; comparisons by the sorts
          then drops the match, D1332. Not where WHERE reads the event, too: who does that has thought of its
          absence. The same for an attribute that only an OPTIONAL of its query binds.
          Polls: a clock with EACH over a window, and a NOT about what EACH chose, asks again and again what
-         AFTER asks once and on time.
+         AFTER asks once and on time. A NOT about the events that AFTER waits after, in a window that
+         reaches back to them, always finds the one that triggered, D1336.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from dotr.lang.grammar.cursor import tokenize
 from dotr.lang.operators import WRITTEN, check_every
 from dotr.program import (
     Absent,
+    After,
     Attribute,
     BindAtom,
     Choose,
@@ -51,6 +53,7 @@ from dotr.program import (
     Summarise,
     Tick,
     TimeOf,
+    Within,
 )
 from dotr.program.sequences import RowPattern
 from dotr.rdf.terms import TRUE
@@ -79,6 +82,7 @@ def advise(program: program.Program, found: Diagnostics, infos: bool = True) -> 
     if infos:
         _twins(program, found)
         _polls(program, found)
+        _silences(program, found)
         _groups(program, found)
 
 
@@ -315,12 +319,14 @@ def _polls(program: program.Program, found: Diagnostics) -> None:
             if absent is None:
                 continue
             name, other, tick = conjunct.position.name, absent.position.name, rule.trigger.name
+            again = absent.position.stream == conjunct.position.stream
+            window = f"BETWEEN {name} AND Due" if again else "WITHIN … FROM Due"
             found.info(
                 "D1331",
                 f"at every `{tick}` each `{name}` is examined, and whether `{other}` is missing",
                 conjunct.position.span,
-                hint=f"`FROM {name} AFTER … AS Due AND NOT {other} WITHIN … FROM Due` does that once for "
-                f"each `{name}`, at the very time",
+                hint=f"`FROM {name} AFTER … AS Due AND NOT {other} {window}` does that once for each "
+                f"`{name}`, at the very time",
             )
             break
 
@@ -334,6 +340,37 @@ def _polled(rule: program.Rule, conjunct: program.Conjunct) -> Absent | None:
         return None
     absences = [o for o in rule.conjuncts if isinstance(o, Absent) and o.position.stream != rule.name]
     return next((o for o in absences if o.on is not None and name in names(o.on)), None)
+
+
+def _silences(program: program.Program, found: Diagnostics) -> None:
+    """Warn of a NOT after AFTER that is stopped by the very fact that the rule waits after, D1336."""
+    for rule in program.rules:
+        if not isinstance(rule.trigger, After):
+            continue
+        name, due = rule.trigger.position.name, rule.trigger.name
+        for conjunct in rule.conjuncts:
+            if isinstance(conjunct, Absent) and _has_own_trigger(rule.trigger, conjunct):
+                found.warning(
+                    "D1336",
+                    f"`{conjunct.position.name}` is never absent: `{name}` itself is in its window",
+                    conjunct.position.span,
+                    hint=f"what came after `{name}` is in the window `BETWEEN {name} AND {due}`",
+                )
+
+
+def _has_own_trigger(trigger: After, absent: Absent) -> bool:
+    """Whether the fact that a rule waits after is in the window of a NOT, and its ON is true of it."""
+    window, own, other = absent.window, absent.position, trigger.position
+    if not isinstance(window, Within) or window.reference != trigger.name or own.stream != other.stream:
+        return False
+    return window.duration >= trigger.duration and all(
+        isinstance(part, program.Call)
+        and part.function in ("=", "<=", ">=")
+        and all(isinstance(side, Attribute | TimeOf) for side in part.arguments)
+        and names(part) == {own.name, other.name}
+        and len({replace(side, position=own.name) for side in part.arguments}) == 1
+        for part in parts(absent.on)
+    )
 
 
 # -- groups ----------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ Method:  language.md, sec. 2. PREFIX and PARAMETER hold in the whole file, so th
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Final
 
 from msgspec.structs import replace
@@ -732,8 +733,17 @@ class ClauseParser:
                 if not conditions
                 else ""
             )
+        elif conditions and (seconds := self._seconds()):
+            hint = f"in a condition a duration is a number of seconds: {seconds}"
         hint = foreign_word(token) or hint
         raise self.cursor.fail("AND, WHERE, WITH, CONSUMING or the next rule", hint)
+
+    def _seconds(self) -> str:
+        """The number before a unit of time, in seconds; "" where the token is none."""
+        number, unit = self.cursor.tokens[self.cursor.at - 1], self.cursor.token
+        if number.kind not in ("integer", "decimal") or unit.kind != "name" or unit.text.lower() not in UNITS:
+            return ""
+        return f"{Decimal(number.text) * UNITS[unit.text.lower()] / 1_000_000:f}"
 
     def _at_conjunct(self) -> bool:
         """Whether `AND` begins a conjunct, if one that does not say how its event is chosen."""

@@ -210,3 +210,24 @@ def test_any_path_finds_a_cell_or_nothing_or_is_refused(value: Any, column: str,
 def test_nothing_is_at_a_path_through_what_is_no_object() -> None:
     assert walk("x", steps_of("a")) is ABSENT
     assert walk({"a": None}, steps_of("a.b")) is ABSENT
+
+
+@pytest.mark.parametrize("written", ["resource.service", "$.logs.resource.service", "service"])
+def test_a_cell_of_what_is_around_the_rows_is_named(written: str) -> None:
+    rows = JsonRows([written], steps_of("$.logs[*].records[*]")[1:], "x.map")
+    assert list(rows.of({"logs": [{"resource": {"service": "shop"}, "records": [{"n": "1"}]}]})) == [[None]]
+    (warning,) = rows.missing("x.jsonl")
+    assert (warning.code, warning.hint) == ("D2414", "did you mean `$.logs[*].resource.service`?")
+    named = JsonRows(["$.logs[*].resource.service"], steps_of("$.logs[*].records[*]")[1:], "x.map")
+    assert list(named.of({"logs": [{"resource": {"service": "shop"}, "records": [{"n": "1"}]}]})) == [
+        ["shop"]
+    ]
+    assert list(named.missing("x.jsonl")) == []
+
+
+def test_rows_are_those_elements_that_meet_a_condition() -> None:
+    value = {"data": [{"type": "A", "n": "1"}, {"type": "B", "n": "2"}, {"type": "A", "n": "3"}, {"n": "4"}]}
+    rows = JsonRows(["n"], steps_of("$.data[*][type=A]")[1:], "x.map")
+    assert list(rows.of(value)) == [["1"], ["3"]]
+    assert walk({"ok": True}, steps_of("$[ok=true]")[1:]) == {"ok": True}
+    assert walk({"ok": True}, steps_of("$[ok=false]")[1:]) is ABSENT

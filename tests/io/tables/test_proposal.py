@@ -192,3 +192,98 @@ def test_lines_that_are_envelopes_give_the_rows_in_them(tmp_path: Path) -> None:
     found = sample(str(path), 10)
     assert found.settings == {"format": "jsonl", "rows": "$.resourceLogs[*].scopeLogs[*].logRecords[*]"}
     assert found.rows == [["1772438400000000000", "1"]] * 2
+
+
+def proposed(path: Path) -> str:
+    found = sample(str(path), 10)
+    text = propose(found.columns, found.rows, found.settings, "", found.arrays, found.way)
+    parse_mapping(text)
+    return text
+
+
+def lines(path: Path, *values: Any) -> str:
+    path.write_text("".join(json.dumps(value) + "\n" for value in values))
+    return proposed(path)
+
+
+def test_records_of_many_kinds_of_values_are_one_subject_each(tmp_path: Path) -> None:
+    change = {
+        "meta": {"request_id": "r1", "id": "a1", "dt": "2026-03-02T08:00:00.123Z", "offset": 7},
+        "title": "Q42",
+        "timestamp": 1772438400,
+        "user": "ann",
+        "wiki": "w",
+        "length": {"old": 1, "new": 2},
+    }
+    text = lines(tmp_path / "a.jsonl", change)
+    assert "# time: meta.dt\n" in text
+    assert "sosa:Observation" not in text
+    assert "<http://example.org/meta_id/{meta.id}> :meta_request_id" in text
+    assert ":length_old {length.old}^^xsd:integer" in text
+    assert ":user {user}" in text
+
+
+def test_rows_in_arrays_have_cells_of_what_is_around_them(tmp_path: Path) -> None:
+    def record(at: str) -> dict[str, Any]:
+        return {"timeUnixNano": at, "severityNumber": 17, "flags": 1, "body": {"stringValue": "x"}}
+
+    def logs(service: str, *times: str) -> dict[str, Any]:
+        pair = {"key": "service.name", "value": {"stringValue": service}}
+        scope = {"scope": {"name": "s"}, "logRecords": [record(at) for at in times]}
+        return {"resource": {"attributes": [pair]}, "scopeLogs": [scope], "schemaUrl": "u"}
+
+    path = tmp_path / "a.jsonl"
+    line = {"resourceLogs": [logs("shop", "1772438400000000000"), logs("pay", "1772438401000000000")]}
+    text = lines(path, line)
+    cell = "{$.resourceLogs[*].resource.attributes[key=service.name].value.stringValue}"
+    assert f":service_name {cell}" in text
+    assert "{$.resourceLogs[*].scopeLogs[*].scope.name}" in text
+    found = sample(str(path), 10)
+    assert [row[found.columns.index(cell[1:-1])] for row in found.rows] == ["shop", "pay"]
+    (tmp_path / "b.json").write_text(json.dumps(line))
+    assert f":service_name {cell}" in proposed(tmp_path / "b.json")
+
+
+def test_an_envelope_with_a_time_of_its_own_is_read_for_what_is_measured_in_it(tmp_path: Path) -> None:
+    def room(number: int, **values: Any) -> dict[str, Any]:
+        return {"id": f"urn:ngsi-ld:Room:{number}", "type": "Room", **values}
+
+    def notification(*data: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "id": "urn:n:1",
+            "type": "Notification",
+            "notifiedAt": "2026-03-02T08:00:01Z",
+            "data": [*data],
+        }
+
+    warm = {"value": 31, "observedAt": "2026-03-02T08:00:00Z"}
+    text = lines(tmp_path / "a.jsonl", notification(room(1, temperature=warm)))
+    assert "# time: temperature.observedAt\n" in text
+    assert "# rows: $.data[*]\n" in text
+    assert "<{id|iri}>" in text
+    text = lines(
+        tmp_path / "b.jsonl", notification(room(1, temperature=warm), room(2, humidity={"value": 5}))
+    )
+    assert "# time: $.notifiedAt\n" in text, "which every row has"
+    text = lines(
+        tmp_path / "c.jsonl", notification(room(1, temperature={**warm, "value": "urn:ngsi-ld:null"}, n=1))
+    )
+    assert "# missing: urn:ngsi-ld:null\n" in text
+    text = lines(tmp_path / "d.jsonl", {"t": "2026-03-02T08:00:00Z", "v": 5, "seen": [{"w": 1}]})
+    assert "# rows: $[" not in text
+    assert "format: jsonl\n# rows" not in text, "a line that measures is a row"
+
+
+def test_a_time_that_some_rows_lack_is_not_chosen_before_one_that_all_have() -> None:
+    rows = [["2026-03-02T08:00:00Z", "2026-03-02T08:00:01Z", "1"], ["", "2026-03-02T08:00:02Z", "2"]]
+    assert "# time: received\n" in propose(["seen", "received", "v"], rows)
+    text = propose(["seen", "v"], [[row[0], row[2]] for row in rows])
+    assert "# time: seen\n" in text
+    assert "--on-error skip" in text
+
+
+def test_names_around_the_rows_do_not_hide_those_of_the_rows() -> None:
+    row = ["2026-03-02T08:00:00Z", "Room", "Notification", "1", "2", "a", "b"]
+    text = propose(["t", "type", "$.type", "n", "m", "x", "y"], [row])
+    assert ":type {type}" in text
+    assert ":around_type {$.type}" in text
