@@ -22,7 +22,7 @@ import pickle
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
-from itertools import groupby, pairwise
+from itertools import groupby, islice, pairwise
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 
@@ -104,7 +104,7 @@ class SliceDone(Struct):
     not_stated: int = 0
     ineffective: int = 0
     refused: set[Time] = field(default_factory=set)
-    letters: list[str] = field(default_factory=list)
+    letters: list[tuple[Time, str]] = field(default_factory=list)
     findings: list[tuple[Time, str]] = field(default_factory=list)
     inconsistent: bool = False
     spent: int = 0
@@ -229,8 +229,10 @@ class SliceRun:
         self._content = _content(job.key, job.content)
         self.program, self.clock = self._content.program, self._content.clock
 
-    def events(self, rows: Sequence[Row]) -> Iterator[Composite]:
-        """The events that the slice owns; `rows`: the messages it reads, sorted by time."""
+    def events(self, rows: Iterable[Row]) -> Iterator[Composite]:
+        """The events that the slice owns; `rows`: the messages it reads, sorted by time, of which those
+        before its start are held in memory, and the others a few at a time.
+        """
         content, cut, done = self._content, self._slice, self.done
         deployment = _deployment(self._job.key, self._job.content, cut.rules)
         if self._begins_inconsistent(deployment):
@@ -249,22 +251,30 @@ class SliceRun:
         )
         pipeline.begin(content.clock)
         self._begin(pipeline)
-        before = [row for row in rows if cut.start is not None and row[0] < cut.start]
-        self._take(pipeline, before)
+        own: Iterator[Row] = iter(())
+        for is_own, found in groupby(rows, lambda row: cut.start is None or row[0] >= cut.start):
+            if is_own:
+                own = found
+                break
+            self._take(pipeline, found)
         if cut.start is not None:
             pipeline.close_up_to(cut.start - 1)
             for _ in pipeline.drain():
                 pass
         counted, before_own = pipeline.counters, pipeline.passed()
-        for place in range(len(before), len(rows), _TOGETHER):
-            self._take(pipeline, rows[place : place + _TOGETHER])
+        instants, latest = 0, None
+        while some := list(islice(own, _TOGETHER)):
+            for time, _ in some:
+                instants += time != latest
+                latest = time
+            self._take(pipeline, some)
             yield from self._own(pipeline)
         last = content.last if cut.end is None else min(content.last, cut.end - 1)
         pipeline.close_up_to(last)
         yield from self._own(pipeline)
         total = pipeline.counters
         done.dropped = total.dropped - counted.dropped
-        done.instants = len({time for time, _ in rows[len(before) :]} - done.refused)
+        done.instants = instants - len({time for time, _ in done.letters})
         done.streams = {name: count - counted.streams.get(name, 0) for name, count in total.streams.items()}
         done.passed = subtracted(pipeline.passed(), before_own)
         done.spent = pipeline.spent_at_most
@@ -317,7 +327,7 @@ class SliceRun:
             clock = self._content.clock
             for part in parts:
                 line = json.loads(late_line(time, part, clock))
-                self.done.letters.append(dead_letter(error, None, "", line))
+                self.done.letters.append((time, dead_letter(error, None, "", line)))
 
 
 _TOGETHER = 64
@@ -445,7 +455,7 @@ def _sum_up(report: Report, parts: Sequence[_SlicePart]) -> None:
         add_counts(report.events, part.written.counts)
         findings += part.done.findings
         if not part.done.refused <= refused:
-            report.letters += part.done.letters
+            report.letters += [letter for _, letter in part.done.letters]
             refused |= part.done.refused
         if part.written.file:
             report.files.append(part.written.file)

@@ -11,10 +11,10 @@ Method:  in order: the engine of `dotr run` takes the batches in order. For batc
          written as one bytes value, with a token; a process that holds the live part with the same token need
          not read it. Python's marshal is the codec: it holds plain values only, executes nothing, and is
          several times as fast as JSON; its version is fixed and recorded in the head.
-         The mode: features that need all of an instant, in order, run in order: what lasts, LARS rules, late
-         graphs that are kept or refused, dead letters. All others can be distributed, which pays with enough
-         cores: each graph goes through Spark twice more. `dotr stream` and `dotr.spark.stream` report the
-         choice and its reasons.
+         The mode: features that need all of an instant, in order, run in order: what lasts, late graphs that
+         are kept or refused, dead letters. All others can be distributed, LARS rules too, whose timelines all
+         begin with the stream; this pays with enough cores: each graph goes through Spark twice more. `dotr
+         stream` and `dotr.spark.stream` report the choice and its reasons.
 Why not: append to one file: the lines that a killed attempt appended would have to be found and cut off.
          A row of state for every fact: Spark's state protocol handles 10,000 of them per second.
 Bad input: D4123 an unknown mode · D4311 what cannot be distributed · D5001 a folder of other events · D5220 a
@@ -490,14 +490,13 @@ def obstacles(program: Program, options: StreamOptions) -> list[str]:
     found = []
     if program.lasting:
         found.append("what lasts (HOLD, changes, effects) is followed from instant to instant, in order")
-    if program.lars.rules:
-        found.append("one engine computes what holds by .lars files")
     if options.late != "drop":
         found.append(f"late graphs are only counted there, and `--late {options.late}` needs them")
     if options.on_error == "keep":
         found.append("dead letters are kept in order, by one engine")
-    if options.on_error == "skip" and any(isinstance(rule.trigger, Tick) for rule in program.rules):
-        found.append("EVERY begins with the first instant that is not in error, which one engine knows")
+    ticking = any(isinstance(rule.trigger, Tick) for rule in program.rules)
+    if options.on_error == "skip" and (ticking or program.lars.rules):
+        found.append("EVERY and LARS begin with the first instant not in error, which one engine knows")
     if options.max_jump is not None:
         found.append("--max-jump compares graphs in order of arrival")
     if find_spec("google") is None or find_spec("google.protobuf") is None:
@@ -580,6 +579,8 @@ class LivePart:
         self._done: Time | None = None  # ticks and instants up to here have run; None before the first
         self._last_graph_time: Time | None = None  # the last instant with a row
         self._seen: Time | None = None  # the last known instant of the stream
+        self._is_new = True  # no instant of the stream is known
+        self._ticking = self._group.ticking or self._group.holds
 
     def take(self, rows: Iterable[Row], bound: Time | None) -> list[Composite]:
         """The events of a batch's rows, in order; then of the ticks up to and including `bound`, None: up to
@@ -597,13 +598,20 @@ class LivePart:
             else:
                 plain.append((time, text))
         plain.sort(key=itemgetter(0))
-        read, ticks = self._detecting.reader.read, self._group.ticking
+        read, ticks = self._detecting.reader.read, self._ticking
+        if self._group.holds and self._is_new and self._done is not None:
+            first, self._is_new = self._done + 1, False
+            if not plain or first < plain[0][0]:  # a timeline begins with the stream, whatever its keys
+                self._run(first, {}, True, events)
+                self._done = self._last_graph_time = first
         for time, text in plain:
             if ticks:
                 self._tick(time, events)
             self._run(time, read(text, time), True, events)
             self._done = self._last_graph_time = time
-        until = self._seen if bound is None else bound
+        until = bound
+        if until is None and self._seen is not None:
+            until = self._detector.covering(self._seen)
         if ticks and until is not None and self._done is not None and until > self._done:
             self._tick(until + 1, events)
             self._done = until
@@ -638,7 +646,7 @@ class LivePart:
 
     def due(self) -> Time | None:
         """The next tick that matters although no graph comes, or None."""
-        if self._done is None or not self._group.ticking:
+        if self._done is None or not self._ticking:
             return None
         found = self._detector.next_idle(self._idle_ticks, self._done, self._last_graph_time, _NEVER)
         return None if found is None or found >= _NEVER // 2 else found
@@ -661,6 +669,7 @@ class LivePart:
         except (EOFError, ValueError, TypeError) as error:
             raise damaged("", f"a part is truncated: {error}") from None
         self._done, self._last_graph_time, self._seen = times
+        self._is_new = self._done is None
         self._detector.restore(state)
 
 

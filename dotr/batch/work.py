@@ -826,8 +826,8 @@ def graph_text(triples: GraphOrMessage) -> str:
     if isinstance(triples, Message):
         raise UnsupportedError.of(
             "D4160",
-            "a message inserts or deletes, which does not run on Spark",
-            hint="run it on this machine: --engine local",
+            "a message inserts or deletes, and here a graph is all that a row can have",
+            hint="run it on this machine: `dotr run`, or `dotr batch --engine local`",
         )
     return "".join([f"{s} {p} {o} .\n" for s, p, o in triples])
 

@@ -16,8 +16,14 @@ import pytest
 
 import dotr.spark
 from dotr.batch.stream import _hash
+from dotr.detect.partitioning import plan_batch
 from dotr.errors import RefusedError
+from dotr.io.rules_and_background import read_rules_text
+from dotr.io.sources import SourceOptions
+from dotr.lang import load_program
+from tests.batch.test_local import in_one_process
 from tests.batch.test_micro_batches import RULES, SECOND, found, graphs, in_one_go
+from tests.batch.test_spark_holds import BY_KEY, HELD, IN_ONE_TASK
 from tests.batch.test_streams import LIMIT, frame_of, story
 
 __all__ = ["story"]  # a fixture
@@ -87,6 +93,39 @@ def test_graphs_out_of_order_meet_and_late_ones_are_counted(tmp_path: Path, spar
     meta.write_text(meta.read_text().replace('"operators": 2', '"operators": 1'))
     with pytest.raises(RefusedError, match=r"D5220[\s\S]*another release"):
         dotr.spark.stream(reader.json(str(tmp_path / "log")), text=rules, **options)
+
+
+@pytest.mark.parametrize(("lars", "keyed"), [(BY_KEY, True), (IN_ONE_TASK, False)])
+def test_what_holds_in_parts_is_what_holds_in_one_process(
+    lars: str, keyed: bool, spark: Any, tmp_path: Path
+) -> None:
+    """Twice with `once`: time ends at a point, and the second run goes on from there."""
+    (tmp_path / "rules.dotr").write_text(HELD, encoding="utf-8")
+    (tmp_path / "holds.lars").write_text(lars.replace("STEP 1 s", "STEP 10 s"), encoding="utf-8")
+    (tmp_path / "log").mkdir()
+    lines = []
+    for i in range(64):
+        value = f'"{20 + i * 7 % 11}"^^<http://www.w3.org/2001/XMLSchema#integer>'
+        graph = f"_:o <urn:x:room> <urn:x:r{i % 5}> .\n_:o <urn:x:value> {value} ."
+        lines.append(json.dumps({"time": i * i * 37 % 40 + i // 8 * 400, "graph": graph}))
+    program = load_program([str(tmp_path / "rules.dotr")], read_rules_text)
+    plan = plan_batch(program)
+    assert any(group.keys is not None for group in plan.groups) == keyed
+    reader = spark.readStream.schema("time bigint, graph string").option("maxFilesPerTrigger", 2)
+    options = {"out": tmp_path / "out", "checkpoint": tmp_path / "state", "mode": "distributed"}
+    for run in range(2):
+        for number in range(run * 4, run * 4 + 4):
+            path = tmp_path / "log" / f"{number}.jsonl"
+            path.write_text("\n".join(lines[number * 8 : number * 8 + 8]) + "\n", encoding="utf-8")
+            os.utime(path, (1_000_000 + number, 1_000_000 + number))
+        frame = reader.json(str(tmp_path / "log"))
+        rules = tmp_path / "rules.dotr"
+        stream = dotr.spark.stream(frame, rules, lateness="40 s", once=True, **options)
+        assert stream.wait(LIMIT)
+    logs = sorted(map(str, (tmp_path / "log").iterdir()))
+    expected = in_one_process(program, [], logs, SourceOptions())
+    assert {json.loads(line)["rule"] for line in expected} == {"Begun", "Still", "Counted"}
+    assert sorted(found(tmp_path).splitlines()) == expected
 
 
 def test_a_killed_distributed_stream_goes_on_without_a_difference(

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dotr.batch.facts import APART
 from dotr.batch.local import LocalRunner
 from dotr.batch.log import open_log
 from dotr.batch.runs import Request
+from dotr.batch.stream import LiveParts, marks_of, parts_of, stream_layout
+from dotr.batch.work import Treatment, extract, make_job, ship
 from dotr.core.deployment import Deployment
 from dotr.detect.partitioning import plan_batch, strategy
+from dotr.events import Clock, Composite
+from dotr.io.decode.documents import Format
+from dotr.io.decode.rdf import parse_triples
+from dotr.io.events import format_jsonl
 from dotr.io.rules_and_background import read_background, read_rules_text
 from dotr.io.sources import SourceOptions
 from dotr.io.time import UNITS
 from dotr.lang import load_program
+from dotr.rdf.terms import Triple
 from tests.batch.test_local import Serial, in_one_process, output, quiet
 from tests.test_holds import STREAMS
 
@@ -102,6 +111,53 @@ def test_parts_by_key_give_what_one_process_gives(
     request = Request(Deployment(checked, background), open_log([str(log)], options))
     report = LocalRunner(processes, Serial).run(request, str(out), quiet)
     assert output(out, report) == expected
+
+
+@FEWER
+@given(programs(), st.integers(0, 5), STREAMS, st.randoms(use_true_random=False))
+def test_parts_of_a_stream_give_what_one_process_gives(
+    folder: Path, program: tuple[str, str], start: int, stream: list[tuple[int, str]], random: Random
+) -> None:
+    """Wherever batches are cut, and whichever part is restored from its bytes."""
+    (folder / "rules.dotr").write_text(program[0], encoding="utf-8")
+    (folder / "holds.lars").write_text(program[1], encoding="utf-8")
+    instants: dict[int, list[list[Triple]]] = {}
+    lines, time = [], start
+    for gap, graph in stream:
+        time += gap
+        lines.append(json.dumps({"time": time, "graph": f"PREFIX : <ex:> {graph}"}))
+        parsed = parse_triples(f"PREFIX : <ex:> {graph}", Format.TURTLE, "x")
+        instants.setdefault(time * UNITS["s"], []).append(parsed)
+    log = folder / "log.jsonl"
+    log.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    checked = load_program([str(folder / "rules.dotr")], read_rules_text)
+    background, options = read_background(checked.background), SourceOptions(unit=UNITS["s"])
+    expected = in_one_process(checked, background, [str(log)], options)
+    deployment, clock = Deployment(checked, background), Clock()
+    job = ship(make_job(deployment, clock, stream_layout(deployment, 1), Treatment(shared=False)))
+    worker, live, states = job.worker(), LiveParts(job), dict[int, bytes]()
+    assert any(group.keys is not None for group in worker.job.layout.plan.groups)
+    times, found = sorted(instants), list[Composite]()
+    while times:
+        count = random.randint(1, 3)
+        batch, times = times[:count], times[count:]
+        rows = {part: [] for part in parts_of(worker.job.layout)}
+        for part, at, text in extract(worker, [(at, instants[at]) for at in batch]):
+            if part > APART:
+                rows[part].append((at, text))
+        for part, at, text in marks_of(rows, batch[0], batch[-1]):
+            rows[part].append((at, text))
+        bound = random.randint(batch[-1], times[0] - 1) if times else None
+        for part, some in rows.items():
+            token = 1 if part in states else None
+            alive = live.taken(part, token)
+            if alive is None or (part in states and random.random() < 0.3):
+                alive = live.fresh(part)
+                alive.restore(states[part])
+            found += alive.take(random.sample(some, len(some)), bound)
+            states[part] = alive.snapshot()
+            live.give_back(part, 1, alive)
+    assert sorted(format_jsonl(event, clock) for event in found) == sorted(expected)
 
 
 READER = """PREFIX : <ex:>

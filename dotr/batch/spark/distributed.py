@@ -439,7 +439,9 @@ class DistributedStream(Running):
         super().__init__(on_batch, trigger)
         check_units(deployment.program, graphs.clock)
         self._graphs, self._options = graphs, options
-        self._rules = [rule.name for rule in deployment.program.rules]
+        program = deployment.program
+        self._rules = [rule.name for rule in program.rules]
+        self._step = (program.lars.step or graphs.clock.unit) if program.lars.rules else 0
         self._spark_state = os.path.abspath(os.path.join(checkpoint, "spark"))
         self._own = os.path.abspath(states_of(checkpoint))
         clock = graphs.clock
@@ -596,10 +598,19 @@ class DistributedStream(Running):
         if not watermark or last in self._noted_ends():
             return  # no data, or the end was last
         exact = self._graphs.clock.integer and self._graphs.unit % 1000 == 0
+        last = self._covering(last)
         end = last + self._delay + (0 if exact else 1)
         self._folder.write_state(f"ends/{end}.json", json.dumps({"at": end}).encode())
         self.query = self.with_observed(self._started(closing=True))
         self._ended()
+
+    def _covering(self, last: int) -> int:
+        """The end, in ms, of the point of LARS rules at which what happens at `last` is visible."""
+        step = self._step
+        if not step:
+            return last
+        time = -(-self._event_time.closed(last) // step) * step
+        return max(last, self._event_time.timer(time))
 
     def _is_closing(self) -> bool:
         """Whether an end is written that no batch has processed: the stream was killed while closing."""

@@ -304,19 +304,20 @@ def undated(frame: DataFrame, clock: Clock) -> DataFrame:
 
 def events(placed: DataFrame, job: Shipped, clock: Clock) -> DataFrame:
     """Detect over rows placed by `by_part`: one row per event."""
-    return placed.mapInArrow(shipped(_Detect(job)), _event_columns(clock))
+    return placed.mapInArrow(shipped(_Detect(job)), event_columns(clock))
 
 
 def no_events(spark: SparkSession, clock: Clock) -> DataFrame:
     """The result for an empty log."""
-    return spark.createDataFrame([], _event_columns(clock))
+    return spark.createDataFrame([], event_columns(clock))
 
 
 def _time_column(clock: Clock) -> str:
     return f"time {'bigint' if clock.integer else 'timestamp'}"
 
 
-def _event_columns(clock: Clock) -> str:
+def event_columns(clock: Clock) -> str:
+    """The columns of a frame of events."""
     return f"{_time_column(clock)}, {EVENT_COLUMNS}"
 
 
@@ -339,7 +340,7 @@ def written(
 
 def noted_columns(format_: str, clock: Clock) -> str:
     """The columns of `noted`: those of an event, or its text, and a note."""
-    return f"{_event_columns(clock)}, note string" if EVENT_FORMATS[format_].columns else LINE_COLUMNS
+    return f"{event_columns(clock)}, note string" if EVENT_FORMATS[format_].columns else LINE_COLUMNS
 
 
 def noted(

@@ -63,18 +63,20 @@ from dotr.batch.log import (
     read_split,
     spread,
 )
-from dotr.batch.runs import PARTS, check_program, lay_out, warnings
+from dotr.batch.runs import PARTS, lay_out, warnings
 from dotr.batch.spark import frame_stages as frames
 from dotr.batch.spark import frame_stages as placing
 from dotr.batch.spark import session as failures
 from dotr.batch.spark import session as shipped_files
 from dotr.batch.spark.cluster import MANY
+from dotr.batch.spark.lasting_frames import detect_in_order, one_task
 from dotr.batch.spark.session import shipped
 from dotr.batch.spark.stream import refuse_streaming
 from dotr.batch.time_cuts import Gap, cutoff
 from dotr.batch.work import Treatment, graph_text, make_job, ship
 from dotr.budget import BUDGET
 from dotr.core.deployment import Deployment, Settings
+from dotr.core.instants import check_units
 from dotr.detect.analysis import ENDLESS
 from dotr.detect.partitioning import By
 from dotr.errors import DataError, DotrError, RefusedError, UsageError
@@ -156,7 +158,8 @@ def detect(
     `on_error`: "fail", or "skip": unreadable graphs, and instants in error, become dead letters. The column
     `time` is read once, during this call (again for rules that tick, with `max_jump`, or if rules are cut at
     gaps), both columns each time that a result is read; `persist` holds them in memory and on disk instead,
-    until the session ends or its cache is cleared.
+    until the session ends or its cache is cleared. With HOLD, ISTREAM, DSTREAM or effects all is detected in
+    one task, in order of time (lasting_frames.py).
 
     Events have (time as in `log`, but bigint for every integer type; rule; id; bindings: WITH variable → term
     as N-Triples; match: JSON as in a JSON line; graph: sorted N-Triples), letters (time, letter: a JSON
@@ -177,9 +180,10 @@ def detect(
         raise UsageError.of("D4123", "an empty slice of time", hint='slice_length="1 h"')
     deployment = deployed(rules, text, background, base, budget)
     program = deployment.program
-    check_program(program, clock)
+    check_units(program, clock)
     plan = deployment.partitioning(By(by))
-    for diagnostic in (*program.warnings, *warnings(program, plan)):
+    slow = [one_task(program)] if program.lasting else warnings(program, plan)
+    for diagnostic in (*program.warnings, *slow):
         python_warnings.warn(diagnostic.render(), UserWarning, stacklevel=3)
     unit = clock.unit if clock.integer else 1
     graphs = graphs_of(log, clock)
@@ -195,7 +199,7 @@ def detect(
         look = frames.look(graphs, unit, max(MANY, cores * PARTS))
         if look.first is not None and ahead.stride < ENDLESS:
             cut = cutoff(ahead, frames.gaps(graphs.select("time"), unit, ahead.stride), clock, forgiving)
-        if look.first is not None and plan.gap is not None:
+        if look.first is not None and plan.gap is not None and not program.lasting:
             gaps = frames.gaps_to_cut_at(graphs.select("time"), unit, plan.gap, look)
     except DotrError:
         raise
@@ -203,6 +207,10 @@ def detect(
         raise failures.as_own_error(error) from error
     if look.first is None or look.last is None:
         return Found(frames.no_events(log.sparkSession, clock), undated)
+    if program.lasting:
+        span = look.first, look.last
+        found, letters = detect_in_order(graphs, deployment, clock, span, base or STREAM_BASE, forgiving, cut)
+        return Found(found, letters.unionByName(undated))
     cores = placing.parallelism(log.sparkSession, parallelism)  # by now all executors have come
     quantiles = frames.thinned(look.quantiles, cores * PARTS)
     layout = lay_out(plan, cores, quantiles, look.last if cut is None else cut.last, length, gaps)

@@ -1,0 +1,185 @@
+"""Frames of graphs where something lasts: all workers parse, one task runs the graphs in order of time.
+
+Place:   `dotr.spark.detect` calls it for programs with HOLD, ISTREAM, DSTREAM or effects (frames.py); a batch
+         over files cuts what it can into slices (batch/lasting.py), whose run of a slice is used here.
+Method:  what lasts depends on all earlier graphs, so instants cannot be enriched apart from each other, but
+         graphs can be parsed apart: that is one map without a shuffle. The parsed graphs are then sorted by
+         time in one partition, and run as the one slice that a log is if nothing is cut. Graphs of one
+         instant are sorted by their text, so that labels of blank nodes do not depend on the order of rows.
+Cost:    one task, and its partition on the disk of one worker; memory for the graphs of an instant, and for
+         what lasts.
+Why not: slices of time: the statements before each would be collected by the driver when `detect` is called,
+         and again after every instant in error, although nothing has been asked of the result yet.
+Bad input: D2018 · D2105 · errors of graphs, when a result is read; with `forgiving` these are dead letters.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from dotr.batch.lasting import LastingJob, Row, Slice, SliceRun, clock_of, make_lasting_job
+from dotr.batch.runs import batched
+from dotr.batch.spark.frame_stages import event_columns, micros
+from dotr.batch.spark.session import Batches, crossing_to_driver, shipped
+from dotr.batch.time_cuts import Cutoff
+from dotr.batch.work import Treatment, graph_text, message_of
+from dotr.core.deployment import Deployment
+from dotr.errors import DataError, Diagnostic, Severity
+from dotr.events import Clock, Time
+from dotr.io.decode.documents import Format
+from dotr.io.decode.parquet import integers, missing, texts
+from dotr.io.decode.rdf import parse_triples
+from dotr.io.errors import dead_letter
+from dotr.io.event_tables import EventBatches, event_schema
+from dotr.io.events import late_line
+from dotr.program import Program
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_PARSED = "time bigint, graph string, letter string"
+_ROWS = 1024
+
+
+def one_task(program: Program) -> Diagnostic:
+    """The warning D4126 for a frame of graphs where something lasts."""
+    names = "`, `".join(rule.name for rule in program.rules)
+    return Diagnostic(
+        "D4126",
+        f"detection of `{names}` runs in one task",
+        notes=("what lasts depends on all earlier graphs, and a frame is not cut into slices of time",),
+        hint="`dotr batch` over files on a disk that all workers share cuts rules that have a horizon",
+        severity=Severity.WARNING,
+    )
+
+
+def detect_in_order(
+    graphs: DataFrame,
+    deployment: Deployment,
+    clock: Clock,
+    span: tuple[Time, Time],
+    base: str,
+    forgiving: bool,
+    cut: Cutoff | None,
+) -> tuple[DataFrame, DataFrame]:
+    """(events, letters: time, letter) of a frame (time: bigint in the clock's unit or µs, graph), computed
+    when they are read. `span`: its first and last time, in µs; `cut`: where times are too far ahead.
+
+    Raises ProgramError, DataError for a program that cannot run.
+    """
+    from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
+
+    first, last = span
+    job = make_lasting_job(
+        deployment,
+        clock,
+        Treatment(forgiving=forgiving, shared=False),
+        first,
+        last if cut is None else cut.last,
+    )
+    parsed = graphs.mapInArrow(shipped(ParseGraphs(clock, base, forgiving)), _PARSED)
+    whole = parsed.where("letter IS NULL").select("time", "graph").repartition(1)
+    ordered = whole.sortWithinPartitions("time", "graph")
+    rules = tuple(range(len(deployment.program.rules)))
+    run = RunInOrder(job, Slice(rules), cut)
+    found = ordered.mapInArrow(shipped(run), f"{event_columns(clock)}, letter string")
+    unit = clock.unit if clock.integer else 1
+    time = f.col("time") if clock.integer else f.timestamp_micros(f.col("time") * f.lit(unit))
+    unread = parsed.where("letter IS NOT NULL").select(time.alias("time"), "letter")
+    refused = found.where("letter IS NOT NULL").select("time", "letter")
+    return found.where("letter IS NULL").drop("letter"), refused.unionByName(unread)
+
+
+@dataclass(frozen=True, slots=True)
+class ParseGraphs:
+    """Rows (time, graph) to rows (time, graph as dotr writes it, letter): either a graph or a letter."""
+
+    clock: Clock
+    base: str
+    forgiving: bool
+
+    def __call__(self, batches: Batches) -> Batches:
+        return crossing_to_driver(lambda: self._batches(batches))
+
+    def _batches(self, batches: Batches) -> Batches:
+        for batch in batches:
+            rows = zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)
+            parsed = [self._parsed(*row) for row in rows]
+            arrays = [integers([row[0] for row in parsed])]
+            arrays += [texts([row[1] for row in parsed]), texts([row[2] for row in parsed])]
+            yield pa.RecordBatch.from_arrays(arrays, names=["time", "graph", "letter"])
+
+    def _parsed(self, stamp: int | None, graph: str | None) -> tuple[int | None, str | None, str | None]:
+        try:
+            time = micros(stamp, self.clock.unit if self.clock.integer else 1)
+            place = f"the graph at {time} µs"
+            if graph is None:
+                raise missing(place, "graph")
+            return stamp, graph_text(parse_triples(graph, Format.NTRIPLES, place, self.base)), None
+        except DataError as error:
+            if not self.forgiving:
+                raise
+            return stamp, None, dead_letter(error, (graph or "").encode())
+
+
+@dataclass(frozen=True, slots=True)
+class RunInOrder:
+    """The graphs of all instants, in order of time, to events and dead letters."""
+
+    job: LastingJob
+    slice: Slice
+    cut: Cutoff | None
+
+    def __call__(self, batches: Batches) -> Batches:
+        return crossing_to_driver(lambda: self._found(batches))
+
+    def _found(self, batches: Batches) -> Batches:
+        clock = clock_of(self.job)
+        run = SliceRun(self.job, self.slice, None)
+        letters: list[tuple[Time, str]] = []
+        table = EventBatches(clock)
+        for events in batched(run.events(self._near(_rows(batches, clock), letters, clock))):
+            found = table.of(events)
+            yield _with_letters(found.columns, [None] * found.num_rows, found.schema)
+        left = iter([*run.done.letters, *letters])
+        while some := list(islice(left, _ROWS)):
+            yield _letters(some, clock)
+
+    def _near(self, rows: Iterable[Row], letters: list[tuple[Time, str]], clock: Clock) -> Iterator[Row]:
+        """The rows that are not too far ahead; the others become letters."""
+        cut = self.cut
+        for time, graph in rows:
+            if cut is None or time < cut.since:
+                yield time, graph
+                continue
+            line = json.loads(late_line(time, message_of(graph), clock))
+            letters.append((time, dead_letter(cut.error(time, clock), None, "", line)))
+
+
+def _rows(batches: Batches, clock: Clock) -> Iterator[Row]:
+    unit = clock.unit if clock.integer else 1
+    for batch in batches:
+        for time, graph in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
+            yield time * unit, graph
+
+
+def _letters(letters: Sequence[tuple[Time, str]], clock: Clock) -> pa.RecordBatch:
+    """Letters as rows of events without anything else but the time."""
+    schema = event_schema(clock)
+    unit = clock.unit if clock.integer else 1
+    times = integers([time // unit for time, _ in letters], schema.field(0).type)
+    nothing = [pa.nulls(len(letters), field.type) for field in list(schema)[1:]]
+    return _with_letters([times, *nothing], [letter for _, letter in letters], schema)
+
+
+def _with_letters(
+    columns: Sequence[pa.Array], letters: Sequence[str | None], schema: pa.Schema
+) -> pa.RecordBatch:
+    wide = schema.append(pa.field("letter", pa.string()))
+    return pa.RecordBatch.from_arrays([*columns, texts(letters)], schema=wide)
