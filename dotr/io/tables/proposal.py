@@ -368,11 +368,22 @@ def _of_lines(path: str, head: bytes, most: int) -> TableSample:
         except (CellError, UnicodeDecodeError):
             continue
     found = _of_objects(objects, {"format": "jsonl"})
-    if found.columns:
-        return found
-    # each line is an envelope, as exporters of OpenTelemetry write them
     way, inside = _largest(objects) or ("", [])
-    return _of_objects(inside[:most], {"format": "jsonl", "rows": way}, way) if way else found
+    if not way or _measures(found):
+        return found
+    # each line is an envelope, as exporters of OpenTelemetry and brokers of NGSI-LD write them
+    rows = _of_objects(inside[:most], {"format": "jsonl", "rows": way}, way)
+    return rows if _measures(rows) or not found.columns else found
+
+
+def _measures(found: TableSample) -> bool:
+    """Whether a column has numbers."""
+    missing = missing_words(found.rows)
+    return any(
+        describe(name, [row[number] for row in found.rows], missing).kind in _NUMBERS
+        for number, name in enumerate(found.columns)
+        if not _NUMBERED.search(name)
+    )
 
 
 def _of_document(path: str, most: int) -> TableSample:
