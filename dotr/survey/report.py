@@ -33,6 +33,7 @@ from dotr.extract.printing import Writer
 from dotr.extract.rewriting import visible
 from dotr.program import Choose, Position, Program, Rule, Select, Tick, Triples, Var
 from dotr.rdf.terms import Term, is_literal, literal_parts
+from dotr.regex import regex
 from dotr.source import Span
 from dotr.survey.conditions import (
     ENOUGH,
@@ -275,18 +276,27 @@ def _needed(program: Program) -> set[str]:
     return needed | {choice.position.stream for rule in program.rules for choice in rule.required}
 
 
+_NUMBER_AT_END: Final = regex(r"\s([+-]?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)$")
+"""The object of a pattern that is a number."""
+
+
 def _report_piece(
     name: str, piece: QueryPiece, before: int, pieces: Collection[QueryPiece], report: Callable[..., None]
 ) -> None:
+    constant = _NUMBER_AT_END.search(piece.text)
+    by_value = None
+    if constant is not None:
+        compared = f"`?n FILTER(?n = {constant[1]})`"
+        by_value = f"1 and 1.0 are two terms: {compared} compares values, whatever their datatype"
     if piece is next(iter(pieces)):
-        report("D2517", f"nothing matches `{piece.text}` in query `{name}`", piece.span)
+        report("D2517", f"nothing matches `{piece.text}` in query `{name}`", piece.span, hint=by_value)
         return
     report(
         "D2517",
         f"nothing matches `{piece.text}` together with the patterns before it in query `{name}`",
         piece.span,
         notes=(f"the patterns before it have {before:,} rows",),
-        hint="check what joins them: the shared variable has no value in common",
+        hint=by_value or "check what joins them: the shared variable has no value in common",
     )
 
 

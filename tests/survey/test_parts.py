@@ -305,3 +305,13 @@ def test_a_fact_is_no_neighbour_of_its_own() -> None:
     probe = probe_rule(probes, program.rules[0], {})
     assert probes.run([], sample_of((1, "v", 45), (8, "v", 30))) is None
     assert probe.nearest(0) == 7 * SECOND
+
+
+def test_a_number_of_another_datatype_has_a_hint_that_works() -> None:
+    text = "RULE R DEFINE {{ dotr_r a <urn:R> }} FROM Q := {{ SELECT ?s WHERE {{ ?s <urn:v> {} }} }}"
+    sample = sample_of((1, "v", 60))
+    found = survey(parse_program(text.format("60.0")), [], sample).found.found
+    (hint,) = [one.hint for one in found if one.code == "D2517"]
+    assert hint is not None
+    assert "`?n FILTER(?n = 60.0)`" in hint
+    assert survey(parse_program(text.format("?n FILTER(?n = 60.0)")), [], sample).found.found == []

@@ -287,3 +287,28 @@ def test_names_around_the_rows_do_not_hide_those_of_the_rows() -> None:
     text = propose(["t", "type", "$.type", "n", "m", "x", "y"], [row])
     assert ":type {type}" in text
     assert ":around_type {$.type}" in text
+
+
+def test_a_line_that_measures_nothing_is_the_envelope_of_objects_that_do(tmp_path: Path) -> None:
+    entity = {"id": "urn:e:1", "no2": {"value": 180, "observedAt": "2026-03-02T08:00:00Z"}}
+    notification = {"id": "urn:n:1", "notifiedAt": "2026-03-02T08:00:01Z", "data": [entity, entity]}
+    path = tmp_path / "notifications.jsonl"
+    path.write_text(json.dumps(notification) + "\n")
+    found = sample(str(path), 10)
+    assert found.settings == {"format": "jsonl", "rows": "$.data[*]"}
+    assert found.columns[:3] == ["id", "no2.value", "no2.observedAt"]
+    assert len(found.rows) == 2
+
+
+def test_a_line_with_numbers_of_its_own_is_the_row(tmp_path: Path) -> None:
+    order = {"at": "2026-03-02T08:00:00Z", "total": 12.5, "items": [{"sku": "a", "price": 2.5}]}
+    path = tmp_path / "orders.jsonl"
+    path.write_text(json.dumps(order) + "\n")
+    assert sample(str(path), 10).settings == {"format": "jsonl"}
+
+
+def test_a_line_beside_objects_without_numbers_is_the_row(tmp_path: Path) -> None:
+    login = {"at": "2026-03-02T08:00:00Z", "user": "ann", "groups": [{"name": "staff"}]}
+    path = tmp_path / "logins.jsonl"
+    path.write_text(json.dumps(login) + "\n")
+    assert sample(str(path), 10).settings == {"format": "jsonl"}
