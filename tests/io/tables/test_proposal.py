@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dotr.errors import DataError
 from dotr.io.tables.cells import CellError, DateFormat
 from dotr.io.tables.compiled import compile_mapping
 from dotr.io.tables.mapping import parse_mapping
@@ -287,3 +288,22 @@ def test_names_around_the_rows_do_not_hide_those_of_the_rows() -> None:
     text = propose(["t", "type", "$.type", "n", "m", "x", "y"], [row])
     assert ":type {type}" in text
     assert ":around_type {$.type}" in text
+
+
+@pytest.mark.parametrize("name", ["feed", "feed.log", "feed.json", "feed.jsonl"])
+def test_objects_a_line_are_found_whatever_the_name(tmp_path: Path, name: str) -> None:
+    text = lines(
+        tmp_path / name, {"t": "2026-03-02T08:00:00Z", "v": 1}, {"t": "2026-03-02T08:00:01Z", "v": 2}
+    )
+    assert "# format: jsonl\n" in text
+    assert "# time: t\n" in text
+
+
+def test_server_sent_events_are_not_a_table(tmp_path: Path) -> None:
+    (tmp_path / "stream.log").write_text(':ok\n\nevent: message\ndata: {"n": 1}\n\n')
+    with pytest.raises(DataError, match="D2408") as raised:
+        proposed(tmp_path / "stream.log")
+    assert "sed -n" in raised.value.diagnostics[0].hint
+    (tmp_path / "a.json").write_text('{"t": 1')
+    with pytest.raises(DataError, match="D2408"):
+        proposed(tmp_path / "a.json")
