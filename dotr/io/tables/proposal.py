@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC
 from functools import lru_cache
 from itertools import islice
@@ -29,7 +30,7 @@ from dotr.io.decode.json_lines import raw_lines
 from dotr.io.graphs import TABLES, table_format
 from dotr.io.tables.cells import CellError, DateFormat, checked
 from dotr.io.tables.compiled import cell_error
-from dotr.io.tables.mapping import steps_of
+from dotr.io.tables.mapping import Step, steps_of
 from dotr.io.tables.rows import (
     DEEPEST,
     SENT,
@@ -424,8 +425,8 @@ def _of_lines(path: str, head: bytes, most: int) -> TableSample:
 def _measures(found: TableSample) -> bool:
     """Whether a column has numbers, other than those that name or count."""
     columns = [
-        describe(name, cells, _MISSING)
-        for name, cells in zip(found.columns, zip(*found.rows, strict=True), strict=True)
+        describe(name, [row[number] for row in found.rows], _MISSING)
+        for number, name in enumerate(found.columns)
     ]
     return any(column.kind in _NUMBERS and not _NUMBERED.search(column.name) for column in columns)
 
@@ -503,11 +504,18 @@ def _inside(
 ) -> TableSample:
     """The rows at a way into values, with cells of what they are in."""
     steps = steps_of(way)[1:]
-    around = islice((one for value in values for one in expanded(value, steps)), most)
+    around = islice(_around(values, steps), most)
     columns = [*columns_of(elements[:most]), *columns_around(steps, around)]
     cells = JsonRows(columns, steps, "")
     rows = (row for value in values for row in cells.of(value) if not isinstance(row, CellError))
     return TableSample(columns, list(islice(rows, most)), settings, arrays_of(elements[:most]), way)
+
+
+def _around(values: Sequence[dict[str, Any]], steps: Sequence[Step]) -> Iterator[tuple[Any, ...]]:
+    """What the rows of values are in; nothing of values that have something else there."""
+    for value in values:
+        with suppress(CellError):
+            yield from expanded(value, steps)
 
 
 def _json_lines(path: str, head: bytes) -> Iterator[str]:

@@ -307,3 +307,12 @@ def test_server_sent_events_are_not_a_table(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('{"t": 1')
     with pytest.raises(DataError, match="D2408"):
         proposed(tmp_path / "a.json")
+
+
+def test_lines_that_differ_in_kind_are_no_obstacle(tmp_path: Path) -> None:
+    inside = {"data": [{"t": "2026-03-02T08:00:00Z", "v": 1}], "note": "x"}
+    text = lines(tmp_path / "a.jsonl", inside, {"data": "none", "note": "y"})
+    assert "# rows: $.data[*]\n" in text
+    assert ":note {$.note}" in text
+    ill = [{"a": 1, "b": {"c": 1}, "m": [{"n": 1}]}, {"a": {"x": 1}, "b": 2}]
+    assert "# rows: $.m[*]\n" in lines(tmp_path / "b.jsonl", *ill)
