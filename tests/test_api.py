@@ -74,6 +74,30 @@ def test_what_is_no_time_is_refused(at: Any, code: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("at", "hint", "options", "right"),
+    [
+        (
+            "2026-01-01T00:00:00",
+            "write Z after it if it is UTC, or give an aware datetime",
+            {},
+            "2026-01-01T00:00:00Z",
+        ),
+        (
+            "2026-01-01T00:00:00Z/2026-01-01T00:05:00Z",
+            'choose the end that is the time: interval="begin", or interval="end"',
+            {"interval": "begin"},
+            "2026-01-01T00:00:00Z/2026-01-01T00:05:00Z",
+        ),
+    ],
+)
+def test_hints_about_times_are_for_python(at: str, hint: str, options: Any, right: str) -> None:
+    with pytest.raises(dotr.DataError) as raised:
+        engine().push(GRAPH, at=at)
+    assert raised.value.diagnostics[0].hint == hint
+    engine(**options).push(GRAPH, at=right)
+
+
+@pytest.mark.parametrize(
     ("graph", "code"),
     [
         (None, "D2201"),

@@ -245,8 +245,15 @@ def time_of(
         raise _refused(error) from None
 
 
+_OPTION = re.compile(r"--([a-z-]+) ([a-z]+)")
+
+
 def _refused(error: TimeError) -> DataError:
-    return DataError.of(error.code, error.message, hint=error.hint)
+    """What is wrong with a time; options of the command line are those of an engine."""
+    hint = _OPTION.sub(lambda hit: f'{hit[1].replace("-", "_")}="{hit[2]}"', error.hint)
+    if error.code == "D2103":
+        hint = "write Z after it if it is UTC, or give an aware datetime"
+    return DataError.of(error.code, error.message, hint=hint)
 
 
 def _fitting(time: Time, at: object) -> Time:

@@ -15,22 +15,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC
 from functools import lru_cache
 from itertools import islice
+from os.path import splitext
 from typing import Any, Final
 
 from msgspec import Struct, field
 
 from dotr.errors import DataError
-from dotr.io.decode.documents import decode, open_document, read_bytes, read_some
+from dotr.io.decode.documents import decode, open_document, plain_name, read_bytes, read_some
 from dotr.io.decode.json_lines import raw_lines
-from dotr.io.graphs import table_format
+from dotr.io.graphs import TABLES, table_format
 from dotr.io.tables.cells import CellError, DateFormat, checked
 from dotr.io.tables.compiled import cell_error
-from dotr.io.tables.mapping import steps_of
+from dotr.io.tables.mapping import Step, steps_of
 from dotr.io.tables.rows import (
     DEEPEST,
+    SENT,
     CsvRows,
     Dialect,
     JsonRows,
@@ -366,13 +369,25 @@ def sample(path: str, most: int) -> TableSample:
         return _of_columns(path, form, most)
     if form == "json":
         return _some(_of_document(path, most), path)
+    whole = _whole_lines(path)
+    by_name = splitext(plain_name(path))[1].lower() in TABLES
+    if form == "jsonl" or (not by_name and whole.lstrip().startswith(b"{")):
+        return _some(_of_lines(path, whole, most), path)
+    if not by_name and whole.startswith(SENT):
+        try:
+            value_of(whole.split(b"\n", 1)[0].decode("utf-8", "replace"))
+        except CellError as error:
+            raise cell_error(error, path) from None
+    return _some(_of_csv(whole, form == "tsv", most), path)
+
+
+def _whole_lines(path: str) -> bytes:
+    """The lines that a file begins with."""
+    head = b""
     with open_document(path) as file:
-        head = b""
         while len(head) < _HEAD and (part := read_some(file, _HEAD - len(head), path)):
             head += part
-    whole = head if len(head) < _HEAD else head[: head.rfind(b"\n") + 1]
-    found = _of_lines(path, whole, most) if form == "jsonl" else _of_csv(whole, form == "tsv", most)
-    return _some(found, path)
+    return head if len(head) < _HEAD else head[: head.rfind(b"\n") + 1]
 
 
 def _some(found: TableSample, path: str) -> TableSample:
@@ -410,8 +425,8 @@ def _of_lines(path: str, head: bytes, most: int) -> TableSample:
 def _measures(found: TableSample) -> bool:
     """Whether a column has numbers, other than those that name or count."""
     columns = [
-        describe(name, cells, _MISSING)
-        for name, cells in zip(found.columns, zip(*found.rows, strict=True), strict=True)
+        describe(name, [row[number] for row in found.rows], _MISSING)
+        for number, name in enumerate(found.columns)
     ]
     return any(column.kind in _NUMBERS and not _NUMBERED.search(column.name) for column in columns)
 
@@ -421,6 +436,9 @@ def _of_document(path: str, most: int) -> TableSample:
     try:
         value = value_of(decode(read_bytes(path), path), "document")
     except CellError as error:
+        found = _of_lines(path, _whole_lines(path), most)
+        if len(found.rows) > 1:
+            return found  # an object a line
         raise cell_error(error, path) from None
     settings: dict[str, str] = {}
     way = "$[*]"
@@ -486,11 +504,18 @@ def _inside(
 ) -> TableSample:
     """The rows at a way into values, with cells of what they are in."""
     steps = steps_of(way)[1:]
-    around = islice((one for value in values for one in expanded(value, steps)), most)
+    around = islice(_around(values, steps), most)
     columns = [*columns_of(elements[:most]), *columns_around(steps, around)]
     cells = JsonRows(columns, steps, "")
     rows = (row for value in values for row in cells.of(value) if not isinstance(row, CellError))
     return TableSample(columns, list(islice(rows, most)), settings, arrays_of(elements[:most]), way)
+
+
+def _around(values: Sequence[dict[str, Any]], steps: Sequence[Step]) -> Iterator[tuple[Any, ...]]:
+    """What the rows of values are in; nothing of values that have something else there."""
+    for value in values:
+        with suppress(CellError):
+            yield from expanded(value, steps)
 
 
 def _json_lines(path: str, head: bytes) -> Iterator[str]:

@@ -284,6 +284,10 @@ DEEPEST = 50
 JsonRow: TypeAlias = list[str | None] | CellError
 
 
+SENT = (b":ok", b"event:", b"id:", b"data:", b"retry:")
+"""How lines of a stream of server-sent events begin."""
+
+
 def value_of(text: str, what: str = "line") -> Any:
     """The value that a line or document is, its numbers as texts. Raises CellError."""
     try:
@@ -292,6 +296,8 @@ def value_of(text: str, what: str = "line") -> Any:
         hint = str(error)
         if what == "document" and "Extra data" in hint:
             hint = f"{hint}; if every line is an object: # format: jsonl"
+        if what == "line" and text[:8].encode("utf-8", "replace").startswith(SENT):
+            hint = "these are server-sent events: keep what they carry, by sed -n 's/^data: //p'"
         raise CellError(f"this {what} is not JSON", hint, "D2408") from None
     except RecursionError:
         raise CellError(f"this {what} is nested too deep", "", "D2408") from None

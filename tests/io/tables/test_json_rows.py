@@ -231,3 +231,10 @@ def test_rows_are_those_elements_that_meet_a_condition() -> None:
     assert list(rows.of(value)) == [["1"], ["3"]]
     assert walk({"ok": True}, steps_of("$[ok=true]")[1:]) == {"ok": True}
     assert walk({"ok": True}, steps_of("$[ok=false]")[1:]) is ABSENT
+
+
+@pytest.mark.parametrize("line", [":ok", "event: message", "id: [1]", 'data: {"n": 1}'])
+def test_server_sent_events_are_recognised(line: str) -> None:
+    with pytest.raises(CellError) as raised:
+        value_of(line)
+    assert "sed -n 's/^data: //p'" in raised.value.hint

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dotr.errors import DataError
 from dotr.io.tables.cells import CellError, DateFormat
 from dotr.io.tables.compiled import compile_mapping
 from dotr.io.tables.mapping import parse_mapping
@@ -312,3 +313,31 @@ def test_a_line_beside_objects_without_numbers_is_the_row(tmp_path: Path) -> Non
     path = tmp_path / "logins.jsonl"
     path.write_text(json.dumps(login) + "\n")
     assert sample(str(path), 10).settings == {"format": "jsonl"}
+
+
+@pytest.mark.parametrize("name", ["feed", "feed.log", "feed.json", "feed.jsonl"])
+def test_objects_a_line_are_found_whatever_the_name(tmp_path: Path, name: str) -> None:
+    text = lines(
+        tmp_path / name, {"t": "2026-03-02T08:00:00Z", "v": 1}, {"t": "2026-03-02T08:00:01Z", "v": 2}
+    )
+    assert "# format: jsonl\n" in text
+    assert "# time: t\n" in text
+
+
+def test_server_sent_events_are_not_a_table(tmp_path: Path) -> None:
+    (tmp_path / "stream.log").write_text(':ok\n\nevent: message\ndata: {"n": 1}\n\n')
+    with pytest.raises(DataError, match="D2408") as raised:
+        proposed(tmp_path / "stream.log")
+    assert "sed -n" in raised.value.diagnostics[0].hint
+    (tmp_path / "a.json").write_text('{"t": 1')
+    with pytest.raises(DataError, match="D2408"):
+        proposed(tmp_path / "a.json")
+
+
+def test_lines_that_differ_in_kind_are_no_obstacle(tmp_path: Path) -> None:
+    inside = {"data": [{"t": "2026-03-02T08:00:00Z", "v": 1}], "note": "x"}
+    text = lines(tmp_path / "a.jsonl", inside, {"data": "none", "note": "y"})
+    assert "# rows: $.data[*]\n" in text
+    assert ":note {$.note}" in text
+    ill = [{"a": 1, "b": {"c": 1}, "m": [{"n": 1}]}, {"a": {"x": 1}, "b": 2}]
+    assert "# rows: $.m[*]\n" in lines(tmp_path / "b.jsonl", *ill)
