@@ -308,9 +308,10 @@ class SparkRunner:
         return self._session
 
     def close(self) -> None:
-        """Stop the session if it is ours."""
+        """Stop the session if it is ours; its Java process may have ended, which the run has reported."""
         if self._session is not None and self._own:
-            self._session.stop()
+            with suppress(ConnectionError, EOFError):
+                self._session.stop()
         self._session = None
 
     def run(self, request: Request, folder: str, on_progress: OnProgress) -> Report:
