@@ -53,3 +53,35 @@ def test_java_that_ends_in_a_stream_is_named(tmp_path: Path) -> None:
     assert again.returncode == 0, again.stderr
     events = [line for path in sorted(tmp_path.glob("out/*.jsonl")) for line in path.read_text().splitlines()]
     assert [int(json.loads(event)["bindings"]["v"]["value"]) for event in events] == list(range(10))
+
+
+API = """
+import os, signal, sys
+from pathlib import Path
+import dotr.spark
+from dotr.errors import EngineError
+
+spark = dotr.spark.session("local[1]")
+frame = spark.createDataFrame([(1, '<urn:o> <urn:x:val> "1" .')], "time bigint, graph string")
+assert dotr.spark.detect(frame, "r.dotr").count() == 1
+children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
+for child in children:
+    if "java" in Path(f"/proc/{child}/cmdline").read_text():
+        os.kill(int(child), signal.SIGKILL)
+        os.waitpid(int(child), 0)
+for call in (lambda: dotr.spark.detect(frame, "r.dotr"), lambda: dotr.spark.write(frame, "log")):
+    try:
+        call()
+    except EngineError as error:
+        print(error.diagnostics[0].code)
+"""
+
+
+@pytest.mark.skipif(not CHILDREN.exists(), reason="finds the Java process in /proc")
+def test_java_that_has_ended_is_named_by_the_api(tmp_path: Path) -> None:
+    (tmp_path / "r.dotr").write_text(RULES)
+    ran = subprocess.run(
+        [sys.executable, "-c", API], cwd=tmp_path, capture_output=True, text=True, timeout=400, check=False
+    )
+    assert ran.stdout.split() == ["D4303", "D4303"], ran.stderr
+    assert "Traceback" not in ran.stderr

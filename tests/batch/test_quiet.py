@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import json
+import logging
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from dotr.batch.log import open_log
+from dotr.batch.runs import Request
+from dotr.batch.spark.cluster import SparkRunner
+from dotr.core.deployment import Deployment
+from dotr.io.rules_and_background import read_rules_text
+from dotr.io.sources import SourceOptions
+from dotr.lang import load_program
+from tests.batch.test_local import quiet
 
 RULES = """PREFIX : <urn:x:>
 PRIVATE RULE High
@@ -16,6 +27,31 @@ FROM H := { SELECT ?v { ?o :val ?v FILTER(?v > 1) } }
 WITH ?v := H.?v
 RULE Top DEFINE { dotr_t a :Top ; :v ?v } FROM High WITH ?v := High.?v
 """
+
+
+@pytest.mark.spark
+def test_jobs_have_names_and_a_logger_gets_them(
+    spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The caller's own names are restored."""
+    (tmp_path / "r.dotr").write_text(RULES, encoding="utf-8")
+    lines = (json.dumps({"time": t, "graph": f"<urn:x:o> <urn:x:val> {t} ."}) for t in range(4))
+    (tmp_path / "a.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    (tmp_path / "out").mkdir()
+    context, program = spark.sparkContext, load_program([str(tmp_path / "r.dotr")], read_rules_text)
+    context.setLocalProperty("spark.jobGroup.id", "mine")
+    try:
+        log = open_log([str(tmp_path / "a.jsonl")], SourceOptions())
+        with caplog.at_level(logging.INFO, "dotr.spark"):
+            SparkRunner().run(Request(Deployment(program), log), str(tmp_path / "out"), quiet)
+        assert context.getLocalProperty("spark.jobGroup.id") == "mine"
+        assert context.getLocalProperty("spark.job.description") is None
+    finally:
+        context.setLocalProperty("spark.jobGroup.id", None)
+    names = ["dotr read r.dotr", "dotr detect r.dotr"]
+    assert all(context.statusTracker().getJobIdsForGroup(name) for name in names)
+    reported = [record.getMessage().partition(" after ")[0] for record in caplog.records]
+    assert reported == [f"{name}: {what}" for name in names for what in ("begins", "ends")]
 
 
 @pytest.mark.spark

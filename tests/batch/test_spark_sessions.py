@@ -15,6 +15,7 @@ from pyspark import cloudpickle
 from dotr import __version__
 from dotr.batch.facts import Cut, Layout
 from dotr.batch.log import Piece, Split, packed
+from dotr.batch.spark.cluster import SparkRunner
 from dotr.batch.spark.session import (
     SparkOptions,
     as_own_error,
@@ -189,3 +190,19 @@ def test_auto_chooses_an_engine_and_says_why(
     chosen = chosen_engine(asked, places, environment)
     assert chosen[0] == engine
     assert why in chosen[1]
+
+
+class Ended:
+    """A session whose Java process has ended."""
+
+    def stop(self) -> None:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+
+def test_a_session_without_java_is_closed_without_another_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that SIGTERM ended, Java with it, was reported as a bug of dotr (D4999)."""
+    runner = SparkRunner()
+    monkeypatch.setattr(runner, "_session", Ended())
+    monkeypatch.setattr(runner, "_own", True)
+    runner.close()
+    assert runner._session is None

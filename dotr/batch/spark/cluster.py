@@ -72,7 +72,14 @@ from dotr.batch.spark.read import (
     read_remote,
     union,
 )
-from dotr.batch.spark.session import Batches, SparkExecutor, SparkOptions, crossing_to_driver, shipped
+from dotr.batch.spark.session import (
+    Batches,
+    SparkExecutor,
+    SparkOptions,
+    crossing_to_driver,
+    described,
+    shipped,
+)
 from dotr.batch.spark.session import start as start_session
 from dotr.batch.time_cuts import Cutoff, cutoff
 from dotr.batch.work import Shipped, Weight, extract, first_of_each, make_job, ship, skewed
@@ -301,9 +308,10 @@ class SparkRunner:
         return self._session
 
     def close(self) -> None:
-        """Stop the session if it is ours."""
+        """Stop the session if it is ours; its Java process may have ended, which the run has reported."""
         if self._session is not None and self._own:
-            self._session.stop()
+            with suppress(ConnectionError, EOFError):
+                self._session.stop()
         self._session = None
 
     def run(self, request: Request, folder: str, on_progress: OnProgress) -> Report:
@@ -577,7 +585,8 @@ class _ClusterRun(Struct):
         watch = threading.Thread(target=self._watch, args=(name, over), daemon=True)
         watch.start()
         try:
-            yield
+            with described(self.spark, name, self.request.program):
+                yield
         finally:
             over.set()
             watch.join()

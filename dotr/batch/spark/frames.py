@@ -131,6 +131,7 @@ def deployed(
     return Deployment(program, triples, Settings(budget=checked_budget(budget)))
 
 
+@failures.without_java
 def detect(
     log: DataFrame,
     rules: Rules = (),
@@ -196,7 +197,8 @@ def detect(
     ahead = deployment.ahead(None if max_jump is None else duration(max_jump))
     try:
         cores = placing.parallelism(log.sparkSession, parallelism)
-        look = frames.look(graphs, unit, max(MANY, cores * PARTS))
+        with failures.described(log.sparkSession, "read", program):
+            look = frames.look(graphs, unit, max(MANY, cores * PARTS))
         if look.first is not None and ahead.stride < ENDLESS:
             cut = cutoff(ahead, frames.gaps(graphs.select("time"), unit, ahead.stride), clock, forgiving)
         if look.first is not None and plan.gap is not None and not program.lasting:
@@ -534,6 +536,7 @@ def _name(stamp: str, graph: str, row: int) -> str:
 MODES = ("error", "errorifexists", "ignore", "append", "overwrite")
 
 
+@failures.without_java
 def write(frame: DataFrame, path: str | PathLike[str], mode: str, form: str, time_unit: str | None) -> bool:
     """Write (time, graph) and, if present, id to `path`; returns whether anything was written.
 

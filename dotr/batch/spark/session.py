@@ -34,6 +34,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import logging
 import os
 import pickle
 import re
@@ -44,6 +45,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache, partial, wraps
 from importlib import import_module
@@ -51,7 +53,8 @@ from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar
 
 import pyarrow as pa
 from msgspec import Struct
@@ -72,6 +75,8 @@ from dotr.version import __version__
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from dotr.program import Program
 
 _LINE = re.compile(r"\s*([^#\s:=][^\s:=]*)\s*(?:[=:]|\s)\s*(.*?)\s*$")
 
@@ -246,6 +251,10 @@ _LOCAL_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 
+_LOGGER: Final = logging.getLogger("dotr.spark")
+_NAMES = ("spark.jobGroup.id", "spark.job.description")
+"""Local properties of a thread that Spark's UI shows."""
+
 _TIMES = {"spark.sql.session.timeZone": "UTC"}
 """Set whatever was configured: otherwise times would change."""
 
@@ -338,6 +347,35 @@ def start(options: SparkOptions) -> SparkSession:
             label=place,
             hint="check --master; `--engine local` does the same work without Spark",
         ) from None
+
+
+@contextmanager
+def described(spark: SparkSession, what: str, program: Program) -> Iterator[None]:
+    """Name the jobs of this thread in Spark's UI, as group and description: "dotr detect fire.dotr"; the
+    caller's own names are restored. Reports begin and end to the logger `dotr.spark`. Connect has no names.
+    """
+    name = f"dotr {what} {_file_of(program)}".rstrip()
+    try:
+        context: Any = spark.sparkContext
+    except Exception:  # Connect raises several of its own kinds
+        context = None
+    before = {} if context is None else {key: context.getLocalProperty(key) for key in _NAMES}
+    begun = monotonic()
+    _LOGGER.info("%s: begins", name)
+    try:
+        for key in before:
+            context.setLocalProperty(key, name)
+        yield
+    finally:
+        _LOGGER.info("%s: ends after %.1f s", name, monotonic() - begun)
+        with suppress(Exception):  # Java may have ended, which the block has raised
+            for key, value in before.items():
+                context.setLocalProperty(key, value)
+
+
+def _file_of(program: Program) -> str:
+    spans = (rule.span for rule in program.rules)
+    return next((os.path.basename(span.source.name) for span in spans if span is not None), "")
 
 
 def _refuse_late(options: SparkOptions, master: str | None, why: str) -> None:
@@ -529,7 +567,7 @@ def as_own_error(error: Exception) -> DotrError:
     found = own(text)
     if found is not None:
         return found
-    if isinstance(error, (ConnectionError, EOFError)) or type(error).__name__ == "Py4JNetworkError":
+    if _java_ended(error):
         return EngineError.of(
             "D4303",
             "the Spark job failed: its Java process ended",
@@ -542,6 +580,25 @@ def as_own_error(error: Exception) -> DotrError:
         notes=tuple(line for line in text.splitlines()[-3:] if line.strip() and line != first),
         hint="Spark's own log has the details; `--engine local` runs without it",
     )
+
+
+def _java_ended(error: Exception) -> bool:
+    return isinstance(error, (ConnectionError, EOFError)) or type(error).__name__ == "Py4JNetworkError"
+
+
+def without_java(function: Callable[P, T]) -> Callable[P, T]:
+    """A function of the Python API; where the Java process has ended it raises EngineError D4303."""
+
+    @wraps(function)
+    def called(*given: P.args, **named: P.kwargs) -> T:
+        try:
+            return function(*given, **named)
+        except Exception as error:  # Py4J raises anything
+            if not _java_ended(error):
+                raise
+            raise as_own_error(error) from None
+
+    return called
 
 
 def install() -> None:
