@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
@@ -78,11 +78,39 @@ class _Snapshot(Struct, frozen=True):
     state: Mapping[str, Any]
 
 
+Entered: TypeAlias = tuple[Time, tuple[GraphOrMessage, ...], bool]
+"""Graphs of a time that came, or, where the last is True, all that there are of that time from now on."""
+
+
+class PeriodChange(NamedTuple):
+    """How the graphs of the period changed: `anew`: what was there is void; then these entries, JSON-able
+    (`Entered`), and what is older than `low` is not needed any more.
+    """
+
+    anew: bool
+    entries: Sequence[Any]
+    low: Time | None
+
+
+def graphs_of(entries: Sequence[Any], low: Time | None) -> list[tuple[Time, Any]]:
+    """The graphs of the period that entries leave, in order of time, those of one time as they came."""
+    found: dict[Time, list[Any]] = {}
+    for time, parts, whole in entries:
+        if low is not None and time < low:
+            continue
+        if whole:
+            found[time] = list(parts)
+        else:
+            found.setdefault(time, []).extend(parts)
+    return [(time, part) for time in sorted(found) for part in found[time]]
+
+
 class CorrectingPipeline(Pipeline):
     """Owns the graphs, events and snapshots of a period, beside the state of a run.
 
     `period` in µs, more than `lateness`; `share`: how much of the work may be replays; `key`: of the rules
-    and the background, since what others reported is not corrected.
+    and the background, since what others reported is not corrected. `logs`: somebody calls `period` at each
+    commit and stores what it gives, so a snapshot for one has no graphs of the period.
     """
 
     def __init__(
@@ -93,6 +121,7 @@ class CorrectingPipeline(Pipeline):
         period: Time,
         share: float = CORRECTIONS,
         key: str = "",
+        logs: bool = False,
         **more: Any,
     ) -> None:
         self._when_late, self._when_found = observer.late, observer.finding
@@ -106,6 +135,8 @@ class CorrectingPipeline(Pipeline):
         self._owed = 0.0  # replayed graphs that are not paid for
         self._times: list[Time] = []  # of the graphs of the period, in order
         self._parts: list[GraphOrMessage] = []  # those graphs
+        self._log: list[Entered] | None = [] if logs else None  # how they changed since `period`
+        self._anew = False  # whether what was logged before is void
         self._events: list[InstantEvents] = []  # what was reported of the period
         self._snapshots: list[_Snapshot] = []
         self._waiting: list[_Late] = []
@@ -148,13 +179,20 @@ class CorrectingPipeline(Pipeline):
     def _keep(self, time: Time, graph: GraphOrMessage) -> None:
         self._owed -= self._earned
         times = self._times
+        if self._log is not None:
+            self._log.append((time, (graph,), False))
         if not times or times[-1] <= time:
             times.append(time)
             self._parts.append(graph)
         else:
-            self._insert(time, graph)
+            self._put(time, graph)
 
     def _insert(self, time: Time, graph: GraphOrMessage) -> None:
+        if self._log is not None:
+            self._log.append((time, (graph,), False))
+        self._put(time, graph)
+
+    def _put(self, time: Time, graph: GraphOrMessage) -> None:
         place = bisect_right(self._times, time)
         self._times.insert(place, time)
         self._parts.insert(place, graph)
@@ -184,6 +222,8 @@ class CorrectingPipeline(Pipeline):
         start, end = bisect_left(self._times, time), bisect_right(self._times, time)
         gone = {id(part) for part in parts}
         kept = [part for part in self._parts[start:end] if id(part) not in gone]
+        if self._log is not None and len(kept) < end - start:
+            self._log.append((time, tuple(kept), True))
         self._times[start:end], self._parts[start:end] = [time] * len(kept), kept
         return raised
 
@@ -242,12 +282,13 @@ class CorrectingPipeline(Pipeline):
         assert snapshot is not None, "no graph waits without one"
         start = self._first_event(snapshot)
         before, times, parts = self._events[start:], self._times[:], self._parts[:]
+        logged = None if self._log is None else self._log[:]
         for one in late:
             self._insert(one.time, one.part)
         try:
             replayed = self._replay(snapshot, watermark + 1)
         except DotrError:
-            self._times, self._parts = times, parts
+            self._times, self._parts, self._log = times, parts, logged
             self._replay(snapshot, watermark + 1)
             self._open.late = lost
             raise
@@ -357,12 +398,22 @@ class CorrectingPipeline(Pipeline):
                 self._told[triple] = entry
         return changed
 
+    def period(self) -> PeriodChange:
+        """How the graphs of the period changed since the last call."""
+        log, anew = self._log or [], self._anew
+        self._log, self._anew = [], False
+        entries = [[time, [plain(part) for part in parts], whole] for time, parts, whole in log]
+        low = self._snapshots[0].bound if self._snapshots else None
+        return PeriodChange(anew, entries, low)
+
     def snapshot(self, stated: bool = True) -> dict[str, Any]:
-        """As that of a pipeline, with the graphs of the period and the oldest snapshot: from these the
-        others and the events come again.
+        """As that of a pipeline, with the graphs of the period, or without where these are logged and what is
+        stated is stored, too; and with the oldest snapshot: from these the others and the events come again.
         """
         found = super().snapshot(stated)
-        kept = [[time, plain(part)] for time, part in zip(self._times, self._parts, strict=True)]
+        kept = None
+        if stated or self._log is None:
+            kept = [[time, plain(part)] for time, part in zip(self._times, self._parts, strict=True)]
         first = self._snapshots[0] if self._snapshots else None
         found["corrections"] = {
             "key": self._key,
@@ -394,12 +445,20 @@ class CorrectingPipeline(Pipeline):
             or restored.empty
             or restored.gone
         ):
+            self._log, self._anew = None if self._log is None else [], True
             if self.clock is not None:
                 self._begin_again()
             self._lost = [(time, part_of(value), place) for time, value, place, _ in waiting]
             return restored
-        self._times = [time for time, _ in saved["graphs"]]
-        self._parts = [part_of(value) for _, value in saved["graphs"]]
+        graphs = saved["graphs"]
+        if graphs is None:
+            graphs = graphs_of(saved["log"], saved["bound"])
+        self._times = [time for time, _ in graphs]
+        self._parts = [part_of(value) for _, value in graphs]
+        if self._log is not None:
+            self._anew = saved["graphs"] is not None
+            kept = zip(self._times, self._parts, strict=True) if self._anew else ()
+            self._log = [(time, (part,), False) for time, part in kept]
         self._snapshots = [_Snapshot(saved["bound"], saved["from"])]
         if saved["closed"] is not None:
             self._resuming = True

@@ -671,7 +671,11 @@ class Feed:
             changes = {key: at for source in self._sources for key, at in source.changes().items()}
             kept = None if self.keeping is None else self.keeping.changes(adopted)
             status = self._status_at(number)
-            self.journal.commit(Commit(snapshot, status, changes, outputs, stated, given, adopted, kept))
+            logged = getattr(self.pipeline, "period", None)
+            period = None if logged is None else logged()
+            self.journal.commit(
+                Commit(snapshot, status, changes, outputs, stated, given, adopted, kept, period)
+            )
             if self.keeping is not None:
                 self.keeping.committed()
         self._commit = number
@@ -806,7 +810,13 @@ def _pipelines(
     if options.corrections <= options.lateness:
         raise too_short(options.corrections, options.lateness)
     key = f"{journal.digest()} {journal.deployed().background}"
-    return partial(CorrectingPipeline, period=options.corrections, share=options.corrections_share, key=key)
+    return partial(
+        CorrectingPipeline,
+        period=options.corrections,
+        share=options.corrections_share,
+        key=key,
+        logs=True,
+    )
 
 
 def open_feed(

@@ -40,7 +40,7 @@ from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Final, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, overload
 
 from msgspec import Struct, field
 from msgspec.json import encode
@@ -81,6 +81,9 @@ from dotr.service.logs import (
     write_outcomes,
 )
 
+if TYPE_CHECKING:
+    from dotr.core.corrections import PeriodChange  # start-up: few deployments are corrected
+
 LASTING_TABLES = """
 CREATE TABLE stated (triple TEXT PRIMARY KEY, entry TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE given (id INTEGER PRIMARY KEY, line TEXT NOT NULL);
@@ -118,6 +121,29 @@ def read_stated(query: Query) -> list[list[Any]]:
         subject, predicate, object_ = key.split(" ", 2)
         found.append([subject, predicate, object_, *json.loads(entry)])
     return found
+
+
+PERIOD_TABLES = """
+CREATE TABLE period (id INTEGER PRIMARY KEY, high INTEGER NOT NULL, content BLOB NOT NULL);
+"""
+
+
+def write_period(execute: Execute, change: PeriodChange) -> None:
+    """Take over how the graphs of a period of corrections changed. `high`: the last time in a row."""
+    if change.anew:
+        execute("DELETE FROM period", ())
+    if change.low is not None:
+        execute("DELETE FROM period WHERE high < ?", (change.low,))
+    if change.entries:
+        high = max(time for time, *_ in change.entries)
+        values = (high, zlib.compress(encode(change.entries), 1))
+        execute("INSERT INTO period (high, content) VALUES (?, ?)", values)
+
+
+def read_period(query: Query) -> list[Any]:
+    """Every change of the graphs of the period that is kept, in order."""
+    rows = sorted(query("SELECT * FROM period"))
+    return [entry for *_, content in rows for entry in json.loads(_unpacked(content))]
 
 
 def write_given(execute: Execute, lines: Sequence[str]) -> None:
@@ -277,7 +303,7 @@ def read_kept_summary(query: Query) -> KeptSummary | None:
     return KeptSummary(sum(row[1] for row in rows), sum(row[2] for row in rows), rows[0][0])
 
 
-FORMAT = 8
+FORMAT = 9
 """Of the tables. Those of an older one are brought up to date (`UPDATES`), a newer one is refused."""
 
 POSITIONS = """
@@ -303,6 +329,7 @@ CREATE TABLE outputs (path TEXT PRIMARY KEY, format TEXT NOT NULL, length INTEGE
     + KEPT_TABLES
     + SUMMED_TABLES
     + LOG_TABLES
+    + PERIOD_TABLES
 )
 
 _FILES = """
@@ -326,6 +353,7 @@ CREATE TABLE closed (id INTEGER PRIMARY KEY CHECK (id = 1), key TEXT NOT NULL, h
     5: POSITIONS + _FILES,
     6: SUMMED_TABLES,
     7: LOG_TABLES,
+    8: PERIOD_TABLES,
 }
 """Format → the statements that make the next one of it."""
 
@@ -373,7 +401,8 @@ class Commit(Struct, frozen=True):
     """What one commit of a feed changes. `positions`: of sources, by their names and those of partitions.
 
     `stated`: `Pipeline.stated()`, which is not in the snapshot; `given`: messages that came with the command;
-    `adopted`: whether what was planned is what is deployed now; `kept`: for explanations.
+    `adopted`: whether what was planned is what is deployed now; `kept`: for explanations; `period`: the
+    graphs that may be corrected, which are not in the snapshot.
     """
 
     snapshot: Mapping[str, Any]
@@ -384,6 +413,7 @@ class Commit(Struct, frozen=True):
     given: Sequence[str] = ()
     adopted: bool = False
     kept: KeptChange | None = None
+    period: PeriodChange | None = None
 
 
 def planned(plan: PlannedProgram) -> Deployed:
@@ -809,6 +839,8 @@ class Journal:
             state: dict[str, Any] = json.loads(_unpacked(found[0][1]))
             if state.get("lasting") is not None:
                 state["lasting"]["stated"] = read_stated(self._whole)
+            if state.get("corrections") is not None and state["corrections"]["graphs"] is None:
+                state["corrections"]["log"] = read_period(self._whole)
             return state
 
     def stated(self) -> list[list[Any]]:
@@ -900,6 +932,8 @@ class Journal:
                 write_plan(self._execute, None)
             if commit.kept is not None:
                 write_kept(self._execute, self._rows, commit.kept)
+            if commit.period is not None:
+                write_period(self._execute, commit.period)
         self.follower(None if commit.adopted else commit)
 
     def _write_rows(self, output: Prepared) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Final
 
 from msgspec import Struct
 
@@ -21,6 +22,9 @@ from dotr.errors import Diagnostic
 from dotr.service.deployment import deployed_program
 from dotr.service.feed import CheckpointPolicy, FeedOptions, open_feed
 from dotr.service.journal import DATABASE, FORMAT, Journal
+
+_PERIOD: Final = 3_600_000_000
+"""Of a deployment that makes corrections, in µs: its own is not stored, and its state fits any."""
 
 
 class Upgrade(Struct, frozen=True):
@@ -56,5 +60,7 @@ def check_upgrade(folder: str, on_finding: Callable[[Diagnostic], None]) -> Upgr
             shutil.copy(file, copy)
         with Journal(place) as journal:
             program = deployed_program(journal.deployed())
-            feed = open_feed(journal, program, FeedOptions(), CheckpointPolicy(), on_finding)
+            corrects = "corrections" in journal.status()
+            options = FeedOptions(corrections=_PERIOD if corrects else None)
+            feed = open_feed(journal, program, options, CheckpointPolicy(), on_finding)
             return Upgrade(format_, tuple(rule.name for rule in program.rules), tuple(feed.forgotten))

@@ -6,15 +6,20 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
+import zlib
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 from random import Random
 from time import sleep
 
 import pytest
 
+from dotr.core.corrections import graphs_of
+from dotr.service.journal import Journal
 from tests.cli.conftest import Dotr
 
 RULES = """PREFIX : <ex:>
@@ -108,6 +113,22 @@ def test_what_remains_after_kills_is_the_run_in_order(deployed: Dotr) -> None:
     ran = deployed(*FEED, *(f"come-{piece}.jsonl" for piece in range(4)))
     assert ran.code == 0, ran.err
     assert remaining(deployed, "changes.jsonl") == in_order(deployed)
+
+
+def test_a_commit_writes_the_graphs_that_came_since_the_one_before(deployed: Dotr) -> None:
+    for piece in range(4):
+        assert deployed(*FEED, f"come-{piece}.jsonl", "--keep-open").code == 0
+    with closing(sqlite3.connect("state/deployment.db")) as database:
+        rows = [content for (content,) in database.execute("SELECT content FROM period")]
+    graphs = [sum(len(parts) for _, parts, _ in json.loads(zlib.decompress(row))) for row in rows]
+    assert len(graphs) >= 4
+    assert max(graphs) < 300 < sum(graphs) <= 600
+    with Journal("state", exclusive=False) as journal:
+        state = journal.snapshot()
+    assert state is not None
+    saved = state["corrections"]
+    assert (saved["graphs"], len(graphs_of(saved["log"], None))) == (None, sum(graphs))
+    assert deployed("deploy", "--dir", "state", "--check-upgrade").code == 0
 
 
 def test_a_deployment_with_corrections_is_not_fed_without(deployed: Dotr) -> None:

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 import dotr
-from dotr.api import Event
+from dotr.api import Event, _sum
 from dotr.core.corrections import CorrectingPipeline
 from dotr.rdf.terms import Triple
 from tests.sequences import Instants, graph_of, instants
@@ -76,8 +76,29 @@ def pushed(running: dotr.Engine, one: Message) -> Sequence[Event]:
     return running.push(one.graph, at=one.time, insert=one.insert, delete=one.delete)
 
 
-def take_over(stated: dict[Triple, Any], running: dotr.Engine) -> None:
-    """What a commit stores of statements."""
+def logging(running: dotr.Engine) -> dotr.Engine:
+    """An engine whose graphs of the period are stored as a journal does it."""
+    assert isinstance(running.pipeline, CorrectingPipeline)
+    running.pipeline._log = []
+    return running
+
+
+def with_log(blob: bytes, log: Sequence[Any]) -> bytes:
+    """A snapshot with what a journal has of the graphs of the period, instead of them."""
+    state = json.loads(blob)
+    del state["sum"]
+    state["corrections"] |= {"graphs": None, "log": log}
+    content = json.dumps(state, separators=(",", ":"), ensure_ascii=False).encode()
+    return b'{"sum":"%s",%s' % (_sum(content[1:]), content[1:])
+
+
+def take_over(stated: dict[Triple, Any], log: list[Any], running: dotr.Engine) -> None:
+    """What a commit stores of statements, and of the graphs of the period."""
+    assert isinstance(running.pipeline, CorrectingPipeline)
+    change = running.pipeline.period()
+    if change.anew:
+        log.clear()
+    log += json.loads(json.dumps(change.entries))
     for triple, entry in running.pipeline.stated().items():
         if entry is None:
             stated.pop(triple, None)
@@ -97,20 +118,22 @@ def compare(make: Make, messages: Sequence[Message], random: Random) -> int:
         "lateness": f"{lateness} s",
         "late": lambda *_: dropped.append(now[0]),
     }
-    running = make(**options)
+    running = logging(make(**options))
     found: list[Event] = []
+    log: list[Any] = []
     stated: dict[Triple, Any] = {}  # as a journal has it
     for now[0], one in enumerate(come):
         if one.cut:
-            take_over(stated, running)
+            take_over(stated, log, running)
             state = running.snapshot()
-            running = make(**options)
+            state = state if random.random() < 0.2 else with_log(state, log)
+            running = logging(make(**options))
             running.restore(state)
         found += pushed(running, one)
         if random.random() < 0.3:
-            take_over(stated, running)
+            take_over(stated, log, running)
     found += [*running.advance(60), *running.finish()]
-    take_over(stated, running)
+    take_over(stated, log, running)
     lasting = running.pipeline.snapshot()["lasting"]
     assert stated == {(s, p, o): entry for s, p, o, *entry in (lasting["stated"] if lasting else ())}
     taken = [one for number, one in enumerate(come) if number not in dropped]

@@ -92,7 +92,7 @@ def test_readers_get_what_is_added_and_taken_back_over_restarts(tmp_path: Path) 
         with server.client.stream("GET", "/v1/events?after=1", headers=sse) as live:
             data = next(line for line in live.iter_lines() if line.startswith("data: "))
         assert json.loads(data.removeprefix("data: "))["change"] == -1
-        counts = server.client.get("/v1/events/counts?since=10&until=21&buckets=12").json()
+        counts = server.client.get("/v1/events/counts?since=10&until=22&buckets=13").json()
         assert (counts["rules"], counts["taken_back"]) == (
             {"Lost": [[0, 1], [9, 1]]},
             {"Lost": [[9, 1], [11, 1]]},

@@ -154,6 +154,6 @@ def test_an_older_dotr_refuses_in_the_words_of_the_readme(tmp_path: Path) -> Non
     connection.close()
     refused = dotr(tmp_path, "status", "--dir", "state")
     assert refused.returncode == 4
-    assert refused.stderr in README.replace("format 9", f"format {FORMAT + 1}").replace(
-        "writes 8", f"writes {FORMAT}"
+    assert refused.stderr in README.replace("format 10", f"format {FORMAT + 1}").replace(
+        "writes 9", f"writes {FORMAT}"
     )

@@ -603,4 +603,4 @@ def test_a_journal_of_format_7_is_updated_and_goes_on(tmp_path: Path) -> None:
     with sqlite3.connect(state / DATABASE) as connection:
         (format_,) = connection.execute("SELECT value FROM meta WHERE key = 'format'").fetchone()
     connection.close()
-    assert format_ == str(FORMAT) == "8"
+    assert format_ == str(FORMAT) == "9"

@@ -230,7 +230,7 @@ def older(state: str) -> None:
     with sqlite3.connect(Path(state) / "deployment.db", isolation_level=None) as connection:
         rules = [rule for (rule,) in connection.execute("SELECT DISTINCT rule FROM removed")]
         later = ("closed", "removed", "stated", "given", "planned", "kept")  # formats 2, 3, 5
-        for table in (*later, *columns_of(LOG_TABLES)):  # and 8
+        for table in (*later, *columns_of(LOG_TABLES), "period"):  # 8 and 9
             connection.execute(f"DROP TABLE {table}")
         connection.execute(  # positions: format 6
             'CREATE TABLE sources (file TEXT PRIMARY KEY, how TEXT NOT NULL, "end" INTEGER NOT NULL,'
