@@ -293,6 +293,7 @@ def reported(deployed: Deployed, program: Program, status: dict[str, Any]) -> di
         {
             "rule": rule.name,
             "private": rule.private,
+            **({"sequence": True} if rule.kind == "sequence" else {}),
             "events": status.get("events", {}).get(rule.name, 0),
             "last": time_as_json(status.get("last", {}).get(rule.name), clock),
             "funnel": funnel_as_json(status.get("funnel", {}).get(rule.name, [])),
@@ -366,7 +367,7 @@ def shown(report: dict[str, Any]) -> str:
     rows = [
         (
             rule["rule"],
-            "private" if rule["private"] else f"{rule['events']:,}",
+            "sequence" if "sequence" in rule else "private" if rule["private"] else f"{rule['events']:,}",
             str(rule["last"] if rule["last"] is not None else "-"),
             f"{rule['remembered']:,} facts",
             duration(rule["horizon"]),

@@ -53,6 +53,9 @@ if TYPE_CHECKING:
 _BEFORE_A_POSITION = frozenset(("FROM", "EACH", "LAST", "FIRST", "NOT", "OVER", "AS"))
 _AFTER_ALIAS = ":="
 _DEFINING = ("QUERY", "RULE", "SEQUENCE")
+_BEHIND_SOURCES = frozenset(("PER", "AND", "WITHIN"))
+_ROW = regex(r"(?i)(?:(PREV)\s*\(\s*\d*|(?:FIRST|LAST)\s*\(\s*(\w+|\*)[\s,\d]*)\)\.$")
+"""What a row is called before its attribute: `LAST(X, 1).`, `PREV(2).`"""
 
 
 class Completion(Struct, frozen=True):
@@ -207,7 +210,7 @@ def _variable(analysis: Analysis, number: int, name: str, variable: str) -> Span
 def _stream(analysis: Analysis, number: int, name: str) -> str | None:
     """The stream of a position of the rule around a token."""
     around = analysis.rule_around(number)
-    if around is None or analysis.program is None:
+    if around is None or analysis.program is None or number == around[0] + 1:
         return None
     rule_name = analysis.tokens[around[0] + 1].text
     for rule in analysis.program.rules:
@@ -260,11 +263,23 @@ def hover(analysis: Analysis, offset: int) -> str | None:
     name, _, rest = token.text.partition(".")
     stream = _stream(analysis, number, name)
     around = analysis.rule_around(number)
-    if stream is not None and around is not None:
-        own = analysis.tokens[around[0] + 1].text
-        variables = _variables(program, stream)
-        kind = "rule" if any(rule.name == stream for rule in program.rules) else "query"
-        said = f"**{name}**: facts of {kind} `{stream}` ({_listed(variables)})"
+    own = "" if around is None else analysis.tokens[around[0] + 1].text
+    sequence = next((r for r in program.rules if r.name == own and isinstance(r.trigger, RowPattern)), None)
+    if sequence is not None and token.key in ("FIRST", "LAST", "PREV") and token.kind == "name":
+        return None
+    if sequence is not None and number != (around or (0, 0))[0] + 1:
+        assert isinstance(sequence.trigger, RowPattern), "the trigger of a sequence"
+        element = next((one for one in sequence.trigger.elements if one.name == name), None)
+        if element is not None:
+            of = [_facts_of(program, sequence.trigger.sources[place].stream) for place in element.sources]
+            said = f"**{name}**: an element of sequence `{own}`, rows: {'; '.join(of)}"
+            return (
+                f"**{token.text}**: {'the time' if token.kind == 'timeof' else 'an attribute'} of {said}"
+                if rest
+                else said
+            )
+    if stream is not None:
+        said = f"**{name}**: {_facts_of(program, stream)}"
         what = "the time of" if token.kind == "timeof" else "an attribute of"
         lines = [f"**{token.text}**: {what} {said}" if rest else said]
         plan = _of_position(analysis.plan_of(own), name)
@@ -272,8 +287,7 @@ def hover(analysis: Analysis, offset: int) -> str | None:
     found = next((rule for rule in program.rules if rule.name == name), None)
     if found is not None:
         plan = analysis.plan_of(name)
-        kind = "sequence" if isinstance(found.trigger, RowPattern) else "rule"
-        return f"**{name}**: a {kind} ({_listed(_variables(program, name))})\n\n```\n{plan}\n```"
+        return f"**{name}**: a {found.kind} ({_listed(_variables(program, name))})\n\n```\n{plan}\n```"
     if name in program.selects:
         users = [rule.name for rule in program.rules if name in {p.stream for p in rule.positions}]
         used = f"used by {', '.join(users)}" if users else "used by no rule"
@@ -281,6 +295,12 @@ def hover(analysis: Analysis, offset: int) -> str | None:
         shown = f"\n\n```\n{plan}\n```" if plan else ""
         return f"**{name}**: a query ({_listed(_variables(program, name))}), {used}{shown}"
     return None
+
+
+def _facts_of(program: Program, stream: str) -> str:
+    """A stream, its kind and its attributes."""
+    kind = next((rule.kind for rule in program.rules if rule.name == stream), "query")
+    return f"facts of {kind} `{stream}` ({_listed(_variables(program, stream))})"
 
 
 def _variables(program: Program, stream: str) -> Sequence[str]:
@@ -320,8 +340,8 @@ _PREFIX_NAME = regex(r"(?:[A-Za-z][A-Za-z0-9_-]*)?")
 def renamed(analysis: Analysis, offset: int) -> list[Span]:
     """Every place of the name at an offset in its file, in order; none where nothing can be renamed.
 
-    What can be: a QUERY, RULE or SEQUENCE that this file defines, a position of a rule (in that rule), a
-    PARAMETER and a PREFIX.
+    What can be: a QUERY, RULE or SEQUENCE that this file defines, a position of a rule (in that rule), an
+    element of a sequence, a PARAMETER and a PREFIX.
     """
     number = analysis.at(offset)
     if number is None:
@@ -361,7 +381,7 @@ def _renamed_name(analysis: Analysis, number: int, name: str) -> list[Span]:
     if number not in places:
         return []
     around = analysis.rule_around(number)
-    own = around is not None and _is_alias(analysis, around, name)
+    own = around is not None and _is_own(analysis, around, name)
     if own and not _is_stream(analysis, number):
         assert around is not None
         inside = [one for one in places if around[0] <= one < around[1] and not _is_stream(analysis, one)]
@@ -376,7 +396,7 @@ def _renamed_name(analysis: Analysis, number: int, name: str) -> list[Span]:
     found = []
     for one in places:
         rule = analysis.rule_around(one)
-        hidden = rule is not None and _is_alias(analysis, rule, name) and one != rule[0] + 1
+        hidden = rule is not None and _is_own(analysis, rule, name) and one != rule[0] + 1
         if not hidden or _is_stream(analysis, one):
             found.append(_head(analysis, analysis.tokens[one], name))
     return found
@@ -393,15 +413,26 @@ def _places(analysis: Analysis, name: str) -> list[int]:
     return found
 
 
-def _is_alias(analysis: Analysis, around: tuple[int, int], name: str) -> bool:
-    """Whether `name :=` names a position of the rule."""
-    pairs = pairwise(analysis.tokens[around[0] : around[1]])
-    return any(one.text == name and after.key == _AFTER_ALIAS for one, after in pairs)
+def _is_own(analysis: Analysis, around: tuple[int, int], name: str) -> bool:
+    """Whether a name is that of a position of the rule, by `name :=`, or of an element of the sequence that
+    is no source.
+    """
+    tokens = analysis.tokens[around[0] + 2 : around[1]]
+    if any(one.text == name and after.key == _AFTER_ALIAS for one, after in pairwise(tokens)):
+        return True
+    if analysis.tokens[around[0]].key != "SEQUENCE":
+        return False
+    words = [token.text.upper() for token in tokens]
+    begin = words.index("OF") if "OF" in words else len(tokens)
+    end = next((n for n in range(begin, len(words)) if words[n] in _BEHIND_SOURCES), len(words))
+    return name in {one.text for one in tokens[:begin]} - {one.text for one in tokens[begin:end]}
 
 
 def _is_stream(analysis: Analysis, number: int) -> bool:
     """Whether a token is the query or rule that a position takes its facts from: it follows `NAME :=`."""
     before = analysis.tokens[max(0, number - 2) : number]
+    if number > 2 and analysis.tokens[number - 3].key in _DEFINING:  # `SEQUENCE Name := …`
+        return False
     return [one.key if one.kind == "op" else one.kind for one in before] == ["name", _AFTER_ALIAS]
 
 
@@ -439,6 +470,9 @@ def completions(analysis: Analysis, offset: int) -> list[Completion]:
     start = offset
     while start and (text[start - 1].isalnum() or text[start - 1] in "_?:-"):
         start -= 1
+    row = _ROW.search(text[max(0, start - 80) : start])
+    if row is not None:
+        return sorted(_attributes(analysis, offset, row[1] or row[2]), key=_label)
     if start and text[start - 1] == "." and (name := _word_before(text, start - 1)):
         return sorted(_attributes(analysis, offset, name), key=_label)
     typed = text[start:offset]

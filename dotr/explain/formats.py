@@ -77,6 +77,7 @@ class PlainProofs:
                     **self._not_held(found),
                     **self._not_then(found.not_then),
                     **({} if found.ahead is None else {"closed": self._clock.text(found.ahead)}),
+                    **({"sequence": [self.of(one) for one in found.no_match]} if found.no_match else {}),
                 }
             case proofs.Blocked():
                 return self._blocked(found)

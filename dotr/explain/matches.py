@@ -796,6 +796,14 @@ class Explainer:
     def _oldest(self) -> Time:
         return min(self.history.times(), default=0)
 
+    def _no_match(self, trigger: program.Trigger, time: Time) -> tuple[proofs.WhyNot, ...]:
+        """Why the sequence that triggers a rule has no match at a time; nothing of another trigger."""
+        sequences = {rule.name for rule in self.history.program.rules if isinstance(rule.trigger, RowPattern)}
+        if not isinstance(trigger, Position) or trigger.stream not in sequences:
+            return ()
+        index = self.history.program.rule_index(trigger.stream)
+        return tuple(self._sequences.why_not(index, time, {})[:SHOWN])
+
     def _no_trigger(self, rule: program.Rule, time: Time) -> proofs.NoTrigger:
         """Why the trigger has no fact at an instant."""
         program, trigger, due = self.history.program, rule.triggering, time
@@ -805,7 +813,9 @@ class Explainer:
         seen = bool(self.history.graphs(time))
         left_out = tuple(graph.place or "a graph" for graph in self.history.left_out(time))
         if not isinstance(trigger, Position) or trigger.chained:
-            return proofs.NoTrigger(rule, due, seen, left_out=left_out)
+            return proofs.NoTrigger(
+                rule, due, seen, left_out=left_out, no_match=self._no_match(trigger, time)
+            )
         if trigger.held:
             held = self._held.facts(trigger.stream.rpartition(" ")[2], time, time)
             failed = () if held else self._held.why_not(trigger.stream, time)

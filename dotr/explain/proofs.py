@@ -488,7 +488,7 @@ class NoTrigger(Struct, frozen=True):
     of variables of the first pattern without a solution, from the first solution of those before it. `ahead`:
     of an AFTER, time is closed up to then, before its tick. `not_then`: what would match the first pattern
     that has no solution, but is held at other times. `gone`: the statements of that pattern that ended last,
-    where events ended them.
+    where events ended them. `no_match`: of a sequence, how far it came.
     """
 
     rule: Rule
@@ -506,6 +506,7 @@ class NoTrigger(Struct, frozen=True):
     ahead: Time | None = None
     not_then: tuple[NotThen, ...] = ()
     gone: tuple[Lasting | InBackground, ...] = ()
+    no_match: tuple[WhyNot, ...] = ()
 
 
 class Unmatched(Struct, frozen=True):

@@ -730,6 +730,7 @@ class Renderer:
             also = ", as it did at the point before" if begins else ""
             node.children.append(Node(f"it holds then{also}"))
         node.children += self._held.failures(found.not_held)
+        node.children += [self.node(one) for one in found.no_match]
         if found.untrue == (proofs.TOO_LONG,):
             node.children.append(Node(proofs.TOO_LONG))
         if found.operator is not None:

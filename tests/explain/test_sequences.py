@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -65,3 +66,12 @@ def test_what_is_open_says_until_when(files: None) -> None:
 def test_every_format_shows_a_match_and_none(files: None, format_: str) -> None:
     assert explained("--rule", "Seen", "--at", "3", "--format", format_)
     assert explained("--why-not", "Rise", "--at", "201", "--format", format_)
+
+
+def test_a_rule_without_its_sequence_shows_how_far_that_came(files: None) -> None:
+    text = explained("--why-not", "Seen", "--at", "201")
+    assert "Seen did not fire @ 201: no Rise then" in text
+    assert "Rise has no match @ 201" in text
+    assert "not true: B.?v < 100   (B.?v = 300)" in text
+    plain = json.loads(explained("--why-not", "Seen", "--at", "201", "--format", "json"))
+    assert [one["reason"] for one in plain["sequence"]] == ["no match"]
