@@ -13,10 +13,9 @@ Method:  integers, decimals, doubles and floats, strings and booleans are int, D
          Datalog rule, a row that needs a call is left out while calls are collected (`patient`), and the
          join is done again once they are made (`in_rounds`); there plans make calls after all patterns, so
          that no join order decides about them. Results are kept: a function is pure, so it is called once
-         for each distinct
-         tuple of arguments, unless more than KEPT others, or others of more than KEPT_TEXT characters, came
-         since it was asked for last. Results that are kept cost the units of a call: work is the same in
-         every run.
+         for each distinct tuple of arguments, unless more than KEPT others, or others of more than KEPT_TEXT
+         characters, came since it was asked for last. Results that are kept cost the units of a call: work is
+         the same in every run.
 """
 
 from __future__ import annotations
