@@ -11,7 +11,7 @@ Place:   above api.py, below cli/. detect/partitioning.py and batch/time_cuts.py
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from os import PathLike
 from typing import TYPE_CHECKING, Literal, overload
@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from dotr.batch.spark.stream import Running
+
+    class Events(DataFrame):
+        """Typed events."""
+
+        def rule(self, name: str) -> DataFrame:
+            """Those of one rule: time, id, a column for each variable of WITH, terms, what is carried."""
+
 
 __all__ = ["detect", "graphs", "materialize", "register", "session", "stream", "write"]
 
@@ -52,7 +59,11 @@ def detect(
     budget: int = BUDGET,
     parallelism: int | None = None,
     persist: bool = False,
-) -> DataFrame: ...
+    schema: Literal["typed", "terms"] = "typed",
+    types: Mapping[str, str] | Literal["data"] | None = None,
+    carry: Sequence[str] = (),
+    times: Literal["any", "distinct"] = "any",
+) -> Events: ...
 
 
 @overload
@@ -71,7 +82,11 @@ def detect(
     budget: int = BUDGET,
     parallelism: int | None = None,
     persist: bool = False,
-) -> tuple[DataFrame, DataFrame]: ...
+    schema: Literal["typed", "terms"] = "typed",
+    types: Mapping[str, str] | Literal["data"] | None = None,
+    carry: Sequence[str] = (),
+    times: Literal["any", "distinct"] = "any",
+) -> tuple[Events, DataFrame]: ...
 
 
 def detect(
@@ -89,9 +104,15 @@ def detect(
     budget: int = BUDGET,
     parallelism: int | None = None,
     persist: bool = False,
+    schema: str = "typed",
+    types: Mapping[str, str] | str | None = None,
+    carry: Sequence[str] = (),
+    times: str = "any",
 ) -> DataFrame | tuple[DataFrame, DataFrame]:
-    """The composite events of a log: (time, rule, id, bindings, match, graph), unordered; see frames.py.
-    With `on_error="keep"`, two frames: the events, and the dead letters, (time, letter).
+    """The composite events of a log: (time, date, rule, id, bindings, match, terms, graph), unordered; see
+    frames.py, and typed.py for `bindings` and `match`, structs of typed values. With `schema="terms"`,
+    (time, rule, id, bindings, match, graph, lists) of N-Triples and JSON. With `on_error="keep"`, two frames:
+    the events, and the dead letters, (time, letter).
     """
     from dotr.batch.spark.frames import detect as run  # noqa: PLC0415  # start-up
 
@@ -109,6 +130,10 @@ def detect(
         parallelism=parallelism,
         on_error="skip" if on_error == "keep" else on_error,
         persist=persist,
+        schema=schema,
+        types=types,
+        carry=carry,
+        times=times,
     )
     return (found.events, found.letters) if on_error == "keep" else found.events
 

@@ -62,7 +62,7 @@ def event_schema(clock: Clock) -> pa.Schema:
     """
     return pa.schema(
         [
-            ("time", _time_type(clock)),
+            ("time", time_type(clock)),
             ("rule", pa.string()),
             ("id", pa.string()),
             ("bindings", pa.map_(pa.string(), pa.string())),
@@ -73,13 +73,15 @@ def event_schema(clock: Clock) -> pa.Schema:
     )
 
 
-def _time_type(clock: Clock) -> Any:
+def time_type(clock: Clock) -> Any:
+    """The type of a column of times: integers, or timestamps."""
     return pa.int64() if clock.integer else pa.timestamp("us", tz="UTC")
 
 
-def _times(times: Sequence[Time], clock: Clock) -> Any:
+def time_array(times: Sequence[Time], clock: Clock) -> Any:
+    """A column of times, as the clock counts them."""
     unit = clock.unit if clock.integer else 1
-    return integers(times if unit == 1 else [time // unit for time in times], _time_type(clock))
+    return integers(times if unit == 1 else [time // unit for time in times], time_type(clock))
 
 
 class EventBatches:
@@ -114,7 +116,7 @@ class EventBatches:
                 listed.append([])
             counts.append(len(keys))
         arrays = [
-            _times([match[1] for _, _, match in events], self._clock),
+            time_array([match[1] for _, _, match in events], self._clock),
             texts([of.rule for of, _, _ in events]),
             texts([of.prefix + name for of, name, _ in events]),
             pa.MapArray.from_arrays(_offsets(counts), texts(keys), texts(values)),
@@ -187,11 +189,12 @@ class EventTableWriter(_TableWriter):
 # ------------------------------------------------------------------ typed columns
 
 Kind: TypeAlias = str
+"""What a column holds: a key of `KIND_TYPES`."""
 
 _DIGITS, _PLACES = 20, 18
 """Digits before and after the point of a decimal that a column takes."""
 
-_TYPES: Final = {
+KIND_TYPES: Final = {
     "": pa.string(),
     "iri": pa.string(),
     "string": pa.string(),
@@ -231,7 +234,7 @@ _WRITTEN: Final[dict[Kind, Callable[[Any], Term]]] = {
 }
 
 
-def _decoded(term: Term) -> tuple[Kind, Any]:
+def decoded(term: Term) -> tuple[Kind, Any]:
     """The kind and value of a term, which the value alone gives again; else the term itself."""
     if term[0] == "<":
         return "iri", term[1:-1]
@@ -257,7 +260,7 @@ def _fits(kind: Kind, value: Any) -> bool:
     return True
 
 
-def _joined(one: Kind, other: Kind) -> Kind:
+def joined_kinds(one: Kind, other: Kind) -> Kind:
     """The kind of a column with values of both."""
     if one == other or not other:
         return one
@@ -279,13 +282,13 @@ class TypedTableWriter(_TableWriter):
         places = {name.removeprefix("?"): at for at, name in enumerate(self._names)}
         self._places: Memo[tuple[str, ...], list[int]] = Memo(lambda names: [places[name] for name in names])
         self._kinds: list[Kind] = [""] * len(self._names)
-        self._values: Memo[Term, tuple[Kind, Any]] = Memo(_decoded)
+        self._values: Memo[Term, tuple[Kind, Any]] = Memo(decoded)
         self._open()
 
     def _open(self) -> None:
-        own = [("time", _time_type(self._clock)), ("rule", pa.string()), ("id", pa.string())]
+        own = [("time", time_type(self._clock)), ("rule", pa.string()), ("id", pa.string())]
         columns = [
-            pa.field(name, _TYPES[kind], metadata={"dotr.kind": kind} if kind else None)
+            pa.field(name, KIND_TYPES[kind], metadata={"dotr.kind": kind} if kind else None)
             for name, kind in zip(self._names, self._kinds, strict=True)
         ]
         self._schema = pa.schema([*own, *columns])
@@ -294,17 +297,17 @@ class TypedTableWriter(_TableWriter):
 
     def _write(self, events: Sequence[Named]) -> None:
         columns = self._columns(events)
-        decoded = [self._of(cells) for cells in columns]
-        kinds = [_joined(kind, found) for kind, (found, _) in zip(self._kinds, decoded, strict=True)]
+        found = [self._of(cells) for cells in columns]
+        kinds = [joined_kinds(kind, own) for kind, (own, _) in zip(self._kinds, found, strict=True)]
         if kinds != self._kinds:
             self._widen(kinds)
         arrays = [
-            _times([match[1] for _, _, match in events], self._clock),
+            time_array([match[1] for _, _, match in events], self._clock),
             texts([of.rule for of, _, _ in events]),
             texts([of.prefix + name for of, name, _ in events]),
             *(
-                _array(cells if kind == "term" != found else values, kind)
-                for cells, (found, values), kind in zip(columns, decoded, kinds, strict=True)
+                kind_array(cells if kind == "term" != own else values, kind)
+                for cells, (own, values), kind in zip(columns, found, kinds, strict=True)
             ),
         ]
         self._writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=self._schema))
@@ -329,7 +332,7 @@ class TypedTableWriter(_TableWriter):
         distinct = {term: self._values[term] for term in set(cells) if term is not None}
         kind = ""
         for found, _ in distinct.values():
-            kind = _joined(kind, found)
+            kind = joined_kinds(kind, found)
         if kind == "term":
             return kind, list(cells)
         values = {term: value for term, (_, value) in distinct.items()}
@@ -357,29 +360,29 @@ class TypedTableWriter(_TableWriter):
         self._writer.close()
 
 
-def _array(values: Sequence[Any], kind: Kind) -> Any:
+def kind_array(values: Sequence[Any], kind: Kind) -> Any:
     """A column of one kind. (`pa.array` would load pandas.)"""
     if kind == "decimal":
-        return texts([None if value is None else str(value) for value in values]).cast(_TYPES[kind])
+        return texts([None if value is None else str(value) for value in values]).cast(KIND_TYPES[kind])
     if kind == "boolean":
-        return integers(values).cast(_TYPES[kind])
+        return integers(values).cast(KIND_TYPES[kind])
     if kind == "list":
         ends = list(accumulate((len(value or ()) for value in values), initial=0))
         found = pa.ListArray.from_arrays(
             _offsets(ends), texts(list(chain.from_iterable(filter(None, values))))
         )
         missing = integers([int(value is None) for value in values]).cast(pa.bool_())
-        return pc.if_else(missing, pa.nulls(len(values), _TYPES[kind]), found)
-    return column(values, _TYPES[kind])
+        return pc.if_else(missing, pa.nulls(len(values), KIND_TYPES[kind]), found)
+    return column(values, KIND_TYPES[kind])
 
 
 def _widened(values: Any, old: Kind, new: Kind) -> Any:
     if old == new:
         return values
     if not old:
-        return pa.nulls(len(values), _TYPES[new])
+        return pa.nulls(len(values), KIND_TYPES[new])
     if new == "decimal":
-        return _array(values.to_pylist(), new)
+        return kind_array(values.to_pylist(), new)
     if old == "list":
         return texts([None if value is None else list_of(value) for value in values.to_pylist()])
     if old == "dateTime":

@@ -85,6 +85,15 @@ def test_what_lasts_on_a_frame_is_that_of_one_run(spark: Any) -> None:
     with pytest.warns(UserWarning, match="D4126"):
         found = dotr.spark.detect(frame, text=RULES + PERMITS).collect()
     assert sorted((row.time, row.id) for row in found) == sorted((one["time"], one["id"]) for one in expected)
+    with pytest.warns(UserWarning, match="D4126"):
+        typed = dotr.spark.detect(frame, text=RULES + PERMITS, types="data").collect()
+    with pytest.warns(UserWarning, match="D4126"):
+        terms = dotr.spark.detect(frame, text=RULES + PERMITS, schema="terms").collect()
+    assert sorted(row.id for row in typed) == sorted(row.id for row in terms)
+    persons = {row.id: row.bindings["x"] for row in typed if row.bindings["x"] is not None}
+    assert {row.id: row.bindings["x"] for row in terms if "x" in row.bindings} == {
+        id_: f"<{person}>" for id_, person in persons.items()
+    }
     rules = {"Came", "Left", "Once", "Still", "Opened", "Shut", "Costly"}
     assert {row.rule for row in found} == rules
     stamped = frame.selectExpr("timestamp_seconds(time) AS time", "graph")
@@ -117,9 +126,9 @@ RULE Came DEFINE { dotr_c a :Came } FROM C := ISTREAM In WITH ?x := C.?x
     frame = spark.createDataFrame(rows, "time bigint, graph string")
     with pytest.warns(UserWarning, match="D4126"):
         events, letters = dotr.spark.detect(frame, text=rules, on_error="keep", max_jump="1 h")
-    assert [(row.time, row.bindings["x"]) for row in events.orderBy("time").collect()] == [
-        (1, "<urn:p>"),
-        (5, "<urn:q>"),
+    assert [(row.time, row.bindings["x"].value) for row in events.orderBy("time").collect()] == [
+        (1, "urn:p"),
+        (5, "urn:q"),
     ]
     found = {row.time: json.loads(row.letter)["code"] for row in letters.collect()}
     assert found == {2: "D2001", None: "D2018", 3: "D2601", 9_000: "D2106"}, found

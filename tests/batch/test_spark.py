@@ -73,7 +73,7 @@ def test_golden_cases_hold_on_spark(case: Path, spark: Any) -> None:
     frame, clock = frame_of(spark, case)
     unit = {1: "us", 1_000: "ms", 1_000_000: "s"}[options.unit]
     expected = in_one_process(program, background, [str(case / "stream.jsonl")], options)
-    rows = dotr.spark.detect(frame, case / "rules.dotr", time_unit=unit).collect()
+    rows = dotr.spark.detect(frame, case / "rules.dotr", time_unit=unit, schema="terms").collect()
     found = json_lines(rows, clock)
     assert [row[:4] for row in found] == expected_rows(expected, clock)
 
@@ -91,7 +91,7 @@ WITH ?e := End.?e, ?items := ?all
         (2, "<urn:x:o> <urn:x:end> <urn:x:e> ."),
     ]
     frame = spark.createDataFrame(graphs, "time bigint, graph string")
-    (row,) = dotr.spark.detect(frame, rules).collect()
+    (row,) = dotr.spark.detect(frame, rules, schema="terms").collect()
     assert row.bindings == {"e": "<urn:x:e>"}
     assert row.lists == {"items": ["<urn:x:a>", "<urn:x:b>"]}
 
@@ -248,7 +248,9 @@ def test_timestamps_stay_timestamps(spark: Any, tmp_path: Path) -> None:
     )
     log = spark.read.format("dotr").load(str(tmp_path / "log.jsonl"))
     (row,) = (
-        dotr.spark.detect(log, str(tmp_path / "rules.dotr")).selectExpr("string(time)", "bindings").collect()
+        dotr.spark.detect(log, str(tmp_path / "rules.dotr"), schema="terms")
+        .selectExpr("string(time)", "bindings")
+        .collect()
     )
     assert row.time == "2026-01-01 08:00:12.5"
     assert row.bindings["t"].startswith('"2026-01-01T08:00:12.5Z"')
@@ -356,7 +358,7 @@ def test_what_is_in_error_becomes_dead_letters_and_the_rest_goes_on(spark: Any, 
     good = [(time, f"<urn:x:o{time}> <urn:x:smoke> <urn:x:room{time % 2}> .") for time in range(4, 20)]
     bad = [(1, "nonsense"), (7, "more nonsense"), (None, "<urn:x:a> <urn:x:b> <urn:x:c> .")]
     log = spark.createDataFrame([*bad, *good], "time bigint, graph string")
-    events, letters = dotr.spark.detect(log, text=RULES, on_error="keep", persist=True)
+    events, letters = dotr.spark.detect(log, text=RULES, on_error="keep", persist=True, schema="terms")
     lines = [json.dumps({"time": time, "graph": graph}) + "\n" for time, graph in good]
     (tmp_path / "good.jsonl").write_text("".join(lines), encoding="utf-8")
     program = parse_program(RULES, "r.dotr")

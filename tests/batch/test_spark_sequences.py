@@ -36,6 +36,6 @@ def test_random_sequences_hold_on_spark(tmp_path: Path, spark: Any, world: World
         (tmp_path / name).write_text(text, encoding="utf-8")
     rows = [(time, graph_text(parse_triples(graph_of(part)))) for time, part in world.stream][::-1]
     frame = spark.createDataFrame(rows, "time bigint, graph string")
-    found = dotr.spark.detect(frame, tmp_path / "a.dotr").collect()
+    found = dotr.spark.detect(frame, tmp_path / "a.dotr", schema="terms").collect()
     rows_found = [row[:4] for row in json_lines(found, Clock(integer=True, unit=1_000_000))]
     assert rows_found == expected_rows(run(world, program), Clock())

@@ -15,7 +15,7 @@ from dotr.emit.templates import RuleTemplate
 from dotr.errors import UsageError
 from dotr.events import Clock, Composite
 from dotr.io import event_tables
-from dotr.io.event_tables import TypedTableWriter, _decoded, _joined
+from dotr.io.event_tables import TypedTableWriter, decoded, joined_kinds
 from dotr.io.events import open_sink
 from dotr.io.outputs import FileOutput
 from dotr.lang import parse_program
@@ -79,7 +79,7 @@ def test_a_column_has_the_type_of_its_values_and_gives_their_terms_again(kind: s
     table = written(tmp_path / "e.parquet", list(VALUES[kind]))
     field = table.schema.field("v")
     assert field.metadata == {b"dotr.kind": kind.encode()}
-    assert field.type == event_tables._TYPES[kind]
+    assert field.type == event_tables.KIND_TYPES[kind]
     found = table.column("v").to_pylist() if kind == "term" else terms(table.column("v"), kind)
     assert found == list(VALUES[kind])
 
@@ -111,7 +111,7 @@ def test_a_column_of_several_kinds_is_widened(
     table = written(tmp_path_factory.mktemp("typed") / "e.parquet", values, group)
     kind = ""
     for value in values:
-        kind = _joined(kind, _decoded(value)[0])
+        kind = joined_kinds(kind, decoded(value)[0])
     assert (table.schema.field("v").metadata or {}).get(b"dotr.kind", b"").decode() == kind
     if kind == "term":
         found = table.column("v").to_pylist()

@@ -16,14 +16,18 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, TypeAlias
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dotr.batch.facts import APART, LETTER, REFUSED, FactRow, Layout, bundled
 from dotr.batch.log import Piece, Split
 from dotr.batch.runs import PARTS, batched, write_detected
 from dotr.batch.spark.session import Batches, crossing_to_driver, shipped
+from dotr.batch.spark.typed import Kinds, TypedBatches, TypedColumns, kinds_in
 from dotr.batch.time_cuts import MANY_GAPS, Gap
 from dotr.batch.work import (
     Detecting,
@@ -42,12 +46,13 @@ from dotr.io.decode.documents import Format
 from dotr.io.decode.parquet import integers, missing, texts
 from dotr.io.decode.rdf import parse_triples
 from dotr.io.errors import dead_letter
-from dotr.io.event_tables import EventBatches, event_schema
+from dotr.io.event_tables import EventBatches, Kind, event_schema, joined_kinds
 from dotr.io.events import EVENT_FORMATS, formatter
 from dotr.rdf.terms import Triple
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 FACT_COLUMNS = "part bigint, time bigint, facts binary"
 
@@ -154,26 +159,26 @@ class Look:
     quantiles: tuple[Time, ...]
 
 
-def look(frame: DataFrame, unit: int, pieces: int) -> Look:
+def look(frame: DataFrame, unit: int, pieces: int, distinct: bool = False) -> Look:
     """One job over the column `time` (bigint, in `unit` µs) of a frame of graphs, or of times with their
-    number of graphs in a column `n`.
+    number of graphs in a column `n`. `distinct`: each time stands in one row; they are not compared.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
 
     shares = [i / pieces for i in range(pieces)]
-    row = (
-        frame.groupBy("time")
-        .agg((f.sum("n") if "n" in frame.columns else f.count("*")).alias("n"), f.count("*").alias("rows"))
-        .agg(
-            f.sum("n").alias("graphs"),
-            f.count("*").alias("instants"),
-            f.count_if(f.col("rows") > 1).alias("repeated"),
-            f.min("time").alias("first"),
-            f.max("time").alias("last"),
-            f.percentile_approx("time", shares, 10_000).alias("quantiles"),
-        )
-        .first()
-    )
+    number = f.sum("n") if "n" in frame.columns else f.count("*")
+    if distinct:
+        counted_times = frame.select("time", f.lit(1).alias("n"), f.lit(1).alias("rows"))
+    else:
+        counted_times = frame.groupBy("time").agg(number.alias("n"), f.count("*").alias("rows"))
+    row = counted_times.agg(
+        f.sum("n").alias("graphs"),
+        f.count("*").alias("instants"),
+        f.count_if(f.col("rows") > 1).alias("repeated"),
+        f.min("time").alias("first"),
+        f.max("time").alias("last"),
+        f.percentile_approx("time", shares, 10_000).alias("quantiles"),
+    ).first()
     assert row is not None  # an aggregate without groups has one row
     if row["first"] is None and row.graphs:
         raise missing("", "time")
@@ -210,6 +215,37 @@ def instants(frame: DataFrame, repeated: int) -> DataFrame:
     times = frame.groupBy("time").agg(f.count("*").alias("n")).where("n > 1").select("time")
     several = gathered(frame.join(f.broadcast(times), "time", "left_semi"))
     return alone.join(f.broadcast(times), "time", "left_anti").unionByName(several)
+
+
+def several_times(graphs: DataFrame, repeated: int) -> list[int] | None:
+    """The times of several rows, None if they are more than FEW. Reads the column `time` if there are any."""
+    if repeated > FEW:
+        return None
+    return repeated_times(graphs.select("time")) if repeated else []
+
+
+def facts_of_graphs(
+    graphs: DataFrame, several: Sequence[int] | None, job: Shipped, clock: Clock, base: str
+) -> DataFrame:
+    """Facts of (time, graph), whose rows are read once. `several` as by `several_times`: the graphs of these
+    times wait until a shuffle has brought those of one time together, which the facts of the others pass.
+    """
+    from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
+
+    if several is None:
+        return facts(gathered(graphs), job, clock, base)
+    alone = graphs.select("time", f.array("graph").alias("graphs"))
+    if not several:
+        return facts(alone, job, clock, base)
+    unit = clock.unit if clock.integer else 1
+    times = graphs.sparkSession.createDataFrame(
+        [(time, True) for time in several], "time bigint, waits boolean"
+    )
+    marked = alone.join(f.broadcast(times), "time", "left")
+    extract_ = Extract(job, unit, base)
+    read = marked.mapInArrow(shipped(_ExtractAlone(extract_)), FACT_COLUMNS)
+    together = read.repartition("time").sortWithinPartitions(f.col("part") != _WAITS, "time")
+    return together.mapInArrow(shipped(_ExtractTogether(extract_)), FACT_COLUMNS)
 
 
 def gathered(frame: DataFrame) -> DataFrame:
@@ -302,14 +338,44 @@ def undated(frame: DataFrame, clock: Clock) -> DataFrame:
     return frame.where("time IS NULL").select(time.alias("time"), letter_text.alias("letter"))
 
 
+def typed_events(placed: DataFrame, job: Shipped, columns: TypedColumns) -> DataFrame:
+    """Like `events`, with the columns of typed.py."""
+    return placed.mapInArrow(shipped(_Detect(job, columns)), spark_schema(columns))
+
+
+def spark_schema(columns: TypedColumns) -> StructType:
+    """The schema of typed events."""
+    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415  # start-up
+
+    return from_arrow_schema(columns.schema())
+
+
+def kinds_of_data(placed: DataFrame, job: Shipped) -> Kinds:
+    """The kinds of the values of all events: one run of the rules."""
+    return collected_kinds(placed.mapInArrow(shipped(_FindKinds(job)), KINDS))
+
+
+KINDS: Final = "owner string, name string, kind string"
+"""The columns of kinds that tasks found."""
+
+
+def collected_kinds(found: DataFrame) -> Kinds:
+    """What the tasks found, together."""
+    kinds: dict[tuple[str, str], Kind] = {}
+    for row in found.collect():
+        key = row.owner, row["name"]
+        kinds[key] = joined_kinds(kinds.get(key, ""), row.kind)
+    return kinds
+
+
 def events(placed: DataFrame, job: Shipped, clock: Clock) -> DataFrame:
     """Detect over rows placed by `by_part`: one row per event."""
     return placed.mapInArrow(shipped(_Detect(job)), event_columns(clock))
 
 
-def no_events(spark: SparkSession, clock: Clock) -> DataFrame:
+def no_events(spark: SparkSession, clock: Clock, columns: TypedColumns | None = None) -> DataFrame:
     """The result for an empty log."""
-    return spark.createDataFrame([], event_columns(clock))
+    return spark.createDataFrame([], event_columns(clock) if columns is None else spark_schema(columns))
 
 
 def _time_column(clock: Clock) -> str:
@@ -429,16 +495,109 @@ def _trusted(graph: str | None, _time: Time) -> list[Triple]:
     return split_lines(graph)
 
 
+_WAITS = -(2**62)
+"""The part of a graph whose time stands in several rows, until they are together: no part has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ExtractAlone:
+    """(time, graphs, waits) to facts, and rows of graphs that wait."""
+
+    extract: Extract
+
+    def __call__(self, batches: Batches) -> Batches:
+        return crossing_to_driver(lambda: self._batches(batches))
+
+    def _batches(self, batches: Batches) -> Batches:
+        waiting: list[pa.RecordBatch] = []
+
+        def alone() -> Iterator[Stamped]:
+            for batch in batches:
+                waits = batch.column(2).fill_null(False)
+                found = batch.filter(waits)
+                if found.num_rows:
+                    waiting.append(found)
+                yield from _stamped(iter([batch.filter(pc.invert(waits))]))
+
+        for made in fact_batches(self.extract.rows(alone())):
+            yield made
+            while waiting:
+                yield _held(waiting.pop())
+        for batch in waiting:
+            yield _held(batch)
+
+
+def _held(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Graphs that wait, as rows of facts."""
+    graphs = batch.column(1).flatten().cast(pa.binary())
+    columns = [integers([_WAITS] * batch.num_rows), batch.column(0), graphs]
+    return pa.RecordBatch.from_arrays(columns, names=["part", "time", "facts"])
+
+
+@dataclass(frozen=True, slots=True)
+class _ExtractTogether:
+    """Rows of facts, before them those that wait, by time, to facts."""
+
+    extract: Extract
+
+    def __call__(self, batches: Batches) -> Batches:
+        return crossing_to_driver(lambda: self._batches(batches))
+
+    def _batches(self, batches: Batches) -> Batches:
+        passing: list[pa.RecordBatch] = []
+
+        def waiting() -> Iterator[tuple[int, str | None]]:
+            for batch in batches:
+                waits = pc.equal(batch.column(0), _WAITS)
+                held = batch.filter(waits)
+                passing.append(batch.filter(pc.invert(waits)))
+                graphs = held.column(2).cast(pa.string())
+                yield from zip(held.column(1).to_pylist(), graphs.to_pylist(), strict=True)
+                if not held.num_rows:
+                    return  # what waits is first
+
+        def instants() -> Iterator[Stamped]:
+            for time, rows in groupby(waiting(), key=itemgetter(0)):
+                yield time, [graph for _, graph in rows]
+
+        yield from fact_batches(self.extract.rows(instants()))
+        yield from passing
+        yield from batches
+
+
+@dataclass(frozen=True, slots=True)
+class _FindKinds:
+    """Rows placed by `by_part` to (position or "", variable, kind) of their events."""
+
+    shipped: Shipped
+
+    def __call__(self, batches: Batches) -> Batches:
+        return crossing_to_driver(lambda: self._kinds(batches))
+
+    def _kinds(self, batches: Batches) -> Batches:
+        yield kinds_batch(self.shipped.worker().detecting().events(fact_rows(batches)))
+
+
+def kinds_batch(events: Iterable[Composite]) -> pa.RecordBatch:
+    """The kinds of the values of events, as rows of KINDS."""
+    rows = [(owner, name, kind) for (owner, name), kind in kinds_in(events).items()]
+    columns = [texts([row[n] for row in rows]) for n in range(3)]
+    return pa.RecordBatch.from_arrays(columns, names=["owner", "name", "kind"])
+
+
 @dataclass(frozen=True, slots=True)
 class _Detect:
     shipped: Shipped
+    columns: TypedColumns | None = None
 
     def __call__(self, batches: Batches) -> Batches:
         return crossing_to_driver(lambda: self._events(batches))
 
     def _events(self, batches: Batches) -> Batches:
         worker = self.shipped.worker()
-        batches_of = EventBatches(worker.job.clock)
+        batches_of: EventBatches | TypedBatches = EventBatches(worker.job.clock)
+        if self.columns is not None:
+            batches_of = TypedBatches(self.columns)
         waiting = []
         for event in worker.detecting().events(fact_rows(batches)):
             waiting.append(event)

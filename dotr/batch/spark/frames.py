@@ -30,9 +30,10 @@ import json
 import os
 import re
 import warnings as python_warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from hashlib import blake2b
 from itertools import islice
 from os import PathLike, fspath
@@ -69,9 +70,10 @@ from dotr.batch.spark import frame_stages as placing
 from dotr.batch.spark import session as failures
 from dotr.batch.spark import session as shipped_files
 from dotr.batch.spark.cluster import MANY
-from dotr.batch.spark.lasting_frames import detect_in_order, one_task
+from dotr.batch.spark.lasting_frames import InOrder, one_task
 from dotr.batch.spark.session import shipped
 from dotr.batch.spark.stream import refuse_streaming
+from dotr.batch.spark.typed import Kinds, Types, check_typed, columns_of, typed_events
 from dotr.batch.time_cuts import Gap, cutoff
 from dotr.batch.work import Treatment, graph_text, make_job, ship
 from dotr.budget import BUDGET
@@ -147,6 +149,10 @@ def detect(
     parallelism: int | None = None,
     on_error: str = "fail",
     persist: bool = False,
+    schema: str = "terms",
+    types: Types | str | None = None,
+    carry: Sequence[str] = (),
+    times: str = "any",
 ) -> Found:
     """The composite events of `log`, as by `dotr run`, unordered, and its dead letters.
 
@@ -157,14 +163,22 @@ def detect(
     `by`: "auto", "key" or "time". `slice_length` overrides the chosen slices of time. `max_jump`: how far
     ahead of the time before it a time may lie. `budget`: units of work, like `--budget`; more is an error.
     `on_error`: "fail", or "skip": unreadable graphs, and instants in error, become dead letters. The column
-    `time` is read once, during this call (again for rules that tick, with `max_jump`, or if rules are cut at
-    gaps), both columns each time that a result is read; `persist` holds them in memory and on disk instead,
-    until the session ends or its cache is cleared. With HOLD, ISTREAM, DSTREAM or effects all is detected in
-    one task, in order of time (lasting_frames.py).
+    `time` is read once, during this call (again if times occur in several rows, for rules that tick, with
+    `max_jump`, or if rules are cut at gaps), both columns once each time that a result is read; `persist`
+    holds them in memory and on disk instead, until the session ends or its cache is cleared. `times`: "any",
+    or "distinct" if each time stands in one row, which is not checked: the times are not compared then.
+    With HOLD, ISTREAM, DSTREAM or effects all is detected in one task, in order of time (lasting_frames.py).
 
-    Events have (time as in `log`, but bigint for every integer type; rule; id; bindings: WITH variable → term
-    as N-Triples; match: JSON as in a JSON line; graph: sorted N-Triples), letters (time, letter: a JSON
-    line). Raises ProgramError, DataError (background; D2106 and D2107 for times too far ahead), UsageError
+    `schema`: "terms", or "typed": events with the columns of typed.py, by `types` (variable, or
+    `Name.variable` of a rule or position → kind; or "data": the kinds that the values have, for which rules
+    run once during this call); `events.rule("Fire")` has a column for each variable of a rule. `carry`:
+    columns of the log that events get from the row of their trigger's time, as arrays unless times are
+    distinct; they are read separately, without the graph.
+
+    Events of the schema "terms" have (time as in `log`, but bigint for every integer type; rule; id;
+    bindings: WITH variable → term as N-Triples; match: JSON as in a JSON line; graph: sorted N-Triples),
+    letters (time, letter: a JSON line). Raises ProgramError, DataError (background; D2106 and D2107 for
+    times too far ahead), UsageError
     D4122 (columns), D4123 (arguments). Errors of graphs are raised when the result is read, also as dotr's
     exceptions.
     """
@@ -176,6 +190,9 @@ def detect(
     if on_error not in ("fail", "skip"):
         raise UsageError.of("D4123", f"on_error cannot be `{on_error}`", hint="fail or skip")
     forgiving = on_error == "skip"
+    if times not in ("any", "distinct"):
+        raise UsageError.of("D4123", f"times cannot be `{times}`", hint="any or distinct")
+    check_typed(log, schema, types, carry)
     length = None if slice_length is None else duration(slice_length)
     if length == 0:
         raise UsageError.of("D4123", "an empty slice of time", hint='slice_length="1 h"')
@@ -187,6 +204,9 @@ def detect(
     for diagnostic in (*program.warnings, *slow):
         python_warnings.warn(diagnostic.render(), UserWarning, stacklevel=3)
     unit = clock.unit if clock.integer else 1
+    columns = None
+    if schema == "typed":
+        columns = columns_of(program, clock, types if isinstance(types, Mapping) else None)
     graphs = graphs_of(log, clock)
     if persist:
         graphs = graphs.persist()
@@ -198,7 +218,8 @@ def detect(
     try:
         cores = placing.parallelism(log.sparkSession, parallelism)
         with failures.described(log.sparkSession, "read", program):
-            look = frames.look(graphs, unit, max(MANY, cores * PARTS))
+            look = frames.look(graphs, unit, max(MANY, cores * PARTS), times == "distinct")
+            several = frames.several_times(graphs, look.repeated)
         if look.first is not None and ahead.stride < ENDLESS:
             cut = cutoff(ahead, frames.gaps(graphs.select("time"), unit, ahead.stride), clock, forgiving)
         if look.first is not None and plan.gap is not None and not program.lasting:
@@ -208,25 +229,53 @@ def detect(
     except Exception as error:  # Py4J and gRPC raise what they like
         raise failures.as_own_error(error) from error
     if look.first is None or look.last is None:
-        return Found(frames.no_events(log.sparkSession, clock), undated)
+        if columns is not None:
+            columns = columns.with_kinds({})
+        nothing = frames.no_events(log.sparkSession, clock, columns)
+        return Found(
+            nothing if columns is None else typed_events(nothing, log, program, clock, carry, times), undated
+        )
     if program.lasting:
-        span = look.first, look.last
-        found, letters = detect_in_order(graphs, deployment, clock, span, base or STREAM_BASE, forgiving, cut)
-        return Found(found, letters.unionByName(undated))
+        in_order = InOrder(
+            graphs, deployment, clock, (look.first, look.last), base or STREAM_BASE, forgiving, cut
+        )
+        if columns is not None:
+            columns = columns.with_kinds(_kinds(in_order.kinds) if types == "data" else {})
+        found, letters = in_order.detected(columns)
+        letters = letters.unionByName(undated)
+        return Found(
+            found if columns is None else typed_events(found, log, program, clock, carry, times), letters
+        )
     cores = placing.parallelism(log.sparkSession, parallelism)  # by now all executors have come
     quantiles = frames.thinned(look.quantiles, cores * PARTS)
     layout = lay_out(plan, cores, quantiles, look.last if cut is None else cut.last, length, gaps)
     treatment, place = Treatment(forgiving=forgiving, shared=False), shipped_files.place(log.sparkSession)
     job = ship(make_job(deployment, clock, layout, treatment, cut, place))
-    instants = frames.instants(graphs, look.repeated)
-    facts = frames.facts(instants, job, clock, base or STREAM_BASE)
+    facts = frames.facts_of_graphs(graphs, several, job, clock, base or STREAM_BASE)
     first: Time | None = look.first
     if forgiving and any(group.ticks or group.holds for group in layout.plan.groups):
+        instants = frames.instants(graphs, look.repeated)
         taken = instants if cut is None else instants.where(f"time < {cut.since // unit}")
         first = frames.first_accepted(taken, job, clock, look.first, base or STREAM_BASE)
     rows = [] if first is None else marks(layout, first)
     placed = placing.by_part(facts, rows, layout, look.first, cores)
-    return Found(frames.events(placed, job, clock), frames.letters(facts, clock).unionByName(undated))
+    letters = frames.letters(facts, clock).unionByName(undated)
+    if columns is None:
+        return Found(frames.events(placed, job, clock), letters)
+    of_data = partial(frames.kinds_of_data, placed, job)
+    columns = columns.with_kinds(_kinds(of_data) if types == "data" else {})
+    found = frames.typed_events(placed, job, columns)
+    return Found(typed_events(found, log, program, clock, carry, times), letters)
+
+
+def _kinds(find: Callable[[], Kinds]) -> Kinds:
+    """What a run over the data finds."""
+    try:
+        return find()
+    except DotrError:
+        raise
+    except Exception as error:  # Py4J and gRPC raise what they like
+        raise failures.as_own_error(error) from error
 
 
 @dataclass(frozen=True, slots=True)

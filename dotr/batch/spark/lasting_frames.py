@@ -25,13 +25,21 @@ import pyarrow as pa
 
 from dotr.batch.lasting import LastingJob, Row, Slice, SliceRun, clock_of, make_lasting_job
 from dotr.batch.runs import batched
-from dotr.batch.spark.frame_stages import event_columns, micros
+from dotr.batch.spark.frame_stages import (
+    KINDS,
+    collected_kinds,
+    event_columns,
+    kinds_batch,
+    micros,
+    spark_schema,
+)
 from dotr.batch.spark.session import Batches, crossing_to_driver, shipped
+from dotr.batch.spark.typed import Kinds, TypedBatches, TypedColumns
 from dotr.batch.time_cuts import Cutoff
 from dotr.batch.work import Treatment, graph_text, message_of
 from dotr.core.deployment import Deployment
 from dotr.errors import DataError, Diagnostic, Severity
-from dotr.events import Clock, Time
+from dotr.events import Clock, Composite, Time
 from dotr.io.decode.documents import Format
 from dotr.io.decode.parquet import integers, missing, texts
 from dotr.io.decode.rdf import parse_triples
@@ -59,41 +67,62 @@ def one_task(program: Program) -> Diagnostic:
     )
 
 
-def detect_in_order(
-    graphs: DataFrame,
-    deployment: Deployment,
-    clock: Clock,
-    span: tuple[Time, Time],
-    base: str,
-    forgiving: bool,
-    cut: Cutoff | None,
-) -> tuple[DataFrame, DataFrame]:
-    """(events, letters: time, letter) of a frame (time: bigint in the clock's unit or µs, graph), computed
-    when they are read. `span`: its first and last time, in µs; `cut`: where times are too far ahead.
+@dataclass(frozen=True, slots=True)
+class InOrder:
+    """A run of rules over a frame (time: bigint in the clock's unit or µs, graph), made when it is read.
+    `span`: its first and last time, in µs; `cut`: where times are too far ahead.
 
-    Raises ProgramError, DataError for a program that cannot run.
+    Its methods raise ProgramError, DataError for a program that cannot run.
     """
-    from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
 
-    first, last = span
-    job = make_lasting_job(
-        deployment,
-        clock,
-        Treatment(forgiving=forgiving, shared=False),
-        first,
-        last if cut is None else cut.last,
-    )
-    parsed = graphs.mapInArrow(shipped(ParseGraphs(clock, base, forgiving)), _PARSED)
-    whole = parsed.where("letter IS NULL").select("time", "graph").repartition(1)
-    ordered = whole.sortWithinPartitions("time", "graph")
-    rules = tuple(range(len(deployment.program.rules)))
-    run = RunInOrder(job, Slice(rules), cut)
-    found = ordered.mapInArrow(shipped(run), f"{event_columns(clock)}, letter string")
-    unit = clock.unit if clock.integer else 1
-    time = f.col("time") if clock.integer else f.timestamp_micros(f.col("time") * f.lit(unit))
-    unread = parsed.where("letter IS NOT NULL").select(time.alias("time"), "letter")
-    refused = found.where("letter IS NOT NULL").select("time", "letter")
-    return found.where("letter IS NULL").drop("letter"), refused.unionByName(unread)
+    graphs: DataFrame
+    deployment: Deployment
+    clock: Clock
+    span: tuple[Time, Time]
+    base: str
+    forgiving: bool
+    cut: Cutoff | None
+
+    def detected(self, columns: TypedColumns | None) -> tuple[DataFrame, DataFrame]:
+        """(events, letters: time, letter). `columns`: of typed events."""
+        from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
+        from pyspark.sql import types as t  # noqa: PLC0415  # start-up
+
+        clock = self.clock
+        parsed = self._parsed()
+        schema: str | t.StructType = f"{event_columns(clock)}, letter string"
+        if columns is not None:
+            schema = t.StructType([*spark_schema(columns), t.StructField("letter", t.StringType())])
+        found = self._ordered(parsed).mapInArrow(shipped(self._run(columns)), schema)
+        unit = clock.unit if clock.integer else 1
+        time = f.col("time") if clock.integer else f.timestamp_micros(f.col("time") * f.lit(unit))
+        unread = parsed.where("letter IS NOT NULL").select(time.alias("time"), "letter")
+        refused = found.where("letter IS NOT NULL").select("time", "letter")
+        return found.where("letter IS NULL").drop("letter"), refused.unionByName(unread)
+
+    def kinds(self) -> Kinds:
+        """The kinds of the values of all events: one run of the rules."""
+        run = FindKindsInOrder(self._run(None))
+        return collected_kinds(self._ordered(self._parsed()).mapInArrow(shipped(run), KINDS))
+
+    def _parsed(self) -> DataFrame:
+        return self.graphs.mapInArrow(shipped(ParseGraphs(self.clock, self.base, self.forgiving)), _PARSED)
+
+    def _ordered(self, parsed: DataFrame) -> DataFrame:
+        whole = parsed.where("letter IS NULL").select("time", "graph").repartition(1)
+        return whole.sortWithinPartitions("time", "graph")
+
+    def _run(self, columns: TypedColumns | None) -> RunInOrder:
+        first, last = self.span
+        cut = self.cut
+        job = make_lasting_job(
+            self.deployment,
+            self.clock,
+            Treatment(forgiving=self.forgiving, shared=False),
+            first,
+            last if cut is None else cut.last,
+        )
+        return RunInOrder(job, Slice(tuple(range(len(self.deployment.program.rules)))), cut, columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +164,7 @@ class RunInOrder:
     job: LastingJob
     slice: Slice
     cut: Cutoff | None
+    columns: TypedColumns | None = None
 
     def __call__(self, batches: Batches) -> Batches:
         return crossing_to_driver(lambda: self._found(batches))
@@ -143,13 +173,19 @@ class RunInOrder:
         clock = clock_of(self.job)
         run = SliceRun(self.job, self.slice, None)
         letters: list[tuple[Time, str]] = []
-        table = EventBatches(clock)
-        for events in batched(run.events(self._near(_rows(batches, clock), letters, clock))):
+        table = EventBatches(clock) if self.columns is None else TypedBatches(self.columns)
+        for events in batched(self.events(run, batches, letters)):
             found = table.of(events)
             yield _with_letters(found.columns, [None] * found.num_rows, found.schema)
         left = iter([*run.done.letters, *letters])
+        schema = event_schema(clock) if self.columns is None else self.columns.schema()
         while some := list(islice(left, _ROWS)):
-            yield _letters(some, clock)
+            yield _letters(some, clock, schema)
+
+    def events(self, run: SliceRun, batches: Batches, letters: list[tuple[Time, str]]) -> Iterator[Composite]:
+        """The events of the run; `letters` gets the rows that are too far ahead."""
+        clock = clock_of(self.job)
+        return run.events(self._near(_rows(batches, clock), letters, clock))
 
     def _near(self, rows: Iterable[Row], letters: list[tuple[Time, str]], clock: Clock) -> Iterator[Row]:
         """The rows that are not too far ahead; the others become letters."""
@@ -162,6 +198,20 @@ class RunInOrder:
             letters.append((time, dead_letter(cut.error(time, clock), None, "", line)))
 
 
+@dataclass(frozen=True, slots=True)
+class FindKindsInOrder:
+    """The same rows to (position or "", variable, kind) of their events."""
+
+    run: RunInOrder
+
+    def __call__(self, batches: Batches) -> Batches:
+        return crossing_to_driver(lambda: self._kinds(batches))
+
+    def _kinds(self, batches: Batches) -> Batches:
+        run = SliceRun(self.run.job, self.run.slice, None)
+        yield kinds_batch(self.run.events(run, batches, []))
+
+
 def _rows(batches: Batches, clock: Clock) -> Iterator[Row]:
     unit = clock.unit if clock.integer else 1
     for batch in batches:
@@ -169,9 +219,8 @@ def _rows(batches: Batches, clock: Clock) -> Iterator[Row]:
             yield time * unit, graph
 
 
-def _letters(letters: Sequence[tuple[Time, str]], clock: Clock) -> pa.RecordBatch:
+def _letters(letters: Sequence[tuple[Time, str]], clock: Clock, schema: pa.Schema) -> pa.RecordBatch:
     """Letters as rows of events without anything else but the time."""
-    schema = event_schema(clock)
     unit = clock.unit if clock.integer else 1
     times = integers([time // unit for time, _ in letters], schema.field(0).type)
     nothing = [pa.nulls(len(letters), field.type) for field in list(schema)[1:]]
