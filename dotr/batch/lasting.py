@@ -31,7 +31,7 @@ from msgspec.structs import replace
 
 from dotr.batch.log import GRAPHS, Files, load
 from dotr.batch.runs import LEAST, MOST, Report, Request, Written, add_counts, write_events
-from dotr.batch.time_cuts import balanced_slices
+from dotr.batch.time_cuts import Cutoff, balanced_slices
 from dotr.batch.work import Treatment, first_of_each, message_of, message_text, packed
 from dotr.core.deployment import Deployment, Settings
 from dotr.core.instant import AGAIN, OnState
@@ -88,6 +88,7 @@ class LastingContent(NamedTuple):
     treatment: Treatment
     first: Time
     last: Time
+    cut: Cutoff | None = None
 
 
 class SliceDone(Struct):
@@ -113,19 +114,30 @@ class SliceDone(Struct):
     passed: dict[str, Passed] = field(default_factory=dict)
 
 
-def make_lasting_job(
-    deployment: Deployment, clock: Clock, treatment: Treatment, first: Time, last: Time
-) -> LastingJob:
+def make_lasting_job(deployment: Deployment, content: LastingContent) -> LastingJob:
     """Pack everything. Raises ProgramError, DataError for what cannot run."""
     deployment.compile()
-    content = LastingContent(
-        deployment.program, deployment.settings, list(deployment.background), clock, treatment, first, last
-    )
     packed_content = zlib.compress(pickle.dumps(content, pickle.HIGHEST_PROTOCOL), 1)
     return LastingJob(f"{zlib.crc32(packed_content):08x}-{len(packed_content)}", packed_content)
 
 
 # -- the driver
+
+
+def lasting_content(
+    deployment: Deployment, clock: Clock, treatment: Treatment, first: Time, last: Time, cut: Cutoff | None
+) -> LastingContent:
+    """What runs from `first` to `last`, or to where times are too far ahead."""
+    return LastingContent(
+        deployment.program,
+        deployment.settings,
+        list(deployment.background),
+        clock,
+        treatment,
+        first,
+        last if cut is None else cut.last,
+        cut,
+    )
 
 
 def slices(
@@ -251,6 +263,8 @@ class SliceRun:
         )
         pipeline.begin(content.clock)
         self._begin(pipeline)
+        far: list[tuple[Time, str]] = []
+        rows = self._near(rows, far)
         own: Iterator[Row] = iter(())
         for is_own, found in groupby(rows, lambda row: cut.start is None or row[0] >= cut.start):
             if is_own:
@@ -275,12 +289,24 @@ class SliceRun:
         total = pipeline.counters
         done.dropped = total.dropped - counted.dropped
         done.instants = instants - len({time for time, _ in done.letters})
+        done.letters += far
+        done.refused.update(time for time, _ in far)
         done.streams = {name: count - counted.streams.get(name, 0) for name, count in total.streams.items()}
         done.passed = subtracted(pipeline.passed(), before_own)
         done.spent = pipeline.spent_at_most
         done.useless = total.useless_deletes - counted.useless_deletes
         done.not_held = total.not_held - counted.not_held
         done.not_stated, done.ineffective = total.not_stated, total.ineffective  # then there is one slice
+
+    def _near(self, rows: Iterable[Row], far: list[tuple[Time, str]]) -> Iterator[Row]:
+        """The rows that are not too far ahead; `far` gets the others, as dead letters."""
+        clock, too_far = self.clock, self._content.cut
+        for time, text in rows:
+            if too_far is None or time < too_far.since:
+                yield time, text
+                continue
+            line = json.loads(late_line(time, message_of(text), clock))
+            far.append((time, dead_letter(too_far.error(time, clock), None, "", line)))
 
     def _begin(self, pipeline: Pipeline) -> None:
         """Let a pipeline continue from the state before the slice."""
@@ -356,24 +382,19 @@ def run_slices(
     buckets: int,
     quantiles: Sequence[Time],
     round_: Round[Any],
+    too_far: Cutoff | None,
 ) -> None:
-    """Everything after reading the log, whose rows are in `buckets`."""
+    """Everything after reading the log, whose rows are in `buckets`. `too_far`: where times are too far
+    ahead.
+    """
     log, treatment = request.log, request.treatment
     assert log.clock is not None
     assert report.first is not None
     assert report.last is not None
     report.ticking = report.first, report.last
-    job = make_lasting_job(request.deployment, log.clock, treatment, report.first, report.last)
-    content = LastingContent(
-        request.program,
-        request.deployment.settings,
-        list(request.deployment.background),
-        log.clock,
-        treatment,
-        report.first,
-        report.last,
-    )
-    whole = treatment.verify or request.max_jump is not None or request.program.has_effects
+    content = lasting_content(request.deployment, log.clock, treatment, report.first, report.last, too_far)
+    job = make_lasting_job(request.deployment, content)
+    whole = treatment.verify or too_far is not None or request.program.has_effects
     cut = slices(request.plan(), quantiles, report.last, request.slice_length, whole)
     if len(cut) > 1:
         try:

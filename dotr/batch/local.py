@@ -259,14 +259,14 @@ class _LocalRun(Struct):
         if report.first is None or report.last is None:
             return
         quantiles = _quantiles(sample, self.processes * PARTS)
-        if lasting:
-            last, report.last = report.last, request.end(report.last)
-            run_slices(request, report, self.scratch, self.folder, buckets, quantiles, self._round)
-            report.last = last
-            return
         assert log.clock is not None
         spans = (span for read in found for span in read.spans)
         cut = cutoff(ahead, gaps(spans, ahead.stride), log.clock, request.treatment.forgiving)
+        if lasting:
+            last, report.last = report.last, request.end(report.last)
+            run_slices(request, report, self.scratch, self.folder, buckets, quantiles, self._round, cut)
+            report.last = last
+            return
         found_gaps = [] if gap is None else list(gaps((cell for read in found for cell in read.cells), gap))
         self._extract_and_detect(list(range(buckets)), _Bucket, quantiles, cut, found_gaps)
 

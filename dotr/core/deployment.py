@@ -169,8 +169,9 @@ class Deployment:
 
     @cached_property
     def idle_ticks(self) -> IdleTicks:
-        """Which ticks matter while no graph comes."""
-        return idle_ticks(self.program, self.without_graph)
+        """Which ticks matter while no graph comes; what lasts may answer any query."""
+        program = self.program
+        return idle_ticks(program, program.selects if program.lasting else self.without_graph)
 
     def ahead(self, max_jump: Time | None) -> JumpLimit:
         """How far apart instants may lie; `max_jump` in µs, None for no limit."""

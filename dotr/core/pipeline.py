@@ -372,7 +372,7 @@ class Pipeline:
         program = self.program
         self._run_counts.every = ticks_of(program)
         self._run_counts.late = any(isinstance(r.trigger, After | RowPattern) for r in program.rules)
-        lasts = program.lasting or self._lasting is not None  # what lasts may answer any of its queries
+        lasts = self._lasting is not None  # what lasts may answer any of its queries
         self._idle_ticks = idle_ticks(program, program.selects) if lasts else self.deployment.idle_ticks
         later = {} if self._lasting is None else self._lasting.programs_ahead()
         ticks_ahead = {time: idle_ticks(p, p.selects) for time, p in later.items()}

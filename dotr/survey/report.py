@@ -295,7 +295,7 @@ def _report_piece(
         "D2517",
         f"nothing matches `{piece.text}` together with the patterns before it in query `{name}`",
         piece.span,
-        notes=(f"the patterns before it have {before:,} rows",),
+        notes=(f"the patterns before it have {before:,} row{'' if before == 1 else 's'}",),
         hint=by_value or "check what joins them: the shared variable has no value in common",
     )
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 import dotr.spark
-from dotr.batch.lasting import Slice, make_lasting_job
+from dotr.batch.lasting import Slice, lasting_content, make_lasting_job
 from dotr.batch.spark.lasting_frames import ParseGraphs, RunInOrder
 from dotr.batch.work import Treatment
 from dotr.core.deployment import Deployment
@@ -67,8 +67,10 @@ def test_tasks_of_a_frame_are_one_run(
     ordered = parsed.select(["time", "graph"]).sort_by([("time", "ascending"), ("graph", "ascending")])
     times = [time for time, _ in parts]
     treatment = Treatment(forgiving=True, shared=False)
-    job = make_lasting_job(Deployment(program, background), Clock(), treatment, min(times), max(times))
-    run = RunInOrder(job, Slice(tuple(range(len(program.rules)))), None)
+    deployment = Deployment(program, background)
+    content = lasting_content(deployment, Clock(), treatment, min(times), max(times), None)
+    job = make_lasting_job(deployment, content)
+    run = RunInOrder(job, Slice(tuple(range(len(program.rules)))))
     found = [row for some in run(iter(ordered.to_batches(max_chunksize=3))) for row in some.to_pylist()]
     assert sorted(row["id"] for row in found if row["id"]) == events_of(expected)
     letters = [row["time"] * UNIT for row in found if row["letter"]]

@@ -15,15 +15,22 @@ Bad input: D2018 · D2105 · errors of graphs, when a result is read; with `forg
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from dotr.batch.lasting import LastingJob, Row, Slice, SliceRun, clock_of, make_lasting_job
+from dotr.batch.lasting import (
+    LastingJob,
+    Row,
+    Slice,
+    SliceRun,
+    clock_of,
+    lasting_content,
+    make_lasting_job,
+)
 from dotr.batch.runs import batched
 from dotr.batch.spark.frame_stages import (
     KINDS,
@@ -36,16 +43,15 @@ from dotr.batch.spark.frame_stages import (
 from dotr.batch.spark.session import Batches, crossing_to_driver, shipped
 from dotr.batch.spark.typed import Kinds, TypedBatches, TypedColumns
 from dotr.batch.time_cuts import Cutoff
-from dotr.batch.work import Treatment, graph_text, message_of
+from dotr.batch.work import Treatment, graph_text
 from dotr.core.deployment import Deployment
 from dotr.errors import DataError, Diagnostic, Severity
-from dotr.events import Clock, Composite, Time
+from dotr.events import Clock, Time
 from dotr.io.decode.documents import Format
 from dotr.io.decode.parquet import integers, missing, texts
 from dotr.io.decode.rdf import parse_triples
 from dotr.io.errors import dead_letter
 from dotr.io.event_tables import EventBatches, event_schema
-from dotr.io.events import late_line
 from dotr.program import Program
 
 if TYPE_CHECKING:
@@ -113,16 +119,10 @@ class InOrder:
         return whole.sortWithinPartitions("time", "graph")
 
     def _run(self, columns: TypedColumns | None) -> RunInOrder:
-        first, last = self.span
-        cut = self.cut
-        job = make_lasting_job(
-            self.deployment,
-            self.clock,
-            Treatment(forgiving=self.forgiving, shared=False),
-            first,
-            last if cut is None else cut.last,
-        )
-        return RunInOrder(job, Slice(tuple(range(len(self.deployment.program.rules)))), cut, columns)
+        treatment = Treatment(forgiving=self.forgiving, shared=False)
+        content = lasting_content(self.deployment, self.clock, treatment, *self.span, self.cut)
+        job = make_lasting_job(self.deployment, content)
+        return RunInOrder(job, Slice(tuple(range(len(self.deployment.program.rules)))), columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,6 @@ class RunInOrder:
 
     job: LastingJob
     slice: Slice
-    cut: Cutoff | None
     columns: TypedColumns | None = None
 
     def __call__(self, batches: Batches) -> Batches:
@@ -172,30 +171,14 @@ class RunInOrder:
     def _found(self, batches: Batches) -> Batches:
         clock = clock_of(self.job)
         run = SliceRun(self.job, self.slice, None)
-        letters: list[tuple[Time, str]] = []
         table = EventBatches(clock) if self.columns is None else TypedBatches(self.columns)
-        for events in batched(self.events(run, batches, letters)):
+        for events in batched(run.events(_rows(batches, clock))):
             found = table.of(events)
             yield _with_letters(found.columns, [None] * found.num_rows, found.schema)
-        left = iter([*run.done.letters, *letters])
+        left = iter(run.done.letters)
         schema = event_schema(clock) if self.columns is None else self.columns.schema()
         while some := list(islice(left, _ROWS)):
             yield _letters(some, clock, schema)
-
-    def events(self, run: SliceRun, batches: Batches, letters: list[tuple[Time, str]]) -> Iterator[Composite]:
-        """The events of the run; `letters` gets the rows that are too far ahead."""
-        clock = clock_of(self.job)
-        return run.events(self._near(_rows(batches, clock), letters, clock))
-
-    def _near(self, rows: Iterable[Row], letters: list[tuple[Time, str]], clock: Clock) -> Iterator[Row]:
-        """The rows that are not too far ahead; the others become letters."""
-        cut = self.cut
-        for time, graph in rows:
-            if cut is None or time < cut.since:
-                yield time, graph
-                continue
-            line = json.loads(late_line(time, message_of(graph), clock))
-            letters.append((time, dead_letter(cut.error(time, clock), None, "", line)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +192,7 @@ class FindKindsInOrder:
 
     def _kinds(self, batches: Batches) -> Batches:
         run = SliceRun(self.run.job, self.run.slice, None)
-        yield kinds_batch(self.run.events(run, batches, []))
+        yield kinds_batch(run.events(_rows(batches, clock_of(self.run.job))))
 
 
 def _rows(batches: Batches, clock: Clock) -> Iterator[Row]:
