@@ -121,6 +121,16 @@ _SECONDS: Final = [f"{second:02}Z" for second in range(60)]
 """How an xsd:dateTime goes on after its day, and how it ends (`strftime` takes eight times as long)."""
 
 
+def _minute(number: int) -> str:
+    """An xsd:dateTime up to its seconds, by the number of its minute; "" outside the years 1 to 9999."""
+    day, minute = divmod(number, 1440)
+    whole = _days[day]
+    return f"{whole}{_MINUTES[minute]}" if whole else ""
+
+
+_minutes: Memo[int, str] = Memo(_minute, limit=1 << 12)
+
+
 class Clock:
     """How a run writes time: as xsd:dateTime, or as integers of `unit` microseconds (1, 1000 or 1 000 000).
 
@@ -139,14 +149,14 @@ class Clock:
         """A timestamp in the data's form: `12`, or `2026-01-01T08:00:12Z` (fraction only if there is one)."""
         if self.integer:
             return str(time // self.unit)
-        minute, rest = divmod(time, 60_000_000)
-        day, minute = divmod(minute, 1440)
-        if not (whole := _days[day]):
+        begun = _minutes[time // 60_000_000]
+        if not begun:
             return f"{time}us"
-        if rest % 1_000_000:
-            fraction = f"{rest % 1_000_000:06d}".rstrip("0")
-            return f"{whole}{_MINUTES[minute]}{rest // 1_000_000:02}.{fraction}Z"
-        return f"{whole}{_MINUTES[minute]}{_SECONDS[rest // 1_000_000]}"
+        second, micros = divmod(time % 60_000_000, 1_000_000)
+        if micros:
+            fraction = f"{micros:06d}".rstrip("0")
+            return f"{begun}{second:02}.{fraction}Z"
+        return begun + _SECONDS[second]
 
     def term(self, time: Time) -> Term:
         """A timestamp as a literal: what `Name.time` and `NOW()` are."""

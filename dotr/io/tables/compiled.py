@@ -316,11 +316,31 @@ class CompiledMapping(Struct, frozen=True):
                 return [(time, False) for time in found]
         return [self._instant(cell) for cell in cells]
 
+    def times_alike(self, cells: Sequence[str | None]) -> tuple[Sequence[Time], bool] | None:
+        """The times of a column of raw cells, and whether they are integers; None where they differ in that,
+        or one is in error.
+        """
+        if None not in cells:
+            found = self.usual(cells)  # type: ignore[arg-type]  # there is no None in it
+            if found is not None:
+                return found, False
+        return times_alike([self._instant(cell) for cell in cells])
+
     def _instant(self, cell: str | None) -> tuple[Time, bool] | CellError:
         try:
             return self.times[cell]
         except CellError as error:
             return error
+
+
+def times_alike(
+    instants: Sequence[tuple[Time, bool] | CellError],
+) -> tuple[Sequence[Time], bool] | None:
+    """Times, and whether they are integers; None where they differ in that, or one is in error."""
+    if not instants or any(type(instant) is not tuple for instant in instants):
+        return None
+    times, kinds = zip(*instants, strict=True)
+    return (times, kinds[0]) if len(set(kinds)) == 1 else None
 
 
 class TimeCell(Struct, frozen=True):

@@ -74,7 +74,14 @@ from dotr.io.graphs import (
     one_by_one,
 )
 from dotr.io.tables.cells import CellError, RepeatedCellError, excerpt
-from dotr.io.tables.compiled import CompiledMapping, Row, cell_error, cells_used, compile_mapping
+from dotr.io.tables.compiled import (
+    CompiledMapping,
+    Row,
+    cell_error,
+    cells_used,
+    compile_mapping,
+    times_alike,
+)
 from dotr.io.tables.mapping import ABSENT, EVERY, Step, TableMapping, steps_of, walk, wrong
 from dotr.io.time import TimestampExtractor, UndecidedTimeError
 from dotr.io.time_reading import TimeReading
@@ -691,8 +698,8 @@ _FEW_ROWS = 64
 """Rows for which distinct values are not worth looking for."""
 
 
-def form_columns(compiled: CompiledMapping, columns: Sequence[CellColumn]) -> list[FormColumn]:
-    """The terms of a form. Raises CellError for some cell."""
+def form_columns(compiled: CompiledMapping, columns: Mapping[int, CellColumn]) -> list[FormColumn]:
+    """The terms of a form, of columns by their places. Raises CellError for some cell."""
     found: list[FormColumn] = []
     for term in compiled.terms:
         own = [columns[place] for place in term.places]
@@ -703,7 +710,7 @@ def form_columns(compiled: CompiledMapping, columns: Sequence[CellColumn]) -> li
     return found
 
 
-def arrow_times(array: Any, mapping: TableMapping) -> list[tuple[Time, bool]] | None:
+def arrow_times(array: Any, mapping: TableMapping) -> list[Time] | None:
     """The times of a column of timestamps with a zone that is the time as it stands; None of another."""
     kind, cell = array.type, mapping.time
     if cell is None or cell.filters or not pa.types.is_timestamp(kind) or kind.tz is None or array.null_count:
@@ -714,7 +721,7 @@ def arrow_times(array: Any, mapping: TableMapping) -> list[tuple[Time, bool]] | 
     values = array.cast(pa.int64()).to_pylist()
     if not values or not _FIRST <= min(values) * micros <= max(values) * micros < _LAST:
         return None
-    return [(value * micros, False) for value in values]
+    return values if micros == 1 else [value * micros for value in values]
 
 
 def _column(batch: pa.RecordBatch, name: str) -> pa.Array:
@@ -1339,11 +1346,17 @@ class TableReader:
         if not self._takes(compiled):
             return None
         try:
-            columns = [CellColumn.of_arrow(_column(part, name), name, self.name) for name in used]
+            times, at = arrow_times(_column(part, used[compiled.time_at]), self.mapping), compiled.time_at
+            places = {place for term in compiled.terms for place in term.places}
+            columns = {
+                place: CellColumn.of_arrow(_column(part, used[place]), used[place], self.name)
+                for place in (places if times is not None else places | {at})
+            }
             terms = form_columns(compiled, columns)
-            times = arrow_times(_column(part, used[compiled.time_at]), self.mapping)
-            timed = compiled.instants(columns[compiled.time_at].of_rows()) if times is None else times
+            timed = (times, False) if times is not None else compiled.times_alike(columns[at].of_rows())
         except CellError:
+            return None
+        if timed is None:
             return None
 
         def make(start: int, end: int) -> list[GraphOrMessage]:
@@ -1352,7 +1365,7 @@ class TableReader:
 
         numbers = range(first, first + part.num_rows)
         return self._as_run(
-            compiled, LazyGraphs(make, part.num_rows), timed, numbers, numbers, "graph", terms
+            compiled, LazyGraphs(make, part.num_rows), *timed, numbers, numbers, "graph", terms
         )
 
     def _takes(self, compiled: CompiledMapping) -> bool:
@@ -1369,17 +1382,18 @@ class TableReader:
             return None
         try:
             graphs = list(compiled.columns(columns))
-            times = compiled.instants(columns[compiled.time_at])
+            times = compiled.times_alike(columns[compiled.time_at])
         except CellError:
             return None
         numbers = range(first, first + len(graphs))
-        return self._as_run(compiled, graphs, times, numbers, numbers, "graph")
+        return times and self._as_run(compiled, graphs, *times, numbers, numbers, "graph")
 
     def _as_run(
         self,
         compiled: CompiledMapping,
         graphs: Sequence[GraphOrMessage | CellError],
-        times: Sequence[tuple[Time, bool] | CellError],
+        found: Sequence[Time],
+        integer: bool,
         lines: Sequence[int],
         ends: Sequence[int],
         how: str,
@@ -1390,16 +1404,11 @@ class TableReader:
             return None
         if not terms and any(type(graph) is not list for graph in graphs):
             return None
-        if any(type(time) is not tuple for time in times):
-            return None
-        found, kinds = zip(*times, strict=True)
-        if len(set(kinds)) > 1:
-            return None
         if terms and not all(map(le, found, found[1:])):
             return None
         extractor = self.extractor
-        if extractor.clock is None or extractor.clock.integer is not kinds[0]:
-            extractor.accept(kinds[0], f"{self.name}:{lines[0]}")
+        if extractor.clock is None or extractor.clock.integer is not integer:
+            extractor.accept(integer, f"{self.name}:{lines[0]}")
         extractor.hit(MAPPED_TIME, len(found))
         self._last = found[-1]
         columns = FormRun(compiled.form, found, terms) if terms else None
@@ -1437,7 +1446,8 @@ class TableReader:
             found = () if own else compiled.instants([row[compiled.time_at] for row in cells])
             if not own and len(cells) == len(some):
                 lines, ends = [row.line for row in some], [row.end for row in some]
-                run = self._as_run(compiled, graphs, found, lines, ends, how)
+                alike = times_alike(found)
+                run = alike and self._as_run(compiled, graphs, *alike, lines, ends, how)
                 if run is not None:
                     yield run
                     continue
