@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dotr.spark
-from dotr.batch.spark.typed import DECLARED, TypedBatches, cell, columns_of, found_kind, of_parts
+from dotr.batch.spark.typed import DECLARED, TypedBatches, cell, check_typed, columns_of, found_kind, of_parts
 from dotr.core.deployment import Deployment
 from dotr.core.pipeline import Pipeline
 from dotr.errors import UsageError
@@ -156,6 +157,28 @@ def test_the_program_tells_kinds() -> None:
 def test_types_that_nothing_has_are_refused(types: Mapping[str, str], message: str) -> None:
     with pytest.raises(UsageError, match=f"D4123[\\s\\S]*{message}"):
         columns_of(parse_program(RULES), Clock(), types)
+
+
+@pytest.mark.parametrize(
+    ("types", "carry", "message"),
+    [
+        ([("v", "double")], (), "`types` cannot be"),
+        (7, (), "`types` cannot be `7`"),
+        ({"v": ["double"]}, (), "`types` cannot be"),
+        ({3: "double"}, (), "`types` cannot be"),
+        ("Data", (), "`types` cannot be `Data`"),
+        (None, ("device", "device"), "the column `device` twice"),
+        (None, ("device", "Device"), "the column `Device` twice"),
+        (None, ("graph",), "a column `graph` of their own"),
+        (None, ("devise",), "no column `devise`"),
+    ],
+)
+def test_arguments_of_a_wrong_kind_are_refused(types: Any, carry: Sequence[str], message: str) -> None:
+    """A list of pairs was taken for no types at all; a column carried twice was ambiguous in Spark."""
+    log: Any = SimpleNamespace(columns=["time", "graph", "device", "Device"])
+    check_typed(log, "typed", {"v": "double"}, ["device"])
+    with pytest.raises(UsageError, match=f"D4123[\\s\\S]*{message}"):
+        check_typed(log, "typed", types, carry)
 
 
 @given(st.lists(TERMS.filter(lambda term: term[0] != "_"), min_size=1, max_size=8), st.sampled_from(DECLARED))
