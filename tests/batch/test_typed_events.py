@@ -302,3 +302,12 @@ def test_detect_reads_its_frame_once(
     assert sorted(row.bindings["c"] for row in events.collect()) == sorted(
         term if term[0] == '"' else literal(term, XSD + "integer") for term in CELSIUS
     )
+
+
+@pytest.mark.spark
+def test_a_time_of_two_rows_is_not_distinct(spark: Any) -> None:
+    """Each row was an instant of its own, without an error."""
+    log = log_of(spark, again=True).coalesce(1).sortWithinPartitions("time")
+    events = dotr.spark.detect(log, text=HOT, by="key", times="distinct")
+    with pytest.raises(UsageError, match=r"D4123[\s\S]*several rows[\s\S]*times=\"any\""):
+        events.collect()
