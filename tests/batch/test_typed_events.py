@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dotr.spark
-from dotr.batch.spark.typed import DECLARED, TypedBatches, cell, columns_of, found_kind, of_parts
+from dotr.batch.spark.typed import DECLARED, TypedBatches, cell, check_typed, columns_of, found_kind, of_parts
 from dotr.core.deployment import Deployment
 from dotr.core.pipeline import Pipeline
 from dotr.errors import UsageError
@@ -158,6 +159,28 @@ def test_types_that_nothing_has_are_refused(types: Mapping[str, str], message: s
         columns_of(parse_program(RULES), Clock(), types)
 
 
+@pytest.mark.parametrize(
+    ("types", "carry", "message"),
+    [
+        ([("v", "double")], (), "`types` cannot be"),
+        (7, (), "`types` cannot be `7`"),
+        ({"v": ["double"]}, (), "`types` cannot be"),
+        ({3: "double"}, (), "`types` cannot be"),
+        ("Data", (), "`types` cannot be `Data`"),
+        (None, ("device", "device"), "the column `device` twice"),
+        (None, ("device", "Device"), "the column `Device` twice"),
+        (None, ("graph",), "a column `graph` of their own"),
+        (None, ("devise",), "no column `devise`"),
+    ],
+)
+def test_arguments_of_a_wrong_kind_are_refused(types: Any, carry: Sequence[str], message: str) -> None:
+    """A list of pairs was taken for no types at all; a column carried twice was ambiguous in Spark."""
+    log: Any = SimpleNamespace(columns=["time", "graph", "device", "Device"])
+    check_typed(log, "typed", {"v": "double"}, ["device"])
+    with pytest.raises(UsageError, match=f"D4123[\\s\\S]*{message}"):
+        check_typed(log, "typed", types, carry)
+
+
 @given(st.lists(TERMS.filter(lambda term: term[0] != "_"), min_size=1, max_size=8), st.sampled_from(DECLARED))
 def test_rows_have_every_term_of_their_events(terms: list[Term], kind: str) -> None:
     """Read back from the columns and `terms`, events are what the engine reported."""
@@ -279,3 +302,12 @@ def test_detect_reads_its_frame_once(
     assert sorted(row.bindings["c"] for row in events.collect()) == sorted(
         term if term[0] == '"' else literal(term, XSD + "integer") for term in CELSIUS
     )
+
+
+@pytest.mark.spark
+def test_a_time_of_two_rows_is_not_distinct(spark: Any) -> None:
+    """Each row was an instant of its own, without an error."""
+    log = log_of(spark, again=True).coalesce(1).sortWithinPartitions("time")
+    events = dotr.spark.detect(log, text=HOT, by="key", times="distinct")
+    with pytest.raises(UsageError, match=r"D4123[\s\S]*several rows[\s\S]*times=\"any\""):
+        events.collect()

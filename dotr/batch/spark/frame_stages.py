@@ -40,7 +40,7 @@ from dotr.batch.work import (
     fact_rows,
     split_lines,
 )
-from dotr.errors import DataError
+from dotr.errors import DataError, UsageError
 from dotr.events import Clock, Composite, Time
 from dotr.io.decode.documents import Format
 from dotr.io.decode.parquet import integers, missing, texts
@@ -225,9 +225,10 @@ def several_times(graphs: DataFrame, repeated: int) -> list[int] | None:
 
 
 def facts_of_graphs(
-    graphs: DataFrame, several: Sequence[int] | None, job: Shipped, clock: Clock, base: str
+    graphs: DataFrame, several: Sequence[int] | None, job: Shipped, clock: Clock, base: str, distinct: bool
 ) -> DataFrame:
-    """Facts of (time, graph), whose rows are read once. `several` as by `several_times`: the graphs of these
+    """Facts of (time, graph), whose rows are read once. `distinct`: a time of two rows in a row is an error.
+    `several` as by `several_times`: the graphs of these
     times wait until a shuffle has brought those of one time together, which the facts of the others pass.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
@@ -235,9 +236,9 @@ def facts_of_graphs(
     if several is None:
         return facts(gathered(graphs), job, clock, base)
     alone = graphs.select("time", f.array("graph").alias("graphs"))
-    if not several:
-        return facts(alone, job, clock, base)
     unit = clock.unit if clock.integer else 1
+    if not several:
+        return alone.mapInArrow(shipped(Extract(job, unit, base, distinct)), FACT_COLUMNS)
     times = graphs.sparkSession.createDataFrame(
         [(time, True) for time in several], "time bigint, waits boolean"
     )
@@ -420,14 +421,16 @@ def noted(
 
 @dataclass(frozen=True, slots=True)
 class Extract:
-    """Instants (time in `unit` µs, graphs) to facts; `base` as in `facts`."""
+    """Instants (time in `unit` µs, graphs) to facts; `base`, `distinct` as in `facts`, `facts_of_graphs`."""
 
     shipped: Shipped
     unit: int
     base: str | None
+    distinct: bool = False
 
     def __call__(self, batches: Batches) -> Batches:
-        return crossing_to_driver(lambda: fact_batches(self.rows(_stamped(batches))))
+        read = _distinct if self.distinct else _stamped
+        return crossing_to_driver(lambda: fact_batches(self.rows(read(batches))))
 
     def rows(self, stamped: Iterable[Stamped]) -> Iterator[FactRow]:
         """Rows of facts, and further reports."""
@@ -472,6 +475,18 @@ class Extract:
 def _stamped(batches: Batches) -> Iterator[Stamped]:
     for batch in batches:
         yield from zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)
+
+
+def _distinct(batches: Batches) -> Iterator[Stamped]:
+    """Raises UsageError D4123 for a time that follows itself; equal times further apart are not seen."""
+    before = None
+    for stamp, graphs in _stamped(batches):
+        if stamp is not None and stamp == before:
+            raise UsageError.of(
+                "D4123", f"the time {stamp} of the frame stands in several rows", hint='times="any"'
+            )
+        yield stamp, graphs
+        before = stamp
 
 
 def trusted_instants(batches: Batches, unit: int) -> Iterator[Instant]:

@@ -166,7 +166,8 @@ def detect(
     `time` is read once, during this call (again if times occur in several rows, for rules that tick, with
     `max_jump`, or if rules are cut at gaps), both columns once each time that a result is read; `persist`
     holds them in memory and on disk instead, until the session ends or its cache is cleared. `times`: "any",
-    or "distinct" if each time stands in one row, which is not checked: the times are not compared then.
+    or "distinct" if each time stands in one row, which spares comparing
+    them; only rows of one time that follow each other in a partition are an error then (D4123, when read).
     With HOLD, ISTREAM, DSTREAM or effects all is detected in one task, in order of time (lasting_frames.py).
 
     `schema`: "terms", or "typed": events with the columns of typed.py, by `types` (variable, or
@@ -251,7 +252,7 @@ def detect(
     layout = lay_out(plan, cores, quantiles, look.last if cut is None else cut.last, length, gaps)
     treatment, place = Treatment(forgiving=forgiving, shared=False), shipped_files.place(log.sparkSession)
     job = ship(make_job(deployment, clock, layout, treatment, cut, place))
-    facts = frames.facts_of_graphs(graphs, several, job, clock, base or STREAM_BASE)
+    facts = frames.facts_of_graphs(graphs, several, job, clock, base or STREAM_BASE, times == "distinct")
     first: Time | None = look.first
     if forgiving and any(group.ticks or group.holds for group in layout.plan.groups):
         instants = frames.instants(graphs, look.repeated)

@@ -496,7 +496,7 @@ def check_typed(log: DataFrame, schema: str, types: Types | str | None, carry: S
         raise UsageError.of("D4123", f"there is no schema `{schema}`", hint="terms or typed")
     if isinstance(carry, str):
         raise UsageError.of("D4123", "`carry` is a list of columns", label=carry, hint=f'carry=["{carry}"]')
-    if isinstance(types, str) and types != "data":
+    if not (types is None or types == "data" or _names_kinds(types)):
         hint = 'types="data", or types={"celsius": "double"}'
         raise UsageError.of("D4123", f"`types` cannot be `{types}`", hint=hint)
     if schema == "terms" and (types or carry):
@@ -506,11 +506,22 @@ def check_typed(log: DataFrame, schema: str, types: Types | str | None, carry: S
     if wrong:
         hint = nearest(wrong[0], log.columns) or f"its columns are {', '.join(log.columns)}"
         raise UsageError.of("D4123", f"the log has no column `{wrong[0]}`", hint=hint)
+    lower = [name.lower() for name in carry]
+    twice = [name for place, name in enumerate(carry) if name.lower() in lower[:place]]
+    if twice:
+        hint = "name it once; Spark does not tell upper from lower case"
+        raise UsageError.of("D4123", f"`carry` has the column `{twice[0]}` twice", hint=hint)
     taken = [name for name in carry if name.lower() in OWN]
     if taken:
         raise UsageError.of(
             "D4123", f"events have a column `{taken[0]}` of their own", hint="rename the one of the log"
         )
+
+
+def _names_kinds(types: object) -> bool:
+    if not isinstance(types, Mapping):
+        return False
+    return all(isinstance(name, str) and isinstance(kind, str) for name, kind in types.items())
 
 
 def typed_events(
