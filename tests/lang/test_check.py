@@ -95,7 +95,7 @@ def test_json_has_the_promised_shape(folder: Path, capsys: pytest.CaptureFixture
         "severity": "error",
         "file": "fire.dotr",
         "range": {"start": {"line": 5, "column": 42}, "end": {"line": 5, "column": 46}},
-        "message": "there is no query or rule `Smok`",
+        "message": "there is no query, rule or sequence `Smok`",
         "notes": [],
         "hint": "did you mean `Smoke`?",
     }

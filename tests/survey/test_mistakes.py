@@ -188,7 +188,7 @@ BUILDING = (
     ),
     Mistake(
         "an unknown trigger", Place.BUILDING, "FROM      Smoke", "FROM      Smoak",
-        ("D1106", "there is no query or rule `Smoak`", "did you mean `Smoke`?"),
+        ("D1106", "there is no query, rule or sequence `Smoak`", "did you mean `Smoke`?"),
     ),
     Mistake(
         "the time of an event as an attribute", Place.BUILDING, "?t := Beat.time", "?t := Beat.?time",

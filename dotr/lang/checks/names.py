@@ -99,7 +99,7 @@ class Streams:
         self.standing: dict[str, StandingQuery] = {}
         self.used: set[str] = set()
         self.unknown: dict[str, list[tuple[Span, str]]] = {}
-        """Names of no query or rule: places and hints."""
+        """Names of no query, rule or sequence: places and hints."""
         self.whole = True
         """Whether every name could be taken."""
         self._broken_units: list[LoadedFile] = []
@@ -235,7 +235,7 @@ class Streams:
         return replace(stream, name=name, operator=operator, definition=stream.name)
 
     def look_up(self, unit: LoadedFile, name: str) -> StreamNames | None:
-        """The query or rule that `name` means in a file."""
+        """The query, rule or sequence that `name` means in a file."""
         if name in unit.given and unit.parent is not None:
             return self.look_up(unit.parent, unit.given[name].text)
         expected = unit.expected.get(name)
@@ -256,7 +256,7 @@ class Streams:
             if stream is None:
                 self._found.error(
                     "D1106",
-                    f"there is no query or rule `{name.text}`",
+                    f"there is no query, rule or sequence `{name.text}`",
                     name.span,
                     hint=nearest(name.text, self.names(unit.parent)),
                 )
@@ -289,7 +289,9 @@ class Streams:
             span, hint = uses[0]
             notes = [f"also at {other}" for other, _ in uses[1:3]]
             notes += [f"and {len(uses) - 3} more"] if len(uses) > 3 else []
-            self._found.error("D1106", f"there is no query or rule `{name}`", span, hint=hint, notes=notes)
+            self._found.error(
+                "D1106", f"there is no query, rule or sequence `{name}`", span, hint=hint, notes=notes
+            )
 
     def is_broken(self, unit: LoadedFile | None) -> bool:
         """Whether an import, or one around it, was handed something wrong: its rules are left alone."""
