@@ -44,9 +44,12 @@ HOLD :v FOR 5 s
 QUERY Heat := { SELECT ?v { ?s :v ?v } }
 RULE Came DEFINE { dotr_c :came ?v } FROM C := ISTREAM Heat WITH ?v := C.?v
 """
-TICKING = CAME + """
+TICKING = (
+    CAME
+    + """
 RULE Warm DEFINE { dotr_w :warm ?v } FROM EVERY 2 s AS T AND LAST Heat WITHIN 7 s FROM T WITH ?v := Heat.?v
 """
+)
 SEEN = """PREFIX : <urn:x:>
 RULE Seen DEFINE { dotr_s :seen ?v } FROM Heat := { SELECT ?v { ?s :v ?v } } WITH ?v := Heat.?v
 """
