@@ -85,6 +85,7 @@ class Broker:
             "transaction.state.log.min.isr": 1,
             "transaction.state.log.num.partitions": 1,
             "group.initial.rebalance.delay.ms": 0,
+            "log.retention.ms": -1,  # times of tests are long ago: nothing is deleted for its age
             "log.dirs": folder / "kafka",
             **(more or {}),
         }
