@@ -87,6 +87,8 @@ class _Thread(local):
     """Whether a row of a join was left out for a call."""
     all_rows: bool = False
     """Whether joins go over all rows, as if none passed."""
+    settled: bool = False
+    """Whether what is evaluated was evaluated just before, with all calls that it needs."""
 
 
 _THREAD = _Thread()
@@ -109,6 +111,22 @@ def patient(evaluate: Callable[[Any], Any], absent: Any) -> Callable[[Any], Any]
         return absent if _THREAD.all_rows else found
 
     return run
+
+
+def settled(evaluate: Callable[[], Row]) -> Row:
+    """What `evaluate` returns, all of whose calls were made: nothing in it calls ahead again, which would
+    take twice the time for each level.
+    """
+    before, _THREAD.settled = _THREAD.settled, True
+    try:
+        return evaluate()
+    finally:
+        _THREAD.settled = before
+
+
+def is_settled() -> bool:
+    """Whether `settled` evaluates."""
+    return _THREAD.settled
 
 
 def waits() -> bool:

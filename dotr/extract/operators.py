@@ -126,9 +126,13 @@ def apart(meter: Meter, call: Callable[[], object]) -> None:
 
 def ahead(parts: Iterable[Callable[[], object]], calls: int, meter: Meter) -> None:
     """Call functions of one's own for all `parts` together, which a join will evaluate one by one."""
-    from dotr.expressions.own_functions import call_in_order  # noqa: PLC0415  # start-up: few runs call one
+    from dotr.expressions.own_functions import (  # noqa: PLC0415  # start-up: few runs call one
+        call_in_order,
+        is_settled,
+    )
 
-    apart(meter, lambda: call_in_order(lambda part: part(), parts, calls))
+    if not is_settled():
+        apart(meter, lambda: call_in_order(lambda part: part(), parts, calls))
 
 
 def _all(rows: Callable[[View, Any], Iterable[Row]], view: View, seed: Any) -> list[Row]:
@@ -165,7 +169,8 @@ class Pairing:
     """Owns how rows of a left and a right operator are joined, and looked up for each other.
 
     `exact`: the shared variables are certain on both sides, so that a lookup finds exactly the matching rows.
-    Rows are charged to `meter`, as the sides of `what`.
+    `found`: `matches`, after calls of functions of one's own were made for it (`ahead`). Rows are charged to
+    `meter`, as the sides of `what`.
     """
 
     def __init__(self, left: SolutionOperator, right: SolutionOperator, meter: Meter, what: str) -> None:
@@ -186,6 +191,7 @@ class Pairing:
         self._right_key = picker([others[name] for name in shared])
         self._rights = right.lookup(shared) if self.exact else seeded(right, ())
         self._lefts: Lookup | None = left.lookup(shared) if self.exact and not left.statically_empty else None
+        self.found = self._settled if right.calls else self.matches
 
     def lefts(self, rows: Iterable[C]) -> Sequence[C]:
         """The rows of the left side, charged."""
@@ -204,6 +210,11 @@ class Pairing:
         found = list(self.right.rows(view, {**seed, **known} if seed else known))
         self._charge(found)
         return [row for row in found if self._compatible(left, row)]
+
+    def _settled(self, view: View, left: Row, seed: Seed | None = None) -> Sequence[Row]:
+        from dotr.expressions.own_functions import settled  # noqa: PLC0415  # start-up: few runs call one
+
+        return settled(lambda: self.matches(view, left, seed))
 
     def asked(
         self, lefts: Iterable[tuple[View, Row]], seed: Seed | None = None
@@ -292,7 +303,7 @@ class JoinOperator:
         if self._right.calls:
             ahead(pairing.asked(((view, left) for left in lefts), seed), self.calls, self._meter)
         for left in lefts:
-            for right in pairing.matches(view, left, seed):
+            for right in pairing.found(view, left, seed):
                 yield pairing.row(left, right)
 
     def lookup(self, names: Sequence[str]) -> Lookup:
@@ -318,7 +329,7 @@ class JoinOperator:
         found = [
             (pairing.row(left, right), count)
             for left, count in changed
-            for right in pairing.matches(View.NEW, left)
+            for right in pairing.found(View.NEW, left)
         ]
         if self._left.statically_empty:
             return found
@@ -365,7 +376,7 @@ class LeftJoinOperator:
 
     def _paired(self, view: View, left: Row) -> list[Row]:
         pairing = self._pairing
-        return [pairing.row(left, right) for right in pairing.matches(view, left)]
+        return [pairing.row(left, right) for right in pairing.found(view, left)]
 
     def _called(self, asked: Sequence[tuple[View, Row]]) -> None:
         """Call functions of one's own for all extensions of left rows."""
@@ -430,7 +441,7 @@ class DifferenceOperator:
 
     def _stays(self, view: View, left: Row) -> bool:
         pairing = self._pairing
-        return not any(pairing.overlaps(left, right) for right in pairing.matches(view, left))
+        return not any(pairing.overlaps(left, right) for right in pairing.found(view, left))
 
     def rows(self, view: View, seed: Seed) -> Iterator[Row]:
         lefts = self._pairing.lefts(self._left.rows(view, seed))

@@ -8,6 +8,7 @@ import pickle
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from decimal import Decimal
 from enum import IntEnum
@@ -519,6 +520,22 @@ def test_no_order_of_triples_or_atoms_decides_what_is_called(
     query: str, rules: str, hold: bool, random: Random
 ) -> None:
     assert _calls(query, rules, hold, random.shuffle) == _calls(query, rules, hold, lambda order: None)
+
+
+def test_nested_parts_with_calls_are_not_evaluated_twice_for_each_level() -> None:
+    """Thirteen levels took more than a minute."""
+    text, levels = "", 13
+    for level in reversed(range(levels)):
+        inner = f"OPTIONAL {{ {text} FILTER(<{SPACE}same>(?v{level}) <= ?w{level}) }}" if text else ""
+        text = f"?o <urn:v{level}> ?v{level} BIND(<{SPACE}same>(?v{level}) AS ?w{level}) {inner}"
+    query = f"Q := {{ SELECT ?w0 WHERE {{ {text} }} }}"
+    rules = f"RULE R DEFINE {{ dotr_e <urn:r> ?x }} FROM {query} WITH ?x := Q.?w0"
+    engine = dotr.Engine.from_text(rules, functions={f"{SPACE}same": lambda value: value})
+    begun = time.process_time()
+    graph = " ".join(f"<urn:o{n}> <urn:v{level}> {n} ." for n in range(4) for level in range(levels))
+    found = [*engine.push(graph, at=1), *engine.finish()]
+    assert len(found) == 4
+    assert time.process_time() - begun < 15
 
 
 def test_no_order_of_hashes_decides_what_is_called() -> None:
