@@ -271,6 +271,32 @@ def test_events_of_a_frame_are_typed_and_written_by_rule_and_date(spark: Any, tm
 
 
 @pytest.mark.spark
+def test_names_that_differ_only_in_case_are_refused(spark: Any) -> None:
+    """Spark took them for one field, and ended with an error of its own when that was read."""
+    rules = HOT.replace("?n := ?n", "?n := ?n, ?ROOM := Reading.?c")
+    log = log_of(spark, again=False)
+    with pytest.raises(UsageError, match="`room` and `ROOM`"):
+        dotr.spark.detect(log, text=rules)
+    assert dotr.spark.detect(log, text=rules, schema="terms").count() == 3
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    try:
+        assert dotr.spark.detect(log, text=rules).select("bindings.ROOM").count() == 3
+    finally:
+        spark.conf.unset("spark.sql.caseSensitive")
+
+
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_program_without_events_has_no_empty_struct(spark: Any, tmp_path: Path) -> None:
+    """Parquet refuses a struct without fields."""
+    events = dotr.spark.detect(log_of(spark, again=False), text=HOT.replace("RULE Fire", "PRIVATE RULE Fire"))
+    assert events.columns == ["time", "date", "rule", "id", "terms", "graph"]
+    events.write.parquet(str(tmp_path / "out"))
+    with pytest.raises(UsageError, match="D4123"):
+        events.rule("Fire")
+
+
+@pytest.mark.spark
 def test_a_run_over_the_data_finds_types_of_distinct_times(spark: Any) -> None:
     log = log_of(spark, again=False).where("device < 'device1' OR device > 'device1'")
     options: dict[str, Any] = {"text": HOT, "types": "data", "times": "distinct", "carry": ["device"]}

@@ -73,7 +73,7 @@ from dotr.batch.spark.cluster import MANY
 from dotr.batch.spark.lasting_frames import InOrder, one_task
 from dotr.batch.spark.session import shipped
 from dotr.batch.spark.stream import refuse_streaming
-from dotr.batch.spark.typed import Kinds, Types, check_typed, columns_of, typed_events
+from dotr.batch.spark.typed import Kinds, Types, check_typed, columns_of, refuse_alike, typed_events
 from dotr.batch.time_cuts import Gap, cutoff
 from dotr.batch.work import Treatment, graph_text, make_job, ship
 from dotr.budget import BUDGET
@@ -208,6 +208,8 @@ def detect(
     columns = None
     if schema == "typed":
         columns = columns_of(program, clock, types if isinstance(types, Mapping) else None)
+        if log.sparkSession.conf.get("spark.sql.caseSensitive") != "true":
+            refuse_alike(columns)
     graphs = graphs_of(log, clock)
     if persist:
         graphs = graphs.persist()

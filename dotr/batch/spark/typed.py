@@ -184,7 +184,8 @@ class TypedColumns(Struct, frozen=True):
         fields += [pa.field("rule", pa.string()), pa.field("id", pa.string())]
         if self.bindings:
             fields.append(pa.field("bindings", _struct(self.bindings)))
-        fields.append(pa.field("match", pa.struct(list(map(self._position, self.match)))))
+        if self.match:
+            fields.append(pa.field("match", pa.struct(list(map(self._position, self.match)))))
         fields += [pa.field("terms", pa.map_(pa.string(), pa.string())), pa.field("graph", pa.string())]
         fields.append(pa.field(TRIGGER, pa.int64()))
         return pa.schema(fields)
@@ -215,6 +216,22 @@ def _type(kind: Kind) -> Any:
     if kind in ("term", ""):
         return TERM
     return pa.list_(TERM) if kind == "list" else KIND_TYPES[kind]
+
+
+def refuse_alike(columns: TypedColumns) -> None:
+    """Raise UsageError D4123 for names that differ only in case, which Spark takes for one field of a struct
+    (unless `spark.sql.caseSensitive` is set).
+    """
+    several: list[Iterable[str]] = [columns.bindings, columns.match, *columns.match.values()]
+    for names in several:
+        known: dict[str, str] = {}
+        for name in names:
+            if known.setdefault(name.lower(), name) != name:
+                raise UsageError.of(
+                    "D4123",
+                    f"`{known[name.lower()]}` and `{name}` would be one field for Spark",
+                    hint='rename one, or schema="terms"',
+                )
 
 
 # ------------------------------------------------------------------ kinds by the program
@@ -376,7 +393,8 @@ class TypedBatches:
         arrays += [texts([of.rule for of, _, _ in rows]), texts([of.prefix + name for of, name, _ in rows])]
         if bound:
             arrays.append(self._structs(self._columns.bindings, bound, "", odd))
-        arrays.append(self._matches(facts, len(rows), odd))
+        if facts:
+            arrays.append(self._matches(facts, len(rows), odd))
         arrays += [_map(odd), texts([self._graph(of, name, match) for of, name, match in rows])]
         unit = self._clock.unit if self._clock.integer else 1
         arrays.append(integers([match[2][0][0] // unit for _, _, match in rows]))
