@@ -81,7 +81,9 @@ class Outbox(Struct):
     committed: Callable[[], None] = lambda: None
     changes: bool = False
     exactly_once: bool = True
-    _format: Callable[[Sequence[Composite], Clock], str] = formatter("jsonl", {})[1]
+    _format: Callable[[Sequence[Composite], Clock], str] = field(
+        default_factory=lambda: formatter("jsonl", {})[1]
+    )
     _rows: list[tuple[Time, str, str, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:

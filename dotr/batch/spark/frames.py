@@ -149,7 +149,7 @@ def detect(
     parallelism: int | None = None,
     on_error: str = "fail",
     persist: bool = False,
-    schema: str = "terms",
+    schema: str = "typed",
     types: Types | str | None = None,
     carry: Sequence[str] = (),
     times: str = "any",

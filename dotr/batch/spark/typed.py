@@ -1,7 +1,7 @@
 """Composite events as rows of typed columns: `bindings` and `match` as structs.
 
-Place:   `dotr.spark.detect` and `dotr.spark.stream` make such rows in their tasks; io/event_tables.py has the
-         kinds, and what a term of each is.
+Place:   tasks of `dotr.spark.detect` make such rows; io/event_tables.py has the kinds, and what a term of
+         each is.
 Method:  a frame has its schema before anything runs, so the kind of a column is what the program tells
          (times, counts, casts, conditions, constants, attributes of rules), what the caller declares, or,
          if asked for, what one run over the data finds. Everything else is a struct (value, type, lang).
