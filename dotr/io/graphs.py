@@ -16,7 +16,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import repeat
-from os.path import splitext
+from os.path import basename, splitext
 from typing import IO, TYPE_CHECKING, NamedTuple, TypeAlias, overload
 
 from msgspec import Struct
@@ -72,13 +72,20 @@ def is_table(file: str) -> bool:
 
 
 def mapping_for(file: str, mappings: Sequence[TableMapping], *, listed: bool = False) -> TableMapping | None:
-    """The first mapping that is for a file by its name; or else, unless the file was `listed` in a folder,
-    the first that declares how such a file is written.
+    """The mapping that a file is read through: by its name, one with `# files:` before one without; or else,
+    unless the file was `listed` in a folder, one that declares how such a file is written. Raises DataError
+    D2415 where two mappings are equally for it.
     """
-    fitting = next((mapping for mapping in mappings if mapping.fits(file)), None)
-    if fitting is not None or listed:
-        return fitting
-    return next((mapping for mapping in mappings if mapping.declares(file)), None)
+    fitting = [mapping for mapping in mappings if mapping.fits(file)]
+    if not fitting and not listed:
+        fitting = [mapping for mapping in mappings if mapping.declares(file)]
+    fitting = [mapping for mapping in fitting if mapping.files] or fitting
+    if len(fitting) > 1 and fitting[0] != fitting[1]:
+        first, second = (mapping.name for mapping in fitting[:2])
+        message = f"two mappings are for one file: `{first}` and `{second}`"
+        hint = f"# files: declares which of them `{basename(plain_name(file))}` is read through"
+        raise DataError.of("D2415", message, place=file, hint=hint)
+    return fitting[0] if fitting else None
 
 
 _tuple = tuple.__new__  # of a named tuple's parts: its own `__new__` is a Python function

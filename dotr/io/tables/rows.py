@@ -533,19 +533,34 @@ def _expanded(
     value: Any, steps: Sequence[Step], around: tuple[Any, ...], path: str
 ) -> Iterator[tuple[Any, ...]]:
     if EVERY not in steps:
-        found = walk(value, steps)
+        found = _only(value, steps, path)
         if found is not ABSENT and found is not None:
             yield (*around, found) if steps else around
         return
     at = steps.index(EVERY)
-    inner = walk(value, steps[:at])
+    inner = _only(value, steps[:at], path)
     if inner is ABSENT or inner is None:
         return
+    keys = _written(steps[:at]).removeprefix("$")
     if not isinstance(inner, list):
-        keys = "".join(f".{step}" for step in steps[:at])
         raise CellError(f"`{path}{keys}` is not an array", "# rows: $ is the document itself", "D2408")
     for element in inner:
-        yield from _expanded(element, steps[at + 1 :], (*around, element), f"{path}[*]")
+        yield from _expanded(element, steps[at + 1 :], (*around, element), f"{path}{keys}[*]")
+
+
+def _only(value: Any, steps: Sequence[Step], path: str) -> Any:
+    """What is at a place, as `walk` has it. Raises CellError where a condition chooses several elements, of
+    which only the first would be a row.
+    """
+    for number, step in enumerate(steps):
+        if isinstance(value, list) and isinstance(step, tuple):
+            chosen = [one for one in value if isinstance(one, dict) and walk(one, (step,)) is not ABSENT]
+            if len(chosen) > 1:
+                before, condition = (_written(part).removeprefix("$") for part in (steps[:number], [step]))
+                hint = f"`{path}{before}[*]{condition}` makes a row of each"
+                raise CellError(f"`{path}{before}{condition}` is {len(chosen)} elements", hint, "D2408")
+        value = walk(value, (step,))
+    return value
 
 
 def _written(steps: Sequence[Step]) -> str:

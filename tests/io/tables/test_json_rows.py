@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.errors import DataError
+from dotr.io.graphs import mapping_for
 from dotr.io.tables.cells import CellError
-from dotr.io.tables.mapping import ABSENT, parse_mapping, steps_of, walk
+from dotr.io.tables.mapping import ABSENT, TableMapping, parse_mapping, steps_of, walk
 from dotr.io.tables.rows import JsonRows, arrays_of, columns_of, value_of
 
 OTLP = """{"resourceLogs": [
@@ -136,6 +137,24 @@ def test_where_there_is_no_array_there_is_no_row_and_another_value_is_refused(te
 
 
 @pytest.mark.parametrize(
+    ("way", "hint"),
+    [
+        ("$.v[k=x]", "`$.v[*][k=x]` makes a row of each"),
+        ("$.v[k=x].w[*]", "`$.v[*][k=x]` makes a row of each"),
+        ("$.g[*].v[k=x]", "`$.g[*].v[*][k=x]` makes a row of each"),
+    ],
+)
+def test_a_condition_that_chooses_several_elements_does_not_take_the_first(way: str, hint: str) -> None:
+    v = '[{"k": "x", "a": 1, "w": [{"a": 1}]}, {"k": "y"}, {"k": "x", "a": 2}]'
+    text = f'{{"v": {v}, "g": [{{"v": {v}}}]}}'
+    [error] = rows(text, ["a"], way)
+    assert isinstance(error, CellError)
+    assert (error.code, error.hint) == ("D2408", hint)
+    one = text.replace(', {"k": "x", "a": 2}', "")
+    assert rows(one, ["a"], way) == [["1"]]
+
+
+@pytest.mark.parametrize(
     ("column", "way"),
     [("a[*]", "$.a[*]"), ("$.b[*].c", "$.a[*]"), ("$.a[*].b[*]", "$.a[*]"), ("$.a[*]", None)],
 )
@@ -238,3 +257,17 @@ def test_server_sent_events_are_recognised(line: str) -> None:
     with pytest.raises(CellError) as raised:
         value_of(line)
     assert "sed -n 's/^data: //p'" in raised.value.hint
+
+
+def test_of_two_mappings_for_one_file_neither_is_chosen_silently() -> None:
+    def mapping(name: str, files: str = "") -> TableMapping:
+        return parse_mapping(f"# time: t\n{files}[] <urn:p> {{a}} .", name)
+
+    rooms, doors = mapping("rooms.map"), mapping("doors.map")
+    own = mapping("own.map", "# files: r*.csv\n")
+    with pytest.raises(DataError, match="D2415") as raised:
+        mapping_for("r.csv", [rooms, doors])
+    assert "`rooms.map` and `doors.map`" in str(raised.value)
+    assert mapping_for("r.csv", [rooms, own]) is own
+    assert mapping_for("d.csv", [rooms, own]) is rooms
+    assert mapping_for("r.csv", [rooms, rooms]) is rooms
