@@ -475,7 +475,8 @@ class LastingRun:
         self._spending = Spending(budget)
         self._readers = _readers(program)
         self._knowledge = self._opened()
-        self._ahead: dict[Time, Replacement] = {}
+        self.ahead: dict[Time, Replacement] = {}
+        """The later programs, by the times from which they hold."""
         self._on_refused, self._oracle = on_refused, oracle
         if oracle is not None:
             oracle.last_from_now()
@@ -485,26 +486,22 @@ class LastingRun:
 
     def replace(self, time: Time, program: Program, background: Collection[Triple]) -> None:
         """Schedule a program, with its background, to hold from `time` on, which lies ahead."""
-        self._ahead[time] = Replacement(program, frozenset(background))
+        self.ahead[time] = Replacement(program, frozenset(background))
         if self._oracle is not None:
             self._oracle.replace(time, program, background)
 
     def program_from(self, time: Time) -> Program | None:
         """The new program that holds from exactly this time on, or None."""
-        found = self._ahead.get(time)
+        found = self.ahead.get(time)
         return None if found is None else found.program
-
-    def programs_ahead(self) -> dict[Time, Program]:
-        """The later programs, by the times from which they hold."""
-        return {time: replacement.program for time, replacement in self._ahead.items()}
 
     def next(self) -> Time | None:
         """When what lasts next changes without a message, or None."""
         found = self._periods.next_change()
         if self._pending is not None and (found is None or self._pending.time < found):
             found = self._pending.time
-        if self._ahead:
-            found = min([*self._ahead, *([] if found is None else [found])])
+        if self.ahead:
+            found = min([*self.ahead, *([] if found is None else [found])])
         return found
 
     def happen(self, time: Time, effects: Sequence[Effect]) -> None:
@@ -519,33 +516,31 @@ class LastingRun:
         self,
         due: Sequence[Instant],
         bound: Time,
-        next_tick: Callable[[Time], Time | None],
-        is_tick: Callable[[Time], bool],
+        next_tick: Callable[[Time], Time | None] | None = None,
+        is_tick: Callable[[Time], bool] = lambda _: False,
         is_clocked: Callable[[Time], bool] = lambda _: False,
     ) -> Iterator[Leap]:
         """The instants `due`, and those between and after them that lie before `bound`. `is_clocked`: whether
         an EVERY or an AFTER is due at a time.
 
         The caller finishes one instant before it takes the next, so that `next_tick` (the next tick that can
-        matter before a time) knows of it.
+        matter before a time; None: there is no clock) knows of it.
         """
         self._is_clocked = is_clocked
         for time, parts in due:
-            yield from self._before(time, next_tick, is_tick)
+            while (between := self._next_before(time, next_tick)) is not None:
+                yield self._leap(between, (), is_tick(between))
             yield self._leap(time, parts or (), is_tick(time))
-        yield from self._before(bound, next_tick, is_tick)
+        while (between := self._next_before(bound, next_tick)) is not None:
+            yield self._leap(between, (), is_tick(between))
 
-    def _before(
-        self, bound: Time, next_tick: Callable[[Time], Time | None], is_tick: Callable[[Time], bool]
-    ) -> Iterator[Leap]:
-        while True:
-            change = self.next()
-            until = bound if change is None else min(bound, change)
-            time = next_tick(until)  # before the change, if any
-            time = until if time is None else time
-            if time >= bound:
-                return
-            yield self._leap(time, (), is_tick(time))
+    def _next_before(self, bound: Time, next_tick: Callable[[Time], Time | None] | None) -> Time | None:
+        """The next change or tick before `bound`."""
+        change = self.next()
+        until = bound if change is None else min(bound, change)
+        tick = None if next_tick is None else next_tick(until)  # before the change, if any
+        time = until if tick is None else tick
+        return time if time < bound else None
 
     def _leap(self, time: Time, parts: Sequence[GraphOrMessage], tick: bool) -> Leap:
         self._begin_moment(time, parts, tick)
@@ -564,7 +559,7 @@ class LastingRun:
             self._points = 0
         elif (pending is not None or self._points) and not (tick and self._is_clocked(time)):
             self._points += 1  # of effects, and of periods that end behind them
-            if pending is not None and time not in self._ahead and self._periods.next_change() != time:
+            if pending is not None and time not in self.ahead and self._periods.next_change() != time:
                 self._depth, self._chain = pending.depth + 1, pending.rules
         if pending is not None and (self._depth > DEEPEST or self._points > LONGEST):
             raise _endless(pending, self._depth, self.clock.text(time))
@@ -604,8 +599,8 @@ class LastingRun:
 
     def _effects(self, time: Time) -> tuple[Effect, ...]:
         """The effects that happen at an instant."""
-        pending = self._due(time)
-        return () if pending is None else pending.effects
+        pending = self._pending
+        return pending.effects if pending is not None and pending.time == time else ()
 
     def _leave_out(self, time: Time) -> DotrError | None:
         """Keep the effects of events, in output order, as far as they contradict neither what lasts nor
@@ -634,7 +629,7 @@ class LastingRun:
         nothing. Nothing changes. O(what the effects change), unless the instant is in error without any of
         them, begins other rules, or spends too much.
         """
-        found = None if time in self._ahead else self._judged_one_by_one(time, effects)
+        found = None if time in self.ahead else self._judged_one_by_one(time, effects)
         if found is not None:
             return found
         found, kept = [], list[Effect]()
@@ -692,7 +687,7 @@ class LastingRun:
         self._spending.begin(_triples_of(effects), self._periods.statements, self._readers)
         try:
             self._knowledge.change(
-                time, self._stated(time, (), self._ahead.get(time), effects), self.program_from(time)
+                time, self._stated(time, (), self.ahead.get(time), effects), self.program_from(time)
             )
         except (DataError, ProgramError) as error:
             return error if _contradicts(error) else None
@@ -705,7 +700,7 @@ class LastingRun:
         """Undo the open change of an instant."""
         self._knowledge.abandon()
         self._periods.undo()
-        if time in self._ahead:
+        if time in self.ahead:
             self._declare(self.program)
 
     def _declare(self, program: Program) -> None:
@@ -738,7 +733,7 @@ class LastingRun:
         if effects:
             come += _triples_of(effects)
         self._spending.begin(come, self._periods.statements, self._readers)
-        replacement = self._ahead.get(time)
+        replacement = self.ahead.get(time)
         stated = self._stated(time, messages, replacement, effects)
         knowledge = self._knowledge
         program = None if replacement is None else replacement.program
@@ -795,7 +790,7 @@ class LastingRun:
 
     def overlook(self, time: Time, tick: bool) -> LastingInstant:
         """Advance to an instant that is in error without its messages: it has no facts."""
-        replacement = self._ahead.get(time)
+        replacement = self.ahead.get(time)
         effects = self._effects(time)
         stated = self._stated(time, (), replacement, effects)
         program = self.program_from(time)
@@ -833,7 +828,7 @@ class LastingRun:
         self.useless += stated.useless
         self.unheld += len(stated.unheld)
         if replacement is not None:
-            del self._ahead[time]
+            del self.ahead[time]
             self.program, self._background = replacement
             self._readers = _readers(self.program)
             self._periods.rebase(self._background)
