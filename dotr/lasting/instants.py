@@ -33,6 +33,7 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from dotr.budget import ANSWER, BUDGET, SLACK, Spending
@@ -93,7 +94,7 @@ if TYPE_CHECKING:
 Facts: TypeAlias = dict[str, list[Fact]]
 """Stream → its facts of one instant in canonical order; streams without facts are left out."""
 
-Bags = Mapping[Select, Mapping[Row, int]]
+Bags: TypeAlias = Mapping[Select, dict[Row, int]]
 """Standing query → a bag of rows, or of signed changes."""
 
 
@@ -154,13 +155,13 @@ class Maintenance:
             return {}
         try:
             self._refuse_schema(stated)
-            owed = self._go(time, stated, program, check=True)
+            moved = self._go(time, stated, program, check=True)
         except BaseException:
             self.abandon()
             raise
         if self._now.owed or not self._now.consistent:
             self._now = self._now._replace(owed={}, consistent=True)
-        return _facts(self._now.program, owed, time)
+        return _facts(self._now.program, moved, time)
 
     def facts(self, time: Time, graph: Sequence[Triple]) -> Facts:
         """The facts of all other streams over K(t), with the open change.
@@ -214,7 +215,7 @@ class Maintenance:
         """
         self._begin()
         try:
-            owed = self._go(time, stated, program, check=False)
+            owed = _sum({}, self._go(time, stated, program, check=False))
             self._now = self._now._replace(owed=owed, consistent=False)
         except DotrError:
             self.abandon()
@@ -264,9 +265,11 @@ class Maintenance:
     def _matters(self, stated: StatedChange) -> bool:
         """Whether M must process the change."""
         model = self._now.model
-        return bool(stated) or (bool(stated.moved) and model is not None and model.kept.expires)
+        if stated.begun or stated.ended:
+            return True
+        return bool(stated.moved) and model is not None and model.kept.expires
 
-    def _go(self, time: Time, stated: StatedChange, program: Program | None, *, check: bool) -> Bags:
+    def _go(self, time: Time, stated: StatedChange, program: Program | None, *, check: bool) -> _Moved:
         """Advance to M(t); returns how its answers changed since M was last consistent."""
         now, model = self._now, self._now.model
         if program is None and model is not None and not model.mostly_ends(stated.ended):
@@ -282,7 +285,7 @@ class Maintenance:
                 pass
             else:
                 self._undo = settled.undo
-                return _sum(now.owed, settled.differences)
+                return _sum(now.owed, settled.differences) if now.owed else settled.differences
         return self._close_anew(stated, program or now.program, check)
 
     def _close_anew(self, stated: StatedChange, program: Program, check: bool) -> Bags:
@@ -357,15 +360,19 @@ def _standing(program: Program) -> list[Select]:
     return list(dict.fromkeys(standing.select for standing in program.standing.values()))
 
 
-_Changes: TypeAlias = Iterable[tuple[Row, int]] | Counter[Row]
+_Changes: TypeAlias = Sequence[tuple[Row, int]] | dict[Row, int]
 """Signed changes of one query, each row once."""
 
 
+_Moved: TypeAlias = Mapping[Select, _Changes]
+"""Standing query → how its answers change."""
+
+
 def _items(changes: _Changes) -> Iterable[tuple[Row, int]]:
-    return changes.items() if isinstance(changes, Counter) else changes
+    return changes.items() if isinstance(changes, dict) else changes
 
 
-def _sum(owed: Bags, more: Mapping[Select, _Changes]) -> Bags:
+def _sum(owed: Bags, more: _Moved) -> Bags:
     """The sum of signed changes, without queries that have none."""
     if not owed:
         bags = {select: {row: n for row, n in _items(changes) if n} for select, changes in more.items()}
@@ -379,17 +386,18 @@ def _sum(owed: Bags, more: Mapping[Select, _Changes]) -> Bags:
     return {select: bag for select, bag in found.items() if bag}
 
 
-def _facts(program: Program, changes: Bags, time: Time) -> Facts:
+def _facts(program: Program, changes: _Moved, time: Time) -> Facts:
     """The facts of the streams: what their queries gained or lost."""
     if not changes:
         return {}
     found: dict[str, list[Fact]] = {}
     for stream, standing in program.standing.items():
-        sign = 1 if standing.operator is RelationToStream.ISTREAM else -1
-        bag = changes.get(standing.select, _NONE)
-        rows = [row for row, n in bag.items() for _ in range(n * sign)]
-        if rows:
-            found[stream] = facts_of(rows, time)
+        moved = changes.get(standing.select)
+        if moved:
+            sign = 1 if standing.operator is RelationToStream.ISTREAM else -1
+            rows = [row for row, n in _items(moved) for _ in range(n * sign)]
+            if rows:
+                found[stream] = facts_of(rows, time)
     return found
 
 
@@ -400,7 +408,7 @@ class Replacement(NamedTuple):
     background: frozenset[Triple]
 
 
-class LastingInstant(NamedTuple):
+class LastingInstant(Struct, frozen=True):
     """One instant of what lasts. `graph`: whether a graph came; `tick`: whether an EVERY is due; `program`:
     the new program from this instant on; `state`: if messages came and it is requested, K(t) without what
     follows from the background alone; `findings`: warnings; `effects`: those that happened at it.
@@ -619,7 +627,7 @@ class LastingRun:
             if raised is None:
                 self._left_out.append(found.diagnostics[0]._replace(severity=Severity.WARNING))
             failed = failed or raised
-        self._pending = self._pending._replace(effects=tuple(kept))
+        self._pending = replace(self._pending, effects=tuple(kept))
         if self._oracle is not None:
             self._oracle.leave_out(time)
         return failed
@@ -725,7 +733,7 @@ class LastingRun:
         come = 0
         if parts:
             messages = labelled(parts, time)
-            come = sum(map(_triples, messages))
+            come = sum([len(triples) for message in messages for triples in message if triples])
             graphs = [message.graph for message in messages if message.graph is not None]
             graph = graphs[0] if len(graphs) == 1 else [triple for one in graphs for triple in one]
         came = bool(graphs)
@@ -803,7 +811,7 @@ class LastingRun:
         """Other rules hold than those whose effects wait: a chain of effects begins anew."""
         self._points = 0
         if self._pending is not None:
-            self._pending = self._pending._replace(depth=0, rules=())
+            self._pending = replace(self._pending, depth=0, rules=())
 
     def stated(self) -> list[Triple]:
         """Every triple stated now."""
@@ -869,11 +877,6 @@ class LastingRun:
         self._pending = loaded(pending)
         self._knowledge = self._opened()
         self._knowledge.restore(state["knowledge"])
-
-
-def _triples(message: Message) -> int:
-    """How many a message has."""
-    return sum(map(len, filter(None, message)))
 
 
 def _triples_of(effects: Iterable[Effect]) -> int:
