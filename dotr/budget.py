@@ -271,7 +271,7 @@ class Spending:
 
     def spend_of(self, meter: Meter) -> None:
         """Spend what a meter was charged since it was opened, or its limit."""
-        self._used += min(meter.used, meter.limit)
+        self._used += meter.limit - max(meter.left[0], 0)
 
     def end(self) -> None:
         """The instant is done, or refused."""

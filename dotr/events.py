@@ -15,6 +15,8 @@ from datetime import date
 from operator import itemgetter
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
+from msgspec import Struct
+
 from dotr.errors import DataError
 from dotr.rdf.blanks import label_stream
 from dotr.rdf.terms import RDF_TYPE, XSD_DATETIME, XSD_INTEGER, Memo, Term, Triple
@@ -212,7 +214,7 @@ Pattern: TypeAlias = tuple[Term | int, Term | int, Term | int]
 """A triple of DELETE; a number stands for any term, the same number for the same term."""
 
 
-class Effect(NamedTuple):
+class Effect(Struct, frozen=True):
     """What one event states and ends at the next moment. `name`: the event's id, or a function that makes
     it. `lost`: triples of its INSERT that are none, or have a blank node.
     """

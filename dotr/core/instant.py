@@ -162,10 +162,11 @@ class FactBatch:
         self.waiting = defaultdict(list)
         return self.waiting
 
-    def close(self) -> None:
-        """What waits is detected at the time of the last instant."""
+    def closed(self) -> FactBatch:
+        """The batch itself; what waits is detected at the time of its last instant."""
         if self.last is not None and self.size > self.instants(0, len(self.known)):
             self.wake(self.last, (), self.size)
+        return self
 
     def instants(self, start: int, end: int) -> int:
         """How many instants a range of `known` stands for."""

@@ -374,8 +374,8 @@ class Pipeline:
         self._run_counts.late = any(isinstance(r.trigger, After | RowPattern) for r in program.rules)
         lasts = self._lasting is not None  # what lasts may answer any of its queries
         self._idle_ticks = idle_ticks(program, program.selects) if lasts else self.deployment.idle_ticks
-        later = {} if self._lasting is None else self._lasting.programs_ahead()
-        ticks_ahead = {time: idle_ticks(p, p.selects) for time, p in later.items()}
+        later = {} if self._lasting is None else self._lasting.ahead
+        ticks_ahead = {time: idle_ticks(p, p.selects) for time, (p, _) in later.items()}
         return ahead(self._idle_ticks, self._max_jump, ticks_ahead)
 
     def _new_detector(self, clock: Clock) -> TeslaDetector:
@@ -559,7 +559,7 @@ class Pipeline:
             if begun[name] < len(found):
                 batch.waiting[name] = found[begun[name] :]
         batch.came(instants[0], instants[-1], len(instants))
-        yield from self._found(batch)
+        yield from self._found(batch.closed())
 
     def drain(self) -> Iterator[InstantEvents]:
         """Run the closed instants that have not run, in time order; yields the events of each that has any.
@@ -623,7 +623,7 @@ class Pipeline:
         place = 0
         while place < len(due):
             if not batch.room:
-                yield from self._found(batch)
+                yield from self._found(batch.closed())
                 batch = self._batch()
             if pause is not None:
                 pause()
@@ -643,7 +643,7 @@ class Pipeline:
                 if failed is not None:
                     break
         try:
-            yield from self._found(batch)
+            yield from self._found(batch.closed())
         except DotrError:
             if failed is not None:  # it comes later, and is found again
                 self._open.failed.discard(instant[0])
@@ -771,10 +771,10 @@ class Pipeline:
         """Run instants of what lasts, in order, and what is due between and after them."""
         assert self._lasting is not None
         observer, counts = self._observer, self._run_counts
-        if counts.every or counts.late or self.program.lars.rules or self._lasting.programs_ahead():
+        if counts.every or counts.late or self.program.lars.rules or self._lasting.ahead:
             instants = self._lasting.instants(due, bound, self._next_tick, self._is_tick, self._is_clocked)
         else:  # nobody looks at a clock
-            instants = self._lasting.instants(due, bound, _no_tick, _is_no_tick)
+            instants = self._lasting.instants(due, bound)
         for time, instant, failed in instants:
             if instant.program is not None:
                 self._renew(instant.program)
@@ -843,13 +843,12 @@ class Pipeline:
                 yield from self._run([(time, None)])
 
     def _found(self, batch: FactBatch) -> Iterator[InstantEvents]:
-        """Detect instants in order; yields the events of each that has any."""
+        """Detect the instants of a closed batch, in order; yields the events of each that has any."""
         assert self._detect is not None, "begin() comes before the first graph"
         assert self.clock is not None
         detector, oracle, left_out = self._detect, self._oracle, self._left_out
         run_counts, emitter, counted, observe = self._run_counts, self._emit, 0, self._observer.facts
         on_matches = self._observer.matches
-        batch.close()
         known = batch.known
         run_counts.begin(batch.first)
         instants: Iterable[InstantFacts] = known
@@ -883,7 +882,8 @@ class Pipeline:
             now = detector.now
             self._ran(batch, counted, sum(now is not None and one[0] <= now for one in known))
             raise
-        self._ran(batch, counted, len(known))
+        if counted < len(known):
+            self._ran(batch, counted, len(known))
 
     def _ran(self, batch: FactBatch, start: int, end: int) -> None:
         """Count the instants of a range as detected, if there are any."""
@@ -892,15 +892,6 @@ class Pipeline:
             self._last_graph_time = self._run_counts.instants(
                 batch, start, end, lasting, self._last_graph_time
             )
-
-
-def _no_tick(_: Time) -> Time | None:
-    """There is no next tick."""
-    return None
-
-
-def _is_no_tick(_: Time) -> bool:
-    return False
 
 
 def _effects(program: Program) -> Effects | None:

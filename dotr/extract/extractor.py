@@ -451,9 +451,8 @@ class Extractor:
     def facts_within(self, time: Time, spending: Spending) -> dict[str, list[Fact]]:
         """`facts` over what lasts, where all queries together take no more than is left of `spending`."""
         most = spending.left
-        tight = [unit.meter for unit in self.units if most < unit.meter.limit]
-        limits = [meter.limit for meter in tight]
-        for meter in tight:
+        tight = [(meter, meter.limit) for unit in self.units if most < (meter := unit.meter).limit]
+        for meter, _ in tight:
             meter.open(most)
         try:
             return self.facts(time)
@@ -463,7 +462,7 @@ class Extractor:
                 if meter.left[0] != meter.limit:
                     spending.spend_of(meter)
                 meter.open()
-            for meter, limit in zip(tight, limits, strict=True):
+            for meter, limit in tight:
                 meter.open(limit)
 
     def without_graph(self) -> frozenset[str]:

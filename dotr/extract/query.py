@@ -362,7 +362,7 @@ class Query:
         if self._static is not None:
             _settle(self._static, changes)
         if self._outputs is not None:
-            _settle(self._outputs, consolidated((self._output(row), n) for row, n in changes))
+            _settle(self._outputs, self._of_outputs(changes))
 
     def renew(self) -> None:
         """The background has changed in an unknown way."""
@@ -388,7 +388,7 @@ class Query:
 
     def moved(self) -> list[Change]:
         """`changes` of a timeless query over its outputs, after DISTINCT if it has it."""
-        moved = consolidated((self._output(row), n) for row, n in self.changes())
+        moved = self._of_outputs(self.changes())
         if not self.translated.distinct:
             return moved
         if self._outputs is None:
@@ -398,6 +398,12 @@ class Query:
         before = self._outputs
         flips = ((row, (before[row] + n > 0) - (before[row] > 0)) for row, n in moved)
         return [(row, flip) for row, flip in flips if flip]
+
+    def _of_outputs(self, changes: list[Change]) -> list[Change]:
+        """Changes of the answers as those of the outputs, consolidated."""
+        if self._output is _same:
+            return changes
+        return consolidated((self._output(row), n) for row, n in changes)
 
     def static_answers(self) -> list[Row]:
         """The answers of a timeless query over the background alone, in the form of `answers`."""
@@ -465,9 +471,13 @@ def _settle(counts: Counter[Row], changes: Iterable[Change]) -> None:
 def _picker(have: tuple[str, ...], want: tuple[str, ...]) -> Callable[[Row], Row]:
     """A function that maps a row to other columns, None for missing ones."""
     if have == want:
-        return lambda row: row
+        return _same
     places = [have.index(name) if name in have else None for name in want]
     return lambda row: tuple([None if i is None else row[i] for i in places])
+
+
+def _same(row: Row) -> Row:
+    return row
 
 
 def _late(

@@ -12,7 +12,9 @@ Method:  language.md, "Rules that write what lasts": fluents that events initiat
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
 
 from dotr.events import Clock, Effect, Pattern, Time
 from dotr.program import AnyTerm, Rule
@@ -28,7 +30,7 @@ LONGEST: Final = 1_000_000
 """How many instants effects may make between two messages."""
 
 
-class Pending(NamedTuple):
+class Pending(Struct, frozen=True):
     """The effects of the events of one instant, in output order, and the time at which they happen. `depth`:
     that of their events; `rules`: whose effects made their instants, back to one of depth 0, and their own.
     """
@@ -56,7 +58,7 @@ def saved(pending: Pending | None) -> Any:
     return [
         pending.time,
         pending.depth,
-        [[one.rule, one.id, *one[2:]] for one in pending.effects],
+        [[one.rule, one.id, one.insert, one.delete, one.lost] for one in pending.effects],
         list(pending.rules),
     ]
 

@@ -33,6 +33,7 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from dotr.budget import ANSWER, BUDGET, SLACK, Spending
@@ -93,7 +94,7 @@ if TYPE_CHECKING:
 Facts: TypeAlias = dict[str, list[Fact]]
 """Stream → its facts of one instant in canonical order; streams without facts are left out."""
 
-Bags = Mapping[Select, Mapping[Row, int]]
+Bags: TypeAlias = Mapping[Select, dict[Row, int]]
 """Standing query → a bag of rows, or of signed changes."""
 
 
@@ -154,13 +155,13 @@ class Maintenance:
             return {}
         try:
             self._refuse_schema(stated)
-            owed = self._go(time, stated, program, check=True)
+            moved = self._go(time, stated, program, check=True)
         except BaseException:
             self.abandon()
             raise
         if self._now.owed or not self._now.consistent:
             self._now = self._now._replace(owed={}, consistent=True)
-        return _facts(self._now.program, owed, time)
+        return _facts(self._now.program, moved, time)
 
     def facts(self, time: Time, graph: Sequence[Triple]) -> Facts:
         """The facts of all other streams over K(t), with the open change.
@@ -214,7 +215,7 @@ class Maintenance:
         """
         self._begin()
         try:
-            owed = self._go(time, stated, program, check=False)
+            owed = _sum({}, self._go(time, stated, program, check=False))
             self._now = self._now._replace(owed=owed, consistent=False)
         except DotrError:
             self.abandon()
@@ -264,9 +265,11 @@ class Maintenance:
     def _matters(self, stated: StatedChange) -> bool:
         """Whether M must process the change."""
         model = self._now.model
-        return bool(stated) or (bool(stated.moved) and model is not None and model.kept.expires)
+        if stated.begun or stated.ended:
+            return True
+        return bool(stated.moved) and model is not None and model.kept.expires
 
-    def _go(self, time: Time, stated: StatedChange, program: Program | None, *, check: bool) -> Bags:
+    def _go(self, time: Time, stated: StatedChange, program: Program | None, *, check: bool) -> _Moved:
         """Advance to M(t); returns how its answers changed since M was last consistent."""
         now, model = self._now, self._now.model
         if program is None and model is not None and not model.mostly_ends(stated.ended):
@@ -282,7 +285,7 @@ class Maintenance:
                 pass
             else:
                 self._undo = settled.undo
-                return _sum(now.owed, settled.differences)
+                return _sum(now.owed, settled.differences) if now.owed else settled.differences
         return self._close_anew(stated, program or now.program, check)
 
     def _close_anew(self, stated: StatedChange, program: Program, check: bool) -> Bags:
@@ -357,15 +360,19 @@ def _standing(program: Program) -> list[Select]:
     return list(dict.fromkeys(standing.select for standing in program.standing.values()))
 
 
-_Changes: TypeAlias = Iterable[tuple[Row, int]] | Counter[Row]
+_Changes: TypeAlias = Sequence[tuple[Row, int]] | dict[Row, int]
 """Signed changes of one query, each row once."""
 
 
+_Moved: TypeAlias = Mapping[Select, _Changes]
+"""Standing query → how its answers change."""
+
+
 def _items(changes: _Changes) -> Iterable[tuple[Row, int]]:
-    return changes.items() if isinstance(changes, Counter) else changes
+    return changes.items() if isinstance(changes, dict) else changes
 
 
-def _sum(owed: Bags, more: Mapping[Select, _Changes]) -> Bags:
+def _sum(owed: Bags, more: _Moved) -> Bags:
     """The sum of signed changes, without queries that have none."""
     if not owed:
         bags = {select: {row: n for row, n in _items(changes) if n} for select, changes in more.items()}
@@ -379,17 +386,18 @@ def _sum(owed: Bags, more: Mapping[Select, _Changes]) -> Bags:
     return {select: bag for select, bag in found.items() if bag}
 
 
-def _facts(program: Program, changes: Bags, time: Time) -> Facts:
+def _facts(program: Program, changes: _Moved, time: Time) -> Facts:
     """The facts of the streams: what their queries gained or lost."""
     if not changes:
         return {}
     found: dict[str, list[Fact]] = {}
     for stream, standing in program.standing.items():
-        sign = 1 if standing.operator is RelationToStream.ISTREAM else -1
-        bag = changes.get(standing.select, _NONE)
-        rows = [row for row, n in bag.items() for _ in range(n * sign)]
-        if rows:
-            found[stream] = facts_of(rows, time)
+        moved = changes.get(standing.select)
+        if moved:
+            sign = 1 if standing.operator is RelationToStream.ISTREAM else -1
+            rows = [row for row, n in _items(moved) for _ in range(n * sign)]
+            if rows:
+                found[stream] = facts_of(rows, time)
     return found
 
 
@@ -400,7 +408,7 @@ class Replacement(NamedTuple):
     background: frozenset[Triple]
 
 
-class LastingInstant(NamedTuple):
+class LastingInstant(Struct, frozen=True):
     """One instant of what lasts. `graph`: whether a graph came; `tick`: whether an EVERY is due; `program`:
     the new program from this instant on; `state`: if messages came and it is requested, K(t) without what
     follows from the background alone; `findings`: warnings; `effects`: those that happened at it.
@@ -475,7 +483,8 @@ class LastingRun:
         self._spending = Spending(budget)
         self._readers = _readers(program)
         self._knowledge = self._opened()
-        self._ahead: dict[Time, Replacement] = {}
+        self.ahead: dict[Time, Replacement] = {}
+        """The later programs, by the times from which they hold."""
         self._on_refused, self._oracle = on_refused, oracle
         if oracle is not None:
             oracle.last_from_now()
@@ -485,26 +494,22 @@ class LastingRun:
 
     def replace(self, time: Time, program: Program, background: Collection[Triple]) -> None:
         """Schedule a program, with its background, to hold from `time` on, which lies ahead."""
-        self._ahead[time] = Replacement(program, frozenset(background))
+        self.ahead[time] = Replacement(program, frozenset(background))
         if self._oracle is not None:
             self._oracle.replace(time, program, background)
 
     def program_from(self, time: Time) -> Program | None:
         """The new program that holds from exactly this time on, or None."""
-        found = self._ahead.get(time)
+        found = self.ahead.get(time)
         return None if found is None else found.program
-
-    def programs_ahead(self) -> dict[Time, Program]:
-        """The later programs, by the times from which they hold."""
-        return {time: replacement.program for time, replacement in self._ahead.items()}
 
     def next(self) -> Time | None:
         """When what lasts next changes without a message, or None."""
         found = self._periods.next_change()
         if self._pending is not None and (found is None or self._pending.time < found):
             found = self._pending.time
-        if self._ahead:
-            found = min([*self._ahead, *([] if found is None else [found])])
+        if self.ahead:
+            found = min([*self.ahead, *([] if found is None else [found])])
         return found
 
     def happen(self, time: Time, effects: Sequence[Effect]) -> None:
@@ -519,33 +524,31 @@ class LastingRun:
         self,
         due: Sequence[Instant],
         bound: Time,
-        next_tick: Callable[[Time], Time | None],
-        is_tick: Callable[[Time], bool],
+        next_tick: Callable[[Time], Time | None] | None = None,
+        is_tick: Callable[[Time], bool] = lambda _: False,
         is_clocked: Callable[[Time], bool] = lambda _: False,
     ) -> Iterator[Leap]:
         """The instants `due`, and those between and after them that lie before `bound`. `is_clocked`: whether
         an EVERY or an AFTER is due at a time.
 
         The caller finishes one instant before it takes the next, so that `next_tick` (the next tick that can
-        matter before a time) knows of it.
+        matter before a time; None: there is no clock) knows of it.
         """
         self._is_clocked = is_clocked
         for time, parts in due:
-            yield from self._before(time, next_tick, is_tick)
+            while (between := self._next_before(time, next_tick)) is not None:
+                yield self._leap(between, (), is_tick(between))
             yield self._leap(time, parts or (), is_tick(time))
-        yield from self._before(bound, next_tick, is_tick)
+        while (between := self._next_before(bound, next_tick)) is not None:
+            yield self._leap(between, (), is_tick(between))
 
-    def _before(
-        self, bound: Time, next_tick: Callable[[Time], Time | None], is_tick: Callable[[Time], bool]
-    ) -> Iterator[Leap]:
-        while True:
-            change = self.next()
-            until = bound if change is None else min(bound, change)
-            time = next_tick(until)  # before the change, if any
-            time = until if time is None else time
-            if time >= bound:
-                return
-            yield self._leap(time, (), is_tick(time))
+    def _next_before(self, bound: Time, next_tick: Callable[[Time], Time | None] | None) -> Time | None:
+        """The next change or tick before `bound`."""
+        change = self.next()
+        until = bound if change is None else min(bound, change)
+        tick = None if next_tick is None else next_tick(until)  # before the change, if any
+        time = until if tick is None else tick
+        return time if time < bound else None
 
     def _leap(self, time: Time, parts: Sequence[GraphOrMessage], tick: bool) -> Leap:
         self._begin_moment(time, parts, tick)
@@ -564,7 +567,7 @@ class LastingRun:
             self._points = 0
         elif (pending is not None or self._points) and not (tick and self._is_clocked(time)):
             self._points += 1  # of effects, and of periods that end behind them
-            if pending is not None and time not in self._ahead and self._periods.next_change() != time:
+            if pending is not None and time not in self.ahead and self._periods.next_change() != time:
                 self._depth, self._chain = pending.depth + 1, pending.rules
         if pending is not None and (self._depth > DEEPEST or self._points > LONGEST):
             raise _endless(pending, self._depth, self.clock.text(time))
@@ -604,8 +607,8 @@ class LastingRun:
 
     def _effects(self, time: Time) -> tuple[Effect, ...]:
         """The effects that happen at an instant."""
-        pending = self._due(time)
-        return () if pending is None else pending.effects
+        pending = self._pending
+        return pending.effects if pending is not None and pending.time == time else ()
 
     def _leave_out(self, time: Time) -> DotrError | None:
         """Keep the effects of events, in output order, as far as they contradict neither what lasts nor
@@ -624,7 +627,7 @@ class LastingRun:
             if raised is None:
                 self._left_out.append(found.diagnostics[0]._replace(severity=Severity.WARNING))
             failed = failed or raised
-        self._pending = self._pending._replace(effects=tuple(kept))
+        self._pending = replace(self._pending, effects=tuple(kept))
         if self._oracle is not None:
             self._oracle.leave_out(time)
         return failed
@@ -634,7 +637,7 @@ class LastingRun:
         nothing. Nothing changes. O(what the effects change), unless the instant is in error without any of
         them, begins other rules, or spends too much.
         """
-        found = None if time in self._ahead else self._judged_one_by_one(time, effects)
+        found = None if time in self.ahead else self._judged_one_by_one(time, effects)
         if found is not None:
             return found
         found, kept = [], list[Effect]()
@@ -692,7 +695,7 @@ class LastingRun:
         self._spending.begin(_triples_of(effects), self._periods.statements, self._readers)
         try:
             self._knowledge.change(
-                time, self._stated(time, (), self._ahead.get(time), effects), self.program_from(time)
+                time, self._stated(time, (), self.ahead.get(time), effects), self.program_from(time)
             )
         except (DataError, ProgramError) as error:
             return error if _contradicts(error) else None
@@ -705,7 +708,7 @@ class LastingRun:
         """Undo the open change of an instant."""
         self._knowledge.abandon()
         self._periods.undo()
-        if time in self._ahead:
+        if time in self.ahead:
             self._declare(self.program)
 
     def _declare(self, program: Program) -> None:
@@ -730,7 +733,7 @@ class LastingRun:
         come = 0
         if parts:
             messages = labelled(parts, time)
-            come = sum(map(_triples, messages))
+            come = sum([len(triples) for message in messages for triples in message if triples])
             graphs = [message.graph for message in messages if message.graph is not None]
             graph = graphs[0] if len(graphs) == 1 else [triple for one in graphs for triple in one]
         came = bool(graphs)
@@ -738,7 +741,7 @@ class LastingRun:
         if effects:
             come += _triples_of(effects)
         self._spending.begin(come, self._periods.statements, self._readers)
-        replacement = self._ahead.get(time)
+        replacement = self.ahead.get(time)
         stated = self._stated(time, messages, replacement, effects)
         knowledge = self._knowledge
         program = None if replacement is None else replacement.program
@@ -795,7 +798,7 @@ class LastingRun:
 
     def overlook(self, time: Time, tick: bool) -> LastingInstant:
         """Advance to an instant that is in error without its messages: it has no facts."""
-        replacement = self._ahead.get(time)
+        replacement = self.ahead.get(time)
         effects = self._effects(time)
         stated = self._stated(time, (), replacement, effects)
         program = self.program_from(time)
@@ -808,7 +811,7 @@ class LastingRun:
         """Other rules hold than those whose effects wait: a chain of effects begins anew."""
         self._points = 0
         if self._pending is not None:
-            self._pending = self._pending._replace(depth=0, rules=())
+            self._pending = replace(self._pending, depth=0, rules=())
 
     def stated(self) -> list[Triple]:
         """Every triple stated now."""
@@ -833,7 +836,7 @@ class LastingRun:
         self.useless += stated.useless
         self.unheld += len(stated.unheld)
         if replacement is not None:
-            del self._ahead[time]
+            del self.ahead[time]
             self.program, self._background = replacement
             self._readers = _readers(self.program)
             self._periods.rebase(self._background)
@@ -874,11 +877,6 @@ class LastingRun:
         self._pending = loaded(pending)
         self._knowledge = self._opened()
         self._knowledge.restore(state["knowledge"])
-
-
-def _triples(message: Message) -> int:
-    """How many a message has."""
-    return sum(map(len, filter(None, message)))
 
 
 def _triples_of(effects: Iterable[Effect]) -> int:

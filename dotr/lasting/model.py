@@ -27,7 +27,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from functools import partial
 from types import MappingProxyType
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from msgspec import Struct
 
@@ -61,14 +61,14 @@ _REMEMBERED = 10_000
 Difference: TypeAlias = tuple[Select, MaintainedQuery, Sequence[Change]]
 Reader: TypeAlias = tuple[Select, MaintainedQuery, UsingRows]
 
-Answers: TypeAlias = dict[MaintainedQuery, dict[Row, None]]
-"""Query → its solutions before projection: a set, in order."""
+Answers: TypeAlias = dict[MaintainedQuery, tuple[Select, dict[Row, None], dict[Row, None]]]
+"""Query → its SELECT, and the solutions before projection that it loses and gains: sets, in order."""
 
 Rows: TypeAlias = dict[Relation, tuple[dict[Key, None], dict[Key, None]]]
 """Relation → (keys of added rows, keys of removed rows)."""
 
 
-class PlainChange(NamedTuple):
+class PlainChange(Struct, frozen=True):
     """A change that was made in the index: its rows, how many ended triples were not stated, how the answers
     of queries changed, and how to undo it.
     """
@@ -122,11 +122,10 @@ class PlainChanges:
             if found is None:
                 return None
             rows, useless = found
-            lost: Answers = {}
-            gained: Answers = {}
+            answers: Answers = {}
             for relation, (_, removed) in rows.items():
                 if removed:
-                    self._use(relation, removed, lost)
+                    self._use(relation, removed, answers, gained=False)
         except Exhausted:
             return None
         self._kept.exchange(rows)
@@ -134,11 +133,14 @@ class PlainChanges:
         try:
             for relation, (added, _) in rows.items():
                 if added:
-                    self._use(relation, added, gained)
-            differences = self._moved(rows, lost, gained) if lost or gained else ()
+                    self._use(relation, added, answers, gained=True)
+            differences: list[Difference] = []
+            for query, (select, lost, gained) in answers.items():
+                query.take(lost, gained)
+                differences.append((select, query, query.moved()))
             return PlainChange(rows, useless, differences, undo)
         except Exhausted:
-            for query in lost | gained:
+            for query in answers:
                 query.forget()
             undo()
             return None
@@ -146,21 +148,14 @@ class PlainChanges:
     def _take_back(self, rows: Rows) -> None:
         self._kept.exchange({relation: (removed, added) for relation, (added, removed) in rows.items()})
 
-    def _use(self, relation: Relation, rows: Collection[Key], found: Answers) -> None:
+    def _use(self, relation: Relation, rows: Collection[Key], found: Answers, *, gained: bool) -> None:
         """Add the solutions that use rows of a relation to `found`."""
-        for _, query, using in self._readers[relation] or ():
+        for select, query, using in self._readers[relation] or ():
             if answers := using(rows):
                 self._meter.charge(len(answers), "answers that change", CHANGED)
-                found.setdefault(query, {}).update(dict.fromkeys(answers))
-
-    def _moved(self, relations: Iterable[Relation], lost: Answers, gained: Answers) -> list[Difference]:
-        """The signed answers of each query that lost or gained solutions."""
-        selects = {query: select for r in relations for select, query, _ in self._readers[r] or ()}
-        found: list[Difference] = []
-        for query in lost | gained:
-            query.take(lost.get(query, ()), gained.get(query, ()))
-            found.append((selects[query], query, query.moved()))
-        return found
+                if query not in found:
+                    found[query] = select, {}, {}
+                found[query][1 + gained].update(dict.fromkeys(answers))  # type: ignore[union-attr]  # not the SELECT
 
     def _rows(self, begun: Iterable[Triple], ended: Iterable[Triple]) -> tuple[Rows, int] | None:
         """The effective part of a change, and how many ended triples were not stated; None if a relation is
@@ -595,7 +590,8 @@ class MaintainedModel:
         if not (differences or moves):
             return Outcome(undo=undo, net=net, useless=useless)
         backs = [query.settle() for _, query, _ in differences]
-        self._settle(moves)
+        if moves is not NO_MOVES:
+            self._settle(moves)
 
         def back() -> None:
             undo()

@@ -16,28 +16,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
-from dotr.events import FOREVER, Clock, Effect, Message, Time
+from dotr.events import FOREVER, Clock, Effect, Message, Pattern, Time
 from dotr.lasting.effects import Form, StatedIndex, fits
 from dotr.lasting.validity import NotHeld, period, times_of
 from dotr.program import Hold
 from dotr.rdf.terms import RDF_TYPE, Term, Triple
 
-
-class Held(NamedTuple):
-    """The statements of one triple by graphs: when the last one ends, and when the one ends that the next
-    value of its subject and predicate replaces. A time before all others means none.
-    """
-
-    until: Time
-    latest: Time
+Held: TypeAlias = tuple[Time, Time]
+"""The statements of one triple by graphs: when the last one ends, and when the one ends that the next value
+of its subject and predicate replaces. A time before all others means none.
+"""
 
 
-class Later(NamedTuple):
-    """A statement of a triple by a graph that begins later; `latest`: it is replaceable."""
+class Later(Struct, frozen=True, order=True):
+    """A statement of a triple by a graph, from `start` on; `latest`: it is replaceable."""
 
     start: Time
     until: Time
@@ -50,7 +47,7 @@ of `Held`; then, if any begin later, a list of these.
 """
 
 _NONE: Final[Time] = -FOREVER
-_NOT_HELD: Final = Held(_NONE, _NONE)
+_NOT_HELD: Final[Held] = (_NONE, _NONE)
 
 
 class StatedChange(Struct, frozen=True):
@@ -116,9 +113,11 @@ class Periods:
         self._inserted: dict[Triple, None] = {}
         self._held: dict[Triple, Held] = {}
         self._later: dict[Triple, tuple[Later, ...]] = {}
-        self._latest: dict[tuple[Term, Term], set[Triple]] = {}  # what the next value replaces
+        self._latest: dict[
+            Term, dict[Term, set[Triple]]
+        ] = {}  # by predicate: what a subject's next value replaces
         self._ends: list[tuple[Time, Triple]] = []  # heap, of beginnings, too
-        self._undo: list[tuple[Triple, bool, bool, Held, tuple[Later, ...]]] = []
+        self._undo: dict[Triple, tuple[Time, bool, bool, Held, tuple[Later, ...]]] = {}
         self._changed: dict[Triple, bool] = {}  # since the last `changed`: whether there was an entry then
         self._index = StatedIndex(forms, ())
         self.declare(holds, forms)
@@ -132,13 +131,14 @@ class Periods:
         self._classes = {hold.class_: hold for hold in holds if hold.class_ is not None}
         self._rest = self._predicates.pop(None, None)
         self._timely = predicates_of_times(holds)
+        self._touching = self._timely.union(self._predicates)
 
     def rebase(self, background: Collection[Triple]) -> None:
         """Take a new background, whose difference was already deleted and inserted: what is stated stays."""
         self._background = background if isinstance(background, set | frozenset) else frozenset(background)
         self._changed |= dict.fromkeys(self._deleted - self._background, True)
         self._deleted &= self._background
-        self._undo = []
+        self._undo = {}
 
     # -- what is stated
 
@@ -205,37 +205,42 @@ class Periods:
         `effects`: of the events of the moment before; their patterns match what is stated before the change.
         Times never decrease, and no end is skipped. `undo` undoes the last change.
         """
-        parts = list(messages)
-        if not (effects or ended or begun or self._is_due(time)) and all(map(self._passes, parts)):
-            self._undo = []
+        self._undo = {}
+        graphs: list[Triple] = []
+        inserted: list[Triple] = []
+        deleted: dict[Triple, None] = {}
+        for graph, insert, delete in messages:
+            if graph:
+                graphs += self._changing(graph)
+            if insert:
+                inserted += insert
+            if delete:
+                deleted |= dict.fromkeys(delete)
+        due = self._is_due(time)
+        if not (graphs or effects or due or inserted or deleted or ended or begun):
             return _NO_CHANGE
-        deleted = dict.fromkeys([triple for part in parts for triple in part.delete or ()])
-        graphs = [triple for part in parts for triple in part.graph or ()]
         stated: dict[Triple, None] = {}
-        matched: Sequence[Triple] = ()
-        if effects:
-            stated = dict.fromkeys([triple for effect in effects for triple in effect.insert])
-            if any(effect.delete for effect in effects):
-                matched = self._matched(effects)
-        self._undo = []
-        before: dict[Triple, Time] = {}
-        useless = sum([self._end(triple) == _NONE and triple not in self._later for triple in deleted])
-        if self._is_due(time):
+        patterns: list[Pattern] = []
+        for effect in effects:
+            stated |= dict.fromkeys(effect.insert)
+            patterns += effect.delete
+        matched = self._matched(patterns) if patterns else ()
+        useless = 0
+        if deleted:
+            useless = sum([self._end(triple) == _NONE and triple not in self._later for triple in deleted])
+        if due:
             for triple in self._due(time):
-                self._pass(triple, time, before)
+                self._pass(triple, time)
         for triple in (*deleted, *ended, *matched):
-            self._delete(triple, before)
+            self._delete(triple)
         graphs += stated
         made, unheld = self._made(graphs, time, stated)
-        self._replace(graphs, made, time, before)
-        for part in parts:
-            for triple in part.insert or ():
-                self._insert(triple, before)
-        for triple in begun:
-            self._insert(triple, before)
+        self._replace(graphs, made, time)
+        for triple in (*inserted, *begun):
+            self._insert(triple)
         for triple, one in made.items():
-            self._hold(triple, one, time, before)
-        return self._net(before, made, useless, unheld)
+            self._hold(triple, one, time)
+        return self._net(made, useless, unheld)
 
     # -- effects one after the other
 
@@ -245,11 +250,14 @@ class Periods:
         """
         if self._timely or self._later:
             return None
-        matched = [self._matched([effect]) for effect in effects]
+        matched = [self._matched(effect.delete) for effect in effects]
         places = {triple[:2] for effect in effects for triple in effect.insert}
-        replaced = {place: tuple(sorted(self._latest[place])) for place in places if place in self._latest}
+        replaced = {place: tuple(sorted(values)) for place in places if (values := self._replaceable(*place))}
         change = self.change(time)
-        first = {triple: (deleted, inserted, held) for triple, deleted, inserted, held, _ in self._undo}
+        first = {
+            triple: (deleted, inserted, held)
+            for triple, (_, deleted, inserted, held, _) in self._undo.items()
+        }
         return Gathering(time, matched, replaced, change, frozenset(first), first)
 
     def extended(self, given: Gathering, number: int, effect: Effect) -> StatedChange:
@@ -262,11 +270,10 @@ class Periods:
         matched = given.matched[number]
         touched = dict.fromkeys((*matched, *replaced, *effect.insert))
         deleted, ended, stated = {*matched}, {*replaced}, {*effect.insert}
-        self._undo = []
-        before: dict[Triple, Time] = {}
+        self._undo = {}
         for triple in touched:
-            self._note(triple, before)
-            _, was_deleted, was_inserted, held, _ = self._undo[-1]
+            self._note(triple)
+            _, was_deleted, was_inserted, held, _ = self._undo[triple]
             was_deleted, was_inserted, held = given.first.get(triple, (was_deleted, was_inserted, held))
             given.first.setdefault(triple, (was_deleted, was_inserted, held))
             (self._deleted.add if was_deleted else self._deleted.discard)(triple)
@@ -274,17 +281,17 @@ class Periods:
                 self._inserted[triple] = None
             self._put_held(triple, held, ())
             if triple in given.due:
-                self._pass(triple, given.time, before)
+                self._pass(triple, given.time)
             if triple in deleted or triple in given.deleted:
-                self._delete(triple, before)
+                self._delete(triple)
             if triple in ended or triple in given.ended:
                 until, _ = self._held.get(triple, _NOT_HELD)
-                self._put_held(triple, Held(until, _NONE), ())
+                self._put_held(triple, (until, _NONE), ())
         again = [triple for triple in touched if triple in stated or triple in given.stated]
         made, unheld = self._made(again, given.time, again)
         for triple, one in made.items():
-            self._hold(triple, one, given.time, before)
-        return self._net(before, made, 0, unheld)
+            self._hold(triple, one, given.time)
+        return self._net(made, 0, unheld)
 
     def take_in(self, given: Gathering, number: int, effect: Effect) -> Callable[[], None]:
         """The effect that `extended` the change last belongs to it; returns what takes it out again, after
@@ -306,10 +313,10 @@ class Periods:
 
         return back
 
-    def _matched(self, effects: Sequence[Effect]) -> list[Triple]:
-        """The stated triples that a DELETE of these effects ends."""
+    def _matched(self, patterns: Collection[Pattern]) -> list[Triple]:
+        """The stated triples that these patterns match."""
         found: set[Triple] = set()
-        for pattern in {pattern for effect in effects for pattern in effect.delete}:
+        for pattern in set(patterns):
             subject, predicate, object_ = pattern
             if isinstance(subject, str) and isinstance(predicate, str) and isinstance(object_, str):
                 found.update([one] if (one := (subject, predicate, object_)) in self else [])
@@ -319,32 +326,28 @@ class Periods:
         return sorted(found)
 
     def _made(
-        self, graphs: Sequence[Triple], time: Time, stated: Collection[Triple] = ()
+        self, graphs: Sequence[Triple], time: Time, stated: Collection[Triple]
     ) -> tuple[dict[Triple, Later], list[NotHeld]]:
         """The statements that the triples of an instant's graphs make, and which of those make none.
         `stated`: those of effects, which last without a line, too.
         """
         made: dict[Triple, Later] = {}
         unheld: list[NotHeld] = []
-        plain: dict[int, Later] = {}  # by line: of one instant all are the same
         times = times_of(graphs, self._timely) if self._timely else {}
         predicates, classes, rest = self._predicates, self._classes, self._rest
         for triple in graphs:
             _, predicate, object_ = triple
             is_type = predicate == RDF_TYPE
             hold = classes.get(object_, rest) if is_type else predicates.get(predicate, rest)
-            if hold is None and not stated:
+            if hold is None:
+                if triple in stated:
+                    made[triple] = Later(time, FOREVER, latest=False)
                 continue
-            if hold is None and triple in stated:
-                made[triple] = Later(time, FOREVER, latest=False)
-            if hold is None or hold.duration == 0 or triple in made:
+            if hold.duration == 0 or triple in made:
                 continue
             if hold.start is None and hold.until is None:
-                same = plain.get(id(hold))
-                if same is None:
-                    end = FOREVER if hold.duration is None else time + hold.duration
-                    same = plain[id(hold)] = Later(time, end, hold.latest)
-                made[triple] = same
+                end = FOREVER if hold.duration is None else time + hold.duration
+                made[triple] = Later(time, end, hold.latest)
                 continue
             found = period(triple, hold, time, times, self._clock)
             if isinstance(found, NotHeld):
@@ -354,7 +357,7 @@ class Periods:
         return made, sorted(set(unheld)) if unheld else unheld
 
     def undo(self) -> None:
-        for triple, deleted, inserted, held, later in reversed(self._undo):
+        for triple, (_, deleted, inserted, held, later) in reversed(self._undo.items()):
             (self._deleted.add if deleted else self._deleted.discard)(triple)
             if inserted:
                 self._inserted[triple] = None
@@ -364,69 +367,72 @@ class Periods:
             self._await_all(triple, held, later)
             self._changed.setdefault(triple, False)
             self._forget_new(triple)
-            self._file(triple)
-        self._undo = []
+        self._file(self._undo)
+        self._undo = {}
 
-    def _file(self, triple: Triple) -> None:
+    def _file(self, triples: Iterable[Triple]) -> None:
         """Keep the index of stated triples right."""
         if self._index.forms:
-            (self._index.put if triple in self else self._index.discard)(triple)
+            for triple in triples:
+                (self._index.put if triple in self else self._index.discard)(triple)
 
     def _forget_new(self, triple: Triple) -> None:
         """Forget what began and ended since the last `changed`."""
         if not self._changed.get(triple, True) and self._entry(triple) is None:
             del self._changed[triple]
 
-    def _net(
-        self,
-        before: Mapping[Triple, Time],
-        made: Collection[Triple],
-        useless: int,
-        unheld: Sequence[NotHeld],
-    ) -> StatedChange:
+    def _net(self, made: Collection[Triple], useless: int, unheld: Sequence[NotHeld]) -> StatedChange:
+        """The change of what is stated since `_undo` was empty."""
         begun: dict[Triple, Time] = {}
         moved: dict[Triple, Time] = {}
         ended: list[Triple] = []
-        for triple, was in before.items():
-            self._file(triple)
-            now = self._end(triple)
+        held: list[Triple] = []
+        self._file(self._undo)
+        for triple, (was, _, _, _, _) in self._undo.items():
+            lasting = self._is_lasting(triple)
+            now = FOREVER if lasting else max(self._held.get(triple, _NOT_HELD))
             if now == _NONE:
                 self._forget_new(triple)
                 ended += [triple] if was != _NONE else []
             elif was == _NONE:
                 begun[triple] = now
+                held += [triple] if triple in made and not lasting else []
             elif was != now:
                 moved[triple] = now
-        held = [triple for triple in begun if triple in made and not self._is_lasting(triple)]
         return StatedChange(begun, tuple(ended), moved, tuple(held), useless, tuple(unheld))
 
     def _is_lasting(self, triple: Triple) -> bool:
         """Whether the background or an insertion states it."""
         return triple in self._inserted or (triple in self._background and triple not in self._deleted)
 
-    def _note(self, triple: Triple, before: dict[Triple, Time]) -> None:
+    def _note(self, triple: Triple) -> None:
         """Called before a triple's statements change."""
-        if triple not in before:
-            if triple not in self._changed:
-                self._changed[triple] = self._entry(triple) is not None
-            before[triple] = self._end(triple)
-            held = self._held.get(triple, _NOT_HELD)
-            later = self._later.get(triple, ()) if self._later else ()
-            self._undo.append((triple, triple in self._deleted, triple in self._inserted, held, later))
+        if triple in self._undo:
+            return
+        deleted, inserted = triple in self._deleted, triple in self._inserted
+        held = self._held.get(triple, _NOT_HELD)
+        later = self._later.get(triple, ()) if self._later else ()
+        lasting = inserted or (triple in self._background and not deleted)
+        self._undo[triple] = FOREVER if lasting else max(held), deleted, inserted, held, later
+        if triple not in self._changed:
+            self._changed[triple] = deleted or inserted or bool(later) or held != _NOT_HELD
 
-    def _passes(self, message: Message) -> bool:
-        """Whether a message changes nothing of what is stated."""
-        graph, insert, delete = message
-        if insert or delete or self._rest is not None:
-            return False
-        declared, latest = self._predicates, self._latest
-        for triple in graph or ():
-            predicate = triple[1]
-            if predicate in declared or triple[:2] in latest:
-                return False
-            if predicate == RDF_TYPE and triple[2] in self._classes:
-                return False
-        return True
+    def _changing(self, graph: list[Triple]) -> list[Triple]:
+        """Those triples of a graph that may change what is stated."""
+        if self._rest is not None:
+            return graph
+        touching, latest, classes = self._touching, self._latest, self._classes
+        return [
+            triple
+            for triple in graph
+            if (predicate := triple[1]) in touching
+            or predicate in latest
+            or (predicate == RDF_TYPE and triple[2] in classes)
+        ]
+
+    def _replaceable(self, subject: Term, predicate: Term) -> Collection[Triple]:
+        """What the next value of a subject and predicate replaces."""
+        return self._latest.get(predicate, {}).get(subject, ())
 
     def _is_due(self, time: Time) -> bool:
         """Whether a statement may end or begin by `time`."""
@@ -441,7 +447,7 @@ class Periods:
                 found[triple] = None
         return list(found)
 
-    def _pass(self, triple: Triple, time: Time, before: dict[Triple, Time]) -> None:
+    def _pass(self, triple: Triple, time: Time) -> None:
         """End and begin what does so by `time`."""
         ends = [end if end > time else _NONE for end in self._held.get(triple, _NOT_HELD)]
         later = self._later.get(triple, ()) if self._later else ()
@@ -450,43 +456,42 @@ class Periods:
                 ends[one.latest] = max(ends[one.latest], one.until)
                 self._await(triple, one.until)
         still = tuple([one for one in later if one.start > time]) if later else later
-        self._set_held(triple, Held(ends[0], ends[1]), before, still)
+        self._set_held(triple, (ends[0], ends[1]), still)
 
-    def _delete(self, triple: Triple, before: dict[Triple, Time]) -> None:
-        self._set_held(triple, _NOT_HELD, before, ())
+    def _delete(self, triple: Triple) -> None:
+        self._set_held(triple, _NOT_HELD, ())
         self._inserted.pop(triple, None)
         if triple in self._background:
             self._deleted.add(triple)
 
-    def _insert(self, triple: Triple, before: dict[Triple, Time]) -> None:
-        self._note(triple, before)
+    def _insert(self, triple: Triple) -> None:
+        self._note(triple)
         self._inserted[triple] = None
 
-    def _replace(
-        self, graphs: Iterable[Triple], made: Mapping[Triple, Later], time: Time, before: dict[Triple, Time]
-    ) -> None:
+    def _replace(self, graphs: Iterable[Triple], made: Mapping[Triple, Later], time: Time) -> None:
         """End earlier values when the new ones begin: now, where these are not held."""
-        if not self._latest:
+        latest = self._latest
+        if not latest:
             return
         places: dict[tuple[Term, Term], Time] = {}
         for triple in graphs:
-            place = triple[:2]
-            if place in self._latest:
-                start = made[triple].start if self._timely and triple in made else time
-                places[place] = min(start, places.get(place, start))
+            subject, predicate, _ = triple
+            if predicate in latest and subject in latest[predicate]:
+                start = made[triple].start if triple in made else time
+                places[subject, predicate] = min(start, places.get((subject, predicate), start))
         for place, end in places.items():
-            for triple in sorted(self._latest[place]):
-                until, latest = self._held.get(triple, _NOT_HELD)
+            for triple in sorted(self._replaceable(*place)):
+                until, replaced = self._held.get(triple, _NOT_HELD)
                 if end > time:
-                    latest = min(latest, end)
-                    self._await(triple, latest)
+                    replaced = min(replaced, end)
+                    self._await(triple, replaced)
                 else:
-                    latest = _NONE
+                    replaced = _NONE
                 later = self._later.get(triple, ()) if self._later else ()
                 if later:
-                    cut = [one._replace(until=min(one.until, end)) if one.latest else one for one in later]
+                    cut = [replace(one, until=min(one.until, end)) if one.latest else one for one in later]
                     later = tuple([one for one in cut if one.start < one.until])
-                self._set_held(triple, Held(until, latest), before, later)
+                self._set_held(triple, (until, replaced), later)
 
     def hold_of(self, triple: Triple) -> Hold | None:
         """How long a triple of a graph lasts; None if it does not."""
@@ -495,20 +500,19 @@ class Periods:
             return self._classes.get(object_, self._rest)
         return self._predicates.get(predicate, self._rest)
 
-    def _hold(self, triple: Triple, made: Later, time: Time, before: dict[Triple, Time]) -> None:
+    def _hold(self, triple: Triple, made: Later, time: Time) -> None:
         until, latest = held = self._held.get(triple, _NOT_HELD)
         later = self._later.get(triple, ()) if self._later else ()
-        start, end, replaceable = made
-        if start > time:
+        end = made.until
+        if made.start > time:
             later = tuple(sorted({*later, made}))
-            self._await(triple, start)
-        elif replaceable:
-            held = Held(until, max(latest, end))
-            self._await(triple, end)
+            end = made.start
+        elif made.latest:
+            held = until, max(latest, end)
         else:
-            held = Held(max(until, end), latest)
-            self._await(triple, end)
-        self._set_held(triple, held, before, later)
+            held = max(until, end), latest
+        self._await(triple, end)
+        self._set_held(triple, held, later)
 
     def _await(self, triple: Triple, until: Time) -> None:
         if abs(until) != FOREVER:
@@ -518,10 +522,8 @@ class Periods:
         for time in (*held, *(one.start for one in later)):
             self._await(triple, time)
 
-    def _set_held(
-        self, triple: Triple, held: Held, before: dict[Triple, Time], later: tuple[Later, ...]
-    ) -> None:
-        self._note(triple, before)
+    def _set_held(self, triple: Triple, held: Held, later: tuple[Later, ...]) -> None:
+        self._note(triple)
         self._put_held(triple, held, later)
 
     def _put_held(self, triple: Triple, held: Held, later: tuple[Later, ...]) -> None:
@@ -533,13 +535,15 @@ class Periods:
             self._later[triple] = later
         elif self._later:
             self._later.pop(triple, None)
-        place = triple[:2]
-        if held.latest != _NONE or (later and any(one.latest for one in later)):
-            self._latest.setdefault(place, set()).add(triple)
-        elif place in self._latest:
-            self._latest[place].discard(triple)
-            if not self._latest[place]:
-                del self._latest[place]
+        subject, predicate, _ = triple
+        if held[1] != _NONE or (later and any(one.latest for one in later)):
+            self._latest.setdefault(predicate, {}).setdefault(subject, set()).add(triple)
+        elif (values := self._latest.get(predicate)) is not None and subject in values:
+            values[subject].discard(triple)
+            if not values[subject]:
+                del values[subject]
+                if not values:
+                    del self._latest[predicate]
 
     # -- as a value
 
@@ -563,7 +567,7 @@ class Periods:
         later = self._later.get(triple, ())
         if not deleted and not inserted and held == _NOT_HELD and not later:
             return None
-        entry = int(deleted), int(inserted), _plain(held.until), _plain(held.latest)
+        entry = int(deleted), int(inserted), _plain(held[0]), _plain(held[1])
         if not later:
             return entry
         return *entry, [[one.start, _plain(one.until), int(one.latest)] for one in later]
@@ -577,13 +581,13 @@ class Periods:
                 self._inserted[triple] = None
             else:
                 self._inserted.pop(triple, None)
-            held, ahead = Held(_time(until), _time(latest)), later_of(*later)
+            held, ahead = (_time(until), _time(latest)), later_of(*later)
             self._put_held(triple, held, ahead)
             self._await_all(triple, held, ahead)
 
     def load(self, saved: Iterable[Sequence[Any]]) -> None:
         """Restore the value of `save` over the current background; deletions of what it lacks are dropped."""
-        self._deleted, self._inserted, self._held, self._latest, self._undo = set(), {}, {}, {}, []
+        self._deleted, self._inserted, self._held, self._latest, self._undo = set(), {}, {}, {}, {}
         self._later, self._ends = {}, []
         for subject, predicate, object_, deleted, inserted, until, latest, *later in saved:
             triple = subject, predicate, object_
@@ -593,7 +597,7 @@ class Periods:
                 self._changed[triple] = True
             if inserted:
                 self._inserted[triple] = None
-            held, ahead = Held(_time(until), _time(latest)), later_of(*later)
+            held, ahead = (_time(until), _time(latest)), later_of(*later)
             self._put_held(triple, held, ahead)
             self._await_all(triple, held, ahead)
         self._index = StatedIndex(self._index.forms, self)

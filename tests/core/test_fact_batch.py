@@ -56,8 +56,8 @@ def test_facts_wait_for_the_next_trigger_and_the_rest_for_the_end() -> None:
         (5, []),
     ):
         put(batch, time, *streams)
-    batch.close()
-    batch.close()
+    batch.closed()
+    batch.closed()
     found = [(time, dict(known)) for time, _, known, _ in batch.known]
     assert found == [
         (3, {"Heat": facts(1, 2, 3), "Rain": facts(2), "Smoke": facts(3)}),
@@ -76,7 +76,7 @@ def test_without_triggers_every_instant_comes_by_itself() -> None:
     batch = FactBatch(None, 3)
     put(batch, 1, "Heat")
     put(batch, 2)
-    batch.close()
+    batch.closed()
     assert [(time, dict(known)) for time, _, known, _ in batch.known] == [(1, {"Heat": facts(1)}), (2, {})]
     assert batch.instants(0, 2) == 2
 
