@@ -28,6 +28,7 @@ from dotr.budget import OVERLONG, Exhausted, Overlong
 from dotr.errors import ProgramError
 from dotr.events import Clock, Fact, Match, Time
 from dotr.program.rules import Choose, Conjunct, Rhythm, Rule, Summarise
+from dotr.program.sequences import RowPattern
 from dotr.rdf.terms import Memo, Term
 from dotr.regex import regex
 
@@ -290,14 +291,18 @@ def overworked(rule: Rule, fact: Fact, exhausted: Exhausted, clock: Clock, budge
     """D4010 or D4133 for one trigger fact."""
     values = ", ".join("unbound" if value is None else _cut(value) for value in fact[1])
     code, much = "D4010", f"takes more than {budget} units of work"
+    what, of = f"one fact of `{rule.triggering.name}`", f"the fact: {rule.triggering.name}"
     hint = "narrow a window, equate a variable in ON, use LAST, or raise --budget"
+    if isinstance(rule.trigger, RowPattern):
+        what, of = "one partition at an instant", "what was open there is dropped, at the row "
+        hint = "shorten WITHIN, set a GAP, divide the rows by PER, or raise --budget"
     if isinstance(exhausted, Overlong):
         code, much, hint = OVERLONG, f"makes {exhausted.made}", exhausted.hint
     return ProgramError.of(
         code,
-        f"{rule.kind} `{rule.name}` {much} for one fact of `{rule.triggering.name}`",
+        f"{rule.kind} `{rule.name}` {much} for {what}",
         rule.span,
-        notes=(f"the fact: {rule.triggering.name}({values})", *exhausted.notes()),
+        notes=(f"{of}({values})", *exhausted.notes()),
         hint=hint,
         place=f"@ {clock.text(fact[0])}",
     )

@@ -539,12 +539,17 @@ class LiteralSequenceRule(LiteralRule):
         self, index: int, time: Time, left_out: Collection[tuple[int, Fact]]
     ) -> tuple[list[Match], int]:
         """The matches that are certain at `time`: in canonical order, equal ones by their first row. A
-        partition with a row of `time` that is left out starts again behind it.
+        partition starts again behind a row of `time` that is left out, and behind its last row if the first
+        row of a match at `time` is.
         """
         found: list[tuple[Any, Match]] = []
         self.deadlines = []
         for part in self.partitions.values():
-            if any(row.fact[0] == time and (index, row.fact) in left_out for row in part.rows[part.first :]):
+            begun = [row for row in part.rows[part.first :] if row.fact[0] == time]
+            for start in self.reading.starts(part.rows, part.first, part.settled) if left_out else ():
+                if start.given and start.time == time:
+                    begun.append(part.rows[start.first])
+            if any((index, row.fact) in left_out for row in begun):
                 part.first, part.settled = len(part.rows), time
             for start in self.reading.starts(part.rows, part.first, part.settled):
                 if start.time <= time and start.first == part.first:

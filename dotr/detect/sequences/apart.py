@@ -125,9 +125,9 @@ class Apart:
         cost = EXPRESSION * len(self.automaton.start)
         for start in part.open_starts:
             cost += EXPRESSION * sum([len(states) for states, _, _ in start.threads])
-            for place in self._chains:
+            for place, units in self._chains:
                 chains = [(registers[place], len(states)) for states, registers, _ in start.threads]
-                cost += sum([chain[2] * times for chain, times in chains if chain is not None])
+                cost += units * sum([chain[2] * times for chain, times in chains if chain is not None])
         return cost
 
     def refresh(self, part: ApartPartition) -> None:

@@ -15,11 +15,11 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
-from dotr.budget import Overlong
+from dotr.budget import EXPRESSION, Overlong
 from dotr.codegen import CodeSource, row_of
 from dotr.detect.analysis import NOW, names
 from dotr.detect.scope import SumComparison, only_attribute, term_table, truth_table
-from dotr.detect.sequences.registers import Register, chained, listed, of_rows, of_total
+from dotr.detect.sequences.registers import Register, chained, listed, of_rows, of_total, preceded
 from dotr.events import Clock, Time
 from dotr.expressions.evaluate import compile_condition, compile_expression
 from dotr.expressions.functions import may_be_overlong
@@ -40,8 +40,9 @@ class PatternCode(Struct):
     `bits`: (row, rows before it, elements that are asked for) → those that it satisfies, both as bits; the
     elements in `tests` if it is of their source. `tests`: element → whether its condition is true of (row,
     rows before it, registers with the row). `updates`: for each element (registers, row) → registers.
-    `values`: (registers, time) → the attributes. `start`: the registers before any row. `failed`: for each
-    element how many of the tested rows it has refused.
+    `prepends`: the same for the row before those that were given, and `turn` makes of such registers those
+    of `updates`; of patterns without `tests`. `values`: (registers, time) → the attributes. `start`: the
+    registers before any row. `failed`: for each element how many of the tested rows it has refused.
     """
 
     registers: tuple[Register, ...]
@@ -50,6 +51,8 @@ class PatternCode(Struct):
     bits: Callable[[Row, Any, int], int]
     tests: dict[int, Callable[[Row, Any, Registers], bool]]
     updates: list[Callable[[Registers, Row], Registers]]
+    prepends: list[Callable[[Registers, Row], Registers]]
+    turn: Callable[[Registers], Registers]
     values: Callable[[Registers, Time], tuple[Term | None, ...]]
     failed: list[int]
 
@@ -140,11 +143,13 @@ class PatternShape:
             return f"lists of states, the rows of open mappings{prev}"
         return f"lists of states, rows until a mapping is complete, then {asked}{prev}"
 
-    def chains(self) -> tuple[int, ...]:
-        """The places of registers that are chains, which conditions go through."""
-        read = [leaf.name for e in self.pattern.elements for leaf in leaves(e.on) if isinstance(leaf, Var)]
+    def chains(self, *, of_values: bool = False) -> tuple[tuple[int, int], ...]:
+        """(place, units of a row) of the registers that are chains which conditions, or values, read."""
+        of = [one.expression for one in self.bindings] if of_values else [e.on for e in self.pattern.elements]
+        read = [leaf.name for expression in of for leaf in leaves(expression) if isinstance(leaf, Var)]
         places = dict.fromkeys(map(self.place, read))
-        return tuple(place for place in places if self.registers[place].is_chain)
+        registers = [(place, self.registers[place]) for place in places]
+        return tuple((n, EXPRESSION if one.keeps_rows else 1) for n, one in registers if one.is_chain)
 
     def place(self, key: Any) -> int:
         """The place of a register: of (where, element), or of a total's name."""
@@ -384,6 +389,8 @@ def write(shape: PatternShape, clock: Clock) -> PatternCode:
         _bits(shape, clock, failed),
         {place: _test(shape, clock, elements[place]) for place in sorted(shape.apart)},
         [_update(shape, clock, element) for element in elements],
+        [] if shape.apart else [_update(shape, clock, element, backwards=True) for element in elements],
+        _turn(shape),
         _values(shape, clock),
         failed,
     )
@@ -456,22 +463,25 @@ def _test(shape: PatternShape, clock: Clock, element: RowElement) -> Callable[[R
     return source.function("r, before, g")
 
 
-def _update(shape: PatternShape, clock: Clock, element: RowElement) -> Callable[[Registers, Row], Registers]:
+def _update(
+    shape: PatternShape, clock: Clock, element: RowElement, *, backwards: bool = False
+) -> Callable[[Registers, Row], Registers]:
     source = CodeSource()
     texts = []
+    latest, chain = (Place.FIRST, preceded) if backwards else (Place.LAST, chained)
     for place, register in enumerate(shape.registers):
         here = f"g[{place}]"
         if register.element not in ("*", element.name):
             texts.append(here)
-        elif register.place is Place.LAST:
+        elif register.place is latest:
             texts.append("r" if register.depth == 1 else f"({here} + (r,))[{-register.depth}:]")
-        elif register.place is Place.FIRST and register.depth == 1:
+        elif register.place is not None and register.depth == 1:
             texts.append(f"(r if {here} is None else {here})")
-        elif register.place is Place.FIRST:
+        elif register.place is not None:
             length = source.name("len", len)
             texts.append(f"({here} if {length}({here}) == {register.depth} else {here} + (r,))")
         elif register.keeps_rows:
-            texts.append(f"{source.name('chained', chained)}({here}, r)")
+            texts.append(f"{source.name('chained', chain)}({here}, r)")
         elif register.counts:
             texts.append(f"{here} + 1")
         else:
@@ -479,9 +489,25 @@ def _update(shape: PatternShape, clock: Clock, element: RowElement) -> Callable[
             argument = shape.totals[name].argument
             assert argument is not None, "only COUNT takes `*`"
             reader = _Reader(shape, source, clock, None, element.name)
-            texts.append(f"{source.name('add', register.add)}({here}, {reader.value(argument)})")
+            add = chain if register.is_chain else register.add
+            texts.append(f"{source.name('add', add)}({here}, {reader.value(argument)})")
     source.line(f"return {row_of(texts) if texts else '()'}")
     return source.function("g, r")
+
+
+def _turn(shape: PatternShape) -> Callable[[Registers], Registers]:
+    """What makes of registers from back to front those from front to back: rows are in the other order."""
+    turned = [place for place, register in enumerate(shape.registers) if register.depth > 1]
+    if not turned:
+        return lambda registers: registers
+
+    def turn(registers: Registers) -> Registers:
+        found = list(registers)
+        for place in turned:
+            found[place] = found[place][::-1]
+        return tuple(found)
+
+    return turn
 
 
 def _place_of(shape: PatternShape, name: str) -> int | None:

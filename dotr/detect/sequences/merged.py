@@ -8,9 +8,11 @@ Method:  all mappings from one row are a list of states in order of preference. 
          As long as no start has a complete mapping, the lists of all groups are a `Front`, and a row takes
          the whole partition on by one look-up: which front is next, and what becomes of the groups' starts.
          Nothing else is carried: the rows from the oldest open start are kept, and when a start's match is
-         certain its way is gone once more, with registers. Where no match is to begin inside another, a start
-         that is to match next and has a complete mapping makes all up to the last row of that superfluous: it
-         becomes the `Lead`, goes on with registers, and its rows are dropped.
+         certain its registers are made of them, from its last row to its first: starts whose lists have
+         become equal have the same registers behind that row, and many that match at one instant cost no
+         more than one of them (`Behind`). Where no match is to begin inside another, a start that is to match
+         next and has a complete mapping makes all up to the last row of that superfluous: it becomes the
+         `Lead`, goes on with registers, and its rows are dropped.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from __future__ import annotations
 from bisect import bisect_right, insort
 from collections.abc import Callable, Mapping, Sequence
 from heapq import merge
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 from dotr.budget import EXPRESSION
@@ -33,6 +36,8 @@ LISTS = 1 << 14
 
 NONE = -1
 """The number of no row."""
+
+_NUMBER = itemgetter(0)
 
 FEW = 64
 """So many rows are kept without looking which of them can still be asked for."""
@@ -145,6 +150,11 @@ if it begins in none)."""
 
 Starts: TypeAlias = list[int]
 """Starts of a group, in order: the numbers of their rows."""
+
+Behind: TypeAlias = dict[tuple[int, int, tuple[int, ...]], tuple[int, Registers, int]]
+"""(last row of a mapping, a row, the states before that) → of the mapping from that row on: the place of its
+state, its registers from back to front, the number of its last row of `skip_to`.
+"""
 
 
 class Lists:
@@ -326,7 +336,7 @@ class Merged:
         """The oldest start has just got the first complete mapping of all: it is to match next."""
         number = part.count - 1
         first = part.starts[0][0] if part.starts else number
-        row, (states, carried), mapped, _ = self._again(part, first, number)
+        row, states, carried, mapped = self._again(part, first)
         part.front, part.starts, part.rows = self.lists.none, [], []
         if states is self.lists.empty:
             found.append((part, row, mapped))
@@ -433,17 +443,18 @@ class Merged:
 
     def report(self, part: MergedPartition, found: list[Found]) -> None:
         """The matches that are certain."""
+        behind: Behind = {}
         if self.limits.overlapping:
             for number, last in part.decided:
-                first, _, mapped, _ = self._again(part, number, last)
-                found.append((part, first, mapped))
+                registers, _ = self._matched(part, number, last, behind)
+                found.append((part, part.rows[number - part.base][0], registers))
             part.decided.clear()
         else:
-            while self._report_next(part, found):
+            while self._report_next(part, found, behind):
                 pass
         self._trim(part)
 
-    def _report_next(self, part: MergedPartition, found: list[Found]) -> bool:
+    def _report_next(self, part: MergedPartition, found: list[Found], behind: Behind) -> bool:
         lead = part.lead
         if lead is not None:
             if lead.states.states:
@@ -468,8 +479,8 @@ class Merged:
         if not decided:
             return False
         number, last = decided.pop(0)
-        row, _, mapped, mark = self._again(part, number, last)
-        found.append((part, row, mapped))
+        registers, mark = self._matched(part, number, last, behind)
+        found.append((part, part.rows[number - part.base][0], registers))
         if mark >= 0:
             last = max(mark, number + 1) - 1
         self._drop(part, last, NONE)
@@ -477,8 +488,8 @@ class Merged:
 
     def _promote(self, part: MergedPartition, number: int) -> None:
         """The start that is to match next has just got a mapping."""
-        row, threads, mapped, _ = self._again(part, number, part.count - 1)
-        part.lead = Lead(row, threads[0], threads[1], mapped, row[0] + self.limits.within)
+        row, states, carried, mapped = self._again(part, number)
+        part.lead = Lead(row, states, carried, mapped, row[0] + self.limits.within)
         part.groups.clear()
         part.decided.clear()
         part.rows.clear()
@@ -489,7 +500,7 @@ class Merged:
             starts = group.starts
             del starts[starts[0] == but : bisect_right(starts, last)]
         part.groups = [group for group in part.groups if group.starts]
-        part.decided = [one for one in part.decided if one[0] > last]
+        del part.decided[: bisect_right(part.decided, last, key=_NUMBER)]
 
     @staticmethod
     def _trim(part: MergedPartition) -> None:
@@ -502,22 +513,15 @@ class Merged:
                 del part.rows[: first - part.base]
                 part.base = first
 
-    def _again(
-        self, part: MergedPartition, first: int, last: int
-    ) -> tuple[Row, tuple[States, list[Registers]], Registers, int]:
-        """Go the way of a start once more: its row; the states behind row `last` with their registers; those
-        of the mapping that is complete there; the number of the last row of `skip_to` in it.
+    def _again(self, part: MergedPartition, first: int) -> tuple[Row, States, list[Registers], Registers]:
+        """Go the way of a start once more, to the last row: its row; the states that then wait, with their
+        registers; those of the mapping that is complete there.
         """
-        states, base, marking = self.lists.start, part.base, self._skip_to >= 0
+        states = self.lists.start
         one: Registers = self.code.start  # of all states, if `several` is None
         several: list[Registers] | None = None
-        marks = [NONE] * len(states.states)
-        mapped, mark = one, NONE
-        number = first
-        for row, bits in part.rows[first - base : last + 1 - base]:
-            if marking:
-                marks, mark = self._marked(states, bits, marks, mark, number)
-                number += 1
+        mapped = one
+        for row, bits in part.rows[first - part.base :]:
             step = states.steps.get(bits)
             states, only, taken, origins, ended = states.step(bits) if step is None else step
             if only is not None:
@@ -532,20 +536,36 @@ class Merged:
             if ended >= 0:
                 mapped = new[ended]
         carried = [one] * len(states.states) if several is None else several
-        return part.rows[first - base][0], (states, carried), mapped, mark
+        return part.rows[first - part.base][0], states, carried, mapped
 
-    def _marked(
-        self, states: States, bits: int, marks: list[int], mark: int, number: int
-    ) -> tuple[list[int], int]:
-        """For each state behind a row, and for the complete mapping, the last row of `skip_to`."""
-        move, elements = states.move(bits), self._elements
-        new = [
-            number
-            if place >= 0 and elements[states.states[place]] == self._skip_to
-            else marks[place if place >= 0 else ~place]
-            for place in move.taken
-        ]
-        return [new[origin] for origin in move.origins], mark if move.ended < 0 else new[move.ended]
+    def _matched(self, part: MergedPartition, first: int, last: int, behind: Behind) -> tuple[Registers, int]:
+        """Of the mapping of a start that is complete at row `last`: the registers, and the number of the last
+        row of `skip_to` in it. `behind` has what is known already, and gets what is found.
+        """
+        rows, base, code = part.rows, part.base, self.code
+        states, number = self.lists.start, first
+        way: list[tuple[int, States]] = [(number, states)]
+        known = None
+        while known is None and number < last:
+            states, number = states[rows[number - base][1]][0], number + 1
+            known = behind.get((last, number, states.states))
+            if known is None:
+                way.append((number, states))
+        place, registers, mark = known or (NONE, code.start, NONE)
+        for number, states in reversed(way):
+            row, bits = rows[number - base]
+            move = states.move(bits)
+            place = move.taken[move.ended if number == last else move.origins[place]]
+            if place < 0:
+                place = ~place
+            else:
+                element = self._elements[states.states[place]]
+                registers = code.prepends[element](registers, row)
+                if element == self._skip_to and mark == NONE:
+                    mark = number
+            if number > first:  # before its first row a mapping skips none: that list is another
+                behind[last, number, states.states] = place, registers, mark
+        return code.turn(registers), mark
 
     # -- state ---------------------------------------------------------------------------------------------
 

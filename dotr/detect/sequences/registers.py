@@ -24,7 +24,7 @@ from dotr.rdf.terms import Term, integer
 from dotr.rdf.values import term_key
 
 Chain: TypeAlias = "tuple[Chain | None, Any, int] | None"
-"""(what came before, an item, how many there are)."""
+"""(what came before, an item, how many there are); or (what comes behind, an item, minus how many)."""
 
 
 class Register(Struct, frozen=True):
@@ -107,10 +107,12 @@ def of_total(element: str, function: str, *, distinct: bool, star: bool, keeps_r
 def listed(chain: Chain) -> list[Any]:
     """What is in a chain, the first first."""
     found = []
+    grows = chain is not None and chain[2] > 0
     while chain is not None:
         chain, one, _ = chain
         found.append(one)
-    found.reverse()
+    if grows:
+        found.reverse()
     return found
 
 
@@ -124,6 +126,11 @@ def _chained(items: list[Any]) -> Chain:
 def chained(chain: Chain, item: Any) -> Chain:
     """A chain with one more item."""
     return chain, item, 1 if chain is None else chain[2] + 1
+
+
+def preceded(chain: Chain, item: Any) -> Chain:
+    """A chain with one more item before it."""
+    return chain, item, -1 if chain is None else chain[2] - 1
 
 
 def _count(count: int) -> Term:

@@ -79,6 +79,8 @@ class SequenceRun:
         self.sweep_at: Time = NEVER
         self.found: list[Found] = []
         self._many = len(pattern.sources) > 1
+        self._chains = self.shape.chains(of_values=True)
+        self._budget = budget
         self.counted = [0] * len(COUNTED)
         hooks = {
             "parts": self._parts,
@@ -165,6 +167,8 @@ class SequenceRun:
 
     def take(self, time: Time) -> list[RawMatch]:
         """What was found at an instant, in canonical order."""
+        if self._chains:
+            self._charge(time)
         found, values = self.found[:], self.code.values
         self.found.clear()
         self.counted[3] += len(found)
@@ -179,6 +183,18 @@ class SequenceRun:
             several.append((order, (rules, time, (row[:4],), bound)))
         several.sort(key=_KEY)
         return [match for _, match in several]  # type: ignore[misc]  # unbound values
+
+    def _charge(self, time: Time) -> None:
+        """Charge the rows that values of matches go through: each of many matches may have all of them."""
+        units: dict[int, list[Any]] = {}  # of a partition: itself, the first row of its first match, units
+        for part, row, registers in self.found:
+            own = units.setdefault(id(part), [part, row, part.work if part.last == time else 0])
+            for place, each in self._chains:
+                if (chain := registers[place]) is not None:
+                    own[2] += each * abs(chain[2])
+        for part, row, spent in units.values():
+            if spent > self._budget:
+                self._exceed(part, row[:4], self.found)
 
     def next(self, bound: Time = FOREVER) -> Time | None:
         """The earliest time before `bound` at which it has a match if no row comes; after the last one at

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.detect.detector import TeslaDetector
-from dotr.events import Fact, Match
+from dotr.events import Fact, Match, Time
 from dotr.program.program import Program
 from dotr.reference.tesla import LiteralTesla
 from tests.detect.building import CLOCK
@@ -72,13 +73,16 @@ def refusing(seed: int) -> int:
     """With a budget that some rows exceed; the literal reading is given which. How many did."""
     random = Random(seed)
     program = random_program(random)
-    history = random_history(random, program, 10)
+    return len(left_out(program, random_history(random, program, 10), random.choice([30, 60, 100])))
+
+
+def left_out(
+    program: Program, history: Sequence[tuple[Time, dict[str, list[Fact]]]], budget: int
+) -> list[tuple[int, Fact]]:
+    """The rows that exceed a budget, after what is found without them was compared, deadlines included."""
     refused: list[tuple[int, Fact]] = []
     detector = TeslaDetector(
-        program,
-        CLOCK,
-        budget=random.choice([30, 60, 100]),
-        on_refused=lambda rule, fact, _error: refused.append((rule, fact)),
+        program, CLOCK, budget=budget, on_refused=lambda rule, fact, _error: refused.append((rule, fact))
     )
     literal = LiteralTesla(program, CLOCK)
     last: int | None = None
@@ -91,7 +95,7 @@ def refusing(seed: int) -> int:
         found = detector.at(time, facts)
         assert literal.at(time, facts, True, refused) == found
         last = time
-    return len(refused)
+    return refused
 
 
 @given(st.integers(0, 2**40))
