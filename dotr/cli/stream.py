@@ -201,7 +201,7 @@ def _start(
     trigger: tuple[bool, float | None],
     progress: Progress,
 ) -> Running:
-    from dotr.batch.spark import distributed  # noqa: PLC0415  # start-up
+    from dotr.batch.spark import distributed, stream_frames  # noqa: PLC0415  # start-up
     from dotr.batch.spark import stream as streams  # noqa: PLC0415  # start-up
     from dotr.batch.spark.frame_stages import parallelism  # noqa: PLC0415  # start-up
     from dotr.batch.spark.session import start as start_session  # noqa: PLC0415  # start-up
@@ -236,7 +236,7 @@ def _start(
         )
     else:
         distributed.quiet(session)
-        query = distributed.start(
+        query = stream_frames.start(
             found.parsed(clock), deployment, *folders, taken, BatchTrigger(*trigger), on_batch, cores
         )
     query.reasons = choice.reasons

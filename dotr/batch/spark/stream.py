@@ -133,7 +133,7 @@ class Running:
     def __init__(self, on_batch: OnBatch, trigger: BatchTrigger) -> None:
         self.totals = Taken(-1)
         self._on_batch, self._trigger = on_batch, trigger
-        self._error: DotrError | None = None
+        self._error: Exception | None = None
         self._metrics: dict[int, Observed] = {}
 
     def state(self) -> State:
@@ -224,10 +224,8 @@ KAFKA = "kafka:"
 Send = Callable[[str], None]
 
 
-def sender(spark: SparkSession, place: str, format_: str) -> Send | None:
-    """A sender of a batch's JSON lines to `place`; None for a folder. Raises UsageError D4312."""
-    if not place.startswith(KAFKA):
-        return None
+def topic_of(place: str, format_: str = "jsonl") -> tuple[str, str]:
+    """The servers and the topic of `kafka:SERVERS/TOPIC`. Raises UsageError D4312."""
     servers, _, topic = place.removeprefix(KAFKA).rpartition("/")
     if not servers or not topic or format_ != "jsonl":
         raise UsageError.of(
@@ -237,17 +235,28 @@ def sender(spark: SparkSession, place: str, format_: str) -> Send | None:
             else f"events go to Kafka as JSON lines, not as {format_}",
             hint="kafka:HOST:9092/TOPIC, or kafka:HOST:9092,HOST:9092/TOPIC; --format jsonl",
         )
+    return servers, topic
+
+
+def write_topic(records: DataFrame, servers: str, topic: str) -> None:
+    """Write records (key, value), in their order, by one task. Raises EngineError D4303."""
+    try:
+        writer = records.write.format("kafka").option("kafka.bootstrap.servers", servers)
+        writer.option("topic", topic).option("kafka.enable.idempotence", "true").save()
+    except Exception as error:  # Py4J raises anything
+        raise as_own_error(error) from None
+
+
+def sender(spark: SparkSession, place: str, format_: str) -> Send | None:
+    """A sender of a batch's JSON lines to `place`; None for a folder. Raises UsageError D4312."""
+    if not place.startswith(KAFKA):
+        return None
+    servers, topic = topic_of(place, format_)
 
     def send(lines: str) -> None:
         rows = [(json.loads(line)["id"], line) for line in lines.splitlines()]
-        if not rows:
-            return
-        try:
-            frame = spark.createDataFrame(rows, "key string, value string").coalesce(1)
-            writer = frame.write.format("kafka").option("kafka.bootstrap.servers", servers)
-            writer.option("topic", topic).option("kafka.enable.idempotence", "true").save()
-        except Exception as error:  # Py4J raises anything
-            raise as_own_error(error) from None
+        if rows:
+            write_topic(spark.createDataFrame(rows, "key string, value string").coalesce(1), servers, topic)
 
     return send
 
@@ -279,7 +288,7 @@ def start(
 
     Raises UsageError D4129, D4309, RefusedError D5001, D5220, EngineError D5221.
     """
-    check(frame, out, checkpoint)
+    check(frame, checkpoint, out)
     session.install()
     home = plain_path(checkpoint)
     send = sender(frame.sparkSession, out, options.format_)
@@ -292,7 +301,7 @@ def start(
     return stream
 
 
-def check(frame: DataFrame, out: str, checkpoint: str) -> None:
+def check(frame: DataFrame, checkpoint: str, out: str = "") -> None:
     """Raise UsageError D4129: the frame is not a stream; D4309: over Connect; D4127: a remote folder."""
     if not frame.isStreaming:
         raise not_streaming()
