@@ -1,7 +1,8 @@
 """A stream in numbered batches, each delivered at least once: events in order, exactly once.
 
-Place:   called by spark/stream.py with every micro-batch, on the driver (MicroBatches), and by
-         spark/distributed.py for the parts of a distributed stream (LivePart); independent of Spark.
+Place:   called by spark/stream.py with every micro-batch, on the driver (MicroBatches), by
+         spark/ordered_frames.py in one task (OrderedEngine), and by spark/distributed.py for the parts of a
+         distributed stream (LiveSlot); independent of Spark.
 Method:  in order: the engine of `dotr run` takes the batches in order. For batch n the events are written
          first, to a file named by n, then the state after it; each is complete or absent. A batch that is
          repeated, after a kill before its end was recorded, starts from the state before it and writes the
@@ -10,7 +11,8 @@ Method:  in order: the engine of `dotr run` takes the batches in order. For batc
          batch and is fed with all rows of an instant when the instant is closed. After a batch its state is
          written as one bytes value, with a token; a process that holds the live part with the same token need
          not read it. Python's marshal is the codec: it holds plain values only, executes nothing, and is
-         several times as fast as JSON; its version is fixed and recorded in the head.
+         several times as fast as JSON; its version is fixed and recorded in the head. Parts of one bucket of
+         keys have one state, whatever their groups, so that other rules can go on from it.
          The mode: features that need all of an instant, in order, run in order: what lasts, late graphs that
          are kept or refused, dead letters. All others can be distributed, LARS rules too, whose timelines all
          begin with the stream; this pays with enough cores: each graph goes through Spark twice more. `dotr

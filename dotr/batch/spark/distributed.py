@@ -1,11 +1,11 @@
 """A distributed stream: instants collected by Spark, extracted by all workers, detected part by part.
 
-Place:   runs `dotr stream` and `dotr.spark.stream` if batch/stream.py chooses it.
-Method:  withWatermark → group by instant (append: an instant leaves when it is closed) → extract → by part,
-         transformWithState → the events of a batch, sorted by (time, rule, id), in a file named by its
-         number. The watermark's delay is the lateness and one more, so that the last instant stays open as in
-         `dotr run`. The stream is closed by a special row after the last instant, in a folder of the
-         checkpoint that is a second source. Errors of workers reach the caller (session.py).
+Place:   a plan of a streaming frame (stream_frames.py), if batch/stream.py chooses it.
+Method:  withWatermark → group by instant (append: an instant leaves when it is closed) → extract → by place
+         of parts, transformWithState → events as bytes (event_rows.py). The watermark's delay is the lateness
+         and one more, so that the last instant stays open as in `dotr run`. The stream is closed by a special
+         row after the last instant, in a folder that is a second source. Errors of workers reach the caller
+         (session.py).
          Bundling: a task makes a bundle (batch/facts.py) of arriving graphs for every slot of instants, and
          sends its bundles when they are large, and at its end. It also counts, so that the JVM does not touch
          single graphs. Every slot gets a row from every task that has graphs: it is called with each batch,
@@ -13,14 +13,17 @@ Method:  withWatermark → group by instant (append: an instant leaves when it i
          Instants: a slot's state is one bundle of all graphs of its open instants, and the time closed so
          far. It is called with every batch that has graphs, and by a timer just after the watermark whenever
          that moves, so that all slots have closed time up to the same point. Graphs for a closed instant are
-         late, counted, and dropped.
-         Parts: a batch calls every part once with its rows (every task of the extraction sends each a mark),
-         and at a timer for the next tick that matters. A live part (batch/stream.py) is used if this process
+         late, counted, and dropped. It has what the checkpoint belongs to, and refuses other rules before
+         any part is called: a frame does not know its checkpoint earlier.
+         Parts: a slot has those of one bucket of keys, or all without keys (batch/stream.py). A batch calls
+         every slot once with its rows (every task of the extraction sends each part a mark), and at a timer
+         for the next tick that matters. A live slot is used if this process
          holds it in the state that Spark has, recognised by a random token; otherwise it is restored. State
          is two values: the token and the bytes. An abandoned attempt leaves a token that occurs nowhere else.
 Why not: one state for all: that would be one engine, with Spark around it.
          groupBy(instant).agg(collect_list): a row of state for each instant (batch/facts.py has the cost).
-Bad input: D4311 · D5220 · D5221 · D2018 a graph without a time or its text, if that ends the stream.
+         A slot for each part: with other rules groups have other numbers, and states other keys.
+Bad input: D5220 · D5221 · D2018 a graph without a time or its text, if that ends the stream.
 """
 
 from __future__ import annotations
@@ -497,7 +500,7 @@ def ends_of(graphs: Graphs, folder: str, numbers: Sequence[int]) -> DataFrame:
     from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
 
     ends = graphs.frame.sparkSession.readStream.schema("at bigint").json(folder)
-    slot = f.explode(f.array(*map(f.lit, numbers))).cast("bigint").alias("slot")
+    slot = f.explode(f.expr(f"array({', '.join(f'{number}L' for number in numbers)})")).alias("slot")
     return ends.select(f.timestamp_millis("at").alias("at"), slot, f.lit(None).cast("binary").alias("bundle"))
 
 

@@ -7,8 +7,8 @@ Method:  `foreachBatch` passes every micro-batch to the driver, to the engine of
          If `out` is `kafka:SERVERS/TOPIC`, events go to a topic of Kafka, by Spark's connector: a batch's
          events are one write, in order, by one task; the key is the event's id, the value its JSON line. A
          repeated batch is sent again with the same ids, by which consumers can deduplicate.
-Why not: a stateful operator of Spark: it sees one key and no order between keys; consuming, chaining and
-         ticks need all of an instant, in order.
+Why not: the engine in a stateful operator, as in ordered_frames.py: how documents write time is known only
+         when the first has come, and late graphs and dead letters go to files beside the events.
 Bad input: D4129 a frame that is not a stream · D4303 errors of the Kafka connector · D4309 Spark Connect ·
          D4312 a place that is not a topic · D5220 other rules · D5221 damaged state.
 """
@@ -135,6 +135,7 @@ class Running:
         self._on_batch, self._trigger = on_batch, trigger
         self._error: Exception | None = None
         self._metrics: dict[int, Observed] = {}
+        self._stopped = False
 
     def state(self) -> State:
         """Its progress."""
@@ -164,11 +165,11 @@ class Running:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait for the end of the query; returns whether it has ended. A query that runs once then closes its
-        last instant. Raises the error that ended the query, as dotr's own.
+        last instant, unless it was stopped. Raises the error that ended the query, as dotr's own.
         """
         if not self._ended(timeout):
             return False
-        if self._trigger.once:
+        if self._trigger.once and not self._stopped:
             self._close()
         return True
 
@@ -193,6 +194,7 @@ class Running:
 
     def stop(self) -> None:
         """End the query; the output of its last complete batch stays, and it can be started again."""
+        self._stopped = True
         self.query.stop()
 
     def progress(self) -> dict[str, Any]:

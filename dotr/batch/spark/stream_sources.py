@@ -1,7 +1,7 @@
 """Sources of a Spark stream: a growing folder, Kafka, a clock for demonstrations, a user's frame.
 
 Place:   cli/stream.py takes the sources; `dotr.spark.stream` takes a streaming frame of graphs from users
-         with their own session, and writes files of events.
+         with their own session, and gives a streaming frame of events, or writes them (stream_frames.py).
 Method:  each source has a streaming frame and the reader of its micro-batches. Files are read by Spark's
          binaryFile, so that their names and bytes reach the usual readers, on the workers; a record of Kafka
          is a JSON line. A file is read as soon as it is listed: rename it into place.
