@@ -185,6 +185,7 @@ CHANGES = {
     "no rule of a group": (RULES + NOISE + AGAIN, RULES[: RULES.index("RULE Quiet")]),
     "groups that become one": (RULES + NOISE + LOUD, RULES + NOISE + AGAIN + LOUD + BOTH),
     "a group that falls apart": (RULES + NOISE + LOUD + BOTH, RULES + NOISE + LOUD),
+    "a rule that comes back": (RULES, RULES[: RULES.index("RULE Quiet")], RULES),
 }
 
 
@@ -194,23 +195,24 @@ def test_other_rules_go_on_as_in_one_engine(change: str, seed: int) -> None:
     """Until a batch the parts are those of some rules, then of others, made from their bytes. One engine that
     goes on with other rules finds the same.
     """
-    before, after = CHANGES[change]
     random = Random(seed)
     instants: dict[Time, list[list[tuple[str, str, str]]]] = defaultdict(list)
     for time, graph in graphs():
         instants[time].append(graph)
     times = sorted(instants)
-    at = random.randint(5, len(times) - 5)
+    ends = sorted(random.sample(range(5, len(times) - 5), len(CHANGES[change]) - 1))
+    cuts = zip(CHANGES[change], [0, *ends], [*ends, len(times)], strict=True)
     states: dict[int, bytes] = {}
     found: list[Composite] = []
-    for rules, some in ((before, times[:at]), (after, times[at:])):
+    wanted: list[Composite] = []
+    pipeline: Pipeline | None = None
+    for rules, start, end in cuts:
         job = shipped(rules)
         live = LiveSlots(job, CORES)
-        known = {place: parts for place, parts in places(job.worker().job.layout, CORES).items() if parts}
-        slots_ = {place: live.fresh(place) for place in known}
-        for place, slot in slots_.items():
-            if place in states:
-                slot.restore(states[place])
+        slots_ = {place: live.fresh(place) for place in places(job.worker().job.layout, CORES)}
+        for place in states:
+            slots_[place].restore(states[place])
+        some = times[start:end]
         while some:
             count = random.randint(1, 6)
             batch, some = some[:count], some[count:]
@@ -223,19 +225,16 @@ def test_other_rules_go_on_as_in_one_engine(change: str, seed: int) -> None:
             for slot in slots_.values():
                 found += slot.take(rows, batch[-1])
         states = {place: slot.snapshot() for place, slot in slots_.items()}
-    pipeline = Pipeline(Deployment(parse_program(before, "r.dotr")))
-    pipeline.begin(Clock())
-    wanted: list[Composite] = []
-    for time in times[:at]:
-        for graph in instants[time]:
-            wanted += pipeline.push(time, graph)
-    wanted += pipeline.advance(times[at - 1])
-    again = Pipeline(Deployment(parse_program(after, "r.dotr")))
-    again.restore(pipeline.snapshot())
-    for time in times[at:]:
-        for graph in instants[time]:
-            wanted += again.push(time, graph)
-    wanted += again.finish()
+        engine = Pipeline(Deployment(parse_program(rules, "r.dotr")))
+        if pipeline is None:
+            engine.begin(Clock())
+        else:
+            engine.restore(pipeline.snapshot())
+        for time in times[start:end]:
+            for graph in instants[time]:
+                wanted += engine.push(time, graph)
+        wanted += engine.advance(times[end - 1])
+        pipeline = engine
     assert sorted(sorted_lines(found)) == sorted(sorted_lines(wanted))
     assert len({event.rule for event in wanted}) > 1
 

@@ -100,10 +100,13 @@ class EventTime(Struct, frozen=True):
 FACT_COLUMNS = "slot bigint, part bigint, facts binary, late bigint, refused bigint"
 """A part's facts of many instants; or, if `slot` is null, counts of what was skipped."""
 
+_NO_PART = -1
+
 
 class InstantTask(Struct, frozen=True):
     """The operator's arguments. `slots`: part → what Spark groups its facts by. `meta`: what the checkpoint
-    belongs to (JSON); `changing`: one of other rules goes on.
+    belongs to (JSON); `changing`: one of other rules goes on. `empty`: what Spark groups by without a part:
+    when the rules have changed it is called once, so that it forgets parts that it had.
     """
 
     extract: Extract
@@ -111,6 +114,7 @@ class InstantTask(Struct, frozen=True):
     event_time: EventTime
     meta: bytes
     changing: bool
+    empty: tuple[int, ...]
 
 
 class InstantProcessor(StatefulProcessor):
@@ -146,10 +150,11 @@ class InstantProcessor(StatefulProcessor):
 
     def _taken(self, bundles: Iterable[bytes], watermark: int) -> Any:
         task = self._task
+        changed = False
         known_meta = bytes(self._meta.get()[0]) if self._meta.exists() else None
         if known_meta != task.meta:
             if known_meta is not None:
-                compare(json.loads(known_meta), json.loads(task.meta), "", task.changing)
+                changed = compare(json.loads(known_meta), json.loads(task.meta), "", task.changing)
             self._meta.update((task.meta,))
         unit = task.extract.unit
         closed = task.event_time.closed(watermark) // unit
@@ -170,7 +175,7 @@ class InstantProcessor(StatefulProcessor):
         if found.instants:
             first, last = found.instants[0][0], found.instants[-1][0]
             rows += marks_of(task.slots, first * unit, last * unit)
-        return self._frame(packed_facts(rows), found.late, refused)
+        return self._frame(packed_facts(rows), found.late, refused, task.empty if changed else ())
 
     def _wake(self, watermark: int) -> None:
         """One timer, after the watermark."""
@@ -178,14 +183,14 @@ class InstantProcessor(StatefulProcessor):
             self._handle.deleteTimer(timer)
         self._handle.registerTimer(watermark + 1)
 
-    def _frame(self, parts: Mapping[int, bytes], late: int, refused: int) -> Any:
-        none = [0] * len(parts)
+    def _frame(self, parts: Mapping[int, bytes], late: int, refused: int, empty: Sequence[int]) -> Any:
+        none = [0] * (len(parts) + len(empty))
         slots = [self._task.slots[part] for part in parts]
         return pd.DataFrame(
             {
-                "slot": pd.array([*slots, None], dtype="Int64"),
-                "part": pd.array([*parts, None], dtype="Int64"),
-                "facts": [*parts.values(), None],
+                "slot": pd.array([*slots, *empty, None], dtype="Int64"),
+                "part": [*parts, *[_NO_PART] * len(empty), _NO_PART],
+                "facts": [*parts.values(), *[None] * len(empty), None],
                 "late": [*none, late],
                 "refused": [*none, refused],
             }
@@ -229,7 +234,8 @@ class SlotProcessor(StatefulProcessor):
         found: dict[int, list[Row]] = {}
         for frame in rows:
             for part, content in zip(frame["part"].tolist(), frame["facts"].tolist(), strict=True):
-                found.setdefault(part, []).extend(unpacked_facts(content))
+                if part != _NO_PART:
+                    found.setdefault(part, []).extend(unpacked_facts(content))
         return self._take(int(key[0]), found, timerValues.getCurrentWatermarkInMs())
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Any]:  # noqa: N802, N803  # Spark's names
@@ -446,6 +452,7 @@ class Distributed:
             self.event_time,
             json.dumps(self._meta, sort_keys=True).encode(),
             self._options.change_rules,
+            tuple(self._slots[place] for place, parts in self._places.items() if not parts),
         )
         facts = closed.groupBy("slot").transformWithStateInPandas(
             InstantProcessor(task), FACT_COLUMNS, "Append", "EventTime"
