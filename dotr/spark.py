@@ -11,7 +11,7 @@ Place:   above api.py, below cli/. detect/partitioning.py and batch/time_cuts.py
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from os import PathLike
 from typing import TYPE_CHECKING, Literal, overload
@@ -237,12 +237,86 @@ def materialize(
     return run(triples, rules, text, background, passes)
 
 
+@overload
+def stream(
+    log: DataFrame,
+    rules: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
+    *,
+    text: str | None = None,
+    background: Sequence[str | PathLike[str]] = (),
+    time_unit: str | None = None,
+    lateness: timedelta | str | None = None,
+    late: str = "drop",
+    on_error: str = "fail",
+    base: str | None = None,
+    max_jump: timedelta | str | None = None,
+    budget: int = BUDGET,
+    mode: str = "auto",
+    parallelism: int | None = None,
+    change_rules: bool = False,
+    schema: Literal["typed", "terms"] = "typed",
+    types: Mapping[str, str] | None = None,
+) -> Events: ...
+
+
+@overload
 def stream(
     log: DataFrame,
     rules: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
     *,
     out: str | PathLike[str],
     checkpoint: str | PathLike[str],
+    text: str | None = None,
+    background: Sequence[str | PathLike[str]] = (),
+    time_unit: str | None = None,
+    lateness: timedelta | str | None = None,
+    late: str = "drop",
+    on_error: str = "fail",
+    format: str = "jsonl",  # the word of the command line
+    base: str | None = None,
+    max_jump: timedelta | str | None = None,
+    budget: int = BUDGET,
+    once: bool = False,
+    every: timedelta | str | None = None,
+    mode: str = "auto",
+    parallelism: int | None = None,
+    change_rules: bool = False,
+) -> Running: ...
+
+
+@overload
+def stream(
+    log: DataFrame,
+    rules: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
+    *,
+    foreach_batch: Callable[[DataFrame, int], None],
+    checkpoint: str | PathLike[str],
+    text: str | None = None,
+    background: Sequence[str | PathLike[str]] = (),
+    time_unit: str | None = None,
+    lateness: timedelta | str | None = None,
+    late: str = "drop",
+    on_error: str = "fail",
+    base: str | None = None,
+    max_jump: timedelta | str | None = None,
+    budget: int = BUDGET,
+    once: bool = False,
+    every: timedelta | str | None = None,
+    mode: str = "auto",
+    parallelism: int | None = None,
+    change_rules: bool = False,
+    schema: Literal["typed", "terms"] = "typed",
+    types: Mapping[str, str] | None = None,
+) -> Running: ...
+
+
+def stream(
+    log: DataFrame,
+    rules: str | PathLike[str] | Sequence[str | PathLike[str]] = (),
+    *,
+    out: str | PathLike[str] | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+    foreach_batch: Callable[[DataFrame, int], None] | None = None,
     text: str | None = None,
     background: Sequence[str | PathLike[str]] = (),
     time_unit: str | None = None,
@@ -257,9 +331,14 @@ def stream(
     every: timedelta | str | None = None,
     mode: str = "auto",
     parallelism: int | None = None,
-) -> Running:
-    """Start a query over a streaming frame: events exactly once, in files named by micro-batch in `out`, in
-    order or detected by part on all workers (`mode`); see stream_sources.py.
+    change_rules: bool = False,
+    schema: str = "typed",
+    types: Mapping[str, str] | None = None,
+) -> DataFrame | Running:
+    """The events of a streaming frame, as a streaming frame with the columns of `detect`; in order, or
+    detected by part on all workers (`mode`). With `out` a running query instead, that writes events exactly
+    once, in files named by micro-batch; with `foreach_batch` one that hands the events of each micro-batch to
+    a function, as a frame, with its number. See stream_sources.py.
     """
     from dotr.batch.spark.stream_sources import stream as run  # noqa: PLC0415  # start-up
 
@@ -268,6 +347,7 @@ def stream(
         rules,
         out=out,
         checkpoint=checkpoint,
+        foreach_batch=foreach_batch,
         text=text,
         background=background,
         time_unit=time_unit,
@@ -282,6 +362,9 @@ def stream(
         every=every,
         mode=mode,
         parallelism=parallelism,
+        change_rules=change_rules,
+        schema=schema,
+        types=types,
     )
 
 

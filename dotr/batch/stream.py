@@ -1,7 +1,8 @@
 """A stream in numbered batches, each delivered at least once: events in order, exactly once.
 
-Place:   called by spark/stream.py with every micro-batch, on the driver (MicroBatches), and by
-         spark/distributed.py for the parts of a distributed stream (LivePart); independent of Spark.
+Place:   called by spark/stream.py with every micro-batch, on the driver (MicroBatches), by
+         spark/ordered_frames.py in one task (OrderedEngine), and by spark/distributed.py for the parts of a
+         distributed stream (LiveSlot); independent of Spark.
 Method:  in order: the engine of `dotr run` takes the batches in order. For batch n the events are written
          first, to a file named by n, then the state after it; each is complete or absent. A batch that is
          repeated, after a kill before its end was recorded, starts from the state before it and writes the
@@ -10,7 +11,8 @@ Method:  in order: the engine of `dotr run` takes the batches in order. For batc
          batch and is fed with all rows of an instant when the instant is closed. After a batch its state is
          written as one bytes value, with a token; a process that holds the live part with the same token need
          not read it. Python's marshal is the codec: it holds plain values only, executes nothing, and is
-         several times as fast as JSON; its version is fixed and recorded in the head.
+         several times as fast as JSON; its version is fixed and recorded in the head. Parts of one bucket of
+         keys have one state, whatever their groups, so that other rules can go on from it.
          The mode: features that need all of an instant, in order, run in order: what lasts, late graphs that
          are kept or refused, dead letters. All others can be distributed, LARS rules too, whose timelines all
          begin with the stream; this pays with enough cores: each graph goes through Spark twice more. `dotr
@@ -27,7 +29,7 @@ import json
 import marshal
 import os
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from importlib.util import find_spec
@@ -35,7 +37,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from dotr.batch.choices import AUTO, DISTRIBUTED, MODES, ORDERED
 from dotr.batch.facts import MARK, Cut, FactRow, Layout
@@ -43,7 +45,8 @@ from dotr.batch.work import Detecting, Shipped
 from dotr.core.deployment import Deployment
 from dotr.core.instants import ahead
 from dotr.core.pipeline import Pipeline, PipelineObserver, SkippedTriggers
-from dotr.detect.partitioning import By
+from dotr.detect.partitioning import By, streams_of
+from dotr.detect.state import joined
 from dotr.errors import NOT_WRITTEN, DataError, Diagnostic, DotrError, EngineError, RefusedError, UsageError
 from dotr.events import Clock, Composite, Fact, GraphOrMessage, RawMatch, Time
 from dotr.io.errors import dead_letter
@@ -52,8 +55,8 @@ from dotr.io.outputs import unwritable, write_whole
 from dotr.program import Program, Tick
 from dotr.rdf.terms import Triple
 
-VERSION = 1
-"""The version of a checkpoint's content."""
+VERSION = 2
+"""The version of a checkpoint's content. In version 1 parts of keys were by group."""
 
 META = "dotr-stream.json"
 
@@ -62,6 +65,7 @@ class StreamOptions(Struct, frozen=True):
     """How a stream is read and written; fixed for the lifetime of a checkpoint.
 
     `late`: "drop", "keep" (in `_late`) or "fail"; `on_error`: "fail", "skip" or "keep" (in `_letters`).
+    `change_rules`: a checkpoint of other rules goes on with those that are given.
     """
 
     format_: str = "jsonl"
@@ -69,6 +73,7 @@ class StreamOptions(Struct, frozen=True):
     late: str = "drop"
     on_error: str = "fail"
     max_jump: Time | None = None
+    change_rules: bool = False
 
 
 class Taken(Struct):
@@ -82,7 +87,7 @@ class Taken(Struct):
 
 
 class StreamFolder:
-    """Owns the folder of a stream's events, and `states`, that of its state.
+    """Owns the folder of a stream's events, if they go to one, and `states`, that of its state.
 
     `more`: content of the checkpoint beside rules and options; earlier values take precedence. `send`: takes
     the events of a batch, as text, if they do not go to files. Raises RefusedError D5001 for a folder of
@@ -92,58 +97,70 @@ class StreamFolder:
     def __init__(
         self,
         deployment: Deployment,
-        out: str,
+        out: str | None,
         states: str,
         options: StreamOptions,
         mode: str = ORDERED,
         more: Mapping[str, Any] | None = None,
         send: Callable[[str], None] | None = None,
     ) -> None:
-        self.out, self.states = Path(out), Path(states)
-        self._send = send
+        self.out, self.states = None if out is None else Path(out), Path(states)
+        self._send, self._changing = send, options.change_rules
         self._ending = ENDINGS[options.format_]
-        meta = {**_meta(deployment, options), "mode": mode}
+        meta = meta_of(deployment, options, mode)
         self.noted: dict[str, Any] = dict(more or {})
         """The checkpoint's content beside rules and options."""
         self._claim(meta)
 
     def _claim(self, meta: dict[str, Any]) -> None:
         known = _read_json(self.states / META)
+        other = False
         if known is not None:
-            _compare(known, meta, str(self.states))
+            other = compare(known, meta, str(self.states), self._changing)
             self.noted = known.get("noted", {})
         try:
             self.states.mkdir(parents=True, exist_ok=True)
-            self.out.mkdir(parents=True, exist_ok=True)
-            owner = {"checkpoint": os.path.abspath(self.states)}
-            owned = _read_json(self.out / f"_{META}") == owner
-            if owned and known is None:
-                raise damaged(str(self.states), f"no {META}, but `{self.out}` has its events")
-            if not owned:
-                if any(self.out.iterdir()):
-                    raise RefusedError.of(
-                        "D5001",
-                        f"`{self.out}` exists",
-                        place=str(self.out),
-                        notes=("it has no events of the stream with this checkpoint",),
-                        hint="give another name",
-                    )
-                _write(self.out / f"_{META}", json.dumps(owner).encode())
-            if known is None:
+            if self.out is not None:
+                self._own(self.out, is_new=known is None)
+            if known is None or other:
                 _write(self.states / META, json.dumps({**meta, "noted": self.noted}).encode())
         except OSError as error:
-            raise unwritable(str(self.out), error) from None
+            raise unwritable(str(self.out or self.states), error) from None
+
+    def _own(self, out: Path, is_new: bool) -> None:
+        """Claim the folder of the events. Raises RefusedError D5001, EngineError D5221."""
+        out.mkdir(parents=True, exist_ok=True)
+        owner = {"checkpoint": os.path.abspath(self.states)}
+        owned = _read_json(out / f"_{META}") == owner
+        if owned and is_new:
+            raise damaged(str(self.states), f"no {META}, but `{out}` has its events")
+        if not owned:
+            if any(out.iterdir()):
+                raise RefusedError.of(
+                    "D5001",
+                    f"`{out}` exists",
+                    place=str(out),
+                    notes=("it has no events of the stream with this checkpoint",),
+                    hint="give another name",
+                )
+            _write(out / f"_{META}", json.dumps(owner).encode())
 
     def write_batch(
         self, name: str, events: str, late: Sequence[str] = (), letters: Sequence[str] = ()
     ) -> None:
         """The files of a batch; none if there is nothing to write."""
+        assert self.out is not None
         if self._send is None:
-            _put(self.out / f"{name}.{self._ending}", events)
+            _put(self.file(name), events)
         else:
             self._send(events)
         _put(self.out / "_late" / f"{name}.jsonl", _lines(late))
         _put(self.out / "_letters" / f"{name}.jsonl", _lines(letters))
+
+    def file(self, name: str) -> Path:
+        """That of a batch's events."""
+        assert self.out is not None
+        return self.out / f"{name}.{self._ending}"
 
     def write_state(self, name: str, content: bytes) -> None:
         _write(self.states / name, content)
@@ -166,7 +183,8 @@ def known_notes(states: str) -> Mapping[str, Any]:
     return {} if known is None else known.get("noted", {})
 
 
-def _meta(deployment: Deployment, options: StreamOptions) -> dict[str, Any]:
+def meta_of(deployment: Deployment, options: StreamOptions, mode: str) -> dict[str, Any]:
+    """What a checkpoint belongs to, as a JSON value."""
     program = deployment.program
     background = blake2b(digest_size=16)
     for triple in sorted(deployment.background):
@@ -177,6 +195,8 @@ def _meta(deployment: Deployment, options: StreamOptions) -> dict[str, Any]:
         "background": background.hexdigest(),
         "format": options.format_,
         "lateness": options.lateness,
+        "mode": mode,
+        "keys": keys_of_rules(deployment) if mode == DISTRIBUTED else {},
     }
 
 
@@ -210,33 +230,53 @@ def _read_json(path: Path) -> Any:
         raise damaged(str(path), str(error)) from None
 
 
-def _compare(known: dict[str, Any], meta: dict[str, Any], place: str) -> None:
-    """Raise RefusedError D5220 unless a checkpoint has the same rules and options."""
+def compare(known: dict[str, Any], meta: dict[str, Any], place: str, changing: bool = False) -> bool:
+    """Whether a checkpoint, which begins with `known`, goes on with other rules or another background.
+
+    `changing`: that is allowed. Raises RefusedError D5220 for everything else, EngineError D5221.
+    """
     if known.get("version") != VERSION:
         raise damaged(place, f"version {known.get('version')!r}")
     rules, before = meta["rules"], known["rules"]
-    differences = [
+    kept = [name for name in rules if before.get(name) == rules[name]]
+    changes = [
         *(f"rule `{name}` is new" for name in rules if name not in before),
         *(f"rule `{name}` is gone" for name in before if name not in rules),
-        *(f"rule `{name}` has changed" for name in rules if name in before and rules[name] != before[name]),
+        *(f"rule `{name}` has changed" for name in rules if name in before and name not in kept),
     ]
-    differences += [
+    if known["background"] != meta["background"]:
+        changes.append("the background has changed")
+    others = [
         f"the {what} has changed"
-        for what in ("background", "format", "lateness")
-        if known[what] != meta[what]
+        for what in ("format", "lateness", "clock")
+        if known.get(what) != meta.get(what)
     ]
-    mode = known.get("mode", ORDERED)
-    if mode != meta["mode"]:
-        differences.append(f"the mode is {mode}, not {meta['mode']}")
-    if differences:
-        raise RefusedError.of(
-            "D5220",
-            "the checkpoint belongs to other rules or options",
-            place=place,
-            notes=tuple(differences),
-            hint="start again with another --checkpoint and --out; rules that change while state stays "
-            "are what `dotr deploy` and `dotr feed` are for",
+    if known["mode"] != meta["mode"]:
+        others.append(f"the mode is {known['mode']}, not {meta['mode']}")
+    cores = known.get("cores"), meta.get("cores")
+    if cores[0] != cores[1]:
+        others.append(f"it has the parts of parallelism {cores[0]}, not {cores[1]}")
+    moved = [name for name in kept if known["keys"].get(name) != meta["keys"].get(name)]
+    others += [f"rule `{name}` is partitioned by another key beside the new rules" for name in moved]
+    if not others and (changing or not changes):
+        return bool(changes)
+    hint = "start again with another --checkpoint and --out"
+    if not others:
+        hint = (
+            "--change-rules (in Python change_rules=True) goes on: rules that are the same keep their state, "
+            f"others start without one; or {hint}"
         )
+    elif cores[0] != cores[1]:
+        hint = f"--parallelism {cores[0]} (in Python parallelism={cores[0]}), or {hint}"
+    elif not moved:
+        hint = f"give the options of before, or {hint}"
+    raise RefusedError.of(
+        "D5220",
+        "the checkpoint belongs to other rules or options",
+        place=place,
+        notes=tuple(changes + others),
+        hint=hint,
+    )
 
 
 def damaged(place: str, what: str) -> EngineError:
@@ -258,12 +298,91 @@ the batch itself.
 """
 
 
-class _Written(Struct):
-    """Lines of one batch, by folder."""
+class OrderedEngine:
+    """Owns the engine of a stream in order. `taken` counts since `number_batch`; `late` and `letters` are the
+    lines of that batch, if they are kept.
+    """
 
-    events: list[str] = field(default_factory=list)
-    late: list[str] = field(default_factory=list)
-    letters: list[str] = field(default_factory=list)
+    def __init__(self, deployment: Deployment, options: StreamOptions) -> None:
+        self._options = options
+        self.taken = Taken(-1)
+        self.late: list[str] = []
+        self.letters: list[str] = []
+        refused = None if options.on_error == "fail" else self._refused
+        self.pipeline = Pipeline(
+            deployment,
+            PipelineObserver(late=self._late, refused=refused),
+            lateness=options.lateness,
+            max_jump=options.max_jump,
+        )
+
+    def number_batch(self, number: int) -> None:
+        """A batch begins."""
+        self.taken, self.late, self.letters = Taken(number), [], []
+
+    def take(
+        self, clock: Clock | None, rows: Iterable[tuple[Time, list[Triple]]]
+    ) -> Iterator[Sequence[Composite]]:
+        """Graphs in order of time; then the events of the instants that they close. Without graphs `clock`
+        may be None. Raises DataError for graphs in error under the policy `fail`, D2102 for another kind of
+        time.
+        """
+        known = self.pipeline.clock
+        if known is None and clock is not None:
+            self.pipeline.begin(clock)
+        elif clock is not None and known != clock:
+            raise DataError.of(
+                "D2102", "this batch writes time differently from those before", hint="--time-unit"
+            )
+        for time, graph in rows:
+            self.taken.graphs += 1
+            self.pipeline.take(time, graph)
+        return self._drained()
+
+    def close(self) -> Iterator[Sequence[Composite]]:
+        """Close the last instant."""
+        self.pipeline.close_all()
+        return self._drained()
+
+    def _drained(self) -> Iterator[Sequence[Composite]]:
+        for events in self.pipeline.drain():
+            self.taken.events += len(events)
+            yield events
+
+    def snapshot(self) -> bytes:
+        """Everything that the next batch depends on."""
+        return zlib.compress(json.dumps(self.pipeline.snapshot()).encode(), 1)
+
+    def restore(self, content: bytes, place: str) -> None:
+        """Continue where a snapshot was taken, by these rules or others; the engine is new. Raises
+        EngineError D5221.
+        """
+        try:
+            self.pipeline.restore(json.loads(zlib.decompress(content)))
+        except (zlib.error, *NOT_WRITTEN) as error:
+            raise damaged(place, str(error)) from None
+
+    def _late(self, time: Time, part: GraphOrMessage) -> None:
+        clock = self.pipeline.clock
+        assert clock is not None
+        if self._options.late == "fail":
+            raise DataError.of(
+                "D2301",
+                f"a graph is for {clock.text(time)}, an instant that is already closed",
+                hint="allow for disorder with a lateness, or drop such graphs",
+            )
+        self.taken.late += 1
+        if self._options.late == "keep":
+            self.late.append(late_line(time, part, clock))
+
+    def _refused(self, time: Time, parts: Sequence[GraphOrMessage], error: DotrError) -> None:
+        clock = self.pipeline.clock
+        assert clock is not None
+        self.taken.refused += len(parts)
+        if self._options.on_error == "keep":
+            for part in parts:
+                more = json.loads(late_line(time, part, clock))
+                self.letters.append(dead_letter(error, None, "", more))
 
 
 class MicroBatches:
@@ -289,11 +408,14 @@ class MicroBatches:
         assert not head, "formats with a head cannot be concatenated"
         self._folder = StreamFolder(deployment, out, checkpoint, self._options, send=send)
         self._at: str | None = None  # the engine's state; None: undefined after an error
-        self._lines = _Written()
-        self._taken = Taken(-1)
-        self.pipeline = self._fresh()
+        self._engine = self._fresh()
 
     # -- the stream
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The engine's."""
+        return self._engine.pipeline
 
     @property
     def clock(self) -> Clock | None:
@@ -317,21 +439,13 @@ class MicroBatches:
         """
         self._go_behind(number)
         self._at = None  # until everything is done
-        known = self.pipeline.clock
-        if known is None and clock is not None:
-            self.pipeline.begin(clock)
-        elif clock is not None and known != clock:
-            raise DataError.of(
-                "D2102", "this batch writes time differently from those before", hint="--time-unit"
-            )
-        self._lines, self._taken = _Written(), Taken(number, refused=len(letters))
+        engine = self._engine
+        engine.number_batch(number)
+        engine.taken.refused = len(letters)
         if self._options.on_error == "keep":
-            self._lines.letters += letters
-        for time, graph in sorted(rows, key=itemgetter(0)):
-            self._taken.graphs += 1
-            self.pipeline.take(time, graph)
-        self._done(batch_name(number))
-        return self._taken
+            engine.letters += letters
+        self._done(batch_name(number), engine.take(clock, sorted(rows, key=itemgetter(0))))
+        return engine.taken
 
     def close(self) -> Taken | None:
         """The end of the stream for now: close its last instant. None if there is nothing to close."""
@@ -340,22 +454,19 @@ class MicroBatches:
         if not at or at.endswith(_LAST) or self.pipeline.clock is None:
             return None
         self._at = None
-        self._lines, self._taken = _Written(), Taken(_number(at))
-        self.pipeline.close_all()
-        self._done(at + _LAST)
-        return self._taken
+        self._engine.number_batch(_number(at))
+        self._done(at + _LAST, self._engine.close())
+        return self._engine.taken
 
-    def _done(self, name: str) -> None:
+    def _done(self, name: str, found: Iterable[Sequence[Composite]]) -> None:
         """Run what is closed; write events, then state."""
-        for events in self.pipeline.drain():
+        lines, engine = list[str](), self._engine
+        for events in found:
             clock = self.pipeline.clock
             assert clock is not None
-            self._taken.events += len(events)
-            self._lines.events.append(self._format(events, clock))
-        lines = self._lines
-        self._folder.write_batch(name, "".join(lines.events), lines.late, lines.letters)
-        state = zlib.compress(json.dumps(self.pipeline.snapshot()).encode(), 1)
-        self._folder.write_state(f"{name}{_STATE}", state)
+            lines.append(self._format(events, clock))
+        self._folder.write_batch(name, "".join(lines), engine.late, engine.letters)
+        self._folder.write_state(f"{name}{_STATE}", engine.snapshot())
         self._at = name
         for old in self._names()[:-_KEPT]:
             with suppress(OSError):
@@ -378,46 +489,18 @@ class MicroBatches:
             return
         if number and not last and self._names():
             raise damaged(str(self._states), f"no state before batch {number} is left")
-        self.pipeline = self._fresh()
+        self._engine = self._fresh()
         if last:
             path = self._states / f"{last}{_STATE}"
             try:
-                state = json.loads(zlib.decompress(path.read_bytes()))
-                self.pipeline.restore(state)
-            except (OSError, zlib.error, *NOT_WRITTEN) as error:
+                content = path.read_bytes()
+            except OSError as error:
                 raise damaged(str(path), str(error)) from None
+            self._engine.restore(content, str(path))
         self._at = last
 
-    def _fresh(self) -> Pipeline:
-        options = self._options
-        return Pipeline(
-            self._deployment,
-            PipelineObserver(late=self._late, refused=None if options.on_error == "fail" else self._refused),
-            lateness=options.lateness,
-            max_jump=options.max_jump,
-        )
-
-    def _late(self, time: Time, part: GraphOrMessage) -> None:
-        clock = self.pipeline.clock
-        assert clock is not None
-        if self._options.late == "fail":
-            raise DataError.of(
-                "D2301",
-                f"a graph is for {clock.text(time)}, an instant that is already closed",
-                hint="allow for disorder with a lateness, or drop such graphs",
-            )
-        self._taken.late += 1
-        if self._options.late == "keep":
-            self._lines.late.append(late_line(time, part, clock))
-
-    def _refused(self, time: Time, parts: Sequence[GraphOrMessage], error: DotrError) -> None:
-        clock = self.pipeline.clock
-        assert clock is not None
-        self._taken.refused += len(parts)
-        if self._options.on_error == "keep":
-            for part in parts:
-                more = json.loads(late_line(time, part, clock))
-                self._lines.letters.append(dead_letter(error, None, "", more))
+    def _fresh(self) -> OrderedEngine:
+        return OrderedEngine(self._deployment, self._options)
 
 
 def _number(name: str) -> int:
@@ -511,12 +594,30 @@ def stream_layout(deployment: Deployment, cores: int) -> Layout:
     return Layout(plan, tuple(cuts), _END)
 
 
-def parts_of(layout: Layout) -> list[int]:
-    """All parts of a layout without slices."""
-    groups = layout.plan.groups
-    return [
-        layout.part(g.number, bucket, 0) for g in groups for bucket in range(layout.cuts[g.number].buckets)
-    ]
+def places(layout: Layout, cores: int) -> dict[int, list[int]]:
+    """Place → its parts: a place for each bucket of keys, with that of every group, and one for all groups
+    without keys. The places do not depend on the rules, so that a checkpoint can go on with others.
+    """
+    buckets = max(1, PARTS * cores)
+    found: dict[int, list[int]] = {place: [] for place in range(buckets + 1)}
+    for group in layout.plan.groups:
+        if group.keys is None:
+            found[buckets].append(layout.part(group.number, 0, 0))
+        else:
+            for bucket in range(buckets):
+                found[bucket].append(layout.part(group.number, bucket, 0))
+    return found
+
+
+def keys_of_rules(deployment: Deployment) -> dict[str, str]:
+    """Rule → the keys of its streams, as text; "" for a rule without one."""
+    found, program = {}, deployment.program
+    for group in deployment.partitioning(By.KEY).groups:
+        for rule in (program.rules[i] for i in group.rules):
+            names = {*streams_of(rule), *(position.stream for position in rule.positions)}
+            keys = {} if group.keys is None else {n: group.keys[n] for n in sorted(names) if n in group.keys}
+            found[rule.name] = str(sorted(keys.items())) if keys else ""
+    return found
 
 
 def slots(parts: Iterable[int], partitions: int) -> dict[int, int]:
@@ -547,7 +648,7 @@ def _hash(value: int) -> int:
     return found - 2**32 if found >= 2**31 else found
 
 
-_HEAD = b"dotr part 1\n"
+_HEAD = b"dotr part 2\n"
 _MARSHAL = 4
 """The codec's version: every Python since 3.4 reads it."""
 
@@ -565,9 +666,11 @@ class LivePart:
     batch; batches come in time order.
     """
 
-    def __init__(self, detecting: Detecting, layout: Layout, clock: Clock, number: int) -> None:
+    def __init__(
+        self, detecting: Detecting, layout: Layout, clock: Clock, number: int, digests: Collection[str]
+    ) -> None:
         group, self._bucket, _ = layout.owner(number)
-        self._group = layout.plan.groups[group]
+        self._group, self._digests = layout.plan.groups[group], frozenset(digests)
         self._detecting, self._clock = detecting, clock
         self._rules = detecting.deployments[group].program.rules
         self._emitter = detecting.emitters[group]
@@ -655,22 +758,78 @@ class LivePart:
         """Rule → how many facts are stored for it."""
         return self._detector.sizes()
 
+    @property
+    def seen(self) -> Time | None:
+        """The last instant of the stream that a batch mentioned."""
+        return self._seen
+
+    def snapshot(self) -> list[Any]:
+        """Everything that the next batch depends on, as plain values."""
+        return [[self._done, self._last_graph_time, self._seen], self._detector.snapshot()]
+
+    def restore(self, known: Iterable[Sequence[Any]], closed: Time | None) -> None:
+        """Continue from snapshots of parts with the same keys, up to `closed`: rules that are among theirs
+        keep their state. The part is new.
+        """
+        snapshots = list(known)
+        own = [one for one in snapshots if not self._digests.isdisjoint(one[1]["rules"])]
+        if own:
+            times = zip(*(one[0] for one in own), strict=True)
+            self._done, self._last_graph_time, self._seen = map(_latest, times)
+            self._is_new = self._done is None
+            self._detector.restore(own[0][1] if len(own) == 1 else joined([one[1] for one in own]))
+            same = len(own) == 1 and self._digests == own[0][1]["rules"].keys()
+        elif same := self._group.holds:
+            return  # a timeline that begins
+        else:
+            self._seen = _latest(one[0][2] for one in snapshots)
+        if not same:  # for rules that are new, nothing before was
+            self._done = _latest([self._done, closed])
+
+
+def _latest(times: Iterable[Time | None]) -> Time | None:
+    return max((time for time in times if time is not None), default=None)
+
+
+class LiveSlot:
+    """Owns the parts of one place: of a bucket of keys those of all groups with keys; or of all others."""
+
+    def __init__(self, parts: Mapping[int, LivePart]) -> None:
+        self._parts = parts
+        self._closed: Time | None = None  # ticks and instants up to here have run
+
+    def take(self, rows: Mapping[int, Iterable[Row]], bound: Time | None) -> Iterator[Composite]:
+        """The events of a batch, part by part; see LivePart. It is read to the end before the next call."""
+        for number, part in self._parts.items():
+            yield from part.take(rows.get(number, ()), bound)
+        seen = _latest(part.seen for part in self._parts.values()) if bound is None else bound
+        self._closed = _latest([self._closed, seen])
+
+    def due(self) -> Time | None:
+        """The next tick that matters although no graph comes, or None."""
+        return min((due for part in self._parts.values() if (due := part.due()) is not None), default=None)
+
+    def sizes(self) -> dict[str, int]:
+        """Rule → how many facts are stored for it."""
+        return merged(part.sizes() for part in self._parts.values())
+
     def snapshot(self) -> bytes:
         """Everything that the next batch depends on."""
-        times = [self._done, self._last_graph_time, self._seen]
-        return _HEAD + marshal.dumps([times, self._detector.snapshot()], _MARSHAL)
+        states = [part.snapshot() for part in self._parts.values()]
+        return _HEAD + marshal.dumps([self._closed, states], _MARSHAL)
 
     def restore(self, content: bytes) -> None:
-        """Continue where a snapshot was taken; the part is new. Raises EngineError D5221."""
+        """Continue where a snapshot was taken, by these rules or others; all parts are new. Raises
+        EngineError D5221.
+        """
         if not content.startswith(_HEAD):
             raise damaged("", f"a part begins with {content[: len(_HEAD)]!r}, not with {_HEAD!r}")
         try:
-            times, state = marshal.loads(content[len(_HEAD) :])  # noqa: S302  # plain values; nothing is run
+            self._closed, states = marshal.loads(content[len(_HEAD) :])  # noqa: S302  # plain values; nothing is run
         except (EOFError, ValueError, TypeError) as error:
             raise damaged("", f"a part is truncated: {error}") from None
-        self._done, self._last_graph_time, self._seen = times
-        self._is_new = self._done is None
-        self._detector.restore(state)
+        for part in self._parts.values():
+            part.restore(states, self._closed)
 
 
 def _unsaid(_finding: Diagnostic) -> None:
@@ -678,51 +837,58 @@ def _unsaid(_finding: Diagnostic) -> None:
 
 
 class _Held(Struct):
-    """A live part, and the token of its state."""
+    """A live slot, and the token of its state."""
 
     token: int
-    part: LivePart
+    slot: LiveSlot
 
 
-class LiveParts:
-    """Owns the live parts of this process for one stream, by number."""
+class LiveSlots:
+    """Owns the live slots of this process for one stream, by place; `cores` are those of its layout."""
 
-    def __init__(self, shipped: Shipped) -> None:
+    def __init__(self, shipped: Shipped, cores: int) -> None:
         worker = shipped.worker()
         self._layout, self._clock = worker.job.layout, worker.job.clock
         self._detecting = worker.detecting()
+        self._places = places(self._layout, cores)
+        self._digests = [part.digests() for part in self._detecting.deployments]
         self._held: dict[int, _Held] = {}
 
-    def taken(self, number: int, token: int | None) -> LivePart | None:
-        """Take out the part with the state of `token`; the caller returns it on success. A new part if there
+    def taken(self, place: int, token: int | None) -> LiveSlot | None:
+        """Take out the slot with the state of `token`; the caller returns it on success. A new slot if there
         is no state; None if the state must be restored first.
         """
-        held = self._held.pop(number, None)
+        held = self._held.pop(place, None)
         if token is None:
-            return self.fresh(number)
-        return held.part if held is not None and held.token == token else None
+            return self.fresh(place)
+        return held.slot if held is not None and held.token == token else None
 
-    def fresh(self, number: int) -> LivePart:
-        return LivePart(self._detecting, self._layout, self._clock, number)
+    def fresh(self, place: int) -> LiveSlot:
+        return LiveSlot({part: self.part(part) for part in self._places[place]})
 
-    def give_back(self, number: int, token: int, part: LivePart) -> None:
+    def part(self, number: int) -> LivePart:
+        """A new part."""
+        digests = self._digests[self._layout.owner(number)[0]]
+        return LivePart(self._detecting, self._layout, self._clock, number, digests)
+
+    def give_back(self, place: int, token: int, slot: LiveSlot) -> None:
         while len(self._held) >= KEPT:
             del self._held[next(iter(self._held))]
-        self._held[number] = _Held(token, part)
+        self._held[place] = _Held(token, slot)
 
 
-_STREAMS: dict[str, LiveParts] = {}
+_STREAMS: dict[str, LiveSlots] = {}
 _STREAMS_KEPT = 2
 
 
-def live_parts(stream: str, shipped: Shipped) -> LiveParts:
-    """The live parts of this process for a stream, which has a unique name."""
+def live_slots(stream: str, shipped: Shipped, cores: int) -> LiveSlots:
+    """The live slots of this process for a stream, which has a unique name."""
     name = f"{stream} {shipped.key}"
     found = _STREAMS.pop(name, None)
     if found is None:
         while len(_STREAMS) >= _STREAMS_KEPT:
             del _STREAMS[next(iter(_STREAMS))]
-        found = LiveParts(shipped)
+        found = LiveSlots(shipped, cores)
     _STREAMS[name] = found
     return found
 

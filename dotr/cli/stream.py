@@ -74,6 +74,11 @@ _PLACES = {"files": ("DIR",), "kafka": ("SERVERS", "TOPIC"), "rate": ()}
     help="In order in one engine, or distributed: by part on all workers (default: auto, with the reason).",
 )
 @click.option("--once", is_flag=True, help="Process the available input, close the last instant, and end.")
+@click.option(
+    "--change-rules",
+    is_flag=True,
+    help="Let a checkpoint of other rules go on with these; rules that are the same keep their state.",
+)
 @click.option("--every", type=options.micros, metavar="DUR", help="Interval between batches (default: none).")
 @click.option(
     "--most",
@@ -137,6 +142,7 @@ def command(
     out: str,
     mode: str,
     once: bool,
+    change_rules: bool,
     every: int | None,
     most: int | None,
     source: SourceOptions,
@@ -161,7 +167,9 @@ def command(
     show.say_all(program.warnings)
     triples = read_background(rules.documents(program), named=program.named)
     deployment = rules.deployment(program, triples)
-    taken = StreamOptions(format_, source.lateness, source.late, source.on_error, source.max_jump)
+    taken = StreamOptions(
+        format_, source.lateness, source.late, source.on_error, source.max_jump, change_rules
+    )
     progress = Progress(not quiet and sys.stderr.isatty())
     trigger = (once, None if every is None else every / 1e6)
     wanted = _Wanted(kind, places, source.options, taken, most, mode)
@@ -201,7 +209,7 @@ def _start(
     trigger: tuple[bool, float | None],
     progress: Progress,
 ) -> Running:
-    from dotr.batch.spark import distributed  # noqa: PLC0415  # start-up
+    from dotr.batch.spark import distributed, stream_frames  # noqa: PLC0415  # start-up
     from dotr.batch.spark import stream as streams  # noqa: PLC0415  # start-up
     from dotr.batch.spark.frame_stages import parallelism  # noqa: PLC0415  # start-up
     from dotr.batch.spark.session import start as start_session  # noqa: PLC0415  # start-up
@@ -236,7 +244,7 @@ def _start(
         )
     else:
         distributed.quiet(session)
-        query = distributed.start(
+        query = stream_frames.start(
             found.parsed(clock), deployment, *folders, taken, BatchTrigger(*trigger), on_batch, cores
         )
     query.reasons = choice.reasons

@@ -173,3 +173,34 @@ def load(
         empty=tuple(name for name, known in named if not known),
         gone=tuple(name for name in gone if name not in names),
     )
+
+
+def joined(states: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """One snapshot of the rules of several, of which at most one has LARS rules; rules of different ones
+    share no columns.
+    """
+    rules: dict[str, Any] = {}
+    columns: list[Any] = []
+    epochs = 0
+    for state in states:
+        if state["version"] != VERSION:
+            return dict(state)  # which `load` reports, or reads
+        shift = len(columns)
+        for digest, part in state["rules"].items():
+            moved = {**part, "epoch": part["epoch"] + epochs, "columns": [n + shift for n in part["columns"]]}
+            if "awaited" in part:
+                moved["awaited"] = part["awaited"] + shift
+            rules[digest] = moved
+        columns += state["columns"]
+        epochs += state["epochs"]
+    times = {name: [t for state in states if (t := state[name]) is not None] for name in ("first", "now")}
+    timelines = [state["timeline"] for state in states if "timeline" in state]
+    return {
+        "version": VERSION,
+        "first": min(times["first"], default=None),
+        "now": max(times["now"], default=None),
+        "epochs": epochs,
+        "rules": rules,
+        "columns": columns,
+        **({"timeline": timelines[0]} if timelines else {}),
+    }

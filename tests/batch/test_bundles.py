@@ -13,13 +13,13 @@ from dotr.batch.facts import GRAPHS, MARK, dealt, drained, packed_facts, unpacke
 from dotr.batch.facts import packed_bundle as packed
 from dotr.batch.spark.distributed import Bundle
 from dotr.batch.spark.frame_stages import Extract
-from dotr.batch.stream import LiveParts, marks_of, parts_of
+from dotr.batch.stream import LiveSlots, marks_of, places
 from dotr.core.deployment import Deployment
 from dotr.core.pipeline import Pipeline
 from dotr.errors import DataError
 from dotr.events import Clock, Composite
 from dotr.lang import parse_program
-from tests.batch.test_live_parts import shipped, sorted_lines
+from tests.batch.test_live_parts import CORES, shipped, sorted_lines
 from tests.batch.test_micro_batches import RULES, SECOND, graphs
 
 
@@ -45,8 +45,9 @@ def test_graphs_out_of_order_are_closed_as_one_engine_closes_them(seed: int) -> 
     log = [row for _, row in sorted((row[0] + random.uniform(0, 4), row) for row in log)]
     job = shipped()
     extract = Extract(job, SECOND, None)
-    live = LiveParts(job)
-    parts = {part: live.fresh(part) for part in parts_of(job.worker().job.layout)}
+    live = LiveSlots(job, CORES)
+    numbers = [part for some in places(job.worker().job.layout, CORES).values() for part in some]
+    parts = {part: live.part(part) for part in numbers}
     open_: dict[int, list[str]] = defaultdict(list)
     states: dict[int, tuple[int | None, bytes]] = dict.fromkeys(range(slots), (None, b""))
     in_time: list[tuple[int, str]] = []

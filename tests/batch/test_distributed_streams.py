@@ -17,7 +17,7 @@ import pytest
 import dotr.spark
 from dotr.batch.stream import _hash
 from dotr.detect.partitioning import plan_batch
-from dotr.errors import RefusedError
+from dotr.errors import EngineError
 from dotr.io.rules_and_background import read_rules_text
 from dotr.io.sources import SourceOptions
 from dotr.lang import load_program
@@ -90,8 +90,8 @@ def test_graphs_out_of_order_meet_and_late_ones_are_counted(tmp_path: Path, spar
     reported = stream.progress()
     assert (reported["graphs"], reported["late"], reported["refused"]) == (61, 1, 1)
     meta = tmp_path / "state" / "dotr" / "dotr-stream.json"
-    meta.write_text(meta.read_text().replace('"operators": 2', '"operators": 1'))
-    with pytest.raises(RefusedError, match=r"D5220[\s\S]*another release"):
+    meta.write_text(meta.read_text().replace('"version": 2', '"version": 1'))
+    with pytest.raises(EngineError, match=r"D5221[\s\S]*version 1"):
         dotr.spark.stream(reader.json(str(tmp_path / "log")), text=rules, **options)
 
 

@@ -14,7 +14,7 @@ from dotr.batch.facts import APART
 from dotr.batch.local import LocalRunner
 from dotr.batch.log import open_log
 from dotr.batch.runs import Request
-from dotr.batch.stream import LiveParts, marks_of, parts_of, stream_layout
+from dotr.batch.stream import LiveSlots, marks_of, places, stream_layout
 from dotr.batch.work import Treatment, extract, make_job, ship
 from dotr.core.deployment import Deployment
 from dotr.detect.partitioning import plan_batch, strategy
@@ -135,28 +135,29 @@ def test_parts_of_a_stream_give_what_one_process_gives(
     expected = in_one_process(checked, background, [str(log)], options)
     deployment, clock = Deployment(checked, background), Clock()
     job = ship(make_job(deployment, clock, stream_layout(deployment, 1), Treatment(shared=False)))
-    worker, live, states = job.worker(), LiveParts(job), dict[int, bytes]()
+    worker, live, states = job.worker(), LiveSlots(job, 1), dict[int, bytes]()
+    slots = {place: parts for place, parts in places(worker.job.layout, 1).items() if parts}
     assert any(group.keys is not None for group in worker.job.layout.plan.groups)
     times, found = sorted(instants), list[Composite]()
     while times:
         count = random.randint(1, 3)
         batch, times = times[:count], times[count:]
-        rows = {part: [] for part in parts_of(worker.job.layout)}
+        rows = {part: [] for parts in slots.values() for part in parts}
         for part, at, text in extract(worker, [(at, instants[at]) for at in batch]):
             if part > APART:
                 rows[part].append((at, text))
         for part, at, text in marks_of(rows, batch[0], batch[-1]):
             rows[part].append((at, text))
         bound = random.randint(batch[-1], times[0] - 1) if times else None
-        for part, some in rows.items():
-            token = 1 if part in states else None
-            alive = live.taken(part, token)
-            if alive is None or (part in states and random.random() < 0.3):
-                alive = live.fresh(part)
-                alive.restore(states[part])
-            found += alive.take(random.sample(some, len(some)), bound)
-            states[part] = alive.snapshot()
-            live.give_back(part, 1, alive)
+        for place, parts in slots.items():
+            token = 1 if place in states else None
+            alive = live.taken(place, token)
+            if alive is None or (place in states and random.random() < 0.3):
+                alive = live.fresh(place)
+                alive.restore(states[place])
+            found += alive.take({part: random.sample(rows[part], len(rows[part])) for part in parts}, bound)
+            states[place] = alive.snapshot()
+            live.give_back(place, 1, alive)
     assert sorted(format_jsonl(event, clock) for event in found) == sorted(expected)
 
 

@@ -543,7 +543,29 @@ def own(text: str) -> DotrError | None:
         return _other_worker(*json.loads(parts[1]))
     if "No module named 'dotr" in text:
         return _other_worker(__version__, "", "", "")
-    return None
+    return _other_mode(text) if "STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA" in text else None
+
+
+_MODES = {
+    "[(OperatorId: 0 -> OperatorName: applyInPandasWithState)]": "ordered",
+    "[(OperatorId: 0 -> OperatorName: transformWithStateInPandasExec), "
+    "(OperatorId: 1 -> OperatorName: transformWithStateInPandasExec)]": "distributed",
+}
+"""The operators of a streaming frame of events → its mode."""
+
+
+def _other_mode(text: str) -> RefusedError | None:
+    """The error for a checkpoint whose streaming frame had the other mode; None for other operators."""
+    places = {text.find(operators): mode for operators, mode in _MODES.items()}
+    if -1 in places:
+        return None
+    before, now = (places[place] for place in sorted(places))
+    return RefusedError.of(
+        "D5220",
+        "the checkpoint belongs to other rules or options",
+        notes=(f"the mode is {before}, not {now}",),
+        hint=f'mode="{before}", or start again with another checkpoint',
+    )
 
 
 def _other_worker(wanted: str, found: str, host: str, python: str) -> EngineError:

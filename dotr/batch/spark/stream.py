@@ -7,8 +7,8 @@ Method:  `foreachBatch` passes every micro-batch to the driver, to the engine of
          If `out` is `kafka:SERVERS/TOPIC`, events go to a topic of Kafka, by Spark's connector: a batch's
          events are one write, in order, by one task; the key is the event's id, the value its JSON line. A
          repeated batch is sent again with the same ids, by which consumers can deduplicate.
-Why not: a stateful operator of Spark: it sees one key and no order between keys; consuming, chaining and
-         ticks need all of an instant, in order.
+Why not: the engine in a stateful operator, as in ordered_frames.py: how documents write time is known only
+         when the first has come, and late graphs and dead letters go to files beside the events.
 Bad input: D4129 a frame that is not a stream · D4303 errors of the Kafka connector · D4309 Spark Connect ·
          D4312 a place that is not a topic · D5220 other rules · D5221 damaged state.
 """
@@ -133,8 +133,9 @@ class Running:
     def __init__(self, on_batch: OnBatch, trigger: BatchTrigger) -> None:
         self.totals = Taken(-1)
         self._on_batch, self._trigger = on_batch, trigger
-        self._error: DotrError | None = None
+        self._error: Exception | None = None
         self._metrics: dict[int, Observed] = {}
+        self._stopped = False
 
     def state(self) -> State:
         """Its progress."""
@@ -164,11 +165,11 @@ class Running:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait for the end of the query; returns whether it has ended. A query that runs once then closes its
-        last instant. Raises the error that ended the query, as dotr's own.
+        last instant, unless it was stopped. Raises the error that ended the query, as dotr's own.
         """
         if not self._ended(timeout):
             return False
-        if self._trigger.once:
+        if self._trigger.once and not self._stopped:
             self._close()
         return True
 
@@ -193,6 +194,7 @@ class Running:
 
     def stop(self) -> None:
         """End the query; the output of its last complete batch stays, and it can be started again."""
+        self._stopped = True
         self.query.stop()
 
     def progress(self) -> dict[str, Any]:
@@ -224,10 +226,8 @@ KAFKA = "kafka:"
 Send = Callable[[str], None]
 
 
-def sender(spark: SparkSession, place: str, format_: str) -> Send | None:
-    """A sender of a batch's JSON lines to `place`; None for a folder. Raises UsageError D4312."""
-    if not place.startswith(KAFKA):
-        return None
+def topic_of(place: str, format_: str = "jsonl") -> tuple[str, str]:
+    """The servers and the topic of `kafka:SERVERS/TOPIC`. Raises UsageError D4312."""
     servers, _, topic = place.removeprefix(KAFKA).rpartition("/")
     if not servers or not topic or format_ != "jsonl":
         raise UsageError.of(
@@ -237,17 +237,28 @@ def sender(spark: SparkSession, place: str, format_: str) -> Send | None:
             else f"events go to Kafka as JSON lines, not as {format_}",
             hint="kafka:HOST:9092/TOPIC, or kafka:HOST:9092,HOST:9092/TOPIC; --format jsonl",
         )
+    return servers, topic
+
+
+def write_topic(records: DataFrame, servers: str, topic: str) -> None:
+    """Write records (key, value), in their order, by one task. Raises EngineError D4303."""
+    try:
+        writer = records.write.format("kafka").option("kafka.bootstrap.servers", servers)
+        writer.option("topic", topic).option("kafka.enable.idempotence", "true").save()
+    except Exception as error:  # Py4J raises anything
+        raise as_own_error(error) from None
+
+
+def sender(spark: SparkSession, place: str, format_: str) -> Send | None:
+    """A sender of a batch's JSON lines to `place`; None for a folder. Raises UsageError D4312."""
+    if not place.startswith(KAFKA):
+        return None
+    servers, topic = topic_of(place, format_)
 
     def send(lines: str) -> None:
         rows = [(json.loads(line)["id"], line) for line in lines.splitlines()]
-        if not rows:
-            return
-        try:
-            frame = spark.createDataFrame(rows, "key string, value string").coalesce(1)
-            writer = frame.write.format("kafka").option("kafka.bootstrap.servers", servers)
-            writer.option("topic", topic).option("kafka.enable.idempotence", "true").save()
-        except Exception as error:  # Py4J raises anything
-            raise as_own_error(error) from None
+        if rows:
+            write_topic(spark.createDataFrame(rows, "key string, value string").coalesce(1), servers, topic)
 
     return send
 
@@ -279,7 +290,7 @@ def start(
 
     Raises UsageError D4129, D4309, RefusedError D5001, D5220, EngineError D5221.
     """
-    check(frame, out, checkpoint)
+    check(frame, checkpoint, out)
     session.install()
     home = plain_path(checkpoint)
     send = sender(frame.sparkSession, out, options.format_)
@@ -292,7 +303,7 @@ def start(
     return stream
 
 
-def check(frame: DataFrame, out: str, checkpoint: str) -> None:
+def check(frame: DataFrame, checkpoint: str, out: str = "") -> None:
     """Raise UsageError D4129: the frame is not a stream; D4309: over Connect; D4127: a remote folder."""
     if not frame.isStreaming:
         raise not_streaming()

@@ -1,7 +1,7 @@
 """Sources of a Spark stream: a growing folder, Kafka, a clock for demonstrations, a user's frame.
 
 Place:   cli/stream.py takes the sources; `dotr.spark.stream` takes a streaming frame of graphs from users
-         with their own session, and writes files of events.
+         with their own session, and gives a streaming frame of events, or writes them (stream_frames.py).
 Method:  each source has a streaming frame and the reader of its micro-batches. Files are read by Spark's
          binaryFile, so that their names and bytes reach the usual readers, on the workers; a record of Kafka
          is a JSON line. A file is read as soon as it is listed: rename it into place.
@@ -15,21 +15,24 @@ import warnings as python_warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from os import PathLike, fspath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dotr.batch.choices import ORDERED, STREAM_FORMATS
 from dotr.batch.log import LogListing, is_remote, plain_path
-from dotr.batch.spark import distributed, frame_stages
+from dotr.batch.spark import frame_stages, stream_frames
 from dotr.batch.spark.distributed import Graphs
+from dotr.batch.spark.event_rows import Form, Terms, Typed
 from dotr.batch.spark.frames import Rules, clock_of_frame, deployed, graphs_of
 from dotr.batch.spark.read import READ_COLUMNS, FindClocks, ReadContents, ReadLines
-from dotr.batch.spark.session import Work, as_own_error, shipped
+from dotr.batch.spark.session import Work, as_own_error, install, shipped
 from dotr.batch.spark.stream import (
     Batch,
     BatchTrigger,
     Reader,
     Running,
+    check,
     graph_reader,
     not_streaming,
     observed,
@@ -37,8 +40,10 @@ from dotr.batch.spark.stream import (
     start,
     states_of,
 )
+from dotr.batch.spark.typed import Types, check_typed, columns_of, of_rule, refuse_alike
 from dotr.batch.stream import StreamOptions, choose, known_mode
 from dotr.budget import BUDGET
+from dotr.core.deployment import Deployment
 from dotr.core.instants import check_units
 from dotr.errors import DataError, Diagnostic, DotrError, UsageError
 from dotr.events import Clock
@@ -215,8 +220,9 @@ def stream(
     log: DataFrame,
     rules: Rules,
     *,
-    out: str | PathLike[str],
-    checkpoint: str | PathLike[str],
+    out: str | PathLike[str] | None,
+    checkpoint: str | PathLike[str] | None,
+    foreach_batch: Callable[[DataFrame, int], None] | None,
     text: str | None,
     background: Sequence[str | PathLike[str]],
     time_unit: str | None,
@@ -231,20 +237,28 @@ def stream(
     every: timedelta | str | None,
     mode: str,
     parallelism: int | None,
-) -> Running:
-    """Start a query over `log`, a streaming frame with the columns `time` and `graph` as in `detect`.
+    change_rules: bool,
+    schema: str,
+    types: Types | None,
+) -> Running | DataFrame:
+    """The events of `log`, a streaming frame with the columns `time` and `graph` as in `detect`: a streaming
+    frame, or a running query if there is an `out` or a `foreach_batch`.
 
-    `out`: the folder of the events, one file per micro-batch with events; `checkpoint`: the folder of Spark's
-    checkpoint and of the engine's states. `lateness`: how much out of order the stream may be. `late`:
+    `out`: the folder of the events, one file per micro-batch with events, or `kafka:SERVERS/TOPIC`;
+    `foreach_batch`: a function that gets the events of each micro-batch as a frame, and its number.
+    `checkpoint`: the folder of Spark's checkpoint and of the engine's states; of a streaming frame it is that
+    of the query that the caller starts. `lateness`: how much out of order the stream may be. `late`:
     "drop", "fail", or "keep" in `out/_late`; `on_error`: "fail", "skip", or "keep" in `out/_letters`. `once`:
     process the available data, close the last instant when `wait` is called, and end; else a micro-batch at
-    the interval `every`. `mode`: "ordered" (one engine, the bytes of `dotr run`), "distributed" (parts on all
-    workers, the same set of events, sorted by time, rule and id) or "auto": see `mode` and `reasons` of the
-    result. `parallelism`: tasks at once, if Spark does not know.
+    the interval `every`. `mode`: "ordered" (one engine, as `dotr run`), "distributed" (parts on all workers,
+    the same set of events) or "auto": see `mode` and `reasons` of a query. `parallelism`: tasks at once, if
+    Spark does not know, and how many parts there are. `change_rules`: a checkpoint of other rules goes on:
+    rules that are the same keep their state. `schema` and `types` as in `detect`, for frames.
 
     Raises ProgramError, DataError (background), UsageError D4122, D4123, D4129 (no stream), D4309 (Connect),
     UsageError D4311 (cannot be distributed),
-    RefusedError D5001, D5220 (the checkpoint belongs to other rules), EngineError D5221.
+    RefusedError D5001, D5220 (the checkpoint belongs to other rules), EngineError D5221. A streaming frame
+    cannot know its checkpoint before its query runs: that raises D5220 and D5221 then.
     """
     if not log.isStreaming:
         raise not_streaming()
@@ -254,22 +268,81 @@ def stream(
         if value not in known:
             hint = f"one of {', '.join(known)}"
             raise UsageError.of("D4123", f"{name} cannot be `{value}`", hint=hint)
+    _check_output(out, checkpoint, foreach_batch, late, on_error, once, every)
     deployment = deployed(rules, text, background, base, budget)
     check_units(deployment.program, clock)
     for diagnostic in deployment.program.warnings:
         python_warnings.warn(diagnostic.render(), UserWarning, stacklevel=4)
-    options = StreamOptions(
-        format_, duration(lateness), late, on_error, None if max_jump is None else duration(max_jump)
-    )
+    jump = None if max_jump is None else duration(max_jump)
+    options = StreamOptions(format_, duration(lateness), late, on_error, jump, change_rules)
     trigger = BatchTrigger(once, None if every is None else duration(every) / 1e6)
-    home, cores = fspath(checkpoint), frame_stages.parallelism(log.sparkSession, parallelism)
-    choice = choose(mode, known_mode(states_of(home)), deployment, options, cores)
-    graphs, found = graphs_of(log, clock), base or STREAM_BASE
-    if choice.mode == ORDERED:
-        read = graph_reader(clock, found, on_error)
-        running: Running = start(observed(graphs), read, deployment, fspath(out), home, options, trigger)
+    cores = frame_stages.parallelism(log.sparkSession, parallelism)
+    home = None if checkpoint is None else fspath(checkpoint)
+    choice = choose(mode, None if home is None else known_mode(states_of(home)), deployment, options, cores)
+    source = Graphs(graphs_of(log, clock), clock, base or STREAM_BASE)
+    if out is None:
+        form = _form(log, deployment, clock, schema, types)
+        if foreach_batch is None:
+            check(log, "")
+            install()
+            found: Any = stream_frames.frame(choice.mode, source, deployment, options, form, cores)
+            found.rule = partial(of_rule, found, deployment.program)
+            return found  # type: ignore[no-any-return]  # a frame
+        given = (choice.mode, source, deployment, form, foreach_batch, home or "", options, trigger, cores)
+        running: Running = stream_frames.start_function(*given)
+    elif choice.mode == ORDERED:
+        read = graph_reader(clock, base or STREAM_BASE, on_error)
+        running = start(observed(source.frame), read, deployment, fspath(out), home or "", options, trigger)
     else:
-        source = Graphs(graphs, clock, found)
-        running = distributed.start(source, deployment, fspath(out), home, options, trigger, cores=cores)
+        running = stream_frames.start(
+            source, deployment, fspath(out), home or "", options, trigger, cores=cores
+        )
     running.reasons = choice.reasons
     return running
+
+
+def _check_output(
+    out: str | PathLike[str] | None,
+    checkpoint: str | PathLike[str] | None,
+    foreach_batch: object,
+    late: str,
+    on_error: str,
+    once: bool,
+    every: object,
+) -> None:
+    """Raise UsageError D4123 for arguments of `stream` that do not fit together."""
+    if out is not None and foreach_batch is not None:
+        raise UsageError.of("D4123", "events go to either `out` or `foreach_batch`", hint="leave one out")
+    if out is None and "keep" in (late, on_error):
+        name = "late" if late == "keep" else "on_error"
+        hint = f'out="fires", or {name}="{"drop" if name == "late" else "skip"}", which counts them'
+        raise UsageError.of("D4123", f'{name}="keep" needs a folder for what is kept', hint=hint)
+    if out is None and foreach_batch is None:
+        wrong = [
+            name
+            for name, given in (("checkpoint", checkpoint is not None), ("once", once), ("every", every))
+            if given
+        ]
+        if wrong:
+            raise UsageError.of(
+                "D4123",
+                f"`{wrong[0]}` belongs to a query, and without `out` or `foreach_batch` none is started",
+                hint='events.writeStream.option("checkpointLocation", …).trigger(…), or foreach_batch=…',
+            )
+    elif checkpoint is None:
+        hint = 'checkpoint="fires.state"'
+        raise UsageError.of("D4123", "a query needs a `checkpoint`", hint=hint)
+
+
+def _form(log: DataFrame, deployment: Deployment, clock: Clock, schema: str, types: Types | None) -> Form:
+    """How events become rows. Raises UsageError D4123."""
+    check_typed(log, schema, types, ())
+    if isinstance(types, str):
+        hint = 'types={"celsius": "double"}'
+        raise UsageError.of("D4123", f'types="{types}" runs the rules over a log that has an end', hint=hint)
+    if schema == "terms":
+        return Terms(clock)
+    columns = columns_of(deployment.program, clock, types)
+    if log.sparkSession.conf.get("spark.sql.caseSensitive") != "true":
+        refuse_alike(columns)
+    return Typed(columns.with_kinds({}))
