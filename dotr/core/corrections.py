@@ -7,7 +7,8 @@ Method:  the graphs of the period are kept in order of time, the events that wer
          of them is restored, the graphs after it run again, now in order of time with the late ones among
          them, and the events of both runs are compared, instant by instant. So whatever follows from an
          event (consumption, chains, effects, LARS, sequences) follows from its correction, and the
-         consolidated events of a run are those of a run over the same graphs in order of time.
+         consolidated events of a run are those of a run over the same graphs in order of time. An instant
+         is extracted once, unless a late graph changes it or something lasts: a replay detects.
          A replay runs as many graphs as lie behind its snapshot, and late graphs wait until the last one is
          paid for by graphs that came in their turn: so replays take at most `share` of the work, by counts
          and without a clock. A replayed graph is taken as half of one that comes, since it is neither
@@ -29,6 +30,7 @@ from msgspec.structs import replace
 
 from dotr.budget import CORRECTIONS
 from dotr.core.deployment import Deployment
+from dotr.core.instant import Graphs, InstantFacts
 from dotr.core.pipeline import NOBODY, Pipeline, PipelineObserver
 from dotr.detect.state import Restored
 from dotr.emit.changes import Cause, Changes, Correction, changes
@@ -128,6 +130,8 @@ class CorrectingPipeline(Pipeline):
         finding = None if observer.finding is None else self._found_once
         super().__init__(deployment, replace(observer, late=self._come_late, finding=finding), **more)
         self._done = Corrected()
+        self._known: dict[Time, InstantFacts] = {}  # what was extracted of the graphs of the period
+        self._look = self._looked_up
         self._key = key
         self._told: dict[Triple, Entry] = {}  # what `stated` gave so far
         self._restated = False  # whether what is stated changed by a replay since then
@@ -193,9 +197,19 @@ class CorrectingPipeline(Pipeline):
         self._put(time, graph)
 
     def _put(self, time: Time, graph: GraphOrMessage) -> None:
+        self._known.pop(time, None)
         place = bisect_right(self._times, time)
         self._times.insert(place, time)
         self._parts.insert(place, graph)
+
+    def _looked_up(self, time: Time, graphs: Graphs | None) -> InstantFacts:
+        """The facts of an instant; a replay finds what was extracted of the same graphs before."""
+        found = self._known.get(time)
+        if found is None or graphs is None:
+            found = self.instants.overlaid(time, graphs)
+            if graphs is not None:
+                self._known[time] = found
+        return found
 
     def _come_late(self, time: Time, graph: GraphOrMessage) -> None:
         """Let a graph wait for a correction, or pass it on as late."""
@@ -289,6 +303,8 @@ class CorrectingPipeline(Pipeline):
             replayed = self._replay(snapshot, watermark + 1)
         except DotrError:
             self._times, self._parts, self._log = times, parts, logged
+            for one in late:
+                self._known.pop(one.time, None)
             self._replay(snapshot, watermark + 1)
             self._open.late = lost
             raise
@@ -375,6 +391,8 @@ class CorrectingPipeline(Pipeline):
         self._snapshots = self._snapshots[self._snapshots.index(oldest) :]
         del self._events[: self._first_event(oldest)]
         graphs = bisect_left(self._times, oldest.bound)
+        for time in self._times[:graphs]:
+            self._known.pop(time, None)
         del self._times[:graphs], self._parts[:graphs]
         self._said = {key for key in self._said if key[0] is None or key[0] >= oldest.bound}
 
@@ -437,6 +455,7 @@ class CorrectingPipeline(Pipeline):
         self._told = {(s, p, o): tuple(entry) for s, p, o, *entry in told}
         restored = super().restore(state)
         self._snapshots, self._events, self._times, self._parts = [], [], [], []
+        self._known = {}
         waiting = [] if saved is None else saved["late"]
         if (
             saved is None

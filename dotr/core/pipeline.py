@@ -331,6 +331,7 @@ class Pipeline:
         self.deployment = deployment
         self.program = deployment.program
         self.instants = deployment.instants
+        self._look = deployment.instants.overlaid
         self.clock: Clock | None = None
         self._observer = observer
         self._left_out = SkippedTriggers(observer.overworked, observer.finding)
@@ -617,7 +618,7 @@ class Pipeline:
 
     def _run(self, due: Sequence[Instant]) -> Iterator[InstantEvents]:
         """Both halves over instants in order, up to an error."""
-        pause, look = self._pause, self.instants.overlaid
+        pause, look = self._pause, self._look
         batch = self._batch()
         failed: DotrError | None = None
         place = 0

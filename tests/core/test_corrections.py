@@ -23,8 +23,10 @@ from msgspec.structs import replace
 import dotr
 from dotr.api import Event, _sum
 from dotr.core.corrections import CorrectingPipeline
+from dotr.core.instant import Instants
 from dotr.rdf.terms import Triple
-from tests.sequences import Instants, graph_of, instants
+from tests.sequences import Instants as Given
+from tests.sequences import graph_of, instants
 from tests.sequences import programs as sequence_programs
 from tests.test_differential import engine
 from tests.test_whole_lasting import loaded
@@ -185,7 +187,7 @@ def compare_lasting(seed: int) -> int:
 @settings(max_examples=5_000 if DEEP else 60)
 @given(sequence_programs(), instants(), st.randoms(use_true_random=False))
 def test_what_remains_of_sequences_is_what_a_run_in_order_reports(
-    program: str, given_: Instants, random: Random
+    program: str, given_: Given, random: Random
 ) -> None:
     messages = [Message(time, graph_of(rows), None, None, random.random() < 0.2) for time, rows in given_]
     compare(partial(dotr.Engine.from_text, program), messages, random)
@@ -287,7 +289,29 @@ def test_what_is_kept_is_the_period() -> None:
     kept = max(len(pipeline._times), len(pipeline._events))
     assert kept < 300, "graphs of a period, of the waiting, and of an eighth"
     assert len(pipeline._snapshots) < 30
+    assert len(pipeline._known) <= kept
     assert pipeline.corrected.replayed < 6_000, "half of the work, where a replayed graph counts half"
+
+
+def test_a_replay_extracts_only_instants_that_late_graphs_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    extracted: list[int] = []
+    extract = Instants.overlaid
+
+    def counted(self: Instants, time: int, graphs: Any) -> Any:
+        extracted.append(time // 1_000_000)
+        return extract(self, time, graphs)
+
+    monkeypatch.setattr(Instants, "overlaid", counted)
+    running, both = quiet(corrections_budget=0.95), VALUE + CHECK
+    for time in range(10):
+        running.push(both, at=time)
+    running.push(both, at=3)
+    running.push(both, at=5)
+    running.finish()
+    assert isinstance(running.pipeline, CorrectingPipeline)
+    assert running.pipeline.corrected.late == 2
+    assert sorted(extracted) == sorted([*range(10), 3, 5])
+    assert sorted(running.pipeline._known) == [time * 1_000_000 for time in range(10)]
 
 
 def test_an_engine_goes_on_with_corrections_after_a_snapshot_without() -> None:
