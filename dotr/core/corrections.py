@@ -210,14 +210,13 @@ class CorrectingPipeline(Pipeline):
 
     def _raised(self, time: Time, parts: Sequence[GraphOrMessage], error: DotrError) -> DotrError | None:
         """As of a pipeline; the graphs of an instant in error are not kept."""
+        if not parts:
+            key = time, error.diagnostics[0].code
+            if self._replaying and key in self._said:
+                return None
+            self._said.add(key)
         if self._resuming:
             return None
-        if self._replaying and not parts:
-            key = time, error.diagnostics[0].code
-            if key in self._said:
-                return None
-        if not parts:
-            self._said.add((time, error.diagnostics[0].code))
         raised = super()._raised(time, parts, error)
         start, end = bisect_left(self._times, time), bisect_right(self._times, time)
         gone = {id(part) for part in parts}
@@ -231,8 +230,9 @@ class CorrectingPipeline(Pipeline):
         """Report a finding, once: a replay finds it again."""
         assert self._when_found is not None
         key = None, f"{finding.code} {finding.message}"
-        if not self._resuming and (not self._replaying or key not in self._said):
-            self._said.add(key)
+        known = self._replaying and key in self._said
+        self._said.add(key)
+        if not known and not self._resuming:
             self._when_found(finding)
 
     # -- events out
@@ -286,10 +286,10 @@ class CorrectingPipeline(Pipeline):
         for one in late:
             self._insert(one.time, one.part)
         try:
-            replayed = self._replay(snapshot, watermark + 1)
+            replayed = self._replay(snapshot, watermark + 1, watermark + 1)
         except DotrError:
             self._times, self._parts, self._log = times, parts, logged
-            self._replay(snapshot, watermark + 1)
+            self._replay(snapshot, watermark + 1, watermark + 1)
             self._open.late = lost
             raise
         self._open.late = lost
@@ -308,25 +308,32 @@ class CorrectingPipeline(Pipeline):
         """How many instants of the period had their events before a snapshot."""
         return 0 if snapshot.bound is None else bisect_left(self._events, snapshot.bound, key=_instant)
 
-    def _replay(self, snapshot: _Snapshot, bound: Time) -> int:
-        """Run the graphs that are kept again, from a snapshot on, up to `bound`; how many these were."""
+    def _replay(self, snapshot: _Snapshot, ran: Time | None, bound: Time) -> int:
+        """Run the graphs that are kept again, from a snapshot on, as far as `ran` (None: none of them); the
+        rest up to `bound` is closed, and runs at the next `drain`. How many are kept from there on.
+        """
         self._snapshots = self._snapshots[: self._snapshots.index(snapshot) + 1]
         self._events = self._events[: self._first_event(snapshot)]
         at = 0 if snapshot.bound is None else bisect_left(self._times, snapshot.bound)
         times, parts = self._times[at:], self._parts[at:]
+        end = 0 if ran is None else bisect_left(times, ran)
         self._replaying = self._restated = True
         pause, self._pause = self._pause, None  # half a replay is no state
         try:
             self._lasting = None  # a snapshot of a time before anything lasted has none
             Pipeline.restore(self, snapshot.state)
             start = 0
-            while start < len(times):
-                end = self._end_of_run(times, start)
-                self._take_again(times[start:end], parts[start:end])
+            while start < end:
+                upto = min(self._end_of_run(times, start), end)
+                self._take_again(times[start:upto], parts[start:upto])
                 self._rerun()
-                start = end
+                start = upto
+            if ran is not None:
+                self._open.close_before(ran)
+                self._rerun()
+            if start < len(times):
+                self._take_again(times[start:], parts[start:])
             self._open.close_before(bound)
-            self._rerun()
         finally:
             self._replaying, self._pause = False, pause
         return len(times)
@@ -461,9 +468,11 @@ class CorrectingPipeline(Pipeline):
             self._log = [(time, (part,), False) for time, part in kept]
         self._snapshots = [_Snapshot(saved["bound"], saved["from"])]
         if saved["closed"] is not None:
+            low, last = saved["bound"], self._open.last
+            ran = [time for time in (low, None if last is None else last + 1) if time is not None]
             self._resuming = True
-            try:
-                self._replay(self._snapshots[0], saved["closed"])
+            try:  # what was closed and had not run is reported yet
+                self._replay(self._snapshots[0], max(ran, default=None), saved["closed"])
             finally:
                 self._resuming = False
         self._open.late = late
