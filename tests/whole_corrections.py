@@ -31,6 +31,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 import dotr
+from dotr.explain.proofs import Corrected, EventProof
 from dotr.io.changes import changes_formatter
 from dotr.io.feeds import FileSource
 from dotr.io.sources import SourceOptions
@@ -38,7 +39,8 @@ from dotr.lasting import instants
 from dotr.program import Program
 from dotr.service.database import Disk
 from dotr.service.deployment import commit_proposal, deployed_program, propose
-from dotr.service.feed import CheckpointPolicy, Feed, FeedOptions, open_feed
+from dotr.service.feed import CheckpointPolicy, Feed, FeedOptions, keeping_of, open_feed
+from dotr.service.history import FedDeployment, Question, explained
 from dotr.service.journal import Journal
 from dotr.service.outbox import Outbox, OutboxReader
 from dotr.service.outputs import AppendingFile, FileSink
@@ -139,6 +141,7 @@ def feed(
             feeding.delayed = LateGraphs(journal, late, "jsonl")
             feeding.dead_letters = AppendingFile(journal, refused, "jsonl")
             feeding.stopping = stopping
+            feeding.keeping = keeping_of(journal, feeding.pipeline)
             feeding.resume()
             feeding.run(FileSource([str(folder / "in.jsonl")], SourceOptions(), fail=False), keep_open)
         finally:
@@ -146,8 +149,8 @@ def feed(
     return feeding
 
 
-def deploy(folder: Path, case: Case) -> None:
-    """Raises ProgramError, DataError."""
+def deploy(folder: Path, case: Case, keep: int = 0) -> None:
+    """`keep`: messages, for so many seconds. Raises ProgramError, DataError."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in case.files.items():
         (folder / name).write_text(text, encoding="utf-8")
@@ -155,6 +158,7 @@ def deploy(folder: Path, case: Case) -> None:
     with Journal(str(folder / "state"), create=True) as journal:
         roots = [str(folder / name) for name in case.roots]
         commit_proposal(journal, propose(journal, roots, [str(folder / "background.ttl")]))
+        journal.keep(keep * SECOND)
 
 
 def write(folder: Path, messages: Iterable[Message]) -> None:
@@ -204,8 +208,9 @@ def remaining(changes: Iterable[Mapping[str, Any]]) -> Counter[str]:
 def compare(folder: Path, case: Case, random: Random, ends: int = 4) -> int | None:
     """How many events corrections added or took back; None: the program is refused."""
     pace = Pace(random.choice((3, 6, 3600)), random.choice((0.05, 0.5, 0.95)), random.choice((0, 0, 2)))
+    keep = random.choice((0, 2, 86_400))
     try:
-        deploy(folder, case)
+        deploy(folder, case, keep)
         plain = dotr.Engine(case.program(), background=case.background, on_error="skip")
     except (dotr.ProgramError, dotr.DataError):
         return None
@@ -232,7 +237,33 @@ def compare(folder: Path, case: Case, random: Random, ends: int = 4) -> int | No
         status = journal.status()
     assert (status["graphs"], status["late"]) == (len(taken), sum(dropped.values()))
     assert status["events"] == plain.counters.events
+    if keep:
+        explain(folder, changes, random, whole=keep > 1_000)
     return sum("corrected_at" in change for change in changes)
+
+
+def explain(folder: Path, changes: Sequence[Mapping[str, Any]], random: Random, whole: bool) -> None:
+    """Some events are explained: those that were withdrawn by what they were. `whole`: all is kept."""
+    fed = FedDeployment(str(folder / "state"))
+    last = {change["id"]: change["change"] for change in changes}
+    gone = [name for name in last if last[name] < 0]
+    there = [name for name in last if last[name] > 0]
+    for name in random.sample(gone, min(3, len(gone))) + random.sample(there, min(2, len(there))):
+        try:
+            reasons = explained(fed, Question(event_id=name), verify=whole)
+        except dotr.DataError:
+            if whole:
+                raise
+            continue
+        (found,) = reasons.found
+        assert reasons.happened is (last[name] > 0), name
+        corrected = [change for change in changes if change["id"] == name and "corrected_at" in change]
+        event = found.event if isinstance(found, Corrected) else found
+        assert isinstance(event, EventProof)
+        assert event.id == name
+        assert not corrected or (isinstance(found, Corrected) and len(found.changes) == len(corrected)), name
+        for format_ in ("text", "json", "ttl", "html"):
+            assert reasons.written(format_)
 
 
 def deployed(number: int, folder: Path) -> int | None:

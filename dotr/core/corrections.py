@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
@@ -62,7 +62,7 @@ class Corrected(Struct):
     waiting: int = 0
 
 
-class _Late(Struct, frozen=True):
+class Late(Struct, frozen=True):
     """A graph that waits for a correction; `bound`: everything before it was closed when the graph came."""
 
     time: Time
@@ -76,6 +76,13 @@ class _Snapshot(Struct, frozen=True):
 
     bound: Time | None
     state: Mapping[str, Any]
+
+
+class Watcher(Protocol):
+    """Gets to know which graphs wait for a correction, and what each correction took and changed."""
+
+    def waits(self, part: GraphOrMessage) -> None: ...
+    def corrected(self, at: Time, late: Sequence[Late], changed: Sequence[Changes]) -> None: ...
 
 
 Entered: TypeAlias = tuple[Time, tuple[GraphOrMessage, ...], bool]
@@ -139,18 +146,28 @@ class CorrectingPipeline(Pipeline):
         self._anew = False  # whether what was logged before is void
         self._events: list[InstantEvents] = []  # what was reported of the period
         self._snapshots: list[_Snapshot] = []
-        self._waiting: list[_Late] = []
+        self._waiting: list[Late] = []
         self._lost: list[tuple[Time, GraphOrMessage, str]] = []  # waited under other rules, and are late
         self._changes: list[Changes] = []  # not given to the caller yet
         self._late = False  # whether the graph that is taken is late
         self._ending = self._replaying = False
         self._resuming = False  # whether what runs was run before a snapshot
         self._said: set[tuple[Time | None, str]] = set()  # what a replay does not report again
+        self.watcher: Watcher | None = None
 
     @property
     def corrected(self) -> Corrected:
         """What corrections did so far."""
         return replace(self._done, waiting=len(self._waiting))
+
+    def final(self) -> tuple[Time | None, Mapping[str, Any]]:
+        """A state that no correction can reach any more, without open graphs, and up to when all has run in
+        it; None: nothing has.
+        """
+        if not self._snapshots:  # before the first graph
+            return None, self.snapshot()
+        bound = self._snapshots[0].bound
+        return None if bound is None else bound - 1, self._snapshots[0].state
 
     # -- graphs in
 
@@ -203,8 +220,10 @@ class CorrectingPipeline(Pipeline):
         assert bound is not None, "nothing is late before something is closed"
         if time >= bound - 1 - self._period and self._before(time) is not None:
             self._open.late -= 1
-            late = _Late(time, graph, _place_of(self.place), bound)
+            late = Late(time, graph, _place_of(self.place), bound)
             self._waiting.append(late)
+            if self.watcher is not None:
+                self.watcher.waits(graph)
         elif self._when_late is not None:
             self._when_late(time, graph)
 
@@ -302,6 +321,8 @@ class CorrectingPipeline(Pipeline):
         done.replayed += replayed
         done.added += sum(len(one) for one in found if one.change > 0)
         done.withdrawn += sum(len(one) for one in found if one.change < 0)
+        if self.watcher is not None:
+            self.watcher.corrected(watermark, late, found)
         return found
 
     def _first_event(self, snapshot: _Snapshot) -> int:
@@ -476,7 +497,7 @@ class CorrectingPipeline(Pipeline):
             finally:
                 self._resuming = False
         self._open.late = late
-        self._waiting = [_Late(time, part_of(value), *more) for time, value, *more in waiting]
+        self._waiting = [Late(time, part_of(value), *more) for time, value, *more in waiting]
         self._owed, self._done = saved["owed"], Corrected(**saved["done"])
         return restored
 
