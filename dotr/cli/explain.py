@@ -44,6 +44,7 @@ from dotr.program import Program
 from dotr.rdf.terms import Term, Triple
 from dotr.service.history import (
     Asked,
+    Changed,
     FedDeployment,
     Question,
     Subject,
@@ -81,6 +82,10 @@ class NamedSources(Struct):
     def when(self, _event_id: str) -> Time | None:
         """Only a run knows."""
         return None
+
+    def changes(self, _event_id: str) -> Sequence[Changed]:
+        """Nothing is corrected."""
+        return ()
 
     def run(self, asked: Asked) -> History:
         with self.source.letters() as dead:

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
@@ -64,7 +64,7 @@ class Corrected(Struct):
     waiting: int = 0
 
 
-class _Late(Struct, frozen=True):
+class Late(Struct, frozen=True):
     """A graph that waits for a correction; `bound`: everything before it was closed when the graph came."""
 
     time: Time
@@ -78,6 +78,13 @@ class _Snapshot(Struct, frozen=True):
 
     bound: Time | None
     state: Mapping[str, Any]
+
+
+class Watcher(Protocol):
+    """Gets to know which graphs wait for a correction, and what each correction took and changed."""
+
+    def waits(self, part: GraphOrMessage) -> None: ...
+    def corrected(self, at: Time, late: Sequence[Late], changed: Sequence[Changes]) -> None: ...
 
 
 Entered: TypeAlias = tuple[Time, tuple[GraphOrMessage, ...], bool]
@@ -143,18 +150,28 @@ class CorrectingPipeline(Pipeline):
         self._anew = False  # whether what was logged before is void
         self._events: list[InstantEvents] = []  # what was reported of the period
         self._snapshots: list[_Snapshot] = []
-        self._waiting: list[_Late] = []
+        self._waiting: list[Late] = []
         self._lost: list[tuple[Time, GraphOrMessage, str]] = []  # waited under other rules, and are late
         self._changes: list[Changes] = []  # not given to the caller yet
         self._late = False  # whether the graph that is taken is late
         self._ending = self._replaying = False
         self._resuming = False  # whether what runs was run before a snapshot
         self._said: set[tuple[Time | None, str]] = set()  # what a replay does not report again
+        self.watcher: Watcher | None = None
 
     @property
     def corrected(self) -> Corrected:
         """What corrections did so far."""
         return replace(self._done, waiting=len(self._waiting))
+
+    def final(self) -> tuple[Time | None, Mapping[str, Any]]:
+        """A state that no correction can reach any more, without open graphs, and up to when all has run in
+        it; None: nothing has.
+        """
+        if not self._snapshots:  # before the first graph
+            return None, self.snapshot()
+        bound = self._snapshots[0].bound
+        return None if bound is None else bound - 1, self._snapshots[0].state
 
     # -- graphs in
 
@@ -217,21 +234,22 @@ class CorrectingPipeline(Pipeline):
         assert bound is not None, "nothing is late before something is closed"
         if time >= bound - 1 - self._period and self._before(time) is not None:
             self._open.late -= 1
-            late = _Late(time, graph, _place_of(self.place), bound)
+            late = Late(time, graph, _place_of(self.place), bound)
             self._waiting.append(late)
+            if self.watcher is not None:
+                self.watcher.waits(graph)
         elif self._when_late is not None:
             self._when_late(time, graph)
 
     def _raised(self, time: Time, parts: Sequence[GraphOrMessage], error: DotrError) -> DotrError | None:
         """As of a pipeline; the graphs of an instant in error are not kept."""
+        if not parts:
+            key = time, error.diagnostics[0].code
+            if self._replaying and key in self._said:
+                return None
+            self._said.add(key)
         if self._resuming:
             return None
-        if self._replaying and not parts:
-            key = time, error.diagnostics[0].code
-            if key in self._said:
-                return None
-        if not parts:
-            self._said.add((time, error.diagnostics[0].code))
         raised = super()._raised(time, parts, error)
         start, end = bisect_left(self._times, time), bisect_right(self._times, time)
         gone = {id(part) for part in parts}
@@ -245,8 +263,9 @@ class CorrectingPipeline(Pipeline):
         """Report a finding, once: a replay finds it again."""
         assert self._when_found is not None
         key = None, f"{finding.code} {finding.message}"
-        if not self._resuming and (not self._replaying or key not in self._said):
-            self._said.add(key)
+        known = self._replaying and key in self._said
+        self._said.add(key)
+        if not known and not self._resuming:
             self._when_found(finding)
 
     # -- events out
@@ -300,12 +319,12 @@ class CorrectingPipeline(Pipeline):
         for one in late:
             self._insert(one.time, one.part)
         try:
-            replayed = self._replay(snapshot, watermark + 1)
+            replayed = self._replay(snapshot, watermark + 1, watermark + 1)
         except DotrError:
             self._times, self._parts, self._log = times, parts, logged
             for one in late:
                 self._known.pop(one.time, None)
-            self._replay(snapshot, watermark + 1)
+            self._replay(snapshot, watermark + 1, watermark + 1)
             self._open.late = lost
             raise
         self._open.late = lost
@@ -318,31 +337,40 @@ class CorrectingPipeline(Pipeline):
         done.replayed += replayed
         done.added += sum(len(one) for one in found if one.change > 0)
         done.withdrawn += sum(len(one) for one in found if one.change < 0)
+        if self.watcher is not None:
+            self.watcher.corrected(watermark, late, found)
         return found
 
     def _first_event(self, snapshot: _Snapshot) -> int:
         """How many instants of the period had their events before a snapshot."""
         return 0 if snapshot.bound is None else bisect_left(self._events, snapshot.bound, key=_instant)
 
-    def _replay(self, snapshot: _Snapshot, bound: Time) -> int:
-        """Run the graphs that are kept again, from a snapshot on, up to `bound`; how many these were."""
+    def _replay(self, snapshot: _Snapshot, ran: Time | None, bound: Time) -> int:
+        """Run the graphs that are kept again, from a snapshot on, as far as `ran` (None: none of them); the
+        rest up to `bound` is closed, and runs at the next `drain`. How many are kept from there on.
+        """
         self._snapshots = self._snapshots[: self._snapshots.index(snapshot) + 1]
         self._events = self._events[: self._first_event(snapshot)]
         at = 0 if snapshot.bound is None else bisect_left(self._times, snapshot.bound)
         times, parts = self._times[at:], self._parts[at:]
+        end = 0 if ran is None else bisect_left(times, ran)
         self._replaying = self._restated = True
         pause, self._pause = self._pause, None  # half a replay is no state
         try:
             self._lasting = None  # a snapshot of a time before anything lasted has none
             Pipeline.restore(self, snapshot.state)
             start = 0
-            while start < len(times):
-                end = self._end_of_run(times, start)
-                self._take_again(times[start:end], parts[start:end])
+            while start < end:
+                upto = min(self._end_of_run(times, start), end)
+                self._take_again(times[start:upto], parts[start:upto])
                 self._rerun()
-                start = end
+                start = upto
+            if ran is not None:
+                self._open.close_before(ran)
+                self._rerun()
+            if start < len(times):
+                self._take_again(times[start:], parts[start:])
             self._open.close_before(bound)
-            self._rerun()
         finally:
             self._replaying, self._pause = False, pause
         return len(times)
@@ -480,13 +508,15 @@ class CorrectingPipeline(Pipeline):
             self._log = [(time, (part,), False) for time, part in kept]
         self._snapshots = [_Snapshot(saved["bound"], saved["from"])]
         if saved["closed"] is not None:
+            low, last = saved["bound"], self._open.last
+            ran = [time for time in (low, None if last is None else last + 1) if time is not None]
             self._resuming = True
-            try:
-                self._replay(self._snapshots[0], saved["closed"])
+            try:  # what was closed and had not run is reported yet
+                self._replay(self._snapshots[0], max(ran, default=None), saved["closed"])
             finally:
                 self._resuming = False
         self._open.late = late
-        self._waiting = [_Late(time, part_of(value), *more) for time, value, *more in waiting]
+        self._waiting = [Late(time, part_of(value), *more) for time, value, *more in waiting]
         self._owed, self._done = saved["owed"], Corrected(**saved["done"])
         return restored
 

@@ -178,6 +178,11 @@ class _ProvenanceWriter:
         match found:
             case proofs.EventProof():
                 self._event(found)
+            case proofs.Corrected(event=event, changes=changes, now=now):
+                node = self._event(event)
+                if now is not None:
+                    when = self._term(self._clock.term(changes[-1].at))
+                    self.graph.add((node, PROV.invalidatedAtTime, when))
             case (
                 proofs.InStream()
                 | proofs.InBackground()

@@ -12,7 +12,7 @@ from typing import Any, assert_never
 from dotr.events import Clock, Fact
 from dotr.explain import proofs
 from dotr.explain.proofs import Holding, Sharing
-from dotr.explain.text import HeldValues, Node, Places, window_text
+from dotr.explain.text import LATE, HeldValues, Node, Places, window_text
 from dotr.pictures.markup import page
 from dotr.pictures.tree import tree
 from dotr.program import Node as IrNode
@@ -83,8 +83,24 @@ class PlainProofs:
                 return self._blocked(found)
             case proofs.Unmatched():
                 return self._unmatched(found)
+            case proofs.Corrected():
+                return self._corrected(found)
             case _:
                 assert_never(found)
+
+    def _corrected(self, found: proofs.Corrected) -> Plain:
+        """As an event, with what corrections did; `now`: why one that was withdrawn does not hold."""
+        changes = [
+            {
+                "change": one.change,
+                "corrected_at": self._clock.text(one.at),
+                "cause": [{"time": self._clock.text(time), "place": place} for time, place in one.late],
+            }
+            for one in found.changes
+        ]
+        now = {} if found.now is None else {"now": self.of(found.now)}
+        event = self.event(found.event)
+        return {"fired": found.now is None, **event, "corrections": changes, **now}
 
     def _unmatched(self, found: proofs.Unmatched) -> Plain:
         return {
@@ -157,7 +173,8 @@ class PlainProofs:
                     "triple": list(triple),
                     "stated": "stream",
                     "time": self._clock.text(time),
-                    "place": place,
+                    "place": place.removesuffix(LATE),
+                    **({"late": True} if place.endswith(LATE) else {}),
                 }
             case proofs.InBackground(triple=triple, until=until):
                 place = self._places(triple, None)

@@ -526,7 +526,27 @@ class Unmatched(Struct, frozen=True):
     open: bool = False
 
 
-WhyNot: TypeAlias = Blocked | NoTrigger | EventProof | Unmatched
+class EventChange(Struct, frozen=True):
+    """What a correction did with an event. `change`: 1 where it added it, -1 where it took it back; `at`: the
+    watermark then; `late`: the times and places of the late graphs that it took, up to the time of the event.
+    """
+
+    change: int
+    at: Time
+    late: tuple[tuple[Time, str], ...]
+
+
+class Corrected(Struct, frozen=True):
+    """An event that corrections changed. `now`: None where it happened after all; else it was withdrawn,
+    `event` is its proof before the last of them, and `now` how far its rule comes with the late graphs.
+    """
+
+    event: EventProof
+    changes: tuple[EventChange, ...]
+    now: WhyNot | None = None
+
+
+WhyNot: TypeAlias = Blocked | NoTrigger | EventProof | Unmatched | Corrected
 
 
 class Attempt(Struct, frozen=True):

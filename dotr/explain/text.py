@@ -322,6 +322,9 @@ LEVELS = 24
 """Derivations that are drawn below one another, unless more are requested."""
 USUAL: Mapping[str, str] = {"xsd": XSD, "rdf": RDF, "rdfs": RDFS, "owl": OWL}
 """Prefixes that a program need not declare to see its schema in short."""
+LATE = ", late"
+"""What the place of a triple ends with that a graph states which came late."""
+
 Places: TypeAlias = Callable[[Triple, Time | None], str]
 """(triple, its instant, None for the background) → where it stands, or ""."""
 
@@ -385,8 +388,32 @@ class Renderer:
                 return self._blocked(found)
             case proofs.Unmatched():
                 return self._unmatched(found)
+            case proofs.Corrected():
+                return self._corrected(found)
             case _:
                 assert_never(found)
+
+    def _corrected(self, found: proofs.Corrected) -> Node:
+        """What holds now, and what corrections did; of an event that was withdrawn its proof of before."""
+        changes = [self._change(change) for change in found.changes]
+        if found.now is None:
+            node = self.event_node(found.event)
+            return replace(node, children=[*node.children, *changes])
+        event = found.event
+        head = Node(f"{event.rule.name}  {event.id}  @ {self._clock.text(event.time)}", right="withdrawn")
+        before = Node("it was reported because of", children=[])
+        now = Node("with the late graphs", children=[self.node(found.now)])
+        before.children.append(self.event_node(event))
+        head.children = [*changes, now, before]
+        return head
+
+    def _change(self, change: proofs.EventChange) -> Node:
+        done = "added" if change.change > 0 else "withdrawn"
+        node = Node(
+            f"{done} @ {self._clock.text(change.at)} by {counted_text(len(change.late), 'late graph')}"
+        )
+        node.children = [Node(f"@ {self._clock.text(time)}", right=place) for time, place in change.late]
+        return node
 
     # -- events
 

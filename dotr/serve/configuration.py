@@ -530,9 +530,7 @@ class Settings(Keys):
     @property
     def kept_messages(self) -> int:
         """How long messages are kept, in µs."""
-        if self.keep.messages is not None:
-            return self.keep.messages
-        return 0 if self.corrections is not None else _KEPT
+        return _KEPT if self.keep.messages is None else self.keep.messages
 
     @property
     def lateness(self) -> int:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from dotr.connectors.webhook import Webhook, secret_of
-from dotr.core.corrections import too_short, with_corrections
+from dotr.core.corrections import too_short
 from dotr.errors import Diagnostic, Severity, UsageError
 from dotr.program import Program
 from dotr.serve import replayed, subscriptions
@@ -61,8 +61,6 @@ def refuse_uncorrected(configuration: Configuration) -> None:
         return
     if period <= configuration.lateness:
         raise too_short(period, configuration.lateness)
-    if configuration.kept_messages:
-        raise with_corrections("messages are not kept for explanations (`keep.messages`)")
     for name, output in configuration.outputs.items():
         if output.uri is not None:
             raise schemes.without_changes(output.uri)

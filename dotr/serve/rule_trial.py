@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from operator import itemgetter
 from typing import Any, Final
 
 from dotr.errors import DataError, UsageError
@@ -87,20 +86,18 @@ def _graphs(fed: FedDeployment, first: Time, end: Time) -> list[tuple[Time, Grap
     """The messages from a time on, what lasted before them as the first one."""
     found: list[tuple[Time, GraphOrMessage]] = []
     before = False
-    for row in fed.kept:
-        for message in row.messages:
-            if message.left_out or message.time > end:
-                continue
-            if message.time < first:
-                before = True
-                continue
-            found.append((message.time, part_of(message.part)))
-            if len(found) > MOST:
-                hint = "a shorter time: ?last=10min"
-                raise UsageError.of("D4207", f"more than {MOST:,} messages came in this time", hint=hint)
-    found.sort(key=itemgetter(0))  # as they happened; what came too late is left out already
+    for message in fed.accepted():
+        if message.time > end:
+            break
+        if message.time < first:
+            before = True
+            continue
+        found.append((message.time, part_of(message.part)))
+        if len(found) > MOST:
+            hint = "a shorter time: ?last=10min"
+            raise UsageError.of("D4207", f"more than {MOST:,} messages came in this time", hint=hint)
     lasts = fed.program.holds or fed.program.standing
-    if lasts and (before or fed.kept[0].time is not None):
+    if lasts and (before or fed.kept.since is not None):
         try:
             stated, _ = fed.instant(first - 1)
         except UsageError:  # not kept any more: what is kept is all there is

@@ -26,7 +26,7 @@ from dataclasses import field as dataclass_field
 from functools import partial
 from itertools import repeat
 from queue import SimpleQueue
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field, to_builtins
 
@@ -48,6 +48,7 @@ from dotr.service.journal import (
     Commit,
     Journal,
     KeptChange,
+    KeptCorrection,
     KeptMessage,
     KeptRow,
     PlannedProgram,
@@ -55,6 +56,10 @@ from dotr.service.journal import (
 from dotr.service.outbox import Outcomes
 from dotr.service.outputs import CommittedOutput, LetterOutput, Sink
 from dotr.survey.queries import Sample
+
+if TYPE_CHECKING:
+    from dotr.core.corrections import Late  # start-up: few feeds correct
+    from dotr.emit.changes import Changes
 
 _STRETCHES = 4
 """Into so many stretches what is kept is parted, at least."""
@@ -72,6 +77,9 @@ _LOOK = 63
 class Keeping:
     """Owns what came since the last commit. `length`: how long messages are kept, in µs; `begun`: whether the
     journal has a state to begin with; `since`: the time of the last state that is kept.
+
+    Where corrections are made, states are those that none of them can reach any more, and so messages are
+    kept for the period of corrections at least; late ones are kept by the correction that takes them.
     """
 
     pipeline: Pipeline
@@ -79,7 +87,9 @@ class Keeping:
     begun: bool = False
     since: Time | None = None
     _rows: list[KeptRow] = dataclass_field(default_factory=list)
-    _came: list[tuple[Time, GraphOrMessage, str, bool]] = dataclass_field(default_factory=list)
+    _came: list[tuple[Time, GraphOrMessage, str, bool] | KeptCorrection] = dataclass_field(
+        default_factory=list
+    )
     _count: int = 0
     _replaces: bool = False
     _stretch: int = 0
@@ -89,9 +99,11 @@ class Keeping:
 
     def begin(self) -> None:
         """A feed begins; its state is the first to be kept where none is."""
+        if self._corrects:
+            self.pipeline.watcher = self  # type: ignore[attr-defined]  # of one that corrects
         if not self.begun:
             self._replaces = True
-            self._keep_state(self.pipeline.settled)
+            self._keep_state()
 
     def came(self, time: Time, part: GraphOrMessage, place: str) -> None:
         """A message comes, and is not taken yet."""
@@ -110,19 +122,43 @@ class Keeping:
 
     def leave_out(self, parts: Sequence[GraphOrMessage]) -> None:
         """The message that came last is not taken."""
-        if self._came and any(part is self._came[-1][1] for part in parts):
-            self._came[-1] = (*self._came[-1][:3], True)
+        last = self._came[-1] if self._came else None
+        if type(last) is tuple and any(part is last[1] for part in parts):
+            self._came[-1] = (*last[:3], True)
+
+    def waits(self, part: GraphOrMessage) -> None:
+        """The message that came last waits for a correction."""
+        last = self._came[-1] if self._came else None
+        if type(last) is tuple and last[1] is part:
+            self._came.pop()
+
+    def corrected(self, at: Time, late: Sequence[Late], changed: Sequence[Changes]) -> None:
+        """A correction took late messages."""
+        messages = [KeptMessage(one.time, plain(one.part), one.place) for one in late]
+        named = [(events.change, event.id, event.time) for events in changed for event in events]
+        self._came.append(KeptCorrection(at, messages, named))
+
+    @property
+    def _corrects(self) -> bool:
+        return hasattr(self.pipeline, "final")
+
+    def _state(self) -> tuple[Time | None, Mapping[str, Any]]:
+        """A state to begin with, and up to when it holds."""
+        final = getattr(self.pipeline, "final", None)
+        return (self.pipeline.settled, self.pipeline.snapshot()) if final is None else final()
 
     def look(self) -> None:
         """Begin another stretch where the last one is long enough; forget those that are too old."""
-        settled = self.pipeline.settled
+        settled = self._state()[0] if self._corrects else self.pipeline.settled
         if settled is None or not (self._is_long() or self._has_passed(settled)):
             return
-        self._keep_messages(settled)
-        self._keep_state(settled)
+        if self._corrects and settled == self.since:
+            return
+        self._keep_messages()
+        self._keep_state()
         low = settled - self.length
         old = [n for n, row in enumerate(self._rows) if row.state is not None and _before(row, low)]
-        if old and old[-1]:
+        if old and old[-1] and not self._corrects:
             del self._rows[: old[-1]]
             self._replaces = True  # whatever the journal has is older
 
@@ -134,24 +170,31 @@ class Keeping:
             return False
         return self._stretch >= _SHARE * sum(self.pipeline.sizes().values())
 
-    def _keep_state(self, settled: Time | None) -> None:
-        state = self.pipeline.snapshot()
-        self._rows.append(KeptRow(settled, state))
+    def _keep_state(self) -> None:
+        settled, state = self._state()
+        self._rows.append(KeptRow(settled, dict(state)))
         self.since, self._stretch, self._lasting = settled, 0, state.get("lasting") is not None
 
-    def _keep_messages(self, settled: Time | None) -> None:
-        if self._came:
-            came = [KeptMessage(time, plain(part), place, out) for time, part, place, out in self._came]
-            self._rows.append(KeptRow(settled, None, came))
-            self._came = []
+    def _keep_messages(self) -> None:
+        if not self._came:
+            return
+        came = [
+            one if isinstance(one, KeptCorrection) else KeptMessage(one[0], plain(one[1]), *one[2:])
+            for one in self._came
+        ]
+        settled = self.pipeline.settled
+        if self._corrects:
+            settled = max(one.at if isinstance(one, KeptCorrection) else one.time for one in came)
+        self._rows.append(KeptRow(settled, None, came))
+        self._came = []
 
     def changes(self, adopted: bool) -> KeptChange:
         """What the next commit changes. `adopted`: other rules hold now, and what came before goes."""
         settled = self.pipeline.settled
         if adopted:
             self._rows, self._came, self._replaces = [], [], True
-            self._keep_state(settled)
-        self._keep_messages(settled)
+            self._keep_state()
+        self._keep_messages()
         return KeptChange(
             self._replaces, list(self._rows), None if settled is None else settled - self.length
         )
@@ -767,7 +810,10 @@ def keeping_of(journal: Journal, pipeline: Pipeline) -> Keeping | None:
     length = journal.keeps()
     if not length:
         return None
-    keeping = Keeping(pipeline, length, journal.kept_summary() is not None, journal.kept_since())
+    begun = journal.kept_summary() is not None
+    if hasattr(pipeline, "final") and "corrections" not in journal.status():
+        begun = False  # what was kept so far is in order of arrival
+    keeping = Keeping(pipeline, length, begun, journal.kept_since())
     keeping.begin()
     return keeping
 
@@ -800,13 +846,10 @@ def _pipelines(
         CorrectingPipeline,
         too_short,
         uncorrected,
-        with_corrections,
     )
 
     if options.corrections is None:
         raise uncorrected(str(journal.folder))
-    if journal.keeps():
-        raise with_corrections("messages are not kept for explanations")
     if options.corrections <= options.lateness:
         raise too_short(options.corrections, options.lateness)
     key = f"{journal.digest()} {journal.deployed().background}"

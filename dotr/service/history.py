@@ -12,33 +12,47 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from dotr.detect.analysis import horizons
 from dotr.errors import DataError, UsageError
-from dotr.events import Clock, Time, part_of
+from dotr.events import Clock, Fact, Time, part_of
+from dotr.explain import proofs
 from dotr.explain.explanation import provenance
 from dotr.explain.formats import Plain, PlainProofs, html, mermaid
 from dotr.explain.matches import Explainer
 from dotr.explain.proofs import Blocked, Missing, NoTrigger, TripleProof, Unopened, WhyNot
 from dotr.explain.record import Graph, History, KeptEvent, KeptInstants, reach_of
 from dotr.explain.solutions import Text
-from dotr.explain.text import LEVELS, Places, Renderer, drawn, pruned
+from dotr.explain.text import LATE, LEVELS, Places, Renderer, drawn, pruned
 from dotr.explain.verify import EVERYTHING, checker_of, refuse_wrong
 from dotr.extract.printing import Writer
-from dotr.io.errors import places_of
+from dotr.io.errors import place_in, places_of
 from dotr.io.rules_and_background import with_declared
 from dotr.io.sources import resolve
 from dotr.io.time import TimeError, parse_text
 from dotr.program import Program
 from dotr.rdf.terms import Term, Triple
 from dotr.service.deployment import deployed_background, deployed_program
-from dotr.service.journal import Journal, KeptRow, KeptRows
+from dotr.service.journal import Journal, KeptCorrection, KeptMessage, KeptRow, KeptRows
 from dotr.service.outbox import OutboxReader
+
+Place: TypeAlias = tuple[int, int]
+"""(a row of what is kept, an entry in it)."""
+
+
+class Changed(NamedTuple):
+    """What a correction did with an event of a time; `place`: of the correction in what is kept."""
+
+    change: proofs.EventChange
+    time: Time
+    place: Place
+
 
 FOREVER = 2**62
 """As long as no time is: nothing is late where a feed has said what was."""
@@ -57,6 +71,8 @@ class Asked(Struct, frozen=True):
     reads_on: bool
     verify: bool = False
     nearby: bool = False
+    corrections: Place | None = None
+    """Only the corrections before this place have been made; None: all."""
 
 
 def new_history(
@@ -93,6 +109,8 @@ class Subject(Protocol):
         """The time of an event, where that is known without a run."""
 
     def run(self, asked: Asked) -> History: ...
+    def changes(self, event_id: str) -> Sequence[Changed]:
+        """What corrections did with an event, in order."""
 
 
 class FedDeployment:
@@ -128,14 +146,74 @@ class FedDeployment:
         if not self.kept:
             return self.read_again(asked, until)
         history = new_history(self.program, self.background, asked, until, FOREVER)
-        kept = self._around(until) if asked.nearby and until is not None else self.kept
-        return self._from(history, kept, until)
+        near = until if asked.nearby else None
+        if self.corrected:
+            low = None if near is None or self._is_endless() else near - reach_of(self.program)
+            return self._as_corrected(history, low, until, asked.corrections)
+        return self._from(history, self.kept if near is None else self._around(near), until)
+
+    def changes(self, event_id: str) -> Sequence[Changed]:
+        """See `Subject`."""
+        name, found = event_id.strip("<>"), list[Changed]()
+        for number, row in enumerate(self.kept if self.corrected else ()):
+            if row.state is not None or not self.kept.mentions(number, name):
+                continue
+            for entry, one in enumerate(row.messages):
+                for sign, id_, time in one.changed if isinstance(one, KeptCorrection) else ():
+                    if id_ == name:
+                        late = [(part.time, part.place) for part in one.late if part.time <= time]
+                        change = proofs.EventChange(sign, one.at, tuple(late))
+                        found.append(Changed(change, time, (number, entry)))
+        return found
 
     def when(self, event_id: str) -> Time | None:
         """See `Subject`: of events that the deployment keeps."""
+        if changes := self.changes(event_id):
+            return changes[-1].time
         with OutboxReader(str(self._journal.folder)) as reader:
             row = reader.by_id(event_id.strip("<>"))
         return None if row is None else row.time
+
+    def _is_endless(self) -> bool:
+        """Whether what is asked for may follow from what is older than all that rules can reach."""
+        program = self.program
+        lasts = program.holds or program.standing
+        return bool(lasts or program.lars.rules) or None in horizons(program)
+
+    def accepted(self, since: Time | None = None, corrections: Place | None = None) -> list[KeptMessage]:
+        """The messages later than a time that were taken, in order of time. `corrections`: see `Asked`."""
+        found: list[KeptMessage] = []
+        for number, row in enumerate(self.kept):
+            for entry, one in enumerate(row.messages):
+                if isinstance(one, KeptMessage):
+                    found += [one] * (not one.left_out)
+                elif corrections is None or (number, entry) < corrections:
+                    found += one.late
+        return sorted((one for one in found if since is None or one.time > since), key=attrgetter("time"))
+
+    def _as_corrected(
+        self, history: History, low: Time | None, until: Time | None, corrections: Place | None
+    ) -> History:
+        """Run the messages that were taken from a state on that no correction reached; `low`: which is older,
+        where there is one.
+        """
+        place = None if low is None else self.kept.state_before(low)
+        if place is None:
+            place = next(number for number, row in enumerate(self.kept) if row.state is not None)
+        first = self.kept[place]
+        history.reach = FOREVER
+        assert first.state is not None, "its place is that of a state"
+        with self._journal.reading():
+            history.go_on(first.state, self.clock, first.time)
+        left_out = [
+            one
+            for row in self.kept
+            for one in row.messages
+            if isinstance(one, KeptMessage) and one.left_out and (first.time is None or one.time > first.time)
+        ]
+        taken = self.accepted(first.time, corrections)
+        history.run(_graphs([*left_out, *taken], history, until), lambda: self.clock)
+        return history
 
     def _around(self, time: Time) -> KeptRows:
         """What explains an event of a time: from the last state on that is older than all that the rules can
@@ -161,8 +239,6 @@ class FedDeployment:
     def read_again(self, _asked: Asked, _until: Time | None) -> History:
         """Run what was fed without what was kept. Raises DataError D4189."""
         hint = "dotr deploy --keep 7d, or `keep: {messages: 7d}` of a server, keeps what explanations need"
-        if self.corrected:
-            hint = "one that makes corrections keeps none: give its sources, dotr explain RULES SOURCE…"
         raise DataError.of(
             "D4189", "this deployment keeps no messages", place=str(self._journal.folder), hint=hint
         )
@@ -177,7 +253,7 @@ class FedDeployment:
             return KeptInstants(self.read_again(asked, time)).state(time)
         place = self.kept.state_before(time)
         if place is None:
-            since = self.kept[0].time
+            since = self.kept.since
             assert since is not None, "a state without a time is before all times"
             raise UsageError.of(
                 "D4198",
@@ -186,6 +262,8 @@ class FedDeployment:
                 hint="keep messages longer: dotr deploy --keep 7d",
             )
         history = History(self.program, self.background, until=time, lateness=FOREVER, everything=True)
+        if self.corrected:
+            return KeptInstants(self._as_corrected(history, time, time, None)).state(time)
         return KeptInstants(self._from(history, self.kept[place:], time)).state(time)
 
     def refuse_ahead(self, time: Time) -> None:
@@ -230,15 +308,19 @@ def _messages(rows: Sequence[KeptRow], history: History, until: Time | None) -> 
     """The messages that a feed took, in its order; those it did not take stand apart. Of what is later than
     `until` nothing depends.
     """
-    for row in rows:
-        for message in row.messages:
-            if until is not None and message.time > until:
-                continue
-            graph = Graph(message.time, part_of(message.part), message.place)
-            if message.left_out:
-                history.come_too_late(graph)
-            else:
-                yield graph
+    messages = (one for row in rows for one in row.messages if isinstance(one, KeptMessage))
+    return _graphs(messages, history, until)
+
+
+def _graphs(messages: Iterable[KeptMessage], history: History, until: Time | None) -> Iterator[Graph]:
+    for message in messages:
+        if until is not None and message.time > until:
+            continue
+        graph = Graph(message.time, part_of(message.part), message.place)
+        if message.left_out:
+            history.come_too_late(graph)
+        else:
+            yield graph
 
 
 def background_files(folder: str, program: Program) -> list[str]:
@@ -305,7 +387,11 @@ class Reasons(Struct, frozen=True):
     @property
     def happened(self) -> bool:
         """Whether what was asked for happened, or holds."""
-        return not any(isinstance(one, Blocked | NoTrigger | Missing | Unopened) for one in self.found)
+        return not any(
+            isinstance(one, Blocked | NoTrigger | Missing | Unopened)
+            or (isinstance(one, proofs.Corrected) and one.now is not None)
+            for one in self.found
+        )
 
     def _renderer(self, depth: int | None = None, page: bool = False) -> Renderer:
         """A page has the prefixes of the background, too."""
@@ -350,15 +436,11 @@ def explained(
         reads_on=question.why_not is not None,
         verify=verify,
     )
-    nearby = _nearby(subject, question, asked)
-    history = subject.run(nearby)
-    if history.wanted_event is None and nearby is not asked:
-        history = subject.run(asked)
-    if history.wanted_event is not None and history.wanted_program is not history.program:
-        history = subject.run(replace(asked, until=history.wanted_event.time))  # by the rules of its time
-    program = history.program
-    writer = Writer(program.prefixes)
-    explainer = Explainer(history, Text(writer.term, writer.expression, writer.path), every=every)
+    changes = subject.changes(question.event_id) if question.event_id is not None else ()
+    if changes and changes[-1].change.change < 0:
+        return _withdrawn(subject, asked, changes, every)
+    history = _found(subject, question, asked)
+    program, explainer = history.program, _explainer(history, every)
     found: Sequence[WhyNot | TripleProof | Missing]
     if question.triple is not None and question.time is not None:
         triples = explainer.triples(question.triple, question.time)
@@ -368,11 +450,79 @@ def explained(
     else:
         if history.wanted_event is None:
             raise DataError.of("D4173", question.nothing(), hint="ask --why-not NAME --at TIME")
-        found = [explainer.event(history.wanted_event)]
+        proof = explainer.event(history.wanted_event)
+        changes = subject.changes(proof.id)
+        found = [proofs.Corrected(proof, _only(changes)) if changes else proof]
     if verify:
-        refuse_wrong(checker_of(history, explainer.instants), found, question.time)
-    places = places_of(history, subject.files)
+        checked = [one.event if isinstance(one, proofs.Corrected) else one for one in found]
+        refuse_wrong(checker_of(history, explainer.instants), checked, question.time)
+    places = _marked(places_of(history, subject.files), changes)
     return Reasons(found, program.prefixes, history.clock, places, subject.files)
+
+
+def _found(subject: Subject, question: Question, asked: Asked) -> History:
+    """A run that found what is asked for, if there is such a thing."""
+    nearby = _nearby(subject, question, asked)
+    history = subject.run(nearby)
+    if history.wanted_event is None and nearby is not asked:
+        history = subject.run(asked)
+    if history.wanted_event is not None and history.wanted_program is not history.program:
+        history = subject.run(replace(asked, until=history.wanted_event.time))  # by the rules of its time
+    return history
+
+
+def _explainer(history: History, every: bool) -> Explainer:
+    writer = Writer(history.program.prefixes)
+    return Explainer(history, Text(writer.term, writer.expression, writer.path), every=every)
+
+
+def _withdrawn(subject: Subject, asked: Asked, changes: Sequence[Changed], every: bool) -> Reasons:
+    """An event that was withdrawn: its proof before the last correction of it, and how far its rule came
+    after that.
+    """
+    last = changes[-1]
+    asked = replace(asked, until=last.time, nearby=True)
+    before = subject.run(replace(asked, corrections=last.place))
+    number, entry = last.place
+    after = subject.run(replace(asked, corrections=(number, entry + 1)))
+    event = before.wanted_event
+    if event is None:
+        hint = "keep messages longer: dotr deploy --keep 7d"
+        raise DataError.of("D4173", "what this event followed from is not kept any more", hint=hint)
+    earlier, later = _explainer(before, every), _explainer(after, every)
+    proof = earlier.event(event)
+    reached = later.why_not(proof.rule.name, event.time, {})
+    now = next((one for one in reached if _trigger_of(one) == event.facts[0]), reached[0])
+    if asked.verify:
+        refuse_wrong(checker_of(before, earlier.instants), [proof], None)
+        refuse_wrong(checker_of(after, later.instants), [now], event.time)
+    places, others = places_of(after, subject.files), places_of(before, subject.files)
+    found = proofs.Corrected(proof, _only(changes), now)
+    program = before.program
+    either = _marked(lambda triple, time: places(triple, time) or others(triple, time), changes)
+    return Reasons([found], program.prefixes, before.clock, either, subject.files)
+
+
+def _trigger_of(found: WhyNot) -> Fact | None:
+    return found.trigger.fact if isinstance(found, Blocked | proofs.EventProof) else None
+
+
+def _only(changes: Sequence[Changed]) -> tuple[proofs.EventChange, ...]:
+    return tuple(one.change for one in changes)
+
+
+def _marked(places: Places, changes: Sequence[Changed]) -> Places:
+    """Places of triples, with a mark at those of late graphs."""
+    late = {(time, place) for one in changes for time, place in one.change.late}
+    if not late:
+        return places
+
+    def place(triple: Triple, time: Time | None) -> str:
+        found = places(triple, time)
+        marked = any(time == when and place_in(triple, where) == found for when, where in late)
+        return f"{found}{LATE}" if found and marked else found
+
+    return place
 
 
 def _nearby(subject: Subject, question: Question, asked: Asked) -> Asked:

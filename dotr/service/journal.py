@@ -193,12 +193,25 @@ class KeptMessage(NamedTuple):
     left_out: bool = False
 
 
+class KeptCorrection(Struct, frozen=True):
+    """A correction: `at` the watermark, the late messages that it took, and what became of events: (1 or -1,
+    id, time).
+    """
+
+    at: Time
+    late: Sequence[KeptMessage]
+    changed: Sequence[tuple[int, str, Time]] = ()
+
+
 class KeptRow(NamedTuple):
-    """A state of the engine that holds up to `time`, or messages up to it."""
+    """A state of the engine that holds up to `time`, or messages up to it. Where corrections are made, a
+    state is one that none of them can reach any more, and messages of a row that follows it may be older than
+    it is, those of one before it later: none is later than its row's time.
+    """
 
     time: Time | None
     state: dict[str, Any] | None = None
-    messages: Sequence[KeptMessage] = ()
+    messages: Sequence[KeptMessage | KeptCorrection] = ()
 
 
 class KeptSummary(NamedTuple):
@@ -232,17 +245,16 @@ def write_kept(execute: Execute, query: Query, change: KeptChange, limit: int = 
         values = (int(row.state is not None), row.time, len(row.messages), zlib.compress(content, 1))
         execute("INSERT INTO kept (state, time, graphs, content) VALUES (?, ?, ?, ?)", values)
     states = query("SELECT id, time FROM kept WHERE state ORDER BY id")
-    first = 0
-    for number, time in states[1:]:
-        if change.low is not None and time is not None and time < change.low:
-            first = number
-    execute("DELETE FROM kept WHERE id < ?", (first,))
-    sizes = query("SELECT id, state, length(content) FROM kept ORDER BY id DESC")
+    old = "DELETE FROM kept WHERE id < ? AND (state OR time IS NULL OR time <= ?)"
+    begins = [(n, t) for n, t in states[1:] if change.low is not None and t is not None and t < change.low]
+    if begins:
+        execute(old, begins[-1])
+    sizes = query("SELECT id, state, time, length(content) FROM kept ORDER BY id DESC")
     total = 0
-    for number, state, size in sizes:
+    for number, state, time, size in sizes:
         total += size
         if total > limit and state and number != sizes[-1][0]:
-            execute("DELETE FROM kept WHERE id < ?", (number,))
+            execute(old, (number, time))
             break
 
 
@@ -273,7 +285,7 @@ class KeptRows(Sequence[KeptRow]):
             value = json.loads(zlib.decompress(content))
             if state:
                 return KeptRow(time, value)
-            return KeptRow(time, None, [KeptMessage(*one) for one in value])
+            return KeptRow(time, None, [_message_of(one) for one in value])
 
     def state_before(self, time: Time) -> int | None:
         """The place of the last state of before a time; None where all are later."""
@@ -289,6 +301,24 @@ class KeptRows(Sequence[KeptRow]):
         )
         return self[: end + 1]
 
+    @property
+    def since(self) -> Time | None:
+        """Up to when the first state holds; None: from the beginning on."""
+        time: Time | None = next((row[2] for row in self._rows if row[1]), None)
+        return time
+
+    def mentions(self, place: int, text: str) -> bool:
+        """Whether a row of messages may have a text in it; cheaper than to read them."""
+        return not self._rows[place][1] and text.encode() in zlib.decompress(self._rows[place][4])
+
+
+def _message_of(value: Any) -> KeptMessage | KeptCorrection:
+    """A message, or a correction, as JSON has it."""
+    if type(value) is list:
+        return KeptMessage(*value)
+    late = [KeptMessage(*one) for one in value["late"]]
+    return KeptCorrection(value["at"], late, [(sign, name, time) for sign, name, time in value["changed"]])
+
 
 def read_kept(query: Query, reading: Callable[[], AbstractContextManager[None]] = nullcontext) -> KeptRows:
     """Everything that is kept, in order."""
@@ -297,10 +327,11 @@ def read_kept(query: Query, reading: Callable[[], AbstractContextManager[None]] 
 
 def read_kept_summary(query: Query) -> KeptSummary | None:
     """How much is kept; None where nothing is."""
-    rows = query("SELECT time, graphs, length(content) FROM kept ORDER BY id")
+    rows = query("SELECT time, graphs, length(content), state FROM kept ORDER BY id")
     if not rows:
         return None
-    return KeptSummary(sum(row[1] for row in rows), sum(row[2] for row in rows), rows[0][0])
+    since = next((row[0] for row in rows if row[3]), None)
+    return KeptSummary(sum(row[1] for row in rows), sum(row[2] for row in rows), since)
 
 
 FORMAT = 9

@@ -90,6 +90,9 @@ def test_an_alarm_that_was_withdrawn_is_struck_through_with_its_cause(
     chromium.see("input, document 3, line 1", ".detail .facts")
     chromium.run("await page.locator('.row').nth(4).click();")
     chromium.see("Withdrawn", ".detail .facts")
+    chromium.see("withdrawn", ".detail .proof")
+    chromium.see("because of", ".detail .proof")
+    chromium.see("input, document 3, line 1, late", ".detail .proof")
     chromium.run("await page.locator('.detail .facts a').click();")
     chromium.see("input, document 3, line 1", ".detail .facts")
     assert chromium.notes()["errors"] == []

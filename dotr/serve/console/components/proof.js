@@ -26,9 +26,22 @@ export function Proof({ proof, texts = {}, prefixes = {} }) {
 }
 
 function Root({ one, shared }) {
+  if (one.corrections) return html`<${Corrected} one=${one} shared=${shared} />`;
   if (one.fired === false) return html`<${NotFired} one=${one} shared=${shared} />`;
   if (one.triple) return html`<${Triple} one=${one} shared=${shared} depth=${0} />`;
   return html`<${Event} one=${one} shared=${shared} depth=${0} />`;
+}
+
+/** An event that corrections changed: what they did; of one that was withdrawn also why, and what it was. */
+function Corrected({ one, shared }) {
+  const now = one.now?.fired === false ? NotFired : Event;
+  return [
+    ...one.corrections.map((made) => html`<${Line} side=${`${count(made.cause.length)} late`} tone=${made.change < 0 ? 'bad' : 'good'}
+        head=${html`${made.change < 0 ? 'withdrawn' : 'added'} <${Time} time=${made.corrected_at} />`}>
+      ${made.cause.map((late) => html`<${Note}>late graph <${Time} time=${late.time} /> <span class="place">${place(late.place)}</span><//>`)}<//>`),
+    one.now && html`<${now} one=${one.now} shared=${shared} depth=${0} />`,
+    html`<${Event} one=${one} shared=${shared} depth=${0} />`,
+  ];
 }
 
 /** A line of the tree; with children it opens and closes. */
@@ -45,7 +58,7 @@ function Event({ one, shared, depth, label }) {
   const head = html`${label} ${name}${one.time !== undefined && html` <${Time} time=${one.time} />`} <${Values} values=${one.bindings} prefixes=${prefixes} />`;
   if (one.above) return html`<${Line} head=${head} side="shown above" />`;
   if (!one.trigger) return html`<${Line} head=${head} side=${one.kept === false ? 'not kept any more' : 'an event'} />`;
-  return html`<${Line} head=${head} side="happened" tone="good" depth=${depth}>
+  return html`<${Line} head=${head} side=${one.now ? 'was reported, and withdrawn' : 'happened'} tone=${one.now ? '' : 'good'} depth=${depth}>
     ${texts[one.rule] && html`<${RuleText} rule=${texts[one.rule]} name=${one.rule} />`}
     <${Fact} one=${one.trigger} shared=${shared} depth=${depth + 1} word="trigger" />
     ${(one.steps ?? []).map((step) => html`<${Step} one=${step} shared=${shared} depth=${depth + 1} />`)}
@@ -119,7 +132,7 @@ function Triple({ one, shared, depth, note }) {
       ${(one.aggregates ?? []).map((found) => html`<${Note}>of ${count(found.solutions)} solutions<//>`)}<//>`;
   }
   const period = one.since === undefined ? '' : `since ${one.since ?? 'the beginning'}${one.until ? ` until ${one.until}` : ''}`;
-  const side = html`<span class=${`badge ${one.stated}`}>${note ?? STATED[one.stated] ?? one.stated}</span> <span class="place">${place(one.place)}</span>${period && html` <span class="period">${period}</span>`}`;
+  const side = html`<span class=${`badge ${one.stated}`}>${note ?? STATED[one.stated] ?? one.stated}</span> <span class="place">${place(one.place)}${one.late ? ', late' : ''}</span>${period && html` <span class="period">${period}</span>`}`;
   return html`<${Line} head=${head} side=${side} />`;
 }
 

@@ -213,7 +213,7 @@ function Detail({ number, gone }) {
       ${gone && html`<dt>Withdrawn</dt><dd><a href=${`#/events/${gone.number}`}>at <${Time} time=${gone.at} /></a></dd>`}
       ${Object.entries(event.bindings ?? {}).map(([name, term]) => html`<dt>${name}</dt><dd><${Values} values=${{ '': term }} prefixes=${prefixes} /></dd>`)}
       <dt>Event</dt><dd><span class="id">${event.id}</span> <${Copy} text=${event.id} what="the id" /></dd></dl>`}
-    <h3>Why it happened</h3>
+    <h3>${proof?.now ? 'Why it was withdrawn' : 'Why it happened'}</h3>
     ${problem ? html`<${Problem} problem=${problem} retry=${load} />` : proof ? html`<${Proof} proof=${proof} texts=${texts} prefixes=${prefixes} />` : html`<${Busy} what="Running it again" />`}
     ${event?.graph && html`<details class="graph"><summary>Its graph</summary><pre tabindex="0">${event.graph}</pre></details>`}`;
 }
