@@ -153,7 +153,8 @@ class RunCounts:
 
     def begin(self, first: Time | None) -> None:
         """Note the first of the instants that are detected next, if there are any."""
-        self.settle()
+        if len(self.fired) > _RUNS:
+            self.settle()
         if self.counts.first is None:
             self.counts.first = first
 
@@ -181,10 +182,8 @@ class RunCounts:
         for match in matches:
             fired[match[0]] += 1
 
-    def settle(self, most: int = _RUNS) -> None:
-        """Count per rule what fired, if that was more than `most` sets of rules."""
-        if len(self.fired) <= most:
-            return
+    def settle(self) -> None:
+        """Count per rule what fired."""
         for rules, count in self.fired.items():
             for rule in rules:
                 self._events[rule] += count
@@ -192,14 +191,14 @@ class RunCounts:
 
     def total(self) -> int:
         """The number of events."""
-        self.settle(0)
+        self.settle()
         return sum(self._events) + sum(self._gone.values())
 
     def counters(self, passed: Mapping[str, Passed] | None, settled: Time | None) -> Counters:
         """All counts as a value. `passed`: the counts of detection, None before the first; `settled`:
         everything up to here has run.
         """
-        self.settle(0)
+        self.settle()
         program, before = self._program, self.counts
         counted = zip(program.rules, self._events, strict=True)
         events = {**self._gone, **{r.name: count for r, count in counted if count or not r.private}}

@@ -388,6 +388,8 @@ class TeslaDetector:
         return self._run(time, agenda, deferred)
 
     def _occasions(self, time: Time, facts: Mapping[str, Sequence[Fact]]) -> frozenset[Occasion]:
+        if not (self._every or self._late or self._sequences):
+            return frozenset([stream for stream, found in facts.items() if found])
         late = [delay for late in self._late if late.facts(time) for delay in late.delays]
         found = due(time, self._every, facts, late)
         if self._sequences:

@@ -135,7 +135,8 @@ class Maintenance:
         self._first = list(periods), periods.ends()
         self._now = self._kept = _State(program, None)
         self._begun = False
-        self._findings: list[Diagnostic] = []
+        self.findings: list[Diagnostic] = []
+        """Warnings about the open change and what `facts` took: D2602. Again for what was reported before."""
         self._closing: int | None = None
         self._undo: Callable[[], None] | None = None
 
@@ -149,8 +150,9 @@ class Maintenance:
         ProgramError when M(t) contradicts itself, explodes, or has a schema that makes the rules invalid;
         then nothing is open and the earlier program stays.
         """
-        first = self._begin()
-        self._findings = []
+        first = not self._begun and self._begin()
+        if self.findings:
+            self.findings = []
         if program is None and not first and self._now.consistent and not self._matters(stated):
             return {}
         try:
@@ -173,12 +175,9 @@ class Maintenance:
         assert model is not None, "a change was opened"
         model.findings = []
         found = model.facts(graph, time)
-        self._findings += model.findings
+        if model.findings:
+            self.findings = [*self.findings, *model.findings]
         return found
-
-    def findings(self) -> Sequence[Diagnostic]:
-        """Warnings about the open change and what `facts` took: D2602. Again for what was reported before."""
-        return self._findings
 
     def state(self, graph: Sequence[Triple]) -> set[Triple]:
         """K(t) with the open change, as far as it is materialised. Raises as `facts` does."""
@@ -349,7 +348,7 @@ class Maintenance:
             others = after.difference(stated.held)
             without = self._model(program, others)
             without.beside(stated.held)
-            self._findings += map(while_held, without.findings)
+            self.findings = [*self.findings, *map(while_held, without.findings)]
 
 
 _NONE: Counter[Row] = Counter()
@@ -471,7 +470,9 @@ class LastingRun:
         self._depth = 0  # of events of the last instant
         self._chain: tuple[str, ...] = ()  # the rules whose effects led to it
         self._points = 0  # since the last message, from the first that effects made
-        self._is_clocked: Callable[[Time], bool] = lambda _: False
+        self._next_tick: Callable[[Time], Time | None] | None = None
+        self._is_tick: Callable[[Time], bool] | None = None
+        self._is_clocked: Callable[[Time], bool] | None = None
         self._left_out: list[Diagnostic] = []  # at this instant
         self.unstated = 0
         """Triples of INSERT that are none, or have a blank node."""
@@ -518,39 +519,41 @@ class LastingRun:
         if self._chain or len(effects) > 1:
             rules = tuple(sorted({*self._chain, *[effect.rule for effect in effects]}))
         self._pending = Pending(next_moment(time, self.clock), self._depth, tuple(effects), rules)
-        self.unstated += sum([effect.lost for effect in effects])
+        for effect in effects:
+            self.unstated += effect.lost
 
     def instants(
         self,
         due: Sequence[Instant],
         bound: Time,
         next_tick: Callable[[Time], Time | None] | None = None,
-        is_tick: Callable[[Time], bool] = lambda _: False,
-        is_clocked: Callable[[Time], bool] = lambda _: False,
+        is_tick: Callable[[Time], bool] | None = None,
+        is_clocked: Callable[[Time], bool] | None = None,
     ) -> Iterator[Leap]:
-        """The instants `due`, and those between and after them that lie before `bound`. `is_clocked`: whether
-        an EVERY or an AFTER is due at a time.
+        """The instants `due`, and those between and after them that lie before `bound`. `next_tick`: the next
+        tick that can matter before a time; `is_tick`: whether a rule may see a time although nothing came;
+        `is_clocked`: whether an EVERY or an AFTER is due at it. None where nobody looks at a clock.
 
-        The caller finishes one instant before it takes the next, so that `next_tick` (the next tick that can
-        matter before a time; None: there is no clock) knows of it.
+        The caller finishes one instant before it takes the next, so that `next_tick` knows of it.
         """
-        self._is_clocked = is_clocked
+        self._next_tick, self._is_tick, self._is_clocked = next_tick, is_tick, is_clocked
         for time, parts in due:
-            while (between := self._next_before(time, next_tick)) is not None:
-                yield self._leap(between, (), is_tick(between))
-            yield self._leap(time, parts or (), is_tick(time))
-        while (between := self._next_before(bound, next_tick)) is not None:
-            yield self._leap(between, (), is_tick(between))
+            while (between := self._next_before(time)) is not None:
+                yield self._leap(between, ())
+            yield self._leap(time, parts or ())
+        while (between := self._next_before(bound)) is not None:
+            yield self._leap(between, ())
 
-    def _next_before(self, bound: Time, next_tick: Callable[[Time], Time | None] | None) -> Time | None:
+    def _next_before(self, bound: Time) -> Time | None:
         """The next change or tick before `bound`."""
         change = self.next()
-        until = bound if change is None else min(bound, change)
-        tick = None if next_tick is None else next_tick(until)  # before the change, if any
-        time = until if tick is None else tick
-        return time if time < bound else None
+        until = bound if change is None or change > bound else change
+        if self._next_tick is not None and (tick := self._next_tick(until)) is not None:
+            until = tick  # before the change, if any
+        return until if until < bound else None
 
-    def _leap(self, time: Time, parts: Sequence[GraphOrMessage], tick: bool) -> Leap:
+    def _leap(self, time: Time, parts: Sequence[GraphOrMessage]) -> Leap:
+        tick = self._is_tick is not None and self._is_tick(time)
         self._begin_moment(time, parts, tick)
         try:
             return time, self.at(time, parts, tick), None
@@ -565,7 +568,9 @@ class LastingRun:
         self._depth, self._chain = 0, ()
         if parts:
             self._points = 0
-        elif (pending is not None or self._points) and not (tick and self._is_clocked(time)):
+        elif (pending is not None or self._points) and not (
+            tick and self._is_clocked is not None and self._is_clocked(time)
+        ):
             self._points += 1  # of effects, and of periods that end behind them
             if pending is not None and time not in self.ahead and self._periods.next_change() != time:
                 self._depth, self._chain = pending.depth + 1, pending.rules
@@ -763,7 +768,7 @@ class LastingRun:
         knowledge.keep()
         self._settle(time, stated, replacement)
         self.consistent = True
-        findings = knowledge.findings()
+        findings: Sequence[Diagnostic] = knowledge.findings
         if stated.unheld or self._left_out:
             findings = [*findings, *(one.finding(self.clock) for one in stated.unheld), *self._left_out]
             self._left_out = []
@@ -775,7 +780,7 @@ class LastingRun:
             return
         spending = self._spending
         most, units = spending.left, ANSWER * sum(map(len, facts.values()))
-        spending.spend(min(units, most))
+        spending.spend(units if units <= most else most)
         if units > most:
             name = max(facts, key=lambda stream: (len(facts[stream]), stream))
             changes = name.startswith(("ISTREAM ", "DSTREAM "))
@@ -881,7 +886,10 @@ class LastingRun:
 
 def _triples_of(effects: Iterable[Effect]) -> int:
     """How many triples and patterns effects have."""
-    return sum([len(effect.insert) + len(effect.delete) for effect in effects])
+    found = 0
+    for effect in effects:
+        found += len(effect.insert) + len(effect.delete)
+    return found
 
 
 def _contradicts(error: DotrError) -> bool:

@@ -68,7 +68,7 @@ def test_events_are_counted_by_rule_whenever_they_are_settled() -> None:
     program = parse_program(TICKS)
     counts = RunCounts(program, gone={"Before": 3})
     counts.fired[0, 1] = 2
-    counts.settle(most=5)
+    counts.begin(None)
     assert counts.fired, "not yet"
     counts.fired[(1,)] = 1
     assert counts.total() == 8
