@@ -34,13 +34,12 @@ from dotr.regex import regex
 
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 _PAIRS = [a + b for a in _ALPHABET for b in _ALPHABET]
-_TRIPLES = [pair + c for pair in _PAIRS for c in _ALPHABET]
 _lines: Callable[[tuple[Any, ...]], str] = "\n".join
 _BYTES = f"{_ALPHABET} ".encode().ljust(256, b"?")
 _LANE = 25
 _ROOM = bytes(_LANE - 15)
 _MANY, _SOME = 64, 8
-_HALVES = (1 << 30) - 1  # small ints: two table look-ups of 15 bits each
+_THIRTY = (1 << 30) - 1  # small ints: three look-ups of 10 bits each, in a table that stays in the cache
 
 
 def match_hash(time: Time, facts: tuple[Fact, ...]) -> str:
@@ -66,11 +65,11 @@ def _digest(time: Time, facts: tuple[Fact, ...]) -> bytes:
 
 def _text(bits: int) -> str:
     """120 bits as 24 letters."""
-    a, b, c, d = bits >> 90, bits >> 60 & _HALVES, bits >> 30 & _HALVES, bits & _HALVES
-    t = _TRIPLES
+    a, b, c, d = bits >> 90, bits >> 60 & _THIRTY, bits >> 30 & _THIRTY, bits & _THIRTY
+    t = _PAIRS
     return (
-        f"{t[a >> 15]}{t[a & 32767]}{t[b >> 15]}{t[b & 32767]}"
-        f"{t[c >> 15]}{t[c & 32767]}{t[d >> 15]}{t[d & 32767]}"
+        f"{t[a >> 20]}{t[a >> 10 & 1023]}{t[a & 1023]}{t[b >> 20]}{t[b >> 10 & 1023]}{t[b & 1023]}"
+        f"{t[c >> 20]}{t[c >> 10 & 1023]}{t[c & 1023]}{t[d >> 20]}{t[d >> 10 & 1023]}{t[d & 1023]}"
     )
 
 
