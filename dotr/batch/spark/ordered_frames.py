@@ -42,7 +42,6 @@ from dotr.errors import DotrError
 from dotr.events import Clock, Time
 from dotr.io.decode.documents import STREAM_BASE
 from dotr.io.sources import SourceOptions
-from dotr.rdf.terms import Triple
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -81,7 +80,7 @@ _ENGINES: dict[str, _Held] = {}
 
 
 @lru_cache(maxsize=_STREAMS_KEPT)
-def _deployment(content: bytes) -> Deployment:
+def _deployment(_stream: str, content: bytes) -> Deployment:
     program, settings, background = pickle.loads(zlib.decompress(content))  # noqa: S301  # our own driver's bytes
     return Deployment(program, background, settings)
 
@@ -92,7 +91,7 @@ def _taken(task: Task, bundles: Iterable[bytes | None], state: Any) -> Iterator[
     if meta is not None and bytes(meta) != task.meta:
         compare(json.loads(bytes(meta)), json.loads(task.meta), "", task.options.change_rules)
     held = _ENGINES.pop(task.stream, None)
-    deployment = _deployment(task.content)
+    deployment = _deployment(task.stream, task.content)
     if held is not None and held.token == token:
         engine = held.engine
     else:
@@ -103,7 +102,7 @@ def _taken(task: Task, bundles: Iterable[bytes | None], state: Any) -> Iterator[
     parts = list(bundles)
     rows = [row for part in parts if part for row in _rows(part)]
     rows.sort()
-    graphs = ((time * task.unit, _triples(text)) for time, text in rows)
+    graphs = ((time * task.unit, split_lines(text)) for time, text in rows)
     found = engine.take(task.clock if rows else None, graphs)
     if None in parts and engine.pipeline.clock is not None:
         found = chain(found, engine.close())
@@ -135,10 +134,6 @@ _NONE: dict[str, list[Any]] = {
 def _rows(bundle: bytes) -> Iterator[tuple[Time, str]]:
     table = unpacked(bundle)
     yield from zip(table.column(0).to_pylist(), table.column(1).to_pylist(), strict=True)
-
-
-def _triples(text: str) -> list[Triple]:
-    return split_lines(text)
 
 
 class Ordered:
