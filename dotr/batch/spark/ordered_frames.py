@@ -85,7 +85,7 @@ def _deployment(_stream: str, content: bytes) -> Deployment:
     return Deployment(program, background, settings)
 
 
-def _taken(task: Task, bundles: Iterable[bytes | None], state: Any) -> Iterator[Any]:
+def taken(task: Task, bundles: Iterable[bytes | None], state: Any) -> Iterator[Any]:
     """What a batch gives, as FOUND. `state`: Spark's handle on _STATE."""
     meta, token, content = state.get if state.exists else (None, None, None)
     if meta is not None and bytes(meta) != task.meta:
@@ -114,9 +114,9 @@ def _taken(task: Task, bundles: Iterable[bytes | None], state: Any) -> Iterator[
     while len(_ENGINES) >= _STREAMS_KEPT:
         del _ENGINES[next(iter(_ENGINES))]
     _ENGINES[task.stream] = _Held(new, engine)
-    pipeline, taken = engine.pipeline, engine.taken
+    pipeline, counts = engine.pipeline, engine.taken
     told = {"sizes": json.dumps(pipeline.sizes()), "times": json.dumps([pipeline.latest, pipeline.watermark])}
-    last = {"events": 0, "late": taken.late, "refused": taken.refused, **told}
+    last = {"events": 0, "late": counts.late, "refused": counts.refused, **told}
     yield pd.DataFrame({**_NONE, **{name: [value] for name, value in last.items()}})
 
 
@@ -158,7 +158,7 @@ class Ordered:
         self._graphs = Graphs(graphs.frame, graphs.clock, None, read)
         content = (deployment.program, deployment.settings, list(deployment.background))
         meta = {**meta_of(deployment, options, ORDERED), "clock": [graphs.clock.integer, graphs.clock.unit]}
-        self._task = Task(
+        self.task = Task(
             stream,
             zlib.compress(pickle.dumps(content, pickle.HIGHEST_PROTOCOL), 1),
             graphs.clock,
@@ -175,12 +175,12 @@ class Ordered:
         rows = bundled(self._graphs, (0,), self._forgiving).select("slot", "bundle")
         if ends is not None:
             rows = rows.unionByName(ends_of(self._graphs, ends, (0,)).select("slot", "bundle"))
-        task = self._task
+        task = self.task
 
         def take(_key: Any, frames: Iterable[Any], state: Any) -> Iterator[Any]:
             try:
                 with rarely():
-                    yield from _taken(task, [b for frame in frames for b in frame["bundle"].tolist()], state)
+                    yield from taken(task, [b for frame in frames for b in frame["bundle"].tolist()], state)
             except DotrError as error:
                 raise RuntimeError(crossing(error)) from None
 
