@@ -422,7 +422,24 @@ class Distributed:
 
     def found(self, ends: str | None = None, closing: bool = False) -> DataFrame:
         """What the parts find, as FOUND."""
-        task = Task(
+        slots_ = SlotProcessor(self.slot_task(closing))
+        facts = self._facts(ends).groupBy("slot")
+        return facts.transformWithStateInPandas(slots_, FOUND, "Append", "EventTime")
+
+    def instant_task(self) -> InstantTask:
+        """The arguments of the operator that closes instants."""
+        return InstantTask(
+            Extract(self._job, self._graphs.unit, self._graphs.base),
+            {part: self._slots[place] for place, parts in self._places.items() for part in parts},
+            self.event_time,
+            json.dumps(self._meta, sort_keys=True).encode(),
+            self._options.change_rules,
+            tuple(self._slots[place] for place, parts in self._places.items() if not parts),
+        )
+
+    def slot_task(self, closing: bool = False) -> Task:
+        """The arguments of the operator that has the parts."""
+        return Task(
             self._id,
             self._job,
             self._form,
@@ -431,8 +448,6 @@ class Distributed:
             self.event_time,
             closing,
         )
-        facts = self._facts(ends).groupBy("slot")
-        return facts.transformWithStateInPandas(SlotProcessor(task), FOUND, "Append", "EventTime")
 
     def _facts(self, ends: str | None) -> DataFrame:
         """Facts by part, of the instants that the watermark closes."""
@@ -445,17 +460,9 @@ class Distributed:
         if ends is not None:
             rows = rows.unionByName(ends_of(graphs, ends, self._gathered))
         closed = rows.withWatermark("at", f"{self.delay} milliseconds").select("slot", "bundle")
-        by_part = {part: self._slots[place] for place, parts in self._places.items() for part in parts}
-        task = InstantTask(
-            Extract(self._job, graphs.unit, graphs.base),
-            by_part,
-            self.event_time,
-            json.dumps(self._meta, sort_keys=True).encode(),
-            self._options.change_rules,
-            tuple(self._slots[place] for place, parts in self._places.items() if not parts),
-        )
+        instants = InstantProcessor(self.instant_task())
         facts = closed.groupBy("slot").transformWithStateInPandas(
-            InstantProcessor(task), FACT_COLUMNS, "Append", "EventTime"
+            instants, FACT_COLUMNS, "Append", "EventTime"
         )
         facts = facts.observe(CLOSED, f.sum("late").alias("late"), f.sum("refused").alias("refused"))
         return facts.where("slot IS NOT NULL").select("slot", "part", "facts")

@@ -42,7 +42,6 @@ from dotr.errors import DotrError
 from dotr.events import Clock, Time
 from dotr.io.decode.documents import STREAM_BASE
 from dotr.io.sources import SourceOptions
-from dotr.rdf.terms import Triple
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -81,18 +80,18 @@ _ENGINES: dict[str, _Held] = {}
 
 
 @lru_cache(maxsize=_STREAMS_KEPT)
-def _deployment(content: bytes) -> Deployment:
+def _deployment(_stream: str, content: bytes) -> Deployment:
     program, settings, background = pickle.loads(zlib.decompress(content))  # noqa: S301  # our own driver's bytes
     return Deployment(program, background, settings)
 
 
-def _taken(task: Task, bundles: Iterable[bytes | None], state: Any) -> Iterator[Any]:
+def taken(task: Task, bundles: Iterable[bytes | None], state: Any) -> Iterator[Any]:
     """What a batch gives, as FOUND. `state`: Spark's handle on _STATE."""
     meta, token, content = state.get if state.exists else (None, None, None)
     if meta is not None and bytes(meta) != task.meta:
         compare(json.loads(bytes(meta)), json.loads(task.meta), "", task.options.change_rules)
     held = _ENGINES.pop(task.stream, None)
-    deployment = _deployment(task.content)
+    deployment = _deployment(task.stream, task.content)
     if held is not None and held.token == token:
         engine = held.engine
     else:
@@ -103,7 +102,7 @@ def _taken(task: Task, bundles: Iterable[bytes | None], state: Any) -> Iterator[
     parts = list(bundles)
     rows = [row for part in parts if part for row in _rows(part)]
     rows.sort()
-    graphs = ((time * task.unit, _triples(text)) for time, text in rows)
+    graphs = ((time * task.unit, split_lines(text)) for time, text in rows)
     found = engine.take(task.clock if rows else None, graphs)
     if None in parts and engine.pipeline.clock is not None:
         found = chain(found, engine.close())
@@ -115,9 +114,9 @@ def _taken(task: Task, bundles: Iterable[bytes | None], state: Any) -> Iterator[
     while len(_ENGINES) >= _STREAMS_KEPT:
         del _ENGINES[next(iter(_ENGINES))]
     _ENGINES[task.stream] = _Held(new, engine)
-    pipeline, taken = engine.pipeline, engine.taken
+    pipeline, counts = engine.pipeline, engine.taken
     told = {"sizes": json.dumps(pipeline.sizes()), "times": json.dumps([pipeline.latest, pipeline.watermark])}
-    last = {"events": 0, "late": taken.late, "refused": taken.refused, **told}
+    last = {"events": 0, "late": counts.late, "refused": counts.refused, **told}
     yield pd.DataFrame({**_NONE, **{name: [value] for name, value in last.items()}})
 
 
@@ -135,10 +134,6 @@ _NONE: dict[str, list[Any]] = {
 def _rows(bundle: bytes) -> Iterator[tuple[Time, str]]:
     table = unpacked(bundle)
     yield from zip(table.column(0).to_pylist(), table.column(1).to_pylist(), strict=True)
-
-
-def _triples(text: str) -> list[Triple]:
-    return split_lines(text)
 
 
 class Ordered:
@@ -163,7 +158,7 @@ class Ordered:
         self._graphs = Graphs(graphs.frame, graphs.clock, None, read)
         content = (deployment.program, deployment.settings, list(deployment.background))
         meta = {**meta_of(deployment, options, ORDERED), "clock": [graphs.clock.integer, graphs.clock.unit]}
-        self._task = Task(
+        self.task = Task(
             stream,
             zlib.compress(pickle.dumps(content, pickle.HIGHEST_PROTOCOL), 1),
             graphs.clock,
@@ -180,12 +175,12 @@ class Ordered:
         rows = bundled(self._graphs, (0,), self._forgiving).select("slot", "bundle")
         if ends is not None:
             rows = rows.unionByName(ends_of(self._graphs, ends, (0,)).select("slot", "bundle"))
-        task = self._task
+        task = self.task
 
         def take(_key: Any, frames: Iterable[Any], state: Any) -> Iterator[Any]:
             try:
                 with rarely():
-                    yield from _taken(task, [b for frame in frames for b in frame["bundle"].tolist()], state)
+                    yield from taken(task, [b for frame in frames for b in frame["bundle"].tolist()], state)
             except DotrError as error:
                 raise RuntimeError(crossing(error)) from None
 

@@ -18,6 +18,7 @@ import os
 import secrets
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import pyarrow as pa
@@ -120,7 +121,7 @@ def observed(found: DataFrame, deployment: Deployment) -> DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class WriteLines:
-    """Lines, in order, to a file, which is complete or absent."""
+    """Lines, in order, to a file, which is complete or absent; a row of output, or none without a line."""
 
     path: str
 
@@ -128,8 +129,11 @@ class WriteLines:
         return crossing_to_driver(lambda: self._written(batches))
 
     def _written(self, batches: Batches) -> Batches:
-        write_whole(self.path, (line.encode() for batch in batches for line in batch.column(0).to_pylist()))
-        yield pa.RecordBatch.from_arrays([integers([0])], names=["done"])
+        lines = (line.encode() for batch in batches for line in batch.column(0).to_pylist())
+        first = next(lines, None)
+        if first is not None:
+            write_whole(self.path, chain([first], lines))
+            yield pa.RecordBatch.from_arrays([integers([0])], names=["done"])
 
 
 def sorted_lines(rows: DataFrame) -> DataFrame:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import warnings as python_warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -268,7 +268,17 @@ def stream(
         if value not in known:
             hint = f"one of {', '.join(known)}"
             raise UsageError.of("D4123", f"{name} cannot be `{value}`", hint=hint)
-    _check_output(out, checkpoint, foreach_batch, late, on_error, once, every)
+    given = {
+        "checkpoint": checkpoint is not None,
+        "once": once,
+        "every": every is not None,
+        "format": format_ != "jsonl",
+        'late="keep"': late == "keep",
+        'on_error="keep"': on_error == "keep",
+        "schema": schema != "typed",
+        "types": types is not None,
+    }
+    _check_output(out, foreach_batch, given)
     deployment = deployed(rules, text, background, base, budget)
     check_units(deployment.program, clock)
     for diagnostic in deployment.program.warnings:
@@ -288,8 +298,17 @@ def stream(
             found: Any = stream_frames.frame(choice.mode, source, deployment, options, form, cores)
             found.rule = partial(of_rule, found, deployment.program)
             return found  # type: ignore[no-any-return]  # a frame
-        given = (choice.mode, source, deployment, form, foreach_batch, home or "", options, trigger, cores)
-        running: Running = stream_frames.start_function(*given)
+        running: Running = stream_frames.start_function(
+            choice.mode,
+            source,
+            deployment,
+            form,
+            foreach_batch,
+            home or "",
+            options,
+            trigger,
+            cores,
+        )
     elif choice.mode == ORDERED:
         read = graph_reader(clock, base or STREAM_BASE, on_error)
         running = start(observed(source.frame), read, deployment, fspath(out), home or "", options, trigger)
@@ -301,37 +320,32 @@ def stream(
     return running
 
 
-def _check_output(
-    out: str | PathLike[str] | None,
-    checkpoint: str | PathLike[str] | None,
-    foreach_batch: object,
-    late: str,
-    on_error: str,
-    once: bool,
-    every: object,
-) -> None:
-    """Raise UsageError D4123 for arguments of `stream` that do not fit together."""
+_OF_QUERIES = ("checkpoint", "once", "every")
+_OF_FILES = ("format", 'late="keep"', 'on_error="keep"')
+_OF_FRAMES = ("schema", "types")
+
+
+def _check_output(out: object, foreach_batch: object, given: Mapping[str, bool]) -> None:
+    """Raise UsageError D4123 for arguments of `stream` that do not fit together. `given`: whether each of the
+    others is.
+    """
     if out is not None and foreach_batch is not None:
         raise UsageError.of("D4123", "events go to either `out` or `foreach_batch`", hint="leave one out")
-    if out is None and "keep" in (late, on_error):
-        name = "late" if late == "keep" else "on_error"
-        hint = f'out="fires", or {name}="{"drop" if name == "late" else "skip"}", which counts them'
-        raise UsageError.of("D4123", f'{name}="keep" needs a folder for what is kept', hint=hint)
-    if out is None and foreach_batch is None:
-        wrong = [
-            name
-            for name, given in (("checkpoint", checkpoint is not None), ("once", once), ("every", every))
-            if given
-        ]
-        if wrong:
-            raise UsageError.of(
-                "D4123",
-                f"`{wrong[0]}` belongs to a query, and without `out` or `foreach_batch` none is started",
-                hint='events.writeStream.option("checkpointLocation", …).trigger(…), or foreach_batch=…',
-            )
-    elif checkpoint is None:
-        hint = 'checkpoint="fires.state"'
-        raise UsageError.of("D4123", "a query needs a `checkpoint`", hint=hint)
+    frame = out is None and foreach_batch is None
+    wrong = [
+        (name, owner, hint)
+        for names, refused, owner, hint in (
+            (_OF_QUERIES, frame, "a query that dotr starts", 'give it to events.writeStream, or out="fires"'),
+            (_OF_FILES, out is None, "a folder of events", 'out="fires"'),
+            (_OF_FRAMES, out is not None, "a frame of events", "leave `out` out, or foreach_batch=…"),
+        )
+        for name in names
+        if refused and given[name]
+    ]
+    for name, owner, hint in wrong:
+        raise UsageError.of("D4123", f"`{name}` belongs to {owner}", hint=hint)
+    if not frame and not given["checkpoint"]:
+        raise UsageError.of("D4123", "a query needs a `checkpoint`", hint='checkpoint="fires.state"')
 
 
 def _form(log: DataFrame, deployment: Deployment, clock: Clock, schema: str, types: Types | None) -> Form:
