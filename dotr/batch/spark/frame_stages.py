@@ -27,7 +27,6 @@ from dotr.batch.facts import APART, LETTER, REFUSED, FactRow, Layout, bundled
 from dotr.batch.log import Piece, Split
 from dotr.batch.runs import PARTS, batched, write_detected
 from dotr.batch.spark.session import Batches, crossing_to_driver, shipped
-from dotr.batch.spark.typed import Kinds, TypedBatches, TypedColumns, kinds_in
 from dotr.batch.time_cuts import MANY_GAPS, Gap
 from dotr.batch.work import (
     Detecting,
@@ -48,6 +47,7 @@ from dotr.io.decode.rdf import parse_triples
 from dotr.io.errors import dead_letter
 from dotr.io.event_tables import EventBatches, Kind, event_schema, joined_kinds
 from dotr.io.events import EVENT_FORMATS, formatter
+from dotr.io.typed_events import Kinds, TypedBatches, TypedColumns, kinds_in
 from dotr.rdf.terms import Triple
 
 if TYPE_CHECKING:
@@ -244,9 +244,9 @@ def facts_of_graphs(
     )
     marked = alone.join(f.broadcast(times), "time", "left")
     extract_ = Extract(job, unit, base)
-    read = marked.mapInArrow(shipped(_ExtractAlone(extract_)), FACT_COLUMNS)
+    read = marked.mapInArrow(shipped(_Extraction(extract_, _alone)), FACT_COLUMNS)
     together = read.repartition("time").sortWithinPartitions(f.col("part") != _WAITS, "time")
-    return together.mapInArrow(shipped(_ExtractTogether(extract_)), FACT_COLUMNS)
+    return together.mapInArrow(shipped(_Extraction(extract_, _together)), FACT_COLUMNS)
 
 
 def gathered(frame: DataFrame) -> DataFrame:
@@ -340,7 +340,7 @@ def undated(frame: DataFrame, clock: Clock) -> DataFrame:
 
 
 def typed_events(placed: DataFrame, job: Shipped, columns: TypedColumns) -> DataFrame:
-    """Like `events`, with the columns of typed.py."""
+    """Like `events`, with the columns of typed_events.py."""
     return placed.mapInArrow(shipped(_Detect(job, columns)), spark_schema(columns))
 
 
@@ -515,31 +515,34 @@ _WAITS = -(2**62)
 
 
 @dataclass(frozen=True, slots=True)
-class _ExtractAlone:
-    """(time, graphs, waits) to facts, and rows of graphs that wait."""
+class _Extraction:
+    """`extract` over some of the rows of a task: `of` chooses them, and passes on the others."""
 
     extract: Extract
+    of: Callable[[Extract, Batches], Batches]
 
     def __call__(self, batches: Batches) -> Batches:
-        return crossing_to_driver(lambda: self._batches(batches))
+        return crossing_to_driver(lambda: self.of(self.extract, batches))
 
-    def _batches(self, batches: Batches) -> Batches:
-        waiting: list[pa.RecordBatch] = []
 
-        def alone() -> Iterator[Stamped]:
-            for batch in batches:
-                waits = batch.column(2).fill_null(False)
-                found = batch.filter(waits)
-                if found.num_rows:
-                    waiting.append(found)
-                yield from _stamped(iter([batch.filter(pc.invert(waits))]))
+def _alone(extract: Extract, batches: Batches) -> Batches:
+    """(time, graphs, waits) to facts, and rows of graphs that wait."""
+    waiting: list[pa.RecordBatch] = []
 
-        for made in fact_batches(self.extract.rows(alone())):
-            yield made
-            while waiting:
-                yield _held(waiting.pop())
-        for batch in waiting:
-            yield _held(batch)
+    def alone() -> Iterator[Stamped]:
+        for batch in batches:
+            waits = batch.column(2).fill_null(False)
+            found = batch.filter(waits)
+            if found.num_rows:
+                waiting.append(found)
+            yield from _stamped(iter([batch.filter(pc.invert(waits))]))
+
+    for made in fact_batches(extract.rows(alone())):
+        yield made
+        while waiting:
+            yield _held(waiting.pop())
+    for batch in waiting:
+        yield _held(batch)
 
 
 def _held(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -549,35 +552,27 @@ def _held(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=["part", "time", "facts"])
 
 
-@dataclass(frozen=True, slots=True)
-class _ExtractTogether:
+def _together(extract: Extract, batches: Batches) -> Batches:
     """Rows of facts, before them those that wait, by time, to facts."""
+    passing: list[pa.RecordBatch] = []
 
-    extract: Extract
+    def waiting() -> Iterator[tuple[int, str | None]]:
+        for batch in batches:
+            waits = pc.equal(batch.column(0), _WAITS)
+            held = batch.filter(waits)
+            passing.append(batch.filter(pc.invert(waits)))
+            graphs = held.column(2).cast(pa.string())
+            yield from zip(held.column(1).to_pylist(), graphs.to_pylist(), strict=True)
+            if not held.num_rows:
+                return  # what waits is first
 
-    def __call__(self, batches: Batches) -> Batches:
-        return crossing_to_driver(lambda: self._batches(batches))
+    def instants() -> Iterator[Stamped]:
+        for time, rows in groupby(waiting(), key=itemgetter(0)):
+            yield time, [graph for _, graph in rows]
 
-    def _batches(self, batches: Batches) -> Batches:
-        passing: list[pa.RecordBatch] = []
-
-        def waiting() -> Iterator[tuple[int, str | None]]:
-            for batch in batches:
-                waits = pc.equal(batch.column(0), _WAITS)
-                held = batch.filter(waits)
-                passing.append(batch.filter(pc.invert(waits)))
-                graphs = held.column(2).cast(pa.string())
-                yield from zip(held.column(1).to_pylist(), graphs.to_pylist(), strict=True)
-                if not held.num_rows:
-                    return  # what waits is first
-
-        def instants() -> Iterator[Stamped]:
-            for time, rows in groupby(waiting(), key=itemgetter(0)):
-                yield time, [graph for _, graph in rows]
-
-        yield from fact_batches(self.extract.rows(instants()))
-        yield from passing
-        yield from batches
+    yield from fact_batches(extract.rows(instants()))
+    yield from passing
+    yield from batches
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,7 +73,7 @@ from dotr.batch.spark.cluster import MANY
 from dotr.batch.spark.lasting_frames import InOrder, one_task
 from dotr.batch.spark.session import shipped
 from dotr.batch.spark.stream import refuse_streaming
-from dotr.batch.spark.typed import Kinds, Types, check_typed, columns_of, refuse_alike, typed_events
+from dotr.batch.spark.typed import check_typed, typed_events
 from dotr.batch.time_cuts import Gap, cutoff
 from dotr.batch.work import Treatment, graph_text, make_job, ship
 from dotr.budget import BUDGET
@@ -97,6 +97,7 @@ from dotr.io.tables.mapping import TableMapping, parse_cell, parse_mapping, read
 from dotr.io.tables.rows import rows
 from dotr.io.time import UNITS
 from dotr.io.time_reading import EXACT, FINER, INTERVAL, TimeReading, time_reading
+from dotr.io.typed_events import Kinds, Types, columns_of, refuse_alike
 from dotr.lang import load_program
 from dotr.lang.grammar.cursor import nearest
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME
@@ -170,7 +171,7 @@ def detect(
     them; only rows of one time that follow each other in a partition are an error then (D4123, when read).
     With HOLD, ISTREAM, DSTREAM or effects all is detected in one task, in order of time (lasting_frames.py).
 
-    `schema`: "terms", or "typed": events with the columns of typed.py, by `types` (variable, or
+    `schema`: "terms", or "typed": events with the columns of io/typed_events.py, by `types` (variable, or
     `Name.variable` of a rule or position → kind; or "data": the kinds that the values have, for which rules
     run once during this call); `events.rule("Fire")` has a column for each variable of a rule. `carry`:
     columns of the log that events get from the row of their trigger's time, as arrays unless times are
