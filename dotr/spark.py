@@ -110,9 +110,9 @@ def detect(
     times: str = "any",
 ) -> DataFrame | tuple[DataFrame, DataFrame]:
     """The composite events of a log: (time, date, rule, id, bindings, match, terms, graph), unordered; see
-    frames.py, and typed.py for `bindings` and `match`, structs of typed values. With `schema="terms"`,
-    (time, rule, id, bindings, match, graph, lists) of N-Triples and JSON. With `on_error="keep"`, two frames:
-    the events, and the dead letters, (time, letter).
+    frames.py, and io/typed_events.py for `bindings` and `match`, structs of typed values. With
+    `schema="terms"`, (time, rule, id, bindings, match, graph, lists) of N-Triples and JSON. With
+    `on_error="keep"`, two frames: the events, and the dead letters, (time, letter).
     """
     from dotr.batch.spark.frames import detect as run  # noqa: PLC0415  # start-up
 
@@ -302,9 +302,9 @@ def write(
 
 
 def register(spark: SparkSession) -> None:
-    """Register `spark.read.format("dotr")` and `frame.write.format("dotr")`; see frames.py."""
-    from dotr.batch.spark.frames import LogSource  # noqa: PLC0415  # start-up
-    from dotr.batch.spark.session import install  # noqa: PLC0415  # start-up
+    """Register `spark.read.format("dotr")` and `frame.write.format("dotr")` (frames.py), and a table function
+    of SQL, `SELECT * FROM dotr_detect(TABLE(log), rules => 'fire.dotr')` (sql.py).
+    """
+    from dotr.batch.spark.sql import register as run  # noqa: PLC0415  # start-up
 
-    install()
-    spark.dataSource.register(LogSource)
+    run(spark)

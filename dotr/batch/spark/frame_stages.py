@@ -339,11 +339,6 @@ def undated(frame: DataFrame, clock: Clock) -> DataFrame:
     return frame.where("time IS NULL").select(time.alias("time"), letter_text.alias("letter"))
 
 
-def typed_events(placed: DataFrame, job: Shipped, columns: TypedColumns) -> DataFrame:
-    """Like `events`, with the columns of typed_events.py."""
-    return placed.mapInArrow(shipped(_Detect(job, columns)), spark_schema(columns))
-
-
 def spark_schema(columns: TypedColumns) -> StructType:
     """The schema of typed events."""
     from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415  # start-up
@@ -369,9 +364,10 @@ def collected_kinds(found: DataFrame) -> Kinds:
     return kinds
 
 
-def events(placed: DataFrame, job: Shipped, clock: Clock) -> DataFrame:
-    """Detect over rows placed by `by_part`: one row per event."""
-    return placed.mapInArrow(shipped(_Detect(job)), event_columns(clock))
+def events(placed: DataFrame, job: Shipped, clock: Clock, columns: TypedColumns | None) -> DataFrame:
+    """Detect over rows placed by `by_part`: one row per event, typed if `columns` are given."""
+    schema = event_columns(clock) if columns is None else spark_schema(columns)
+    return placed.mapInArrow(shipped(_Detect(job, columns)), schema)
 
 
 def no_events(spark: SparkSession, clock: Clock, columns: TypedColumns | None = None) -> DataFrame:
