@@ -12,10 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql import Observation
 from pyspark.sql import datasource as api
 from pyspark.sql.types import StructType
 
 import dotr.spark
+from dotr.batch.spark.frame_stages import COUNTS
 from dotr.batch.spark.frames import LogSource
 from dotr.batch.spark.session import own, same_release
 from dotr.batch.spark.sql import Analysis, DetectFunction
@@ -233,3 +235,33 @@ def test_another_release_in_a_worker_is_told() -> None:
     found = own(str(raised.value))
     assert found is not None
     assert found.diagnostics[0].code == "D4307"
+
+
+# ------------------------------------------------------------------ what is observed
+
+
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore:warning.D4126:UserWarning")
+def test_an_observation_has_the_counters_of_a_run(spark: Any, log: Any) -> None:
+    """Times of two rows take another way to the same numbers."""
+    bad = spark.createDataFrame([(7, "nonsense", "r1"), (61, "nonsense", "r1")], log.schema)
+    again = spark.createDataFrame([(9, graph(9), "r0")], log.schema)
+    ways: list[tuple[Any, int, int, Any]] = [
+        (log, 60, 0, "fail"),
+        (log.union(again).union(bad), 63, 2, "skip"),
+    ]
+    for frame, graphs, refused, on_error in ways:
+        seen = Observation("dotr")
+        events = dotr.spark.detect(frame, text=RULES, on_error=on_error, observation=seen)
+        assert COUNTS not in events.columns
+        assert events.count() == 57
+        found = {"graphs": graphs, "facts": 60, "refused": refused, "events": 57, "events Again": 57}
+        assert seen.get == found
+    seen = Observation("dotr")
+    terms = dotr.spark.detect(log.limit(0), text=RULES, schema="terms", observation=seen)
+    assert terms.collect() == []
+    assert seen.get["events"] == 0
+    seen = Observation("dotr")
+    lasting = dotr.spark.detect(log, text=f"{RULES}HOLD :c FOR 1 s\n", observation=seen)
+    assert lasting.count() == 57
+    assert (seen.get["graphs"], seen.get["events Again"]) == (None, 57)

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dotr.batch.facts import APART, LETTER, REFUSED, FactRow, Layout, bundled
+from dotr.batch.facts import APART, COUNTED, GRAPHS_READ, LETTER, REFUSED, FactRow, Layout, bundled
 from dotr.batch.log import Piece, Split
 from dotr.batch.runs import PARTS, batched, write_detected
 from dotr.batch.spark.session import Batches, crossing_to_driver, shipped
@@ -142,7 +142,6 @@ Stamped: TypeAlias = tuple[int | None, Sequence[str | None]]
 
 _WIDEST = 2**62
 _CELLS = 1_000_000
-_EVENTS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,25 +224,31 @@ def several_times(graphs: DataFrame, repeated: int) -> list[int] | None:
 
 
 def facts_of_graphs(
-    graphs: DataFrame, several: Sequence[int] | None, job: Shipped, clock: Clock, base: str, distinct: bool
+    graphs: DataFrame,
+    several: Sequence[int] | None,
+    job: Shipped,
+    clock: Clock,
+    base: str,
+    distinct: bool,
+    counts: bool = False,
 ) -> DataFrame:
     """Facts of (time, graph), whose rows are read once. `distinct`: a time of two rows in a row is an error.
-    `several` as by `several_times`: the graphs of these
+    `counts`: graphs are counted. `several` as by `several_times`: the graphs of these
     times wait until a shuffle has brought those of one time together, which the facts of the others pass.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
 
-    if several is None:
-        return facts(gathered(graphs), job, clock, base)
-    alone = graphs.select("time", f.array("graph").alias("graphs"))
     unit = clock.unit if clock.integer else 1
+    extract_ = Extract(job, unit, base, distinct and not several, counts)
+    if several is None:
+        return gathered(graphs).mapInArrow(shipped(extract_), FACT_COLUMNS)
+    alone = graphs.select("time", f.array("graph").alias("graphs"))
     if not several:
-        return alone.mapInArrow(shipped(Extract(job, unit, base, distinct)), FACT_COLUMNS)
+        return alone.mapInArrow(shipped(extract_), FACT_COLUMNS)
     times = graphs.sparkSession.createDataFrame(
         [(time, True) for time in several], "time bigint, waits boolean"
     )
     marked = alone.join(f.broadcast(times), "time", "left")
-    extract_ = Extract(job, unit, base)
     read = marked.mapInArrow(shipped(_Extraction(extract_, _alone)), FACT_COLUMNS)
     together = read.repartition("time").sortWithinPartitions(f.col("part") != _WAITS, "time")
     return together.mapInArrow(shipped(_Extraction(extract_, _together)), FACT_COLUMNS)
@@ -339,6 +344,25 @@ def undated(frame: DataFrame, clock: Clock) -> DataFrame:
     return frame.where("time IS NULL").select(time.alias("time"), letter_text.alias("letter"))
 
 
+def observed(events: DataFrame, observation: Any, rules: Sequence[str]) -> DataFrame:
+    """Events that report their number to an Observation of Spark, all and by rule; and what tasks counted, if
+    they have the column COUNTS.
+    """
+    from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
+
+    has_counts = COUNTS in events.columns
+    counters = [
+        f.coalesce(f.sum(f.get_json_object(COUNTS, f"$.{name}").cast("bigint")), f.lit(0)).alias(name)
+        if has_counts
+        else f.max(f.lit(None).cast("bigint")).alias(name)
+        for name in COUNTERS
+    ]
+    counters.append(f.count("rule").alias("events"))
+    counters += [f.count_if(f.col("rule") == name).alias(f"events {name}") for name in rules]
+    found = events.observe(observation, *counters)
+    return found.where(f.col(COUNTS).isNull()).drop(COUNTS) if has_counts else found
+
+
 def spark_schema(columns: TypedColumns) -> StructType:
     """The schema of typed events."""
     from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415  # start-up
@@ -364,10 +388,24 @@ def collected_kinds(found: DataFrame) -> Kinds:
     return kinds
 
 
-def events(placed: DataFrame, job: Shipped, clock: Clock, columns: TypedColumns | None) -> DataFrame:
-    """Detect over rows placed by `by_part`: one row per event, typed if `columns` are given."""
-    schema = event_columns(clock) if columns is None else spark_schema(columns)
-    return placed.mapInArrow(shipped(_Detect(job, columns)), schema)
+def events(
+    placed: DataFrame, job: Shipped, clock: Clock, columns: TypedColumns | None, counts: bool = False
+) -> DataFrame:
+    """Detect over rows placed by `by_part`: one row per event, typed if `columns` are given. `counts`: in
+    addition one row per task that has nothing but the column COUNTS.
+    """
+    from pyspark.sql import types as t  # noqa: PLC0415  # start-up
+
+    schema: Any = t.StructType.fromDDL(event_columns(clock)) if columns is None else spark_schema(columns)
+    if counts:
+        schema = schema.add(COUNTS, "string")
+    return placed.mapInArrow(shipped(_Detect(job, columns, counts)), schema)
+
+
+COUNTS: Final = "_counts"
+"""The column of what a task counted: JSON with COUNTERS."""
+
+COUNTERS: Final = ("graphs", "facts", "refused")
 
 
 def no_events(spark: SparkSession, clock: Clock, columns: TypedColumns | None = None) -> DataFrame:
@@ -417,12 +455,15 @@ def noted(
 
 @dataclass(frozen=True, slots=True)
 class Extract:
-    """Instants (time in `unit` µs, graphs) to facts; `base`, `distinct` as in `facts`, `facts_of_graphs`."""
+    """Instants (time in `unit` µs, graphs) to facts; `base`, `distinct`, `counts` as in `facts`,
+    `facts_of_graphs`.
+    """
 
     shipped: Shipped
     unit: int
     base: str | None
     distinct: bool = False
+    counts: bool = False
 
     def __call__(self, batches: Batches) -> Batches:
         read = _distinct if self.distinct else _stamped
@@ -432,11 +473,22 @@ class Extract:
         """Rows of facts, and further reports."""
         worker = self.shipped.worker()
         letters: list[FactRow] = []
+        graphs = 0
+
+        def counted_graphs(stamped: Iterable[Stamped]) -> Iterator[Stamped]:
+            nonlocal graphs
+            for stamp, found in stamped:
+                graphs += len(found)
+                yield stamp, found
+
+        stamped = counted_graphs(stamped) if self.counts else stamped
         instants = self._instants(stamped)
         if worker.job.treatment.forgiving and self.base is not None:
             instants = self._readable(stamped, letters)
         yield from extract(worker, instants)
         yield from letters
+        if self.counts:
+            yield COUNTED, 0, json.dumps({GRAPHS_READ: graphs})
 
     def _instants(self, stamped: Iterable[Stamped]) -> Iterator[Instant]:
         """Times in µs, graphs parsed."""
@@ -595,23 +647,38 @@ def kinds_batch(events: Iterable[Composite]) -> pa.RecordBatch:
 class _Detect:
     shipped: Shipped
     columns: TypedColumns | None = None
+    counts: bool = False
 
     def __call__(self, batches: Batches) -> Batches:
         return crossing_to_driver(lambda: self._events(batches))
 
     def _events(self, batches: Batches) -> Batches:
         worker = self.shipped.worker()
-        batches_of: EventBatches | TypedBatches = EventBatches(worker.job.clock)
-        if self.columns is not None:
-            batches_of = TypedBatches(self.columns)
-        waiting = []
-        for event in worker.detecting().events(fact_rows(batches)):
-            waiting.append(event)
-            if len(waiting) >= _EVENTS:
-                yield batches_of.of(waiting)
-                waiting = []
-        if waiting:
-            yield batches_of.of(waiting)
+        detecting, clock = worker.detecting(), worker.job.clock
+        of = EventBatches(clock).of if self.columns is None else TypedBatches(self.columns).of
+        for events in batched(detecting.events(fact_rows(batches))):
+            found = of(events)
+            yield with_text(found.columns, None, found.schema, COUNTS) if self.counts else found
+        if self.counts:
+            schema = event_schema(clock) if self.columns is None else self.columns.schema()
+            nothing = [pa.nulls(1, field.type) for field in schema]
+            yield with_text(nothing, _counts(detecting), schema, COUNTS)
+
+
+def _counts(detecting: Detecting) -> str:
+    """COUNTERS of a task, as JSON."""
+    counted, done = dict(detecting.done.streams), detecting.done
+    graphs = counted.pop(GRAPHS_READ, 0)
+    return json.dumps(
+        {"graphs": graphs, "facts": sum(filter(None, counted.values())), "refused": len(done.letters)}
+    )
+
+
+def with_text(columns: Sequence[Any], text: str | None, schema: pa.Schema, name: str) -> pa.RecordBatch:
+    """Rows with one more column, `name`, which has the same text in each of them."""
+    more = texts([text] * len(columns[0]))
+    wide = schema.append(pa.field(name, pa.string()))
+    return pa.RecordBatch.from_arrays([*columns, more], schema=wide)
 
 
 @dataclass(frozen=True, slots=True)
@@ -661,25 +728,18 @@ class _Note:
         table = EventBatches(clock)
         counts: dict[str, int] = {}
 
-        def batch(rows: pa.RecordBatch, note: str | None) -> pa.RecordBatch:
-            notes = texts([note] * rows.num_rows)
-            return pa.RecordBatch.from_arrays(
-                [*rows.columns, notes], schema=schema.append(pa.field("note", pa.string()))
-            )
-
         for waiting in batched(events):
             for event in waiting:
                 counts[event.rule] = counts.get(event.rule, 0) + 1
             if lines is None:
-                yield batch(table.of(waiting), None)
+                yield with_text(table.of(waiting).columns, None, schema, "note")
             else:
-                yield batch(pa.RecordBatch.from_arrays([texts(lines.of(waiting))], schema=schema), None)
+                yield with_text([texts(lines.of(waiting))], None, schema, "note")
         done = detecting.done
         note = {"counts": counts, "dropped": done.dropped, "parts": done.parts}
         note |= {"letters": done.letters, "refused": len(done.refused), "findings": done.findings}
         note |= {"left_out": done.left_out, "counted": done.counted(), "weights": done.weights}
-        nothing = pa.RecordBatch.from_arrays([pa.nulls(1, f.type) for f in schema], schema=schema)
-        yield batch(nothing, json.dumps(note))
+        yield with_text([pa.nulls(1, f.type) for f in schema], json.dumps(note), schema, "note")
 
 
 class _EventLines:

@@ -112,7 +112,7 @@ from dotr.lang.grammar.cursor import nearest
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, Observation
 
 Rules: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
 """A path of rules, or several."""
@@ -163,6 +163,7 @@ def detect(
     types: Types | str | None = None,
     carry: Sequence[str] = (),
     times: str = "any",
+    observation: Observation | str | None = None,
 ) -> Found:
     """The composite events of `log`, as by `dotr run`, unordered, and its dead letters.
 
@@ -184,7 +185,9 @@ def detect(
     `Name.variable` of a rule or position → kind; or "data": the kinds that the values have, for which rules
     run once during this call); `events.rule("Fire")` has a column for each variable of a rule. `carry`:
     columns of the log that events get from the row of their trigger's time, as arrays unless times are
-    distinct; they are read separately, without the graph.
+    distinct; they are read separately, without the graph. `observation` gets the counters of the first
+    action that reads the events: `graphs` (with a time), `facts`, `refused` (graphs that became letters),
+    null where all is detected in one task; `events`, and `events RULE` for each rule.
 
     Events of the schema "terms" have (time as in `log`, but bigint for every integer type; rule; id;
     bindings: WITH variable → term as N-Triples; match: JSON as in a JSON line; graph: sorted N-Triples),
@@ -222,6 +225,9 @@ def detect(
             refuse_alike(columns)
 
     def finished(events: DataFrame) -> DataFrame:
+        if observation is not None:
+            names = [rule.name for rule in program.rules if not rule.private]
+            events = frames.observed(events, observation, names)
         return events if columns is None else typed_events(events, log, program, clock, carry, times)
 
     graphs = graphs_of(log, clock)
@@ -262,7 +268,9 @@ def detect(
     layout = lay_out(plan, cores, quantiles, look.last if cut is None else cut.last, length, gaps)
     treatment, place = Treatment(forgiving=forgiving, shared=False), shipped_files.place(log.sparkSession)
     job = ship(make_job(deployment, clock, layout, treatment, cut, place))
-    facts = frames.facts_of_graphs(graphs, several, job, clock, base or STREAM_BASE, times == "distinct")
+    facts = frames.facts_of_graphs(
+        graphs, several, job, clock, base or STREAM_BASE, times == "distinct", observation is not None
+    )
     first: Time | None = look.first
     if forgiving and any(group.ticks or group.holds for group in layout.plan.groups):
         instants = frames.instants(graphs, look.repeated)
@@ -274,7 +282,7 @@ def detect(
     if columns is not None:
         of_data = partial(frames.kinds_of_data, placed, job)
         columns = columns.with_kinds(_kinds(of_data) if types == "data" else {})
-    return Found(finished(frames.events(placed, job, clock, columns)), letters)
+    return Found(finished(frames.events(placed, job, clock, columns, observation is not None)), letters)
 
 
 def _kinds(find: Callable[[], Kinds]) -> Kinds:
