@@ -1,25 +1,31 @@
 """Composite events as rows of typed columns: `bindings` and `match` as structs.
 
-Place:   tasks of `dotr.spark.detect` make such rows; event_tables.py has
+Place:   tasks of `dotr.spark.detect` and of `dotr batch --schema typed` make such rows; event_tables.py has
          the kinds, and what a term of each is, batch/spark/typed.py the frames.
 Method:  a frame has its schema before anything runs, so the kind of a column is what the program tells
          (times, counts, casts, conditions, constants, attributes of rules), what the caller declares, or,
          if asked for, what one run over the data finds. Everything else is a struct (value, type, lang).
          `terms` of a row has each term, as N-Triples, that its column does not give again: nothing is lost,
          and a column without an entry there is exact.
-Why not: the widening of a Parquet file (event_tables.py): a frame cannot change its schema while it is read. One column for each kind of a variable: nearly all of them would
+         Files: a folder for each rule and day, as Spark's `partitionBy("rule", "date")` makes them and
+         readers find them again.
+Why not: the widening of a Parquet file (event_tables.py): a frame cannot change its schema while it is read,
+         nor can the files of several tasks. One column for each kind of a variable: nearly all of them would
          be null.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from functools import reduce
 from itertools import accumulate, chain
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from msgspec import Struct
 
 from dotr.emit.templates import RuleTemplate
@@ -28,6 +34,7 @@ from dotr.events import NEVER, Clock, Composite
 from dotr.io.decode.parquet import integers, texts
 from dotr.io.event_tables import (
     KIND_TYPES,
+    TABLE_ROWS,
     Kind,
     decoded,
     joined_kinds,
@@ -68,6 +75,10 @@ TRIGGER: Final = "_trigger"
 """The column of the time of an event's trigger, which frames use and drop."""
 
 _DAY = 86_400_000_000
+_EPOCH_DAY = date(1970, 1, 1).toordinal()
+_MANY, _OPEN = 1 << 16, 64
+"""Events that wait to be written, and files that are open."""
+
 _FIRST, _END = -62_135_596_800_000_000, 253_402_300_800_000_000
 """µs: 0001-01-01 and 10000-01-01; Python's datetimes, in which Spark collects timestamps, lie between."""
 
@@ -481,3 +492,56 @@ def kinds_in(events: Iterable[Composite]) -> dict[tuple[str, str], Kind]:
                     key = position, name
                     kinds[key] = joined_kinds(kinds.get(key, ""), of[value])
     return kinds
+
+
+# ------------------------------------------------------------------ files
+
+
+class TypedEventFolder:
+    """Owns Parquet files of typed events below the folder `path`: `rule=Fire/date=2026-01-31/00000.parquet`,
+    or `rule=Fire/00000.parquet` where times are integers. `close` completes them. Raises OSError.
+    """
+
+    def __init__(self, path: str, program: Program, clock: Clock) -> None:
+        self._path = path
+        columns = columns_of(program, clock).with_kinds({})
+        self._batches, self._dated = TypedBatches(columns), columns.dated
+        self._names = [name for name in columns.schema().names if name not in ("rule", "date", TRIGGER)]
+        self._waiting: dict[str, list[Composite]] = {}
+        self._writers: dict[str, pq.ParquetWriter] = {}
+        self._rows = self._files = 0
+
+    def add(self, events: Sequence[Composite]) -> None:
+        for event in events:
+            self._waiting.setdefault(self._folder(event), []).append(event)
+        self._rows += len(events)
+        if self._rows >= _MANY:
+            self._flush()
+
+    def close(self) -> None:
+        self._flush()
+        while self._writers:
+            self._writers.popitem()[1].close()
+
+    def _folder(self, event: Composite) -> str:
+        if not self._dated:
+            return f"rule={event.rule}"
+        return f"rule={event.rule}/date={date.fromordinal(_EPOCH_DAY + event.time // _DAY)}"
+
+    def _flush(self) -> None:
+        for folder, events in self._waiting.items():
+            for start in range(0, len(events), TABLE_ROWS):
+                rows = self._batches.of(events[start : start + TABLE_ROWS]).select(self._names)
+                self._writer(folder, rows.schema).write_batch(rows)
+        self._waiting, self._rows = {}, 0
+
+    def _writer(self, folder: str, schema: pa.Schema) -> pq.ParquetWriter:
+        """The open file of a folder; of those least recently opened, all but some are complete."""
+        if folder not in self._writers:
+            if len(self._writers) >= _OPEN:
+                self._writers.pop(next(iter(self._writers))).close()
+            os.makedirs(os.path.join(self._path, folder), exist_ok=True)
+            path = os.path.join(self._path, folder, f"{self._files:05}.parquet")
+            self._writers[folder] = pq.ParquetWriter(path, schema, compression="zstd")
+            self._files += 1
+        return self._writers[folder]
