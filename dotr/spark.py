@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Literal, overload
 from dotr.budget import BUDGET
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Observation, SparkSession
 
     from dotr.batch.spark.stream import Running
 
@@ -63,6 +63,7 @@ def detect(
     types: Mapping[str, str] | Literal["data"] | None = None,
     carry: Sequence[str] = (),
     times: Literal["any", "distinct"] = "any",
+    observation: Observation | str | None = None,
 ) -> Events: ...
 
 
@@ -86,6 +87,7 @@ def detect(
     types: Mapping[str, str] | Literal["data"] | None = None,
     carry: Sequence[str] = (),
     times: Literal["any", "distinct"] = "any",
+    observation: Observation | str | None = None,
 ) -> tuple[Events, DataFrame]: ...
 
 
@@ -108,11 +110,13 @@ def detect(
     types: Mapping[str, str] | str | None = None,
     carry: Sequence[str] = (),
     times: str = "any",
+    observation: Observation | str | None = None,
 ) -> DataFrame | tuple[DataFrame, DataFrame]:
     """The composite events of a log: (time, date, rule, id, bindings, match, terms, graph), unordered; see
-    frames.py, and typed.py for `bindings` and `match`, structs of typed values. With `schema="terms"`,
-    (time, rule, id, bindings, match, graph, lists) of N-Triples and JSON. With `on_error="keep"`, two frames:
-    the events, and the dead letters, (time, letter).
+    frames.py, and io/typed_events.py for `bindings` and `match`, structs of typed values. With
+    `schema="terms"`, (time, rule, id, bindings, match, graph, lists) of N-Triples and JSON. With
+    `on_error="keep"`, two frames: the events, and the dead letters, (time, letter). `observation`, of Spark,
+    gets counters: graphs, facts, refused, events, and events by rule.
     """
     from dotr.batch.spark.frames import detect as run  # noqa: PLC0415  # start-up
 
@@ -134,6 +138,7 @@ def detect(
         types=types,
         carry=carry,
         times=times,
+        observation=observation,
     )
     return (found.events, found.letters) if on_error == "keep" else found.events
 
@@ -385,9 +390,9 @@ def write(
 
 
 def register(spark: SparkSession) -> None:
-    """Register `spark.read.format("dotr")` and `frame.write.format("dotr")`; see frames.py."""
-    from dotr.batch.spark.frames import LogSource  # noqa: PLC0415  # start-up
-    from dotr.batch.spark.session import install  # noqa: PLC0415  # start-up
+    """Register `spark.read.format("dotr")` and `frame.write.format("dotr")` (frames.py), and a table function
+    of SQL, `SELECT * FROM dotr_detect(TABLE(log), rules => 'fire.dotr')` (sql.py).
+    """
+    from dotr.batch.spark.sql import register as run  # noqa: PLC0415  # start-up
 
-    install()
-    spark.dataSource.register(LogSource)
+    run(spark)

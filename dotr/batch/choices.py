@@ -7,6 +7,9 @@ from typing import Final
 
 from dotr.io.events import EVENT_FORMATS
 
+TYPED: Final = "typed parquet"
+"""Parquet with the columns of io/typed_events.py, in folders by rule and day."""
+
 LOG_FORMATS: Final = tuple(format_ for format_ in EVENT_FORMATS if format_ != "text")
 """How a batch writes events."""
 

@@ -77,6 +77,9 @@ COUNTED = REFUSED + 2
 INSTANTS = ""
 """The key under which a row of COUNTED counts instants, instead of the name of a query."""
 
+GRAPHS_READ = " "
+"""The key under which it counts the graphs of a frame."""
+
 
 APART = REFUSED + 1023
 """Rows of parts up to here carry no facts."""

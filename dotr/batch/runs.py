@@ -23,6 +23,7 @@ from uuid import uuid4
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from dotr.batch.choices import TYPED
 from dotr.batch.facts import Cut, Layout
 from dotr.batch.log import LogListing
 from dotr.batch.time_cuts import Even, Gap, Slices, balanced_slices, slices_at_gaps
@@ -36,6 +37,7 @@ from dotr.events import Clock, Composite, Time
 from dotr.io.event_tables import TABLE_ROWS as ROWS
 from dotr.io.events import ENDINGS, EVENT_FORMATS, EventFile, formatter
 from dotr.io.outputs import unwritable
+from dotr.io.typed_events import TypedEventFolder
 from dotr.program import Program
 from dotr.program.names import Passed, duration_text, summed
 
@@ -339,14 +341,13 @@ def write_runs(
     end with an error.
     """
     written = Written("")
-    name = f"{uuid4().hex}.{ENDINGS[format_]}"
+    name = f"{uuid4().hex}.{'parquet' if format_ == TYPED else ENDINGS[format_]}"
     path = os.path.join(folder, name)
-    opened = EVENT_FORMATS[format_].file
     file: EventFile | None = None
     try:
         for some in runs:
             if file is None:
-                file = opened(path, clock) if opened else _PartFile(path, format_, program, clock)
+                file = _opened(path, format_, program, clock)
             file.add(some)
         if file is not None:
             file.close()
@@ -357,8 +358,15 @@ def write_runs(
         if file is not None and not written.file:  # other tasks may go on, and other rounds begin
             with suppress(OSError):
                 file.close()
-                os.remove(path)
+                _remove(Path(path))
     return written
+
+
+def _opened(path: str, format_: str, program: Program, clock: Clock) -> EventFile:
+    if format_ == TYPED:
+        return TypedEventFolder(path, program, clock)
+    opened = EVENT_FORMATS[format_].file
+    return opened(path, clock) if opened else _PartFile(path, format_, program, clock)
 
 
 def write_detected(
@@ -450,16 +458,24 @@ class OutputFolder:
         return str(self.part.resolve())
 
     def finish(self, files: Sequence[str], run: str) -> None:
-        """Name the reported files, write the run file, and give the folder its name.
+        """Name the reported files, write the run file, and give the folder its name. A reported folder is the
+        tree of files that a task wrote.
 
         What has that name is removed only now.
         """
         try:
+            kept: set[str] = set()
             for number, file in enumerate(files):
-                suffix = Path(file).suffix.removeprefix(".")
-                (self.part / file).rename(self.part / part_name(number, len(files), suffix))
+                for one, folder in _written(self.part / file):
+                    made = self.part / folder
+                    made.mkdir(parents=True, exist_ok=True)
+                    name = part_name(number, len(files), one.suffix.removeprefix("."))
+                    if folder != Path():
+                        name = f"{Path(name).stem}-{one.name}"
+                    one.rename(made / name)
+                    kept.add((folder / name).parts[0])
             for stray in self.part.iterdir():
-                if not stray.name.startswith("part-"):
+                if stray.name not in kept:
                     _remove(stray)
             (self.part / self._run_file).write_text(run, encoding="utf-8")
             if os.path.lexists(self.path):
@@ -471,6 +487,13 @@ class OutputFolder:
     def abandon(self) -> None:
         """Leave nothing of a failed run behind."""
         shutil.rmtree(self.part, ignore_errors=True)
+
+
+def _written(path: Path) -> list[tuple[Path, Path]]:
+    """The files that a task reported as one, each with the folder that it belongs in."""
+    if not path.is_dir():
+        return [(path, Path())]
+    return [(one, one.relative_to(path).parent) for one in sorted(path.rglob("*")) if one.is_file()]
 
 
 def _refused(message: str, place: Path, hint: str) -> RefusedError:

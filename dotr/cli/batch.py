@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import click
 
-from dotr.batch.choices import LOG_FORMATS
+from dotr.batch.choices import LOG_FORMATS, TYPED
 from dotr.cli import options
 from dotr.cli.options import OutputOptions, RuleOptions, SourceOptions, SparkOptions
 from dotr.detect.partitioning import By
 from dotr.errors import UsageError
-from dotr.io.events import format_of_name
+from dotr.io.events import format_of_name, refused
 
 
 @click.command()
@@ -54,6 +54,7 @@ from dotr.io.events import format_of_name
     type=click.Choice(LOG_FORMATS),
     help="How to write (default: by the name of DIR, else jsonl).",
 )
+@options.schema
 @click.option("--overwrite", is_flag=True, help="Replace an earlier output.")
 @options.quiet
 @options.rules
@@ -82,11 +83,13 @@ def command(
     source: SourceOptions,
     output: OutputOptions,
     until: str | None,
+    schema: str,
 ) -> None:
     """Detect composite events in an existing log; the events are those of `dotr run`.
 
     A log is RDF of any form `dotr run` reads, or Parquet with the columns time and graph (see `dotr
-    convert`), in any order. The output is a folder of part-* files and _dotr_run.json.
+    convert`), in any order. The output is a folder of part-* files and _dotr_run.json. With `--schema typed`
+    Parquet has columns of structs, as in the manual (`dotr help spark`), in folders by rule and day.
     """
     from dotr.cli.batch_run import Wanted, detect  # noqa: PLC0415  # a lean installation has no Arrow
 
@@ -96,5 +99,9 @@ def command(
     if not places:
         raise click.UsageError("name one or more logs: dotr batch RULES LOG… --out DIR")
     format_ = output.format_ or format_of_name(out.rstrip("/"), LOG_FORMATS, "dotr batch") or "jsonl"
+    if schema == "typed":
+        if format_ != "parquet":
+            raise refused(f"a typed schema of {format_}", ["parquet"], "dotr batch")
+        format_ = TYPED
     wanted = Wanted(path, places, out, engine, format_, By(by), slice_, until)
     detect(wanted, spark, rules, source, output)

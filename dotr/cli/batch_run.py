@@ -21,7 +21,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from dotr import __version__
-from dotr.batch.choices import LOG_FORMATS
+from dotr.batch.choices import LOG_FORMATS, TYPED
 from dotr.batch.log import LogListing, is_remote, open_log, plain_path
 from dotr.batch.runs import Folder, OutputFolder, Report, Request, Runner, run_file, warnings
 from dotr.batch.spark.session import SparkOptions as Session
@@ -39,6 +39,7 @@ from dotr.io.events import EVENT_FORMATS, refused
 from dotr.io.reader import FileReader
 from dotr.io.rules_and_background import RuleTexts
 from dotr.io.time_survey import columns_missing
+from dotr.io.typed_events import columns_of, refuse_alike
 from dotr.program import Program
 from dotr.survey.queries import FIRST_GRAPHS, Sample
 from dotr.survey.report import why_silent
@@ -95,6 +96,8 @@ def detect(
             show.say_all(warnings(program, plan))
             if source.options.mappings:
                 show.say_all(columns_missing(_here(places), source.options))
+            if format_ == TYPED:
+                refuse_alike(columns_of(program, log.clock or Clock()))
             treatment = Treatment(rules.verify, not source.fails)
             end = options.until_of(wanted.until, source.options.unit, log.clock)
             request = Request(
@@ -110,10 +113,11 @@ def _refuse_at(out: str, format_: str) -> None:
     """Raise UsageError D4151 for a format that Spark does not write, where only Spark can reach the output,
     and D2413 where Jelly is not installed: before anything is read.
     """
-    if is_remote(out) and not EVENT_FORMATS[format_].remote:
+    if is_remote(out) and (format_ == TYPED or not EVENT_FORMATS[format_].remote):
         can = [name for name in LOG_FORMATS if EVENT_FORMATS[name].remote]
         raise refused(f"{format_.capitalize()} at a URI", can, "dotr batch")
-    EVENT_FORMATS[format_].require()
+    if format_ != TYPED:
+        EVENT_FORMATS[format_].require()
 
 
 def _here(places: Sequence[str]) -> list[str]:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import sysconfig
+import tarfile
 import time
+import venv
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +20,7 @@ from typing import Any
 import pyspark
 import pytest
 
+import dotr
 from dotr.batch.spark.session import find_java
 from dotr.cli.main import run
 from dotr.errors import EngineError
@@ -152,6 +157,42 @@ def test_a_submitted_batch_survives_an_executor(
         sorted(line for part in parts for line in part.read_text(encoding="utf-8").splitlines()) == expected
     )
     assert len(parts) > 1
+
+
+def test_an_environment_that_is_sent_along_has_dotr(
+    cluster: tuple[str, list[subprocess.Popen[bytes]], dict[str, str]], tmp_path: Path
+) -> None:
+    """Workers start the Python of the archive, which has our dotr; that of PYSPARK_PYTHON has none."""
+    url, _, environment = cluster
+    here = Path(sysconfig.get_path("purelib"))
+    site = Path("lib", f"python{sys.version_info[0]}.{sys.version_info[1]}", "site-packages")
+    for name in ("sent", "bare"):
+        venv.create(tmp_path / name, symlinks=True, with_pip=False)
+        (tmp_path / name / site / "others.pth").write_text(f"{here}\n", encoding="utf-8")
+    ours = Path(dotr.__file__).parent
+    shutil.copytree(ours, tmp_path / "sent" / site / "dotr", ignore=shutil.ignore_patterns("__pycache__"))
+    with tarfile.open(tmp_path / "env.tar.gz", "w:gz", compresslevel=1) as packed:
+        packed.add(tmp_path / "sent", ".")
+    (tmp_path / "rules.dotr").write_text(RULES, encoding="utf-8")
+    (tmp_path / "log.jsonl").write_text("".join(map(_line, range(300))), encoding="utf-8")
+    assert run(["spark", "entry-point", "-o", str(tmp_path / "dotr-submit.py")]) == 0
+    environment |= {
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYSPARK_PYTHON": str(tmp_path / "bare" / "bin" / "python"),
+    }
+    sent = ("--archives", "env.tar.gz#environment")
+    chosen = (*sent, "--conf", "spark.pyspark.python=./environment/bin/python")
+    for options, code in ((chosen, 0), ((), 4)):
+        command = [str(BIN / "spark-submit"), "--master", url, *SMALL, *options, "dotr-submit.py", "batch"]
+        words = ["rules.dotr", "log.jsonl", "--out", f"out{code}", "-q"]
+        done = subprocess.run(
+            [*command, *words], env=environment, cwd=tmp_path, timeout=LIMIT, capture_output=True, check=False
+        )
+        said = done.stderr.decode(errors="replace")
+        assert done.returncode == code, said
+        assert "Traceback" not in said
+        assert ("D4307" in said) == (code == 4)
+    assert len(list((tmp_path / "out0").glob("part-*.jsonl"))) > 0
 
 
 def mappings(process: int) -> list[str]:

@@ -28,9 +28,10 @@ TRIPLES = [(f"<urn:x:i{i}>", A, f"<urn:x:C{i % 3}>") for i in range(40)]
 TRIPLES += [("<urn:x:C0>", SCHEMA, "<urn:x:C1>"), ("<urn:x:C1>", SCHEMA, "<urn:x:C2>")]
 
 CLIENT = """
-import json, sys
+import json, os, sys
 import dotr.spark
-from dotr.errors import DataError, UsageError
+from pyspark.sql import Observation
+from dotr.errors import DataError, ProgramError, UsageError
 from dotr.rdf import index as background
 
 background.LARGE = 0  # it goes to the workers as a file
@@ -38,7 +39,13 @@ spark = dotr.spark.session()
 assert type(spark).__module__.startswith("pyspark.sql.connect"), type(spark)
 rows = [(line["time"], line["graph"]) for line in map(json.loads, open("log.jsonl"))]
 log = spark.createDataFrame(rows, "time bigint, graph string")
-found = dotr.spark.detect(log, "rules.dotr", parallelism=2).collect()
+seen = Observation("dotr")
+found = dotr.spark.detect(log, "rules.dotr", parallelism=2, observation=seen).collect()
+dotr.spark.register(spark)
+log.createOrReplaceTempView("log")
+path = os.path.abspath("rules.dotr")
+function = spark.sql(f"SELECT * FROM dotr_detect(TABLE(log), rules => '{path}')").collect()
+read = spark.read.format("dotr").option("from", "90").load(os.path.abspath("log.jsonl")).count()
 columns = "subject string, predicate string, object string"
 triples = spark.createDataFrame(json.load(open("triples.json")), columns)
 closed = dotr.spark.materialize(triples, text="ENTAILMENT rdfs").collect()
@@ -53,7 +60,14 @@ try:
     dotr.spark.stream(stream, "rules.dotr", out="out", checkpoint="state")
 except UsageError as error:
     reported.append(error.diagnostics[0].code)
-json.dump([sorted(row.id for row in found), sorted(map(list, closed)), reported], open("found.json", "w"))
+try:
+    spark.sql("SELECT * FROM dotr_detect(TABLE(log), rules => 'RULE')").collect()
+except ProgramError as error:
+    reported.append(error.diagnostics[0].code)
+counts = [seen.get["graphs"], seen.get["events"], len(function), read]
+results = [sorted(row.id for row in found), sorted(map(list, closed)), reported, counts]
+results.append(sorted(row.id for row in function))
+json.dump(results, open("found.json", "w"))
 spark.stop()
 """
 
@@ -93,13 +107,17 @@ def test_detect_and_materialize_work_over_connect(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    ids, closed, reported = json.loads((tmp_path / "found.json").read_text(encoding="utf-8"))
+    ids, closed, reported, counts, of_function = json.loads(
+        (tmp_path / "found.json").read_text(encoding="utf-8")
+    )
     program = load_program([str(tmp_path / "rules.dotr")], read_rules_text)
     expected = in_one_process(program, [], [str(tmp_path / "log.jsonl")], SourceOptions())
     assert len(expected) > 20
     assert ids == sorted(json.loads(line)["id"] for line in expected)
+    assert of_function == ids
+    assert counts == [120, len(ids), len(ids), sum(line["time"] >= 90 for line in lines)]
     rdfs = load_program(
         ["r.dotr"], lambda name: "ENTAILMENT rdfs" if name == "r.dotr" else read_rules_text(name)
     )
     assert closed == sorted(map(list, enricher(rdfs, TRIPLES, materialize_all=True).state()))
-    assert reported == ["D2001", "D4309"]
+    assert reported == ["D2001", "D4309", "D1004"]

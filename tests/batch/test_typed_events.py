@@ -14,12 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dotr.spark
-from dotr.batch.spark.typed import DECLARED, TypedBatches, cell, check_typed, columns_of, found_kind, of_parts
+from dotr.batch.spark.typed import check_typed
 from dotr.core.deployment import Deployment
 from dotr.core.pipeline import Pipeline
 from dotr.errors import UsageError
 from dotr.events import Clock, Composite
 from dotr.io.event_tables import _WRITTEN
+from dotr.io.typed_events import DECLARED, TypedBatches, cell, columns_of, found_kind, of_parts
 from dotr.lang import parse_program
 from dotr.rdf.terms import XSD, Term, canonical, list_of, literal
 
@@ -337,3 +338,18 @@ def test_a_time_of_two_rows_is_not_distinct(spark: Any) -> None:
     events = dotr.spark.detect(log, text=HOT, by="key", times="distinct")
     with pytest.raises(UsageError, match=r"D4123[\s\S]*several rows[\s\S]*times=\"any\""):
         events.collect()
+
+
+@pytest.mark.spark
+def test_names_that_differ_in_case_from_a_column_keep_their_question_mark(spark: Any) -> None:
+    """`?Time` and `time` were one column for Spark; maps that are carried could not be sorted."""
+    rules = HOT.replace("?n := ?n", "?Time := ?n")
+    celsius = '<urn:x:o> <urn:x:c> "71"^^<http://www.w3.org/2001/XMLSchema#integer> .'
+    rows = [(1, f"{celsius}\n<urn:x:o> <urn:x:room> <urn:x:r> .", {"a": 1})]
+    log = spark.createDataFrame(rows, "time bigint, graph string, tags map<string,int>")
+    events: Any = dotr.spark.detect(log, text=rules, carry=["tags"], times="distinct")
+    fire = events.rule("Fire")
+    assert fire.columns == ["time", "id", "room", "c", "?Time", "terms", "tags"]
+    assert fire.select("time", "`?Time`", "tags").collect() == [(1, 1, {"a": 1})]
+    with pytest.raises(UsageError, match=r"D4123[\s\S]*`tags` has a map"):
+        dotr.spark.detect(log, text=rules, carry=["tags"])

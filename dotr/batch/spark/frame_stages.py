@@ -23,11 +23,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dotr.batch.facts import APART, LETTER, REFUSED, FactRow, Layout, bundled
+from dotr.batch.facts import APART, COUNTED, GRAPHS_READ, LETTER, REFUSED, FactRow, Layout, bundled
 from dotr.batch.log import Piece, Split
 from dotr.batch.runs import PARTS, batched, write_detected
 from dotr.batch.spark.session import Batches, crossing_to_driver, shipped
-from dotr.batch.spark.typed import Kinds, TypedBatches, TypedColumns, kinds_in
 from dotr.batch.time_cuts import MANY_GAPS, Gap
 from dotr.batch.work import (
     Detecting,
@@ -48,6 +47,7 @@ from dotr.io.decode.rdf import parse_triples
 from dotr.io.errors import dead_letter
 from dotr.io.event_tables import EventBatches, Kind, event_schema, joined_kinds
 from dotr.io.events import EVENT_FORMATS, formatter
+from dotr.io.typed_events import Kinds, TypedBatches, TypedColumns, kinds_in
 from dotr.rdf.terms import Triple
 
 if TYPE_CHECKING:
@@ -142,7 +142,6 @@ Stamped: TypeAlias = tuple[int | None, Sequence[str | None]]
 
 _WIDEST = 2**62
 _CELLS = 1_000_000
-_EVENTS = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,28 +224,34 @@ def several_times(graphs: DataFrame, repeated: int) -> list[int] | None:
 
 
 def facts_of_graphs(
-    graphs: DataFrame, several: Sequence[int] | None, job: Shipped, clock: Clock, base: str, distinct: bool
+    graphs: DataFrame,
+    several: Sequence[int] | None,
+    job: Shipped,
+    clock: Clock,
+    base: str,
+    distinct: bool,
+    counts: bool = False,
 ) -> DataFrame:
     """Facts of (time, graph), whose rows are read once. `distinct`: a time of two rows in a row is an error.
-    `several` as by `several_times`: the graphs of these
+    `counts`: graphs are counted. `several` as by `several_times`: the graphs of these
     times wait until a shuffle has brought those of one time together, which the facts of the others pass.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
 
-    if several is None:
-        return facts(gathered(graphs), job, clock, base)
-    alone = graphs.select("time", f.array("graph").alias("graphs"))
     unit = clock.unit if clock.integer else 1
+    extract_ = Extract(job, unit, base, distinct and not several, counts)
+    if several is None:
+        return gathered(graphs).mapInArrow(shipped(extract_), FACT_COLUMNS)
+    alone = graphs.select("time", f.array("graph").alias("graphs"))
     if not several:
-        return alone.mapInArrow(shipped(Extract(job, unit, base, distinct)), FACT_COLUMNS)
+        return alone.mapInArrow(shipped(extract_), FACT_COLUMNS)
     times = graphs.sparkSession.createDataFrame(
         [(time, True) for time in several], "time bigint, waits boolean"
     )
     marked = alone.join(f.broadcast(times), "time", "left")
-    extract_ = Extract(job, unit, base)
-    read = marked.mapInArrow(shipped(_ExtractAlone(extract_)), FACT_COLUMNS)
+    read = marked.mapInArrow(shipped(_Extraction(extract_, _alone)), FACT_COLUMNS)
     together = read.repartition("time").sortWithinPartitions(f.col("part") != _WAITS, "time")
-    return together.mapInArrow(shipped(_ExtractTogether(extract_)), FACT_COLUMNS)
+    return together.mapInArrow(shipped(_Extraction(extract_, _together)), FACT_COLUMNS)
 
 
 def gathered(frame: DataFrame) -> DataFrame:
@@ -339,9 +344,23 @@ def undated(frame: DataFrame, clock: Clock) -> DataFrame:
     return frame.where("time IS NULL").select(time.alias("time"), letter_text.alias("letter"))
 
 
-def typed_events(placed: DataFrame, job: Shipped, columns: TypedColumns) -> DataFrame:
-    """Like `events`, with the columns of typed.py."""
-    return placed.mapInArrow(shipped(_Detect(job, columns)), spark_schema(columns))
+def observed(events: DataFrame, observation: Any, rules: Sequence[str]) -> DataFrame:
+    """Events that report their number to an Observation of Spark, all and by rule; and what tasks counted, if
+    they have the column COUNTS.
+    """
+    from pyspark.sql import functions as f  # noqa: PLC0415  # start-up
+
+    has_counts = COUNTS in events.columns
+    counters = [
+        f.coalesce(f.sum(f.get_json_object(COUNTS, f"$.{name}").cast("bigint")), f.lit(0)).alias(name)
+        if has_counts
+        else f.max(f.lit(None).cast("bigint")).alias(name)
+        for name in COUNTERS
+    ]
+    counters.append(f.count("rule").alias("events"))
+    counters += [f.count_if(f.col("rule") == name).alias(f"events {name}") for name in rules]
+    found = events.observe(observation, *counters)
+    return found.where(f.col(COUNTS).isNull()).drop(COUNTS) if has_counts else found
 
 
 def spark_schema(columns: TypedColumns) -> StructType:
@@ -369,9 +388,24 @@ def collected_kinds(found: DataFrame) -> Kinds:
     return kinds
 
 
-def events(placed: DataFrame, job: Shipped, clock: Clock) -> DataFrame:
-    """Detect over rows placed by `by_part`: one row per event."""
-    return placed.mapInArrow(shipped(_Detect(job)), event_columns(clock))
+def events(
+    placed: DataFrame, job: Shipped, clock: Clock, columns: TypedColumns | None, counts: bool = False
+) -> DataFrame:
+    """Detect over rows placed by `by_part`: one row per event, typed if `columns` are given. `counts`: in
+    addition one row per task that has nothing but the column COUNTS.
+    """
+    from pyspark.sql import types as t  # noqa: PLC0415  # start-up
+
+    schema: Any = t.StructType.fromDDL(event_columns(clock)) if columns is None else spark_schema(columns)
+    if counts:
+        schema = schema.add(COUNTS, "string")
+    return placed.mapInArrow(shipped(_Detect(job, columns, counts)), schema)
+
+
+COUNTS: Final = "_counts"
+"""The column of what a task counted: JSON with COUNTERS."""
+
+COUNTERS: Final = ("graphs", "facts", "refused")
 
 
 def no_events(spark: SparkSession, clock: Clock, columns: TypedColumns | None = None) -> DataFrame:
@@ -421,12 +455,15 @@ def noted(
 
 @dataclass(frozen=True, slots=True)
 class Extract:
-    """Instants (time in `unit` µs, graphs) to facts; `base`, `distinct` as in `facts`, `facts_of_graphs`."""
+    """Instants (time in `unit` µs, graphs) to facts; `base`, `distinct`, `counts` as in `facts`,
+    `facts_of_graphs`.
+    """
 
     shipped: Shipped
     unit: int
     base: str | None
     distinct: bool = False
+    counts: bool = False
 
     def __call__(self, batches: Batches) -> Batches:
         read = _distinct if self.distinct else _stamped
@@ -436,11 +473,22 @@ class Extract:
         """Rows of facts, and further reports."""
         worker = self.shipped.worker()
         letters: list[FactRow] = []
+        graphs = 0
+
+        def counted_graphs(stamped: Iterable[Stamped]) -> Iterator[Stamped]:
+            nonlocal graphs
+            for stamp, found in stamped:
+                graphs += len(found)
+                yield stamp, found
+
+        stamped = counted_graphs(stamped) if self.counts else stamped
         instants = self._instants(stamped)
         if worker.job.treatment.forgiving and self.base is not None:
             instants = self._readable(stamped, letters)
         yield from extract(worker, instants)
         yield from letters
+        if self.counts:
+            yield COUNTED, 0, json.dumps({GRAPHS_READ: graphs})
 
     def _instants(self, stamped: Iterable[Stamped]) -> Iterator[Instant]:
         """Times in µs, graphs parsed."""
@@ -515,31 +563,34 @@ _WAITS = -(2**62)
 
 
 @dataclass(frozen=True, slots=True)
-class _ExtractAlone:
-    """(time, graphs, waits) to facts, and rows of graphs that wait."""
+class _Extraction:
+    """`extract` over some of the rows of a task: `of` chooses them, and passes on the others."""
 
     extract: Extract
+    of: Callable[[Extract, Batches], Batches]
 
     def __call__(self, batches: Batches) -> Batches:
-        return crossing_to_driver(lambda: self._batches(batches))
+        return crossing_to_driver(lambda: self.of(self.extract, batches))
 
-    def _batches(self, batches: Batches) -> Batches:
-        waiting: list[pa.RecordBatch] = []
 
-        def alone() -> Iterator[Stamped]:
-            for batch in batches:
-                waits = batch.column(2).fill_null(False)
-                found = batch.filter(waits)
-                if found.num_rows:
-                    waiting.append(found)
-                yield from _stamped(iter([batch.filter(pc.invert(waits))]))
+def _alone(extract: Extract, batches: Batches) -> Batches:
+    """(time, graphs, waits) to facts, and rows of graphs that wait."""
+    waiting: list[pa.RecordBatch] = []
 
-        for made in fact_batches(self.extract.rows(alone())):
-            yield made
-            while waiting:
-                yield _held(waiting.pop())
-        for batch in waiting:
-            yield _held(batch)
+    def alone() -> Iterator[Stamped]:
+        for batch in batches:
+            waits = batch.column(2).fill_null(False)
+            found = batch.filter(waits)
+            if found.num_rows:
+                waiting.append(found)
+            yield from _stamped(iter([batch.filter(pc.invert(waits))]))
+
+    for made in fact_batches(extract.rows(alone())):
+        yield made
+        while waiting:
+            yield _held(waiting.pop())
+    for batch in waiting:
+        yield _held(batch)
 
 
 def _held(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -549,35 +600,27 @@ def _held(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=["part", "time", "facts"])
 
 
-@dataclass(frozen=True, slots=True)
-class _ExtractTogether:
+def _together(extract: Extract, batches: Batches) -> Batches:
     """Rows of facts, before them those that wait, by time, to facts."""
+    passing: list[pa.RecordBatch] = []
 
-    extract: Extract
+    def waiting() -> Iterator[tuple[int, str | None]]:
+        for batch in batches:
+            waits = pc.equal(batch.column(0), _WAITS)
+            held = batch.filter(waits)
+            passing.append(batch.filter(pc.invert(waits)))
+            graphs = held.column(2).cast(pa.string())
+            yield from zip(held.column(1).to_pylist(), graphs.to_pylist(), strict=True)
+            if not held.num_rows:
+                return  # what waits is first
 
-    def __call__(self, batches: Batches) -> Batches:
-        return crossing_to_driver(lambda: self._batches(batches))
+    def instants() -> Iterator[Stamped]:
+        for time, rows in groupby(waiting(), key=itemgetter(0)):
+            yield time, [graph for _, graph in rows]
 
-    def _batches(self, batches: Batches) -> Batches:
-        passing: list[pa.RecordBatch] = []
-
-        def waiting() -> Iterator[tuple[int, str | None]]:
-            for batch in batches:
-                waits = pc.equal(batch.column(0), _WAITS)
-                held = batch.filter(waits)
-                passing.append(batch.filter(pc.invert(waits)))
-                graphs = held.column(2).cast(pa.string())
-                yield from zip(held.column(1).to_pylist(), graphs.to_pylist(), strict=True)
-                if not held.num_rows:
-                    return  # what waits is first
-
-        def instants() -> Iterator[Stamped]:
-            for time, rows in groupby(waiting(), key=itemgetter(0)):
-                yield time, [graph for _, graph in rows]
-
-        yield from fact_batches(self.extract.rows(instants()))
-        yield from passing
-        yield from batches
+    yield from fact_batches(extract.rows(instants()))
+    yield from passing
+    yield from batches
 
 
 @dataclass(frozen=True, slots=True)
@@ -604,23 +647,38 @@ def kinds_batch(events: Iterable[Composite]) -> pa.RecordBatch:
 class _Detect:
     shipped: Shipped
     columns: TypedColumns | None = None
+    counts: bool = False
 
     def __call__(self, batches: Batches) -> Batches:
         return crossing_to_driver(lambda: self._events(batches))
 
     def _events(self, batches: Batches) -> Batches:
         worker = self.shipped.worker()
-        batches_of: EventBatches | TypedBatches = EventBatches(worker.job.clock)
-        if self.columns is not None:
-            batches_of = TypedBatches(self.columns)
-        waiting = []
-        for event in worker.detecting().events(fact_rows(batches)):
-            waiting.append(event)
-            if len(waiting) >= _EVENTS:
-                yield batches_of.of(waiting)
-                waiting = []
-        if waiting:
-            yield batches_of.of(waiting)
+        detecting, clock = worker.detecting(), worker.job.clock
+        of = EventBatches(clock).of if self.columns is None else TypedBatches(self.columns).of
+        for events in batched(detecting.events(fact_rows(batches))):
+            found = of(events)
+            yield with_text(found.columns, None, found.schema, COUNTS) if self.counts else found
+        if self.counts:
+            schema = event_schema(clock) if self.columns is None else self.columns.schema()
+            nothing = [pa.nulls(1, field.type) for field in schema]
+            yield with_text(nothing, _counts(detecting), schema, COUNTS)
+
+
+def _counts(detecting: Detecting) -> str:
+    """COUNTERS of a task, as JSON."""
+    counted, done = dict(detecting.done.streams), detecting.done
+    graphs = counted.pop(GRAPHS_READ, 0)
+    return json.dumps(
+        {"graphs": graphs, "facts": sum(filter(None, counted.values())), "refused": len(done.letters)}
+    )
+
+
+def with_text(columns: Sequence[Any], text: str | None, schema: pa.Schema, name: str) -> pa.RecordBatch:
+    """Rows with one more column, `name`, which has the same text in each of them."""
+    more = texts([text] * len(columns[0]))
+    wide = schema.append(pa.field(name, pa.string()))
+    return pa.RecordBatch.from_arrays([*columns, more], schema=wide)
 
 
 @dataclass(frozen=True, slots=True)
@@ -670,25 +728,18 @@ class _Note:
         table = EventBatches(clock)
         counts: dict[str, int] = {}
 
-        def batch(rows: pa.RecordBatch, note: str | None) -> pa.RecordBatch:
-            notes = texts([note] * rows.num_rows)
-            return pa.RecordBatch.from_arrays(
-                [*rows.columns, notes], schema=schema.append(pa.field("note", pa.string()))
-            )
-
         for waiting in batched(events):
             for event in waiting:
                 counts[event.rule] = counts.get(event.rule, 0) + 1
             if lines is None:
-                yield batch(table.of(waiting), None)
+                yield with_text(table.of(waiting).columns, None, schema, "note")
             else:
-                yield batch(pa.RecordBatch.from_arrays([texts(lines.of(waiting))], schema=schema), None)
+                yield with_text([texts(lines.of(waiting))], None, schema, "note")
         done = detecting.done
         note = {"counts": counts, "dropped": done.dropped, "parts": done.parts}
         note |= {"letters": done.letters, "refused": len(done.refused), "findings": done.findings}
         note |= {"left_out": done.left_out, "counted": done.counted(), "weights": done.weights}
-        nothing = pa.RecordBatch.from_arrays([pa.nulls(1, f.type) for f in schema], schema=schema)
-        yield batch(nothing, json.dumps(note))
+        yield with_text([pa.nulls(1, f.type) for f in schema], json.dumps(note), schema, "note")
 
 
 class _EventLines:

@@ -9,7 +9,11 @@ Method:  rules and background passed from Python are paths or strings, and are r
                       (batch/log.py), and DataFrames as RDF logs. Columns are `time` (bigint in the log's
                       unit, or timestamp) and `graph` (N-Triples); the writer takes the same columns, and
                       `id` if graphs have names (events do). Each task writes its own file, which is renamed
-                      when all are done.
+                      when all are done. Of archives, row groups whose statistics show that they have no
+                      time `from` … `until` are not read. Spark does not tell which columns a query uses: a
+                      schema of `time` alone prunes.
+                      Spark forgets the options of a table (CREATE TABLE … USING dotr) when it is read, but
+                      keeps its schema: so the schema carries them, as metadata of `time`.
            write      a frame of graphs as an RDF log, in any of Spark's four modes; Spark passes only
                       `append` and `overwrite` to the data source.
            graphs     a frame of any columns becomes a log, one graph per row, through a mapping. The
@@ -17,10 +21,11 @@ Method:  rules and background passed from Python are paths or strings, and are r
                       rows never become Spark's Python objects, and no parser runs. The kind of time is
                       decided by the type of the column and its filters, which are known before anything
                       runs.
-Options: path (several: separated by newlines) · timeUnit s|ms|us · timePath ·
-         subMicrosecond cut|refuse · interval refuse|begin|end · rdf12 refuse|plain · base ·
-         onError fail|skip · maxDocument · for writing: as nquads|jsonl.
-Why not: filter push-down: a graph's time is known only after parsing it.
+Options: path (several: separated by newlines) · from, until (times as in the log, `until` excluded) ·
+         timeUnit s|ms|us · timePath · subMicrosecond cut|refuse · interval refuse|begin|end ·
+         rdf12 refuse|plain · base · onError fail|skip · maxDocument · for writing: as nquads|jsonl.
+Why not: filter push-down (DataSourceReader.pushFilters): Spark 4.3 keeps the reader that took the filters of
+         one query for later queries of the same frame or view, which then silently lack rows.
 Bad input: D2401, D2402 the mapping, when called; D2404 and errors of times, when rows are read.
 """
 
@@ -35,7 +40,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from hashlib import blake2b
-from itertools import islice
+from itertools import islice, repeat
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, TypeAlias
 from uuid import uuid4
@@ -44,6 +49,7 @@ import pyarrow as pa
 from msgspec import Struct
 from msgspec.structs import replace
 from pyspark.sql.datasource import (
+    CaseInsensitiveDict,
     DataSource,
     DataSourceArrowWriter,
     DataSourceReader,
@@ -52,12 +58,15 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from dotr.batch.archives import times_of
 from dotr.batch.facts import marks
 from dotr.batch.log import (
     LogListing,
+    Piece,
     ReadCounts,
     Split,
     absolute,
+    is_archive,
     is_remote,
     open_log,
     plain_path,
@@ -73,7 +82,7 @@ from dotr.batch.spark.cluster import MANY
 from dotr.batch.spark.lasting_frames import InOrder, one_task
 from dotr.batch.spark.session import shipped
 from dotr.batch.spark.stream import refuse_streaming
-from dotr.batch.spark.typed import Kinds, Types, check_typed, columns_of, refuse_alike, typed_events
+from dotr.batch.spark.typed import check_typed, typed_events
 from dotr.batch.time_cuts import Gap, cutoff
 from dotr.batch.work import Treatment, graph_text, make_job, ship
 from dotr.budget import BUDGET
@@ -95,14 +104,15 @@ from dotr.io.tables.cells import CellError, instants_of
 from dotr.io.tables.compiled import CompiledMapping, Row, cell_error, cells_used, compile_mapping
 from dotr.io.tables.mapping import TableMapping, parse_cell, parse_mapping, read_mapping
 from dotr.io.tables.rows import rows
-from dotr.io.time import UNITS
+from dotr.io.time import UNITS, TimeError, parse_text
 from dotr.io.time_reading import EXACT, FINER, INTERVAL, TimeReading, time_reading
+from dotr.io.typed_events import Kinds, Types, columns_of, refuse_alike
 from dotr.lang import load_program
 from dotr.lang.grammar.cursor import nearest
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, Observation
 
 Rules: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
 """A path of rules, or several."""
@@ -153,6 +163,7 @@ def detect(
     types: Types | str | None = None,
     carry: Sequence[str] = (),
     times: str = "any",
+    observation: Observation | str | None = None,
 ) -> Found:
     """The composite events of `log`, as by `dotr run`, unordered, and its dead letters.
 
@@ -170,11 +181,13 @@ def detect(
     them; only rows of one time that follow each other in a partition are an error then (D4123, when read).
     With HOLD, ISTREAM, DSTREAM or effects all is detected in one task, in order of time (lasting_frames.py).
 
-    `schema`: "terms", or "typed": events with the columns of typed.py, by `types` (variable, or
+    `schema`: "terms", or "typed": events with the columns of io/typed_events.py, by `types` (variable, or
     `Name.variable` of a rule or position → kind; or "data": the kinds that the values have, for which rules
     run once during this call); `events.rule("Fire")` has a column for each variable of a rule. `carry`:
     columns of the log that events get from the row of their trigger's time, as arrays unless times are
-    distinct; they are read separately, without the graph.
+    distinct; they are read separately, without the graph. `observation` gets the counters of the first
+    action that reads the events: `graphs` (with a time), `facts`, `refused` (graphs that became letters),
+    null where all is detected in one task; `events`, and `events RULE` for each rule.
 
     Events of the schema "terms" have (time as in `log`, but bigint for every integer type; rule; id;
     bindings: WITH variable → term as N-Triples; match: JSON as in a JSON line; graph: sorted N-Triples),
@@ -210,6 +223,13 @@ def detect(
         columns = columns_of(program, clock, types if isinstance(types, Mapping) else None)
         if log.sparkSession.conf.get("spark.sql.caseSensitive") != "true":
             refuse_alike(columns)
+
+    def finished(events: DataFrame) -> DataFrame:
+        if observation is not None:
+            names = [rule.name for rule in program.rules if not rule.private]
+            events = frames.observed(events, observation, names)
+        return events if columns is None else typed_events(events, log, program, clock, carry, times)
+
     graphs = graphs_of(log, clock)
     if persist:
         graphs = graphs.persist()
@@ -234,10 +254,7 @@ def detect(
     if look.first is None or look.last is None:
         if columns is not None:
             columns = columns.with_kinds({})
-        nothing = frames.no_events(log.sparkSession, clock, columns)
-        return Found(
-            nothing if columns is None else typed_events(nothing, log, program, clock, carry, times), undated
-        )
+        return Found(finished(frames.no_events(log.sparkSession, clock, columns)), undated)
     if program.lasting:
         in_order = InOrder(
             graphs, deployment, clock, (look.first, look.last), base or STREAM_BASE, forgiving, cut
@@ -245,16 +262,15 @@ def detect(
         if columns is not None:
             columns = columns.with_kinds(_kinds(in_order.kinds) if types == "data" else {})
         found, letters = in_order.detected(columns)
-        letters = letters.unionByName(undated)
-        return Found(
-            found if columns is None else typed_events(found, log, program, clock, carry, times), letters
-        )
+        return Found(finished(found), letters.unionByName(undated))
     cores = placing.parallelism(log.sparkSession, parallelism)  # by now all executors have come
     quantiles = frames.thinned(look.quantiles, cores * PARTS)
     layout = lay_out(plan, cores, quantiles, look.last if cut is None else cut.last, length, gaps)
     treatment, place = Treatment(forgiving=forgiving, shared=False), shipped_files.place(log.sparkSession)
     job = ship(make_job(deployment, clock, layout, treatment, cut, place))
-    facts = frames.facts_of_graphs(graphs, several, job, clock, base or STREAM_BASE, times == "distinct")
+    facts = frames.facts_of_graphs(
+        graphs, several, job, clock, base or STREAM_BASE, times == "distinct", observation is not None
+    )
     first: Time | None = look.first
     if forgiving and any(group.ticks or group.holds for group in layout.plan.groups):
         instants = frames.instants(graphs, look.repeated)
@@ -263,12 +279,10 @@ def detect(
     rows = [] if first is None else marks(layout, first)
     placed = placing.by_part(facts, rows, layout, look.first, cores)
     letters = frames.letters(facts, clock).unionByName(undated)
-    if columns is None:
-        return Found(frames.events(placed, job, clock), letters)
-    of_data = partial(frames.kinds_of_data, placed, job)
-    columns = columns.with_kinds(_kinds(of_data) if types == "data" else {})
-    found = frames.typed_events(placed, job, columns)
-    return Found(typed_events(found, log, program, clock, carry, times), letters)
+    if columns is not None:
+        of_data = partial(frames.kinds_of_data, placed, job)
+        columns = columns.with_kinds(_kinds(of_data) if types == "data" else {})
+    return Found(finished(frames.events(placed, job, clock, columns, observation is not None)), letters)
 
 
 def _kinds(find: Callable[[], Kinds]) -> Kinds:
@@ -291,17 +305,22 @@ class Found:
 
 def clock_of_frame(log: DataFrame, time_unit: str | None) -> Clock:
     """How the log's time column writes time. Raises UsageError D4122, D4123."""
+    return clock_of_columns(log.schema, time_unit)
+
+
+def clock_of_columns(schema: StructType, time_unit: str | None) -> Clock:
+    """How the column `time` of a log writes time. Raises UsageError D4122, D4123."""
     from pyspark.sql import types as t  # noqa: PLC0415  # start-up
 
     if time_unit is not None and time_unit not in UNITS:
         raise UsageError.of(
             "D4123", f"`{time_unit}` is not a unit of time", hint=f"one of {', '.join(UNITS)}"
         )
-    kinds = {field.name: field.dataType for field in log.schema.fields}
+    kinds = {field.name: field.dataType for field in schema.fields}
     time, graph = kinds.get("time"), kinds.get("graph")
     if isinstance(graph, t.StringType):
         if isinstance(time, t.LongType | t.IntegerType | t.ShortType | t.ByteType):
-            noted = log.schema["time"].metadata.get(UNIT_NOTE)
+            noted = schema["time"].metadata.get(UNIT_NOTE)
             if noted in UNITS and time_unit not in (None, noted):
                 raise UsageError.of(
                     "D4123", f"the column `time` counts {noted}, not {time_unit}", hint="leave time_unit out"
@@ -330,9 +349,12 @@ def graphs_of(log: DataFrame, clock: Clock) -> DataFrame:
 _ROWS = 2048
 _TASKS = 64
 _OPTIONS = (
-    *("path", "timeUnit", "timePath", "subMicrosecond", "interval", "rdf12"),
+    *("path", "from", "until", "timeUnit", "timePath", "subMicrosecond", "interval", "rdf12"),
     *("base", "onError", "maxDocument", "as"),
 )
+_OPTIONS_NOTE = "dotr.options"
+"""Metadata of the column `time` of a table of SQL: its options, as JSON."""
+
 _SUFFIXES = {"nquads": "nq", "jsonl": "jsonl"}
 _OURS = re.compile(r"part-[0-9a-f]{12}-\d{5,}\.(nq|jsonl)")
 
@@ -346,26 +368,58 @@ class LogSource(DataSource):
 
     @failures.crossed
     def schema(self) -> StructType:
-        """Reads the first graph. Integer times carry their unit, like those of archives."""
+        """Reads the first graph. Integer times carry their unit, like those of archives; the time of a table
+        of SQL carries its options.
+        """
         clock = self._log().clock or Clock()
-        made = StructType()
+        notes = {}
         if clock.integer:
-            unit = next(name for name, size in UNITS.items() if size == clock.unit)
-            made = made.add("time", "long", True, {UNIT_NOTE: unit})
-        else:
-            made = made.add("time", "timestamp")
+            notes[UNIT_NOTE] = next(name for name, size in UNITS.items() if size == clock.unit)
+        if _is_table(self.options):
+            known = {name: self.options[name] for name in _OPTIONS if name in self.options}
+            notes[_OPTIONS_NOTE] = json.dumps(known)
+        made = StructType().add("time", "long" if clock.integer else "timestamp", True, notes)
         return made.add("graph", "string")
 
     @failures.crossed
     def reader(self, schema: StructType) -> LogReader:
-        return LogReader(absolute(self._log()))
+        """`schema`: of `time` and `graph`, or one of them; else UsageError D4122."""
+        noted = next(
+            (field.metadata[_OPTIONS_NOTE] for field in schema if _OPTIONS_NOTE in field.metadata), None
+        )
+        if noted is not None:
+            self.options = CaseInsensitiveDict({**json.loads(noted), **self.options})
+        log = absolute(self._log())
+        integer = log.clock is None or log.clock.integer
+        kinds = {"time": "bigint" if integer else "timestamp", "graph": "string"}
+        found = {field.name: field.dataType.simpleString() for field in schema}
+        if not found or (log.clock is not None and not found.items() <= kinds.items()):
+            label, hint = (", ".join(f"{n} {k}" for n, k in of.items()) for of in (found, kinds))
+            raise UsageError.of("D4122", "this log has other columns", label=label, hint=f"it has {hint}")
+        return LogReader(log, tuple(found), *(self._bound(name, log.clock) for name in ("from", "until")))
+
+    def _bound(self, option: str, clock: Clock | None) -> Time | None:
+        """A time of the range that is read, in µs."""
+        text = self.options.get(option)
+        if text is None or clock is None:
+            return None
+        unit = next(name for name, size in UNITS.items() if size == clock.unit)
+        hint = f"a number of {unit}" if clock.integer else "a dateTime such as 2026-01-01T00:00:00Z"
+        try:
+            time, integer = parse_text(text, clock.unit)
+        except TimeError:
+            integer = not clock.integer
+        if integer is not clock.integer:
+            raise UsageError.of("D4125", f"the option {option} cannot be `{text}`", hint=hint)
+        return time
 
     @failures.crossed
     def writer(self, schema: StructType, overwrite: bool) -> LogWriter:
         _refuse_unknown(self.options)
         path = self.options.get("path")
         if not path:
-            raise UsageError.of("D4124", 'the data source "dotr" needs a path', hint="save(path)")
+            hint = "save(path); dotr.spark.write appends to the folder of a table"
+            raise UsageError.of("D4124", 'the data source "dotr" needs a path', hint=hint)
         form = self.options.get("as", "nquads")
         if form not in _SUFFIXES:
             raise _bad("as", form, _SUFFIXES)
@@ -398,7 +452,8 @@ class LogSource(DataSource):
         _refuse_unknown(self.options)
         path = self.options.get("path")
         if not path:
-            raise UsageError.of("D4124", 'the data source "dotr" needs a path', hint="load(path)")
+            hint = "load(path); in SQL OPTIONS (path '…'), and a table without a list of columns"
+            raise UsageError.of("D4124", 'the data source "dotr" needs a path', hint=hint)
         policy = self.options.get("onError", "fail")
         if policy not in ("fail", "skip"):
             raise _bad("onError", policy, ("fail", "skip"))
@@ -413,7 +468,8 @@ class LogSource(DataSource):
             choices=ParseChoices(self._choice("rdf12", RDF12)),
             max_document=int(self.options.get("maxDocument", MAX_DOCUMENT)),
         )
-        places = [_here(place) for place in path.split("\n")]
+        # the path of a table of SQL is a URI, in which a line end is written %0A
+        places = [part for place in path.split("\n") for part in _here(place).split("\n")]
         return open_log(places, options, policy == "fail")
 
 
@@ -430,12 +486,26 @@ def _here(place: str) -> str:
 
 
 def _refuse_unknown(options: Mapping[str, str]) -> None:
-    """Raise UsageError D4125 for an unknown option: a misspelt one would have no effect."""
+    """Raise UsageError D4125 for an unknown option: a misspelt one would have no effect.
+
+    Spark hands on the properties of a table as options, too; OPTIONS also with the prefix `option.`.
+    """
     known = {option.lower(): option for option in _OPTIONS}
-    for option in options:
+    given = list(options)
+    if _is_table(options):
+        given = [option[len(_GIVEN) :] for option in given if option.lower().startswith(_GIVEN)]
+    for option in given:
         if option.lower() not in known:
             hint = nearest(option, _OPTIONS) or f"the options are {', '.join(_OPTIONS)}"
             raise UsageError.of("D4125", f"there is no option `{option}`", hint=hint)
+
+
+_GIVEN = "option."
+
+
+def _is_table(options: Mapping[str, str]) -> bool:
+    """Whether the options are those of CREATE TABLE."""
+    return options.get("provider", "").lower() == LogSource.name()
 
 
 def _bad(option: str, found: str, known: Any) -> UsageError:
@@ -452,14 +522,30 @@ class LogPartition(InputPartition):
 
 
 class LogReader(DataSourceReader):
-    def __init__(self, log: LogListing) -> None:
-        self._log = log
+    """Reads the columns `names` of a log: graphs with a time in `[since, end)`, in µs (None: unbounded)."""
+
+    def __init__(
+        self,
+        log: LogListing,
+        names: tuple[str, ...] = ("time", "graph"),
+        since: Time | None = None,
+        end: Time | None = None,
+    ) -> None:
+        self._log, self._names, self._since, self._end = log, names, since, end
+
+    def _wanted(self, first: Time, last: Time) -> bool:
+        """Whether a time of these, and of those between, lies in the range."""
+        return (self._since is None or last >= self._since) and (self._end is None or first < self._end)
+
+    def _read(self, piece: Piece) -> bool:
+        return piece.span is None or self._wanted(*piece.span)
 
     @failures.crossed
     def partitions(self) -> Sequence[LogPartition]:
         if self._log.clock is None:
             return []
-        return [LogPartition(split) for split in spread(self._log.splits, _TASKS)]
+        read = (Split(tuple(filter(self._read, split.pieces))) for split in self._log.splits)
+        return [LogPartition(split) for split in spread([split for split in read if split.pieces], _TASKS)]
 
     def read(self, partition: LogPartition) -> Iterator[pa.RecordBatch]:  # type: ignore[override]  # Spark passes our own partitions
         return failures.crossing_to_driver(lambda: self._batches(partition.split))
@@ -472,16 +558,28 @@ class LogReader(DataSourceReader):
         graphs: list[str] = []
 
         def batch() -> pa.RecordBatch:
-            columns = [integers(times, kind), texts(graphs)]
-            return pa.RecordBatch.from_arrays(columns, names=["time", "graph"])
+            columns = {"time": integers(times, kind), "graph": texts(graphs)}
+            return pa.RecordBatch.from_pydict({name: columns[name] for name in self._names})
 
-        for time, graph in read_split(self._log, split, ReadCounts()):
-            times.append(time // unit)
-            graphs.append(graph)
-            if len(times) >= _ROWS:
-                yield batch()
-                times, graphs = [], []
+        for time, graph in self._rows(split):
+            if self._wanted(time, time):
+                times.append(time // unit)
+                graphs.append(graph)
+                if len(times) >= _ROWS:
+                    yield batch()
+                    times, graphs = [], []
         yield batch()
+
+    def _rows(self, split: Split) -> Iterator[tuple[Time, str]]:
+        """(time in µs, graph) of a split; the graphs of archives are only read if they are asked for, or may
+        be in error.
+        """
+        for piece in split.pieces:
+            times_alone = "graph" not in self._names and self._log.fail
+            if times_alone and is_archive(piece.file, self._log.options):
+                yield from zip(times_of(self._log, [piece]).to_pylist(), repeat(""))  # no end
+            else:
+                yield from read_split(self._log, Split((piece,)), ReadCounts())
 
 
 @dataclass

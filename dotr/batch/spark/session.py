@@ -37,6 +37,7 @@ import json
 import logging
 import os
 import pickle
+import platform
 import re
 import shlex
 import shutil
@@ -530,6 +531,15 @@ def shipped(work: Work, version: str = __version__) -> Work:
         yield from pickle.loads(content)(batches)  # noqa: S301  # our own driver's bytes, same release
 
     return checked
+
+
+def same_release(version: str) -> None:
+    """Raise what a task raises under another dotr than that of the driver, which is `version`; for what Spark
+    sends without `shipped`.
+    """
+    if version != __version__:
+        there = json.dumps([version, __version__, platform.node(), sys.executable])
+        raise RuntimeError(f"{_OTHER}{there}{_OTHER}")
 
 
 def own(text: str) -> DotrError | None:

@@ -194,40 +194,62 @@ def remedy(function: str, left: Sort | None, right: Sort | None, *, rule: bool) 
     return ""
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+def _each(words: str, kind: str) -> dict[str, str]:
+    return dict.fromkeys(words.split(), kind)
 
 
-_NUMERIC: Final = frozenset(
-    XSD + name
-    for name in _words(
-        "integer decimal double float long int short byte nonNegativeInteger positiveInteger "
-        "nonPositiveInteger negativeInteger unsignedLong unsignedInt unsignedShort unsignedByte"
-    )
-)
-_NUMBER_CALLS: Final = _words(
-    "ABS CEIL FLOOR ROUND STRLEN YEAR MONTH DAY DAYS DAYOFWEEK HOURS MINUTES SECONDS"
-)
-_TEXT_CALLS: Final = _words(
-    "STR LANG CONCAT SUBSTR UCASE LCASE REPLACE STRBEFORE STRAFTER ENCODE_FOR_URI TZ "
-    "MD5 SHA1 SHA256 SHA384 SHA512"
-)
-_BOOLEAN_CALLS: Final = _words(
-    "|| && ! = != < > <= >= IN NOT-IN BOUND SAMETERM ISIRI ISBLANK ISLITERAL ISNUMERIC REGEX CONTAINS "
-    "STRSTARTS STRENDS LANGMATCHES"
-)
-_DISTANCES: Final = frozenset((f"<{GEOF}distance>", f"<{GEOF}metricDistance>"))
-_DATATYPES: Final = {
-    **dict.fromkeys(_NUMERIC, Sort.NUMBER),
-    XSD + "string": Sort.TEXT,
-    XSD + "boolean": Sort.BOOLEAN,
-    XSD + "dateTime": Sort.TIME,
-    XSD + "date": Sort.DATE,
-    XSD + "time": Sort.CLOCK,
-    XSD + "dayTimeDuration": Sort.SECONDS,
-    XSD + "yearMonthDuration": Sort.MONTHS,
-    XSD + "duration": Sort.DURATION,
+OF_DATATYPE: Final[Mapping[str, str]] = {
+    XSD + name: kind
+    for name, kind in {
+        **{name: name for name in ("integer", "decimal", "double", "string", "boolean", "dateTime", "date")},
+        **_each("float long int short byte nonNegativeInteger positiveInteger", "number"),
+        **_each("nonPositiveInteger negativeInteger unsignedLong unsignedInt unsignedShort", "number"),
+        **_each("unsignedByte", "number"),
+        "time": "clock",
+        "dayTimeDuration": "seconds",
+        "yearMonthDuration": "months",
+        "duration": "duration",
+    }.items()
 }
+"""Datatype → kind."""
+
+_OF_FUNCTION: Final[Mapping[str, str]] = {
+    **_each("|| && ! = != < > <= >= IN NOT-IN BOUND SAMETERM ISIRI ISBLANK ISLITERAL ISNUMERIC", "boolean"),
+    **_each("REGEX CONTAINS STRSTARTS STRENDS LANGMATCHES", "boolean"),
+    **_each("STRLEN YEAR MONTH DAY HOURS MINUTES", "integer"),
+    **_each("ABS CEIL FLOOR ROUND DAYS DAYOFWEEK SECONDS", "number"),
+    **_each("STR LANG ENCODE_FOR_URI MD5 SHA1 SHA256 SHA384 SHA512 STRUUID", "string"),
+    **_each("CONCAT SUBSTR UCASE LCASE REPLACE STRBEFORE STRAFTER TZ", "text"),
+    **_each("IRI DATATYPE", "iri"),
+    "LOCAL": "time",
+    "DATE": "date",
+    **dict.fromkeys(RELATIONS, "boolean"),
+    **dict.fromkeys(MATHEMATICS, "number"),
+    **_each(f"<{GEOF}distance> <{GEOF}metricDistance>", "number"),
+}
+
+
+def result_kind(function: str) -> str:
+    """The kind of all values of a function, as a call names it: their datatype, or what is known of it; "" if
+    that depends on the arguments, or is not known.
+    """
+    return _OF_FUNCTION.get(function) or OF_DATATYPE.get(function[1:-1], "")
+
+
+_OF_KIND: Final = {
+    **dict.fromkeys(("integer", "decimal", "double", "number"), Sort.NUMBER),
+    **dict.fromkeys(("string", "text"), Sort.TEXT),
+    **dict.fromkeys(("dateTime", "time"), Sort.TIME),
+    "boolean": Sort.BOOLEAN,
+    "date": Sort.DATE,
+    "clock": Sort.CLOCK,
+    "seconds": Sort.SECONDS,
+    "months": Sort.MONTHS,
+    "duration": Sort.DURATION,
+    "iri": Sort.RESOURCE,
+}
+"""Kind → sort."""
+
 _SORT_COMPARISONS: Final = frozenset(("=", "<", ">", "<=", ">="))
 
 STAND_IN: Final = "<urn:dotr:parameter:"
@@ -242,7 +264,7 @@ def term_sort(term: Term) -> Sort | None:
     if not is_literal(term):
         return None if term.startswith(STAND_IN) else Sort.RESOURCE
     _, datatype, language = literal_parts(term)
-    return Sort.TEXT if language else _DATATYPES.get(datatype)
+    return Sort.TEXT if language else _OF_KIND.get(OF_DATATYPE.get(datatype, ""))
 
 
 def sort(expression: program.Expression, leaves: Leaves, *, rule: bool = False) -> Sort | None:
@@ -270,10 +292,6 @@ def sort(expression: program.Expression, leaves: Leaves, *, rule: bool = False) 
 def _call_sort(
     function: str, arguments: tuple[program.Expression, ...], leaves: Leaves, rule: bool
 ) -> Sort | None:
-    if function in _BOOLEAN_CALLS or function in RELATIONS:
-        return Sort.BOOLEAN
-    if function in _NUMBER_CALLS or function in MATHEMATICS or function in _DISTANCES:
-        return Sort.NUMBER
     if function in ARITHMETIC:
         try:
             return result(function, tuple(sort(a, leaves, rule=rule) for a in arguments), rule=rule)
@@ -281,13 +299,7 @@ def _call_sort(
             return None
     if function == "NOW" and rule:
         return Sort.STAMP
-    if function in _TEXT_CALLS:
-        return Sort.TEXT
-    if function == "IRI":
-        return Sort.RESOURCE
-    if function in ("LOCAL", "DATE"):
-        return Sort.TIME if function == "LOCAL" else Sort.DATE
-    return _DATATYPES.get(function[1:-1])
+    return _OF_KIND.get(result_kind(function))
 
 
 def mismatch(
