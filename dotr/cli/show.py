@@ -454,10 +454,12 @@ def time_as_json(time: Time | None, clock: Clock | None) -> int | str | None:
 
 def corrected(done: Mapping[str, int]) -> str:
     """What corrections did, in a summary."""
+    many, replayed = done["corrections"], done["replayed"]
+    each = f", {replayed // many:,} for each correction" if many > 1 else ""
     waiting = f", {counted(done['waiting'], 'graph')} waiting" if done["waiting"] else ""
     return (
-        f"{counted(done['late'], 'late graph')} in {counted(done['corrections'], 'correction')}"
-        f" (+{done['added']:,} −{done['withdrawn']:,} events, {done['replayed']:,} graphs replayed{waiting})"
+        f"{counted(done['late'], 'late graph')} in {counted(many, 'correction')}"
+        f" (+{done['added']:,} −{done['withdrawn']:,} events, {replayed:,} graphs replayed{each}{waiting})"
     )
 
 

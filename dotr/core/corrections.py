@@ -12,7 +12,8 @@ Method:  the graphs of the period are kept in order of time, the events that wer
          A replay runs as many graphs as lie behind its snapshot, and late graphs wait until the last one is
          paid for by graphs that came in their turn: so replays take at most `share` of the work, by counts
          and without a clock. A replayed graph is taken as half of one that comes, since it is neither
-         read nor stored again. No graph waits longer than the period, or than the end of input.
+         read nor extracted again; as a whole one where something lasts, which changes again. No graph waits
+         longer than the period, or than the end of input.
          Graphs of an instant in error are dead letters: they are not kept, so that a replay neither reports
          them again nor sees them.
 Why not: a retraction of every fact through detection: each kind of state would need its inverse (consumed
@@ -30,7 +31,7 @@ from msgspec.structs import replace
 
 from dotr.budget import CORRECTIONS
 from dotr.core.deployment import Deployment
-from dotr.core.instant import Graphs, InstantFacts
+from dotr.core.instant import Facts, Graphs, InstantFacts
 from dotr.core.pipeline import NOBODY, Pipeline, PipelineObserver
 from dotr.detect.state import Restored
 from dotr.emit.changes import Cause, Changes, Correction, changes
@@ -47,7 +48,7 @@ PARTS: Final = 8
 """Snapshots in a period."""
 
 CHEAPER: Final = 2
-"""A graph that comes costs as much as so many that are replayed."""
+"""A graph that comes costs as much as so many that are replayed; as one where something lasts."""
 
 _TOGETHER: Final = 256
 """Graphs that a replay takes before they are run."""
@@ -137,13 +138,14 @@ class CorrectingPipeline(Pipeline):
         finding = None if observer.finding is None else self._found_once
         super().__init__(deployment, replace(observer, late=self._come_late, finding=finding), **more)
         self._done = Corrected()
-        self._known: dict[Time, InstantFacts] = {}  # what was extracted of the graphs of the period
-        self._look = self._looked_up
+        self._known: dict[Time, Facts] = {}  # what was extracted of the graphs of the period
+        if self._oracle is None:  # which looks at the graphs
+            self._look = self._looked_up
         self._key = key
         self._told: dict[Triple, Entry] = {}  # what `stated` gave so far
         self._restated = False  # whether what is stated changed by a replay since then
-        self._period, self._earned = period, CHEAPER * share / (1 - share)
-        self._owed = 0.0  # replayed graphs that are not paid for
+        self._period, self._earned = period, share / (1 - share)
+        self._owed = 0.0  # replays that are not paid for, in graphs that come
         self._times: list[Time] = []  # of the graphs of the period, in order
         self._parts: list[GraphOrMessage] = []  # those graphs
         self._log: list[Entered] | None = [] if logs else None  # how they changed since `period`
@@ -182,7 +184,7 @@ class CorrectingPipeline(Pipeline):
 
     def accept(self, time: Time, graph: GraphOrMessage) -> None:
         self._late = self._ending = False
-        super().accept(time, graph)
+        self._open.accept(time, graph)
         latest = self._open.latest  # a graph too far ahead does not change it
         if not self._late and not self._replaying and latest is not None and time <= latest:
             self._keep(time, graph)
@@ -190,8 +192,11 @@ class CorrectingPipeline(Pipeline):
     def accept_run(self, times: Sequence[Time], graphs: Sequence[GraphOrMessage]) -> bool:
         if not super().accept_run(times, graphs):
             return False
-        for time, graph in zip(times, graphs, strict=True):
-            self._keep(time, graph)
+        self._owed -= self._earned * len(times)
+        if self._log is not None:
+            self._log += [(time, (graph,), False) for time, graph in zip(times, graphs, strict=True)]
+        self._times += times  # after all that came
+        self._parts += graphs
         return True
 
     def takes(self, form: Form) -> bool:  # graphs are kept, columns are not
@@ -221,12 +226,14 @@ class CorrectingPipeline(Pipeline):
 
     def _looked_up(self, time: Time, graphs: Graphs | None) -> InstantFacts:
         """The facts of an instant; a replay finds what was extracted of the same graphs before."""
-        found = self._known.get(time)
-        if found is None or graphs is None:
-            found = self.instants.overlaid(time, graphs)
-            if graphs is not None:
-                self._known[time] = found
-        return found
+        if self._replaying and graphs is not None:
+            found = self._known.get(time)
+            if found is not None:
+                return time, (), found, True
+        instant = self.instants.overlaid(time, graphs)
+        if graphs is not None:
+            self._known[time] = instant[2]
+        return instant
 
     def _come_late(self, time: Time, graph: GraphOrMessage) -> None:
         """Let a graph wait for a correction, or pass it on as late."""
@@ -328,7 +335,7 @@ class CorrectingPipeline(Pipeline):
             self._open.late = lost
             raise
         self._open.late = lost
-        self._owed = float(replayed)
+        self._owed = replayed / (CHEAPER if self._lasting is None else 1)
         correction = Correction(watermark, tuple(Cause(one.time, one.place) for one in late))
         found = list(changes(before, self._events[start:], correction))
         done = self._done
@@ -383,8 +390,7 @@ class CorrectingPipeline(Pipeline):
         return bisect_right(times, times[max(start, end - 1)])
 
     def _take_again(self, times: Sequence[Time], parts: Sequence[GraphOrMessage]) -> None:
-        plain_ = all(type(part) is list for part in parts)
-        if not plain_ or not Pipeline.accept_run(self, times, parts):
+        if set(map(type, parts)) != {list} or not Pipeline.accept_run(self, times, parts):
             for time, part in zip(times, parts, strict=True):
                 self.take(time, part)
 

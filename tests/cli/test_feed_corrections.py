@@ -91,8 +91,16 @@ def test_what_remains_of_feeds_in_pieces_is_the_run_in_order(deployed: Dotr) -> 
         assert ran.code == 0, ran.err
     assert "late graphs in" in ran.err
     status = deployed("status", "--dir", "state")
-    assert re.search(r"\ncorrected +\d+ late graphs in \d+ corrections \(\+\d+ −\d+ events", status.out)
+    said = re.search(
+        r"\ncorrected +(\d+) late graphs in (\d+) corrections \(\+\d+ −\d+ events,"
+        r" ([\d,]+) graphs replayed, ([\d,]+) for each correction\)\n",
+        status.out,
+    )
+    assert said is not None, status.out
+    late, many, replayed, each = (int(number.replace(",", "")) for number in said.groups())
+    assert replayed // many == each >= late // many
     report = json.loads(deployed("status", "--dir", "state", "--format", "json").out)
+    assert report["corrections"]["replayed"] == replayed
     assert report["corrections"]["waiting"] == 0 < report["corrections"]["withdrawn"]
     assert remaining(deployed, "changes.jsonl") == in_order(deployed)
     held = deployed("query", "SELECT ?s WHERE { ?s <ex:state> <ex:on> }", "--dir", "state")

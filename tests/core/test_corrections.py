@@ -22,7 +22,7 @@ from msgspec.structs import replace
 
 import dotr
 from dotr.api import Event, _sum
-from dotr.core.corrections import CorrectingPipeline
+from dotr.core.corrections import CHEAPER, Corrected, CorrectingPipeline
 from dotr.core.instant import Instants
 from dotr.rdf.terms import Triple
 from tests.sequences import Instants as Given
@@ -291,6 +291,47 @@ def test_what_is_kept_is_the_period() -> None:
     assert len(pipeline._snapshots) < 30
     assert len(pipeline._known) <= kept
     assert pipeline.corrected.replayed < 6_000, "half of the work, where a replayed graph counts half"
+
+
+@pytest.mark.parametrize("lasts", [False, True])
+@pytest.mark.parametrize("share", [0.05, 0.3, 0.8])
+def test_replays_are_paid_for_by_graphs_that_come_and_late_graphs_wait(share: float, lasts: bool) -> None:
+    held = QUIET.replace("QUERY Value", "HOLD <ex:check> LATEST\nQUERY Value", 1)
+    running = dotr.Engine.from_text(held if lasts else QUIET, corrections="1 h", corrections_budget=share)
+    pipeline = running.pipeline
+    assert isinstance(pipeline, CorrectingPipeline)
+    cost = 1 if lasts else 1 / CHEAPER
+    came, replays, waiting, before = 0, [0.0], [0], Corrected()
+    for number in range(1_100):
+        late = number % 11 == 10
+        came += not late
+        running.push(VALUE if late else CHECK, at=came - 9 if late else came)
+        done = pipeline.corrected
+        waiting.append(done.waiting)
+        if done.corrections > before.corrections:
+            assert done.waiting == 0
+            assert sum(replays) <= share / (1 - share) * came, "those before are paid for"
+            replays.append(cost * (done.replayed - before.replayed))
+        before = done
+        assert done.waiting == 0 or pipeline._owed > 0, "no graph waits in vain"
+    assert len(replays) > 2, "late graphs do not wait for the end"
+    assert max(waiting) > 1 or share == 0.8
+    running.finish()
+    assert (pipeline.corrected.late, pipeline.corrected.waiting) == (100, 0)
+
+
+def test_no_late_graph_waits_longer_than_the_period() -> None:
+    running = quiet(corrections="1 min", corrections_budget=0.05)
+    pipeline = running.pipeline
+    assert isinstance(pipeline, CorrectingPipeline)
+    longest = 0
+    for time in range(500):
+        running.push(CHECK, at=time)
+        if time % 20 == 19:
+            running.push(VALUE, at=time - 8)
+        if pipeline._waiting:
+            longest = max(longest, time - pipeline._waiting[0].bound // 1_000_000)
+    assert 50 < longest <= 61
 
 
 def test_a_replay_extracts_only_instants_that_late_graphs_change(monkeypatch: pytest.MonkeyPatch) -> None:
