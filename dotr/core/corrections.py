@@ -169,6 +169,10 @@ class CorrectingPipeline(Pipeline):
         bound = self._snapshots[0].bound
         return None if bound is None else bound - 1, self._snapshots[0].state
 
+    def graphs(self) -> list[tuple[Time, GraphOrMessage]]:
+        """The graphs of the period, in order of time."""
+        return list(zip(self._times, self._parts, strict=True))
+
     # -- graphs in
 
     def begin(self, clock: Clock) -> None:

@@ -305,7 +305,6 @@ def test_an_engine_goes_on_with_corrections_after_a_snapshot_without() -> None:
 @pytest.mark.parametrize(
     ("options", "code"),
     [
-        ({"keep": "horizon"}, "D4165"),
         ({"lateness": "1 h"}, "D4167"),
         ({"corrections_budget": 1.0}, "D4108"),
     ],
