@@ -83,7 +83,7 @@ class RememberingPipeline(CorrectingPipeline):
 
     came: Callable[[Time, GraphOrMessage], None]
     went_on: Callable[[], None]
-    """Called after `restore`."""
+    """Called when nothing of before can be corrected: after `restore`, and when other rules hold."""
 
     def _keep(self, time: Time, graph: GraphOrMessage) -> None:
         super()._keep(time, graph)
@@ -94,6 +94,10 @@ class RememberingPipeline(CorrectingPipeline):
         self.went_on()
         return restored
 
+    def _begin_under_others(self, bound: Time) -> None:
+        super()._begin_under_others(bound)
+        self.went_on()
+
 
 class CorrectedExplaining(Explaining):
     """Owns what explanations of a run with corrections need. `length`: for how long events are explained, in
@@ -102,7 +106,6 @@ class CorrectedExplaining(Explaining):
 
     def __init__(self, program: Program, background: Collection[Triple], length: Time) -> None:
         super().__init__(Record(program, background, 0), lambda _triple, _time: "")
-        self._program, self._background = program, background
         self._length = length
         self._states: list[_State] = []
         self._taken: list[_Taken] = []
@@ -117,8 +120,10 @@ class CorrectedExplaining(Explaining):
         return pipeline
 
     def _begin(self) -> None:
-        """Forget what was before: the pipeline begins, or goes on from a snapshot."""
+        """Forget what was before: the pipeline begins, goes on from a snapshot, or has other rules."""
         assert self._pipeline is not None, "it is watched"
+        if self._record.program is not self._pipeline.program:
+            self._record = Record(self._pipeline.program, self._pipeline.background, 0)
         self._states, self._made = [_State(*self._pipeline.final())], {}
         self._taken = [_Taken(time, part, 0) for time, part in self._pipeline.graphs()]
 
@@ -201,7 +206,7 @@ class CorrectedExplaining(Explaining):
         return self._explained(history, explainer_of(history).why_not(rule, time, where))
 
     def _explained(self, history: History, found: Sequence[WhyNot]) -> Explanation:
-        return Explanation(found, self._program.prefixes, history.clock, lambda _triple, _time: "")
+        return Explanation(found, self._record.program.prefixes, history.clock, lambda _triple, _time: "")
 
     def _run(
         self,
@@ -211,10 +216,9 @@ class CorrectedExplaining(Explaining):
         everything: bool = False,
     ) -> History:
         """Run what was taken, up to a time, as of so many corrections."""
-        history: History = History(
-            self._program, self._background, wanted=wanted, first=True, until=until, lateness=FOREVER,
-            everything=everything,
-        )  # fmt: skip
+        program, background = self._record.program, self._record.background
+        limits: dict[str, Any] = {"until": until, "lateness": FOREVER, "everything": everything}
+        history = History(program, background, wanted=wanted, first=True, **limits)
         history.reach = FOREVER
         pipeline = self._pipeline
         if pipeline is None or pipeline.clock is None or not self._states:
