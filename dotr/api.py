@@ -168,12 +168,10 @@ class Engine:
         self.explaining: Explaining | None = None
         deployment = Deployment(program, lambda: [*files(), *further()], settings)
         make: Callable[..., Pipeline] = Pipeline
-        if keep is not None:
-            make = self._recorded(program, deployment, keep)
         if corrections is not None:
-            make = _correcting(
-                duration(corrections), corrections_budget, duration(lateness), keep is not None
-            )
+            make = self._correcting(deployment, duration(corrections), corrections_budget, lateness, keep)
+        elif keep is not None:
+            make = self._recorded(program, deployment, keep)
         self.pipeline = make(
             deployment,
             PipelineObserver(
@@ -262,6 +260,39 @@ class Engine:
         record = Record(program, deployment.background, max(longest, reach_of(program)))
         self.explaining = Explaining(record, places_of(record, resolve(program.background)))
         return lambda deployment, observer, **more: RecordedPipeline(deployment, record, observer, **more)
+
+    def _correcting(
+        self,
+        deployment: Deployment,
+        period: Time,
+        share: float,
+        lateness: timedelta | str | None,
+        keep: timedelta | str | None,
+    ) -> Callable[..., Pipeline]:
+        """A factory of pipelines that correct what they reported, and keep what explanations need."""
+        from dotr.core.corrections import (  # noqa: PLC0415  # start-up: few engines correct
+            CorrectingPipeline,
+            too_short,
+        )
+
+        if period <= duration(lateness):
+            raise too_short(period, duration(lateness))
+        if not LEAST_CORRECTIONS <= share <= MOST_CORRECTIONS:
+            hint = f"a share of the work, from {LEAST_CORRECTIONS} to {MOST_CORRECTIONS}"
+            raise UsageError.of("D4108", f"{share!r} is not a budget of corrections", hint=hint)
+        if keep is None:
+            return partial(CorrectingPipeline, period=period, share=share)
+        from dotr.explain.corrected import (  # noqa: PLC0415  # start-up: few engines explain
+            RememberingPipeline,
+            explaining_corrections,
+        )
+
+        longest = 0 if keep == "horizon" else duration(keep)
+        explaining = explaining_corrections(deployment.program, deployment.background, longest)
+        self.explaining = explaining
+        return lambda *given, **more: explaining.watch(
+            RememberingPipeline(*given, period=period, share=share, **more)
+        )
 
     def why_not(self, rule: str, *, at: int | datetime | str, **where: Any) -> Explanation:
         """How far a rule got at an instant, for each trigger fact; the proof of its event where it fired.
@@ -576,24 +607,6 @@ class Engine:
         if clock is None:
             return NO_EVENTS
         return Events(composites, clock, self.explaining, self.program.prefixes, self.program)
-
-
-def _correcting(period: Time, share: float, lateness: Time, keeps_record: bool) -> Callable[..., Pipeline]:
-    """A factory of pipelines that correct what they reported."""
-    from dotr.core.corrections import (  # noqa: PLC0415  # start-up: few engines correct
-        CorrectingPipeline,
-        too_short,
-        with_corrections,
-    )
-
-    if keeps_record:
-        raise with_corrections("nothing is kept for explanations")
-    if period <= lateness:
-        raise too_short(period, lateness)
-    if not LEAST_CORRECTIONS <= share <= MOST_CORRECTIONS:
-        hint = f"a share of the work, from {LEAST_CORRECTIONS} to {MOST_CORRECTIONS}"
-        raise UsageError.of("D4108", f"{share!r} is not a budget of corrections", hint=hint)
-    return partial(CorrectingPipeline, period=period, share=share)
 
 
 def _sum(content: bytes) -> bytes:

@@ -16,6 +16,9 @@ Method:  the graphs of the period are kept in order of time, the events that wer
          longer than the period, or than the end of input.
          Graphs of an instant in error are dead letters: they are not kept, so that a replay neither reports
          them again nor sees them.
+         Other rules from a time on: late graphs that wait are taken before that time has passed, and then the
+         period begins anew: a graph behind it is late. A deployment has only the rules that hold, so one that
+         starts again could not run those before; what is late does not depend on whether it did.
 Why not: a retraction of every fact through detection: each kind of state would need its inverse (consumed
          facts come back, sequences begin elsewhere), and a second executor would have every clause's ties.
 """
@@ -23,7 +26,7 @@ Why not: a retraction of every fact through detection: each kind of state would 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct, to_builtins
@@ -32,7 +35,7 @@ from msgspec.structs import replace
 from dotr.budget import CORRECTIONS
 from dotr.core.deployment import Deployment
 from dotr.core.instant import Facts, Graphs, InstantFacts
-from dotr.core.pipeline import NOBODY, Pipeline, PipelineObserver
+from dotr.core.pipeline import NOBODY, Pipeline, PipelineObserver, _effects
 from dotr.detect.state import Restored
 from dotr.emit.changes import Cause, Changes, Correction, changes
 from dotr.emit.events import InstantEvents
@@ -153,6 +156,10 @@ class CorrectingPipeline(Pipeline):
         self._events: list[InstantEvents] = []  # what was reported of the period
         self._snapshots: list[_Snapshot] = []
         self._waiting: list[Late] = []
+        self._plans: list[tuple[Time, Deployment]] = []  # programs that hold from a time on
+        self._under = deployment  # what the snapshots are of
+        self.later_key = key
+        """The key once the program that is planned holds."""
         self._lost: list[tuple[Time, GraphOrMessage, str]] = []  # waited under other rules, and are late
         self._changes: list[Changes] = []  # not given to the caller yet
         self._late = False  # whether the graph that is taken is late
@@ -174,6 +181,15 @@ class CorrectingPipeline(Pipeline):
             return None, self.snapshot()
         bound = self._snapshots[0].bound
         return None if bound is None else bound - 1, self._snapshots[0].state
+
+    @property
+    def background(self) -> Collection[Triple]:
+        """That of the program which holds."""
+        return self._under.background
+
+    def graphs(self) -> list[tuple[Time, GraphOrMessage]]:
+        """The graphs of the period, in order of time."""
+        return list(zip(self._times, self._parts, strict=True))
 
     # -- graphs in
 
@@ -284,9 +300,16 @@ class CorrectingPipeline(Pipeline):
             self._open.late += 1
             if self._when_late is not None:
                 self._when_late(time, part)
+        bound = self._open.bound
+        others = bool(self._plans) and bound is not None and self._plans[0][0] < bound
+        if others and self._waiting:
+            self._changes = self._correct(ran=False)
+            yield from self._given()
         for events in super().drain():
             self._events.append(events)
             yield events
+        if others and bound is not None:
+            self._begin_under_others(bound)
         if self._waiting and self._is_due():
             self._changes = self._correct()
         self._remember_if_due()
@@ -310,9 +333,9 @@ class CorrectingPipeline(Pipeline):
         """The newest snapshot that knows nothing of `time` or later."""
         return next((s for s in reversed(self._snapshots) if s.bound is None or s.bound <= time), None)
 
-    def _correct(self) -> list[Changes]:
+    def _correct(self, ran: bool = True) -> list[Changes]:
         """Take the graphs that wait; what becomes of the events. If a replay with them fails, they count as
-        if they had never come, and its error is raised.
+        if they had never come, and its error is raised. `ran`: whether everything that is closed has run.
         """
         late = sorted(self._waiting, key=lambda one: one.time)
         self._waiting = []
@@ -325,13 +348,14 @@ class CorrectingPipeline(Pipeline):
         logged = None if self._log is None else self._log[:]
         for one in late:
             self._insert(one.time, one.part)
+        upto = watermark + 1 if ran else self._ran_before(snapshot)
         try:
-            replayed = self._replay(snapshot, watermark + 1, watermark + 1)
+            replayed = self._replay(snapshot, upto, watermark + 1)
         except DotrError:
             self._times, self._parts, self._log = times, parts, logged
             for one in late:
                 self._known.pop(one.time, None)
-            self._replay(snapshot, watermark + 1, watermark + 1)
+            self._replay(snapshot, upto, watermark + 1)
             self._open.late = lost
             raise
         self._open.late = lost
@@ -347,6 +371,12 @@ class CorrectingPipeline(Pipeline):
         if self.watcher is not None:
             self.watcher.corrected(watermark, late, found)
         return found
+
+    def _ran_before(self, snapshot: _Snapshot) -> Time | None:
+        """What is before this has run; None: nothing has."""
+        last = self._open.last
+        known = [time for time in (snapshot.bound, None if last is None else last + 1) if time is not None]
+        return max(known, default=None)
 
     def _first_event(self, snapshot: _Snapshot) -> int:
         """How many instants of the period had their events before a snapshot."""
@@ -365,6 +395,9 @@ class CorrectingPipeline(Pipeline):
         pause, self._pause = self._pause, None  # half a replay is no state
         try:
             self._lasting = None  # a snapshot of a time before anything lasted has none
+            self._planned = [(time, one.program, one.background) for time, one in self._plans]
+            if self.program is not self._under.program:
+                self._switch()
             Pipeline.restore(self, snapshot.state)
             start = 0
             while start < end:
@@ -514,11 +547,9 @@ class CorrectingPipeline(Pipeline):
             self._log = [(time, (part,), False) for time, part in kept]
         self._snapshots = [_Snapshot(saved["bound"], saved["from"])]
         if saved["closed"] is not None:
-            low, last = saved["bound"], self._open.last
-            ran = [time for time in (low, None if last is None else last + 1) if time is not None]
-            self._resuming = True
+            oldest, self._resuming = self._snapshots[0], True
             try:  # what was closed and had not run is reported yet
-                self._replay(self._snapshots[0], max(ran, default=None), saved["closed"])
+                self._replay(oldest, self._ran_before(oldest), saved["closed"])
             finally:
                 self._resuming = False
         self._open.late = late
@@ -533,8 +564,34 @@ class CorrectingPipeline(Pipeline):
                 self._keep(time, part)
         self._remember()
 
-    def replace(self, time: Time, program: Program, background: Any) -> None:
-        raise with_corrections("rules are not replaced")
+    # -- other rules
+
+    def replace(self, time: Time, program: Program, background: Collection[Triple]) -> None:
+        """As of a pipeline. Once `time` has passed, a graph behind it is late."""
+        super().replace(time, program, background)
+        self._plans = [one for one in self._plans if one[0] != time]
+        self._plans.append((time, Deployment(program, background, self.deployment.settings)))
+        self._plans.sort(key=lambda plan: plan[0])
+
+    def _begin_under_others(self, bound: Time) -> None:
+        """Other rules hold: what those before reported stays."""
+        while self._plans and self._plans[0][0] < bound:
+            self._under = self._plans.pop(0)[1]
+        at = bisect_left(self._times, bound)
+        self._times, self._parts = self._times[at:], self._parts[at:]
+        if self._log is not None:
+            kept = zip(self._times, self._parts, strict=True)
+            self._anew, self._log = True, [(time, (part,), False) for time, part in kept]
+        self._events, self._snapshots, self._known, self._key = [], [], {}, self.later_key
+        self._remember()
+
+    def _switch(self) -> None:
+        """Let the program of the snapshots take the place of the one that was there at first."""
+        self.deployment, self.program = self._under, self._under.program
+        self.instants, self._emit = self._under.instants, self._under.emitter
+        self._effects = _effects(self.program)
+        self._oracle = None if self._oracle is None else self._under.oracle()
+        self._open.limit(self._tick())
 
 
 def too_short(period: Time, lateness: Time) -> UsageError:

@@ -130,12 +130,15 @@ class Explaining:
 
     def why_not(self, rule: str, time: Time, where: Mapping[str, Term]) -> Explanation:
         """How far a rule came at an instant. Raises UsageError D4172."""
+        self._refuse_unknown(rule)
+        return self._explanation(self._explainer().why_not(rule, time, where))
+
+    def _refuse_unknown(self, rule: str) -> None:
         rules = [one.name for one in self._record.program.rules]
         if rule not in rules:
             raise UsageError.of(
                 "D4172", f"there is no rule `{rule}`", hint=f"its rules are {', '.join(rules)}"
             )
-        return self._explanation(self._explainer().why_not(rule, time, where))
 
     def because(self, name: str) -> dict[str, Any]:
         """The proof of an event as plain values: its trigger, and a step for each conjunct."""

@@ -29,7 +29,6 @@ from typing import Any, Final, TypeVar
 
 from msgspec.structs import replace
 
-from dotr.core.corrections import with_corrections
 from dotr.core.instants import check_units
 from dotr.core.pipeline import refuse_closed
 from dotr.detect.analysis import ENDLESS
@@ -241,8 +240,6 @@ class Engine:
 
         def put(feed: Feed | None) -> str:
             self._refuse_changed(digest)
-            if since is not None and self.configuration.corrections is not None:
-                raise with_corrections("rules are not replaced from a later time on")
             if since is None:
                 refuse_planned(self._journal)
                 if feed is not None:

@@ -46,12 +46,15 @@ from dotr.rdf.terms import Triple
 from dotr.service.deployment import NOTHING_ADDED, Added, resumed
 from dotr.service.journal import (
     Commit,
+    Deployed,
     Journal,
     KeptChange,
     KeptCorrection,
     KeptMessage,
     KeptRow,
     PlannedProgram,
+    digest_of,
+    planned,
 )
 from dotr.service.outbox import Outcomes
 from dotr.service.outputs import CommittedOutput, LetterOutput, Sink
@@ -188,11 +191,18 @@ class Keeping:
         self._rows.append(KeptRow(settled, None, came))
         self._came = []
 
+    def _open_messages(self) -> list[tuple[Time, GraphOrMessage, str, bool] | KeptCorrection]:
+        """What a state that no correction can reach does not have, with the places that are known."""
+        places = {id(one[1]): one[2] for one in self._came if type(one) is tuple}
+        graphs = self.pipeline.graphs()  # type: ignore[attr-defined]  # of one that corrects
+        return [(time, part, places.get(id(part), ""), False) for time, part in graphs]
+
     def changes(self, adopted: bool) -> KeptChange:
         """What the next commit changes. `adopted`: other rules hold now, and what came before goes."""
         settled = self.pipeline.settled
         if adopted:
-            self._rows, self._came, self._replaces = [], [], True
+            open_ = self._open_messages() if self._corrects else []
+            self._rows, self._came, self._replaces = [], open_, True
             self._keep_state()
         self._keep_messages()
         return KeptChange(
@@ -411,6 +421,8 @@ class Feed:
         """From a time on that has not come yet another program holds."""
         if self.pipeline.clock is None:
             self.pipeline.begin(Clock(*plan.clock))
+        if hasattr(self.pipeline, "later_key"):
+            self.pipeline.later_key = _key_of(planned(plan))
         self.pipeline.replace(plan.time, program, background)
         self._planned = True
 
@@ -836,6 +848,11 @@ class FeedOptions(Struct, frozen=True):
     corrections_share: float = CORRECTIONS
 
 
+def _key_of(deployed: Deployed) -> str:
+    """The rules and the background that report something, for those who may correct it."""
+    return f"{digest_of(deployed)} {deployed.background}"
+
+
 def _pipelines(
     journal: Journal, options: FeedOptions, state: Mapping[str, Any] | None
 ) -> Callable[..., Pipeline]:
@@ -852,12 +869,11 @@ def _pipelines(
         raise uncorrected(str(journal.folder))
     if options.corrections <= options.lateness:
         raise too_short(options.corrections, options.lateness)
-    key = f"{journal.digest()} {journal.deployed().background}"
     return partial(
         CorrectingPipeline,
         period=options.corrections,
         share=options.corrections_share,
-        key=key,
+        key=_key_of(journal.deployed()),
         logs=True,
     )
 

@@ -21,17 +21,15 @@ from msgspec.structs import replace
 
 from dotr.detect.analysis import horizons
 from dotr.errors import DataError, UsageError
-from dotr.events import Clock, Fact, Time, part_of
+from dotr.events import Clock, Time, part_of
 from dotr.explain import proofs
+from dotr.explain.corrected import FOREVER, explainer_of, withdrawn
 from dotr.explain.explanation import provenance
 from dotr.explain.formats import Plain, PlainProofs, html, mermaid
-from dotr.explain.matches import Explainer
 from dotr.explain.proofs import Blocked, Missing, NoTrigger, TripleProof, Unopened, WhyNot
 from dotr.explain.record import Graph, History, KeptEvent, KeptInstants, reach_of
-from dotr.explain.solutions import Text
 from dotr.explain.text import LATE, LEVELS, Places, Renderer, drawn, pruned
 from dotr.explain.verify import EVERYTHING, checker_of, refuse_wrong
-from dotr.extract.printing import Writer
 from dotr.io.errors import place_in, places_of
 from dotr.io.rules_and_background import with_declared
 from dotr.io.sources import resolve
@@ -52,10 +50,6 @@ class Changed(NamedTuple):
     change: proofs.EventChange
     time: Time
     place: Place
-
-
-FOREVER = 2**62
-"""As long as no time is: nothing is late where a feed has said what was."""
 
 
 class Asked(Struct, frozen=True):
@@ -158,8 +152,9 @@ class FedDeployment:
         for number, row in enumerate(self.kept if self.corrected else ()):
             if row.state is not None or not self.kept.mentions(number, name):
                 continue
-            for entry, one in enumerate(row.messages):
-                for sign, id_, time in one.changed if isinstance(one, KeptCorrection) else ():
+            corrections = ((n, one) for n, one in enumerate(row.messages) if isinstance(one, KeptCorrection))
+            for entry, one in corrections:
+                for sign, id_, time in one.changed:
                     if id_ == name:
                         late = [(part.time, part.place) for part in one.late if part.time <= time]
                         change = proofs.EventChange(sign, one.at, tuple(late))
@@ -440,7 +435,7 @@ def explained(
     if changes and changes[-1].change.change < 0:
         return _withdrawn(subject, asked, changes, every)
     history = _found(subject, question, asked)
-    program, explainer = history.program, _explainer(history, every)
+    program, explainer = history.program, explainer_of(history, every)
     found: Sequence[WhyNot | TripleProof | Missing]
     if question.triple is not None and question.time is not None:
         triples = explainer.triples(question.triple, question.time)
@@ -471,11 +466,6 @@ def _found(subject: Subject, question: Question, asked: Asked) -> History:
     return history
 
 
-def _explainer(history: History, every: bool) -> Explainer:
-    writer = Writer(history.program.prefixes)
-    return Explainer(history, Text(writer.term, writer.expression, writer.path), every=every)
-
-
 def _withdrawn(subject: Subject, asked: Asked, changes: Sequence[Changed], every: bool) -> Reasons:
     """An event that was withdrawn: its proof before the last correction of it, and how far its rule came
     after that.
@@ -489,22 +479,15 @@ def _withdrawn(subject: Subject, asked: Asked, changes: Sequence[Changed], every
     if event is None:
         hint = "keep messages longer: dotr deploy --keep 7d"
         raise DataError.of("D4173", "what this event followed from is not kept any more", hint=hint)
-    earlier, later = _explainer(before, every), _explainer(after, every)
-    proof = earlier.event(event)
-    reached = later.why_not(proof.rule.name, event.time, {})
-    now = next((one for one in reached if _trigger_of(one) == event.facts[0]), reached[0])
-    if asked.verify:
-        refuse_wrong(checker_of(before, earlier.instants), [proof], None)
-        refuse_wrong(checker_of(after, later.instants), [now], event.time)
+    earlier, later = explainer_of(before, every), explainer_of(after, every)
+    found = withdrawn(earlier, later, event, _only(changes))
+    if asked.verify and found.now is not None:
+        refuse_wrong(checker_of(before, earlier.instants), [found.event], None)
+        refuse_wrong(checker_of(after, later.instants), [found.now], event.time)
     places, others = places_of(after, subject.files), places_of(before, subject.files)
-    found = proofs.Corrected(proof, _only(changes), now)
     program = before.program
     either = _marked(lambda triple, time: places(triple, time) or others(triple, time), changes)
     return Reasons([found], program.prefixes, before.clock, either, subject.files)
-
-
-def _trigger_of(found: WhyNot) -> Fact | None:
-    return found.trigger.fact if isinstance(found, Blocked | proofs.EventProof) else None
 
 
 def _only(changes: Sequence[Changed]) -> tuple[proofs.EventChange, ...]:

@@ -24,6 +24,7 @@ import dotr
 from dotr.api import Event, _sum
 from dotr.core.corrections import CHEAPER, Corrected, CorrectingPipeline
 from dotr.core.instant import Instants
+from dotr.events import Clock
 from dotr.rdf.terms import Triple
 from tests.sequences import Instants as Given
 from tests.sequences import graph_of, instants
@@ -31,9 +32,10 @@ from tests.sequences import programs as sequence_programs
 from tests.test_differential import engine
 from tests.test_whole_lasting import loaded
 from tests.whole import wholes
-from tests.whole_lasting import lastings
+from tests.whole_lasting import Lasting, lastings
 
 DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
+SECOND = 1_000_000
 SEEDS = range(5_000 if DEEP else 60)
 
 
@@ -184,6 +186,69 @@ def compare_lasting(seed: int) -> int:
         return 0
 
 
+class Replaced:
+    """Owns an engine with corrections whose rules are replaced; it goes on from snapshots."""
+
+    def __init__(self, lasting: Lasting, **options: Any) -> None:
+        self.lasting, self.options = lasting, options
+        self.go_on(None)
+
+    def go_on(self, state: bytes | None) -> None:
+        rules, ahead = self.lasting.rules, []
+        settled = None if state is None else self.engine.pipeline.settled
+        for time, then in sorted(self.lasting.then, key=lambda one: one[0]):
+            if settled is not None and time * SECOND <= settled:
+                rules = then
+            else:
+                ahead.append((time, then))
+        background = self.lasting.background
+        self.engine = dotr.Engine(loaded(rules), background=background, on_error="skip", **self.options)
+        if state is not None:
+            self.engine.restore(state)
+        pipeline = self.engine.pipeline
+        if self.engine.clock is None:
+            pipeline.begin(Clock())
+        for time, then in ahead:
+            pipeline.replace(time * SECOND, loaded(then), pipeline.deployment.background)
+
+    def whole(self, messages: Sequence[Message], cuts: bool) -> list[Event]:
+        found: list[Event] = []
+        for self.place, one in enumerate(messages):
+            if cuts and one.cut:
+                self.go_on(self.engine.snapshot())
+            found += pushed(self.engine, one)
+        return [*found, *self.engine.finish()]
+
+
+def compare_replaced(seed: int) -> int:
+    """A program in which something lasts, whose rules are replaced: what is late then is left out."""
+    lasting, random = lastings(Random(seed)), Random(seed)
+    if not lasting.then:
+        return 0
+    messages = [Message(one.time, one.graph, one.insert, one.delete, one.cut) for one in lasting.stream]
+    come = delayed(random, messages)
+    dropped: list[int] = []
+    try:
+        running = Replaced(
+            lasting,
+            corrections=random.choice(("3 s", "6 s", "1 h")),
+            corrections_budget=random.choice((0.05, 0.5, 0.95)),
+            late=lambda *_: dropped.append(running.place),
+        )
+        found = running.whole(come, cuts=random.random() < 0.7)
+        plain = Replaced(lasting, late="fail")
+        taken = [one for number, one in enumerate(come) if number not in dropped]
+        expected = plain.whole(sorted(taken, key=lambda one: one.time), cuts=False)
+    except (dotr.ProgramError, dotr.DataError) as error:
+        if error.diagnostics[0].code == "D2301":
+            raise
+        return 0
+    if running.engine.refused or plain.engine.refused:
+        return 0
+    assert consolidated(found) == Counter(map(line, expected))
+    return sum(event.corrected_at is not None for event in found)
+
+
 @settings(max_examples=5_000 if DEEP else 60)
 @given(sequence_programs(), instants(), st.randoms(use_true_random=False))
 def test_what_remains_of_sequences_is_what_a_run_in_order_reports(
@@ -193,7 +258,7 @@ def test_what_remains_of_sequences_is_what_a_run_in_order_reports(
     compare(partial(dotr.Engine.from_text, program), messages, random)
 
 
-@pytest.mark.parametrize("compared", [compare_whole, compare_lasting])
+@pytest.mark.parametrize("compared", [compare_whole, compare_lasting, compare_replaced])
 def test_what_remains_is_what_a_run_in_order_reports(
     compared: Callable[[int], int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,7 +269,7 @@ def test_what_remains_is_what_a_run_in_order_reports(
             corrected += compared(seed) > 0
         except (AssertionError, dotr.DotrError) as error:
             pytest.fail(f"seed {seed}: {error}")
-    assert corrected > len(SEEDS) // 20
+    assert corrected > len(SEEDS) // (20 if compared is not compare_replaced else 40)
 
 
 QUIET = """PREFIX : <ex:>
@@ -370,7 +435,6 @@ def test_an_engine_goes_on_with_corrections_after_a_snapshot_without() -> None:
 @pytest.mark.parametrize(
     ("options", "code"),
     [
-        ({"keep": "horizon"}, "D4165"),
         ({"lateness": "1 h"}, "D4167"),
         ({"corrections_budget": 1.0}, "D4108"),
     ],
@@ -381,7 +445,19 @@ def test_options_that_do_not_go_together_are_refused(options: dict[str, Any], co
     assert error.value.diagnostics[0].code == code
 
 
-def test_rules_are_not_replaced(tmp_path: Path) -> None:
-    (tmp_path / "quiet.dotr").write_text(QUIET, encoding="utf-8")
-    with pytest.raises(dotr.UsageError, match="D4165"):
-        quiet().replace(tmp_path / "quiet.dotr", at=50)
+def test_graphs_behind_the_time_at_which_rules_were_replaced_are_late(tmp_path: Path) -> None:
+    (tmp_path / "quiet.dotr").write_text(QUIET.replace("10 s", "3 s"), encoding="utf-8")
+    running = quiet()
+    running.replace(tmp_path / "quiet.dotr", at=50)
+    running.push(CHECK, at=20)
+    assert signs(running.push(VALUE, at=30)) == [(1, 20)]
+    assert signs(running.push(VALUE, at=15)) == [(-1, 20)]
+    running.push(CHECK, at=45)
+    assert signs(running.push(CHECK, at=60)) == [(1, 45)]
+    assert running.push(VALUE, at=44) == []
+    assert running.counters.late == 1
+    assert signs(running.push(VALUE, at=70)) == [(1, 60)]
+    assert running.push(VALUE, at=55) == []  # too early for these rules
+    assert running.push(VALUE, at=58) == []  # until more graphs have come than the last replay ran
+    assert [signs(running.push(VALUE, at=at)) for at in (71, 72, 73)] == [[], [], [(-1, 60)]]
+    assert running.counters.late == 1
