@@ -15,7 +15,7 @@ Method:  the graphs of the period are kept in order of time, the events that wer
          Graphs of an instant in error are dead letters: they are not kept, so that a replay neither reports
          them again nor sees them.
          Other rules from a time on: the graph that closes that time has the late ones taken that wait, and
-         the period begins anew: what comes behind that graph is late. A deployment has only the rules that
+         the period begins anew: what is earlier than that graph is late. A deployment has only the rules that
          hold, so one that starts again could not run those before; and whether it did is not to be seen.
 Why not: a retraction of every fact through detection: each kind of state would need its inverse (consumed
          facts come back, sequences begin elsewhere), and a second executor would have every clause's ties.
@@ -541,7 +541,7 @@ class CorrectingPipeline(Pipeline):
     # -- other rules
 
     def replace(self, time: Time, program: Program, background: Collection[Triple]) -> None:
-        """As of a pipeline. Once `time` has passed, a graph behind it is late."""
+        """As of a pipeline. Once `time` has passed, a graph from before it is late."""
         super().replace(time, program, background)
         self._plans = [one for one in self._plans if one[0] != time]
         self._plans.append((time, Deployment(program, background, self.deployment.settings)))

@@ -384,7 +384,7 @@ def test_options_that_do_not_go_together_are_refused(options: dict[str, Any], co
 
 def test_graphs_behind_the_time_at_which_rules_were_replaced_are_late(tmp_path: Path) -> None:
     (tmp_path / "quiet.dotr").write_text(QUIET.replace("10 s", "3 s"), encoding="utf-8")
-    running = quiet()
+    running = quiet(corrections_budget=0.95)
     running.replace(tmp_path / "quiet.dotr", at=50)
     running.push(CHECK, at=20)
     assert signs(running.push(VALUE, at=30)) == [(1, 20)]
@@ -394,6 +394,9 @@ def test_graphs_behind_the_time_at_which_rules_were_replaced_are_late(tmp_path: 
     assert running.push(VALUE, at=44) == []
     assert running.counters.late == 1
     assert signs(running.push(VALUE, at=70)) == [(1, 60)]
-    assert running.push(VALUE, at=55) == []  # too early for these rules
-    assert signs(running.push(VALUE, at=58)) == [(-1, 60)]
-    assert running.counters.late == 1
+    assert running.push(VALUE, at=58) == []
+    assert running.counters.late == 2, "it is behind the graph with which that time passed"
+    running.push(CHECK, at=80)
+    assert signs(running.push(CHECK, at=90)) == [(1, 80)]
+    assert signs(running.push(VALUE, at=78)) == [(-1, 80)]
+    assert running.counters.late == 2
