@@ -33,6 +33,7 @@ from msgspec.structs import replace
 import dotr
 from dotr.explain.proofs import Corrected, EventProof
 from dotr.io.changes import changes_formatter
+from dotr.io.decode.rdf import split_triples
 from dotr.io.feeds import FileSource
 from dotr.io.sources import SourceOptions
 from dotr.lasting import instants
@@ -41,7 +42,7 @@ from dotr.service.database import Disk
 from dotr.service.deployment import commit_proposal, deployed_program, propose
 from dotr.service.feed import CheckpointPolicy, Feed, FeedOptions, keeping_of, open_feed
 from dotr.service.history import FedDeployment, Question, explained
-from dotr.service.journal import Journal
+from dotr.service.journal import Journal, planned
 from dotr.service.outbox import Outbox, OutboxReader
 from dotr.service.outputs import AppendingFile, FileSink
 from tests.core.test_corrections import Message, compare_lasting, compare_whole, delayed, pushed
@@ -142,6 +143,8 @@ def feed(
             feeding.dead_letters = AppendingFile(journal, refused, "jsonl")
             feeding.stopping = stopping
             feeding.keeping = keeping_of(journal, feeding.pipeline)
+            if (plan := journal.plan()) is not None:
+                feeding.plan(plan, deployed_program(planned(plan)), split_triples(plan.background))
             feeding.resume()
             feeding.run(FileSource([str(folder / "in.jsonl")], SourceOptions(), fail=False), keep_open)
         finally:

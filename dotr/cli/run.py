@@ -93,7 +93,7 @@ def command(
     """
     format_ = output.format(tuple(EVENT_FORMATS), "dotr run")
     if corrections.period is not None:
-        _refuse_beside(output.states is not None, explain, picture is not None, bool(then), schema == "typed")
+        _refuse_beside(output.states is not None, explain, picture is not None, schema == "typed")
     texts, states = RuleTexts(), output.states
     program = rules.load(path, texts)
     documents = rules.documents(program)
@@ -171,7 +171,7 @@ def _correcting(
     return partial(CorrectingPipeline, period=period, share=share), write, head
 
 
-def _refuse_beside(states: bool, explain: bool, picture: bool, then: bool, typed: bool) -> None:
+def _refuse_beside(states: bool, explain: bool, picture: bool, typed: bool) -> None:
     """Raise UsageError D4165 for what a run with corrections does not do."""
     from dotr.core.corrections import with_corrections  # noqa: PLC0415  # start-up: few runs correct
 
@@ -179,7 +179,6 @@ def _refuse_beside(states: bool, explain: bool, picture: bool, then: bool, typed
         (states, "--emit-state is not written"),
         (explain, "--explain is not answered"),
         (picture, "--show draws no page"),
-        (then, "--then replaces no rules"),
         (typed, "--schema typed is not written"),
     ):
         if asked:

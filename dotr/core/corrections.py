@@ -16,9 +16,9 @@ Method:  the graphs of the period are kept in order of time, the events that wer
          longer than the period, or than the end of input.
          Graphs of an instant in error are dead letters: they are not kept, so that a replay neither reports
          them again nor sees them.
-         Other rules from a time on: late graphs that wait are taken before that time has passed, and then the
-         period begins anew: a graph behind it is late. A deployment has only the rules that hold, so one that
-         starts again could not run those before; what is late does not depend on whether it did.
+         Other rules from a time on: the graph that closes that time has the late ones taken that wait, and
+         the period begins anew: what is earlier than that graph is late. A deployment has only the rules that
+         hold, so one that starts again could not run those before; and whether it did is not to be seen.
 Why not: a retraction of every fact through detection: each kind of state would need its inverse (consumed
          facts come back, sequences begin elsewhere), and a second executor would have every clause's ties.
 """
@@ -161,7 +161,7 @@ class CorrectingPipeline(Pipeline):
         self.later_key = key
         """The key once the program that is planned holds."""
         self._lost: list[tuple[Time, GraphOrMessage, str]] = []  # waited under other rules, and are late
-        self._changes: list[Changes] = []  # not given to the caller yet
+        self._changes: list[InstantEvents] = []  # not given to the caller yet
         self._late = False  # whether the graph that is taken is late
         self._ending = self._replaying = False
         self._resuming = False  # whether what runs was run before a snapshot
@@ -204,9 +204,11 @@ class CorrectingPipeline(Pipeline):
         latest = self._open.latest  # a graph too far ahead does not change it
         if not self._late and not self._replaying and latest is not None and time <= latest:
             self._keep(time, graph)
+        if self._plans and not self._replaying:
+            self._pass_plan()
 
     def accept_run(self, times: Sequence[Time], graphs: Sequence[GraphOrMessage]) -> bool:
-        if not super().accept_run(times, graphs):
+        if (self._plans and not self._replaying) or not super().accept_run(times, graphs):
             return False
         self._owed -= self._earned * len(times)
         if self._log is not None:
@@ -294,28 +296,25 @@ class CorrectingPipeline(Pipeline):
     # -- events out
 
     def drain(self) -> Iterator[InstantEvents]:
-        yield from self._given()
+        yield from self.given()
         while self._lost:
             time, part, self.place = self._lost.pop(0)
             self._open.late += 1
             if self._when_late is not None:
                 self._when_late(time, part)
-        bound = self._open.bound
-        others = bool(self._plans) and bound is not None and self._plans[0][0] < bound
-        if others and self._waiting:
-            self._changes = self._correct(ran=False)
-            yield from self._given()
+        if self._plans:
+            self._pass_plan()
+            yield from self.given()
         for events in super().drain():
             self._events.append(events)
             yield events
-        if others and bound is not None:
-            self._begin_under_others(bound)
         if self._waiting and self._is_due():
-            self._changes = self._correct()
+            self._changes += self._correct()
         self._remember_if_due()
-        yield from self._given()
+        yield from self.given()
 
-    def _given(self) -> Iterator[InstantEvents]:
+    def given(self) -> Iterator[InstantEvents]:
+        """What was found and not returned yet; nothing runs."""
         while self._changes:
             yield self._changes.pop(0)
 
@@ -567,11 +566,29 @@ class CorrectingPipeline(Pipeline):
     # -- other rules
 
     def replace(self, time: Time, program: Program, background: Collection[Triple]) -> None:
-        """As of a pipeline. Once `time` has passed, a graph behind it is late."""
+        """As of a pipeline. Once `time` has passed, a graph from before it is late."""
         super().replace(time, program, background)
         self._plans = [one for one in self._plans if one[0] != time]
         self._plans.append((time, Deployment(program, background, self.deployment.settings)))
         self._plans.sort(key=lambda plan: plan[0])
+
+    def _pass_plan(self) -> None:
+        """Where the graph that came last closed the time from which other rules hold, run up to there: what
+        is late from then on does not depend on when graphs are run.
+        """
+        bound = self._open.bound
+        if bound is None or self._plans[0][0] >= bound:
+            return
+        pause, self._pause = self._pause, None  # the graph is taken, whoever wants to stop
+        try:
+            if self._waiting:
+                self._changes += self._correct(ran=False)
+            for events in super().drain():
+                self._events.append(events)
+                self._changes.append(events)
+        finally:
+            self._pause = pause
+        self._begin_under_others(bound)
 
     def _begin_under_others(self, bound: Time) -> None:
         """Other rules hold: what those before reported stays."""

@@ -716,6 +716,10 @@ class Feed:
             self.saving = False
 
     def _save(self) -> None:
+        clock = self.pipeline.clock
+        for events in self.pipeline.given() if hasattr(self.pipeline, "given") else ():
+            assert clock is not None, "what was found has a time"
+            self._emit(events, clock)  # no snapshot has it
         begun = self.checkpoints.begun()
         number = self._commit + 1
         outputs = [output.prepare(number) for output in self._outputs]

@@ -102,7 +102,6 @@ def test_a_graph_later_than_the_period_is_late(late: Dotr) -> None:
     [
         (["--corrections", "1h", "--emit-state", "state.jsonl"], "D4165", 2),
         (["--corrections", "1h", "--explain"], "D4165", 2),
-        (["--corrections", "1h", "--then", "30", "rules.dotr"], "D4165", 2),
         (["--corrections", "1h", "--format", "jelly", "-o", "x.jelly"], "D4151", 2),
         (["--corrections", "1h", "-o", "x.parquet"], "D4151", 2),
         (["--corrections", "5s", "--lateness", "5s"], "D4167", 2),

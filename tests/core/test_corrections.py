@@ -189,33 +189,34 @@ def compare_lasting(seed: int) -> int:
 class Replaced:
     """Owns an engine with corrections whose rules are replaced; it goes on from snapshots."""
 
+    place = 0
+
     def __init__(self, lasting: Lasting, **options: Any) -> None:
         self.lasting, self.options = lasting, options
-        self.go_on(None)
+        self.engine = self.made(None, None)
 
-    def go_on(self, state: bytes | None) -> None:
+    def made(self, state: bytes | None, settled: int | None) -> dotr.Engine:
         rules, ahead = self.lasting.rules, []
-        settled = None if state is None else self.engine.pipeline.settled
         for time, then in sorted(self.lasting.then, key=lambda one: one[0]):
             if settled is not None and time * SECOND <= settled:
                 rules = then
             else:
                 ahead.append((time, then))
         background = self.lasting.background
-        self.engine = dotr.Engine(loaded(rules), background=background, on_error="skip", **self.options)
+        engine = dotr.Engine(loaded(rules), background=background, on_error="skip", **self.options)
         if state is not None:
-            self.engine.restore(state)
-        pipeline = self.engine.pipeline
-        if self.engine.clock is None:
-            pipeline.begin(Clock())
+            engine.restore(state)
+        if engine.clock is None:
+            engine.pipeline.begin(Clock())
         for time, then in ahead:
-            pipeline.replace(time * SECOND, loaded(then), pipeline.deployment.background)
+            engine.pipeline.replace(time * SECOND, loaded(then), engine.pipeline.deployment.background)
+        return engine
 
     def whole(self, messages: Sequence[Message], cuts: bool) -> list[Event]:
         found: list[Event] = []
         for self.place, one in enumerate(messages):
             if cuts and one.cut:
-                self.go_on(self.engine.snapshot())
+                self.engine = self.made(self.engine.snapshot(), self.engine.pipeline.settled)
             found += pushed(self.engine, one)
         return [*found, *self.engine.finish()]
 
@@ -228,6 +229,7 @@ def compare_replaced(seed: int) -> int:
     messages = [Message(one.time, one.graph, one.insert, one.delete, one.cut) for one in lasting.stream]
     come = delayed(random, messages)
     dropped: list[int] = []
+    running: Replaced
     try:
         running = Replaced(
             lasting,
@@ -447,7 +449,7 @@ def test_options_that_do_not_go_together_are_refused(options: dict[str, Any], co
 
 def test_graphs_behind_the_time_at_which_rules_were_replaced_are_late(tmp_path: Path) -> None:
     (tmp_path / "quiet.dotr").write_text(QUIET.replace("10 s", "3 s"), encoding="utf-8")
-    running = quiet()
+    running = quiet(corrections_budget=0.95)
     running.replace(tmp_path / "quiet.dotr", at=50)
     running.push(CHECK, at=20)
     assert signs(running.push(VALUE, at=30)) == [(1, 20)]
@@ -457,6 +459,9 @@ def test_graphs_behind_the_time_at_which_rules_were_replaced_are_late(tmp_path: 
     assert running.push(VALUE, at=44) == []
     assert running.counters.late == 1
     assert signs(running.push(VALUE, at=70)) == [(1, 60)]
-    assert running.push(VALUE, at=55) == []  # too early for these rules
-    assert signs(running.push(VALUE, at=58)) == [(-1, 60)]
-    assert running.counters.late == 1
+    assert running.push(VALUE, at=58) == []
+    assert running.counters.late == 2, "it is behind the graph with which that time passed"
+    running.push(CHECK, at=80)
+    assert signs(running.push(CHECK, at=90)) == [(1, 80)]
+    assert signs(running.push(VALUE, at=78)) == [(-1, 80)]
+    assert running.counters.late == 2

@@ -240,17 +240,22 @@ def test_what_goes_with_no_corrections_is_refused_before_the_start(
     assert (ran.returncode in (2, 3), code in ran.stderr, found in ran.stderr) == (True,) * 3, ran.stderr
 
 
-def test_rules_change_at_once_and_not_from_a_later_time_on(tmp_path: Path) -> None:
+def test_rules_change_at_once_and_from_a_later_time_on(tmp_path: Path) -> None:
     configured(tmp_path, "")
     server = Server(tmp_path, ())
     try:
         post(server, FED[:2])
         changed = {"rules.dotr": RULES.replace("10 s", "12 s")}
-        refused = server.client.put("/v1/rules?from=100", json={"files": changed})
-        assert (refused.status_code, refused.json()["code"]) == (400, "D4165")
         assert server.client.put("/v1/rules", json={"files": changed}).status_code == 200
         post(server, FED[2:])
         assert signs(server.events()) == [(1, 10, None)]  # what other rules reported stays
+        later = {"rules.dotr": RULES.replace("10 s", "5 s")}
+        planned = server.client.put("/v1/rules?from=100", json={"files": later})
+        assert planned.status_code == 202, planned.text
+        post(server, [beat(90), beat(103), beat(95), beat(110), beat(104), beat(111)])
+        assert (-1, 108, 109) in signs(server.events())
+        status = server.client.get("/v1/status").json()
+        assert status["late"] == 3  # 8, 16 and 95: behind the rules that hold
         assert server.client.get("/v1/status").json()["ready"]
     finally:
         assert server.stop() == 0

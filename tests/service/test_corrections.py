@@ -4,8 +4,10 @@ reports.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -13,6 +15,10 @@ from random import Random
 import pytest
 
 import dotr
+from dotr.events import Clock
+from dotr.service.deployment import plan_of, propose
+from dotr.service.history import FedDeployment, Question, explained
+from dotr.service.journal import Journal
 from tests.core.test_corrections import CHECK, QUIET, VALUE, Message
 from tests.service.test_feed import Killed, Stop
 from tests.test_whole_lasting import loaded
@@ -103,3 +109,33 @@ def test_what_remains_of_disturbed_feeds_is_what_a_run_in_order_reports(
 
 def test_feeds_that_are_compared_have_corrections(tmp_path: Path) -> None:
     assert compare(tmp_path, quiet_case(COME), Random(5))
+
+
+@pytest.mark.parametrize("kills", [0, 3, 7, 11])
+def test_rules_that_hold_from_a_time_on_begin_the_period_anew(tmp_path: Path, kills: int) -> None:
+    """Graphs behind 40 s are late once it has passed; what the rules since then reported is corrected."""
+    come = [*COME[:4], (39, CHECK), (41, CHECK), (38, VALUE), *COME[4:]]
+    case = quiet_case(come)
+    deploy(tmp_path, case, keep=3600)
+    write(tmp_path, case.come)
+    (tmp_path / "a.dotr").write_text(QUIET.replace("10 s", "3 s"), encoding="utf-8")
+    with Journal(str(tmp_path / "state")) as journal:
+        proposal = propose(journal, [str(tmp_path / "a.dotr")])
+        journal.keep_plan(plan_of(proposal, 40_000_000, Clock()))
+    random = Random(kills)
+    for _ in range(kills):
+        with suppress(KeyboardInterrupt):
+            feed(tmp_path, PACE, disk=Killed(random.randint(1, 60)), every=random.choice((1, 2, 5)))
+    feed(tmp_path, PACE, every=1)
+    late = [line["time"] for line in lines_of(tmp_path / "late.jsonl")]
+    assert late == [38]
+    plain = dotr.Engine.from_text(QUIET)
+    plain.replace(tmp_path / "a.dotr", at=40)
+    events = [event for time, graph in sorted(come) if time != 38 for event in plain.push(graph, at=time)]
+    events += plain.finish()
+    left = remaining(lines_of(tmp_path / "out.jsonl"))
+    assert left == Counter(json.dumps(json.loads(event.to_json())) for event in events)
+    assert any(change < 0 and time < 40 for change, time in signs(tmp_path))
+    fed = FedDeployment(str(tmp_path / "state"))
+    last = events[-1]
+    assert explained(fed, Question(event_id=last.id)).happened
