@@ -362,7 +362,6 @@ def _standing(program: Program) -> list[Select]:
 _Changes: TypeAlias = Sequence[tuple[Row, int]] | dict[Row, int]
 """Signed changes of one query, each row once."""
 
-
 _Moved: TypeAlias = Mapping[Select, _Changes]
 """Standing query → how its answers change."""
 

@@ -149,13 +149,12 @@ class PlainChanges:
         self._kept.exchange({relation: (removed, added) for relation, (added, removed) in rows.items()})
 
     def _use(self, relation: Relation, rows: Collection[Key], found: Answers, *, gained: bool) -> None:
-        """Add the solutions that use rows of a relation to `found`."""
+        """Add the solutions that use rows of a relation to what is lost or gained in `found`."""
         for select, query, using in self._readers[relation] or ():
             if answers := using(rows):
                 self._meter.charge(len(answers), "answers that change", CHANGED)
-                if query not in found:
-                    found[query] = select, {}, {}
-                found[query][1 + gained].update(dict.fromkeys(answers))  # type: ignore[union-attr]  # not the SELECT
+                _, before, after = found.setdefault(query, (select, {}, {}))
+                (after if gained else before).update(dict.fromkeys(answers))
 
     def _rows(self, begun: Iterable[Triple], ended: Iterable[Triple]) -> tuple[Rows, int] | None:
         """The effective part of a change, and how many ended triples were not stated; None if a relation is

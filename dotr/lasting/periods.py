@@ -113,9 +113,7 @@ class Periods:
         self._inserted: dict[Triple, None] = {}
         self._held: dict[Triple, Held] = {}
         self._later: dict[Triple, tuple[Later, ...]] = {}
-        self._latest: dict[
-            Term, dict[Term, set[Triple]]
-        ] = {}  # by predicate: what a subject's next value replaces
+        self._latest: dict[Term, dict[Term, set[Triple]]] = {}  # predicate → subject → what the next replaces
         self._ends: list[tuple[Time, Triple]] = []  # heap, of beginnings, too
         self._undo: dict[Triple, tuple[Time, bool, bool, Held, tuple[Later, ...]]] = {}
         self._changed: dict[Triple, bool] = {}  # since the last `changed`: whether there was an entry then

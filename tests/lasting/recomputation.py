@@ -138,7 +138,7 @@ class Recomputation:
         self._kept = self._now = _KeptInstant(program, frozenset(periods), frozenset(), None)
         self._model: _Model | None = None
         self._consistent = True
-        self._findings: list[Diagnostic] = []
+        self.findings: list[Diagnostic] = []
         self._was_consistent = True
 
     # -- the methods of Maintenance
@@ -147,7 +147,7 @@ class Recomputation:
         self, time: Time, stated: StatedChange, program: Program | None = None
     ) -> dict[str, list[Fact]]:
         before = self._before(time, program)
-        self._findings = []
+        self.findings = []
         if program is None and not stated and self._consistent:
             return {}
         self._now = self._changed(stated, program)
@@ -163,11 +163,8 @@ class Recomputation:
     def facts(self, time: Time, graph: Sequence[Triple] | None) -> dict[str, list[Fact]]:
         model = self._modelled(self._now)
         found = model.instant.facts([*self._overlay(model, self._now), *(graph or ())], time)
-        self._findings += model.instant.findings
+        self.findings += model.instant.findings
         return found
-
-    def findings(self) -> Sequence[Diagnostic]:
-        return self._findings
 
     def state(self, graph: Sequence[Triple]) -> set[Triple]:
         model = self._modelled(self._now)
@@ -240,7 +237,7 @@ class Recomputation:
         )  # schema follows, or an equality concerns it
         found = self._model.answers(self._overlay(self._model, kept), time)
         if self._model.equal:  # M has the equality in everything
-            self._findings += map(while_held, self._model.findings)
+            self.findings += map(while_held, self._model.findings)
             self._model = self._made(kept, kept.stated)
             found = self._model.answers((), time)
         return found
