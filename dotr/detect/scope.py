@@ -26,7 +26,7 @@ Why not: tables of pairs of terms: readings of two sensors rarely come together 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import accumulate
 from typing import Any, Final, NamedTuple, assert_never
@@ -161,7 +161,7 @@ _MANY: Final = 1 << 10
 """Results that are kept of one expression."""
 _SMALL: Final = 10**12
 _PLACES: Final = 6
-_COMPARISONS: Final = {"=": "==", "!=": "!=", "<": "<", ">": ">", "<=": "<=", ">=": ">="}
+COMPARISONS: Final = {"=": "==", "!=": "!=", "<": "<", ">": ">", "<=": "<=", ">=": ">="}
 
 
 def only_attribute(expression: Expression) -> Attribute | None:
@@ -170,7 +170,7 @@ def only_attribute(expression: Expression) -> Attribute | None:
     """
     if not isinstance(expression, Call) or makes_text(expression):
         return None
-    if expression.function in _COMPARISONS and not any(isinstance(a, Call) for a in expression.arguments):
+    if expression.function in COMPARISONS and not any(isinstance(a, Call) for a in expression.arguments):
         return None
     found = set(_leaves(expression))
     one = found.pop() if len(found) == 1 else None
@@ -217,9 +217,13 @@ small: Final[Memo[Any, int | None]] = Memo(_small)
 """An integer or decimal in units of 10⁻⁶; None for a large one, a finer one, and all other terms."""
 
 
+NO_NUMBERS: Final[Mapping[str, str]] = {}
+
+
 class SumComparison:
     """Owns the source of one comparison of sums under construction. `read` gives the source of the term of an
     attribute or variable, and of the time of a position in µs; positions in `optional` may have none.
+    `numbers`: the source of a term → a local that already is `small` of it.
     """
 
     def __init__(
@@ -227,24 +231,31 @@ class SumComparison:
         source: CodeSource,
         read: Callable[[Attribute | Var | TimeOf], str],
         optional: Collection[str] = (),
+        numbers: Mapping[str, str] = NO_NUMBERS,
     ) -> None:
         self._source = source
         self._read = read
         self._optional = optional
+        self._numbers = numbers
         self._terms: list[str] = []
 
     def test(self, condition: Expression, general: str) -> str | None:
         """Source of whether the condition holds; `general` decides where a number is not small. None for any
         other condition.
         """
-        if not (isinstance(condition, Call) and condition.function in _COMPARISONS):
+        if not (isinstance(condition, Call) and condition.function in COMPARISONS):
             return None
         left, right = map(self._sum, condition.arguments)
         if left is None or right is None or not self._terms:
             return None
         table = self._source.name("small", small)
-        known = [f"(u{i} := {table}[{term}]) is not None" for i, term in enumerate(self._terms)]
-        test = f"{left} {_COMPARISONS[condition.function]} {right}"
+        known = [
+            f"{self._numbers[term]} is not None"
+            if term in self._numbers
+            else f"(u{place} := {table}[{term}]) is not None"
+            for place, term in enumerate(self._terms)
+        ]
+        test = f"{left} {COMPARISONS[condition.function]} {right}"
         return f"({test} if {' and '.join(known)} else {general})"
 
     def _sum(self, expression: Expression) -> str | None:
@@ -253,7 +264,7 @@ class SumComparison:
                 text = self._read(expression)
                 if text not in self._terms:
                     self._terms.append(text)
-                return f"u{self._terms.index(text)}"
+                return self._numbers.get(text) or f"u{self._terms.index(text)}"
             case Const(term):
                 number = small[term]
                 return None if number is None else self._source.name("number", number)

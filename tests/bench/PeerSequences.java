@@ -1,12 +1,14 @@
-// Runs in a throw-away folder that has Esper 8: match_recognize over facts in memory, and how long it takes.
+// Runs in a throw-away folder that has Esper 8: match_recognize, and how long it takes.
 //
-//     java -cp 'lib/*:.' PeerSequences QUERY FACTS.csv ROUNDS
+//     java -cp 'lib/*:.' PeerSequences warm|files QUERY FACTS.csv OUT.csv ROUNDS
 //
 // Place:   started by peers_sequences.py; knows nothing of dotr. One line of JSON on standard output.
-// Method:  facts are lines `kind,user,price,millisecond`, events are of a class of their own, matches come to a
-//          subscriber, which counts them: what Esper's chapter on performance advises. Each round has a
-//          runtime and a deployment of its own. Processor time is that of the whole Java machine, its compiler
-//          and collector too.
+// Method:  facts are lines `kind,user,price,time`, events are of a class of their own, matches come to a
+//          subscriber: what Esper's chapter on performance advises. OUT gets a line a match: `user,n,began`.
+//          `warm`   facts in memory, rounds in one machine, each with a runtime and a deployment of its own;
+//                   matches are counted. One more round writes them and is not measured. Processor time is
+//                   that of the whole Java machine, its compiler and collector too.
+//          `files`  once, from file to file, for who measures the process from outside.
 
 import com.espertech.esper.common.client.EPCompiled;
 import com.espertech.esper.common.client.configuration.Configuration;
@@ -16,6 +18,10 @@ import com.espertech.esper.runtime.client.EPRuntime;
 import com.espertech.esper.runtime.client.EPRuntimeProvider;
 import com.espertech.esper.runtime.client.EPStatement;
 import com.espertech.esper.common.client.EventSender;
+import java.io.BufferedReader;
+import java.io.BufferedWriter;
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -54,11 +60,37 @@ public final class PeerSequences {
   }
 
   public static final class Matches {
+    private final BufferedWriter out;
     long count;
+
+    Matches(BufferedWriter out) {
+      this.out = out;
+    }
 
     public void update(String user, Long n, Long began) {
       count++;
+      if (out != null) {
+        try {
+          out.write(user + "," + n + "," + began + "\n");
+        } catch (IOException error) {
+          throw new UncheckedIOException(error);
+        }
+      }
     }
+  }
+
+  static Row row(String line) {
+    String[] part = line.split(",");
+    return new Row(part[0], part[1].intern(), Integer.parseInt(part[2]), Long.parseLong(part[3]));
+  }
+
+  static EventSender sender(Configuration configuration, EPCompiled compiled, Matches matches)
+      throws Exception {
+    EPRuntime runtime = EPRuntimeProvider.getDefaultRuntime(configuration);
+    runtime.initialize();
+    EPStatement statement = runtime.getDeploymentService().deploy(compiled).getStatements()[0];
+    statement.setSubscriber(matches);
+    return runtime.getEventService().getEventSender("Row");
   }
 
   static String statement(String query) {
@@ -76,34 +108,46 @@ public final class PeerSequences {
   }
 
   public static void main(String[] given) throws Exception {
-    List<Row> rows = new ArrayList<>();
-    for (String line : Files.readAllLines(Path.of(given[1]))) {
-      String[] part = line.split(",");
-      rows.add(new Row(part[0], part[1].intern(), Integer.parseInt(part[2]), Long.parseLong(part[3])));
-    }
+    Path facts = Path.of(given[2]), written = Path.of(given[3]);
     Configuration configuration = new Configuration();
     configuration.getCommon().addEventType("Row", Row.class);
     configuration.getRuntime().getThreading().setInternalTimerEnabled(false);
     configuration.getCompiler().getByteCode().setAllowSubscriber(true);
     EPCompiled compiled = EPCompilerProvider.getCompiler()
-        .compile(statement(given[0]), new CompilerArguments(configuration));
-    StringBuilder seconds = new StringBuilder();
-    long count = 0;
-    for (int round = 0; round < Integer.parseInt(given[2]); round++) {
-      EPRuntime runtime = EPRuntimeProvider.getDefaultRuntime(configuration);
-      runtime.initialize();
-      EPStatement statement = runtime.getDeploymentService().deploy(compiled).getStatements()[0];
-      Matches matches = new Matches();
-      statement.setSubscriber(matches);
-      EventSender sender = runtime.getEventService().getEventSender("Row");
-      System.gc();
-      long start = processorTime();
-      for (Row row : rows) {
-        sender.sendEvent(row);
+        .compile(statement(given[1]), new CompilerArguments(configuration));
+    List<String> seconds = new ArrayList<>();
+    Matches matches = null;
+    if (given[0].equals("files")) {
+      try (BufferedReader in = Files.newBufferedReader(facts);
+          BufferedWriter out = Files.newBufferedWriter(written)) {
+        matches = new Matches(out);
+        EventSender sender = sender(configuration, compiled, matches);
+        for (String line = in.readLine(); line != null; line = in.readLine()) {
+          sender.sendEvent(row(line));
+        }
       }
-      seconds.append(round == 0 ? "" : ", ").append((processorTime() - start) / 1e9);
-      count = matches.count;
+    } else {
+      List<Row> rows = new ArrayList<>();
+      for (String line : Files.readAllLines(facts)) {
+        rows.add(row(line));
+      }
+      int rounds = Integer.parseInt(given[4]);
+      for (int round = 0; round <= rounds; round++) {
+        try (BufferedWriter out = round < rounds ? null : Files.newBufferedWriter(written)) {
+          matches = new Matches(out);
+          EventSender sender = sender(configuration, compiled, matches);
+          System.gc();
+          long start = processorTime();
+          for (Row row : rows) {
+            sender.sendEvent(row);
+          }
+          if (round < rounds) {
+            seconds.add(Double.toString((processorTime() - start) / 1e9));
+          }
+        }
+      }
     }
-    System.out.println("{\"cpu_s\": [" + seconds + "], \"matches\": " + count + "}");
+    System.out.println(
+        "{\"cpu_s\": [" + String.join(", ", seconds) + "], \"matches\": " + matches.count + "}");
   }
 }

@@ -10,7 +10,7 @@ Method:  a row is a fact; of several sources, with the number of its source behi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -18,7 +18,15 @@ from msgspec import Struct
 from dotr.budget import EXPRESSION, Overlong
 from dotr.codegen import CodeSource, row_of
 from dotr.detect.analysis import NOW, names
-from dotr.detect.scope import SumComparison, only_attribute, term_table, truth_table
+from dotr.detect.scope import (
+    COMPARISONS,
+    NO_NUMBERS,
+    SumComparison,
+    only_attribute,
+    small,
+    term_table,
+    truth_table,
+)
 from dotr.detect.sequences.registers import Register, chained, listed, of_rows, of_total, preceded
 from dotr.events import Clock, Time
 from dotr.expressions.evaluate import compile_condition, compile_expression
@@ -168,7 +176,7 @@ def leaves(expression: Expression | None) -> Iterator[Expression]:
 class _Reader:
     """Owns the text of what one function reads: the tested row is the local `r`, those before it `p1`, …,
     the registers `g`. `tested`: the element whose condition it is; None in WITH. `own`: the element whose
-    rows an aggregate's argument is of.
+    rows an aggregate's argument is of. `numbers`: see SumComparison.
     """
 
     def __init__(
@@ -178,9 +186,10 @@ class _Reader:
         clock: Clock,
         tested: str | None,
         own: str | None = None,
+        numbers: Mapping[str, str] = NO_NUMBERS,
     ) -> None:
         self.shape, self.source, self.clock = shape, source, clock
-        self.tested, self.own = tested, own
+        self.tested, self.own, self.numbers = tested, own, numbers
 
     def test(self, condition: Expression) -> str:
         """Source of whether a condition is true."""
@@ -196,7 +205,8 @@ class _Reader:
             for leaf in leaves(condition)
             if isinstance(leaf, TimeOf) and not self._is_certain(leaf)
         }
-        return SumComparison(self.source, self._read, optional).test(condition, general) or general
+        sums = SumComparison(self.source, self._read, optional, self.numbers)
+        return sums.test(condition, general) or general
 
     def value(self, expression: Expression) -> str:
         """Source of the term of an expression, None for unbound or an error."""
@@ -421,6 +431,8 @@ def write_bits(
     inside = [element for place, element in elements if place not in shape.apart]
     write_before(source, shape, previous(shape, inside))
     always = sum(1 << place for place, element in elements if element.on is None) if number is not None else 0
+    one_source = number is not None or not shape.many  # of each row that comes here
+    numbers = _write_numbers(source, shape, clock, inside) if one_source else {}
     source.line(f"bits = need & {always}" if always else "bits = 0")
     for place, element in elements:
         if number is not None and element.on is None:
@@ -432,7 +444,8 @@ def write_bits(
             else:
                 tests.append(f"r[4] in {element.sources}")
         on = element.on if place not in shape.apart else None
-        condition = None if on is None else _Reader(shape, source, clock, element.name).test(on)
+        reader = _Reader(shape, source, clock, element.name, None, numbers)
+        condition = None if on is None else reader.test(on)
         head = " and ".join([f"need & {1 << place}", *tests])
         if condition is None:
             source.line(f"if {head}: bits |= {1 << place}")
@@ -440,6 +453,31 @@ def write_bits(
         with source.block(f"if {head}"):
             source.line(f"if {condition}: bits |= {1 << place}")
             source.line(f"else: {source.name('failed', failed)}[{place}] += 1")
+
+
+def _write_numbers(
+    source: CodeSource, shape: PatternShape, clock: Clock, elements: Iterable[RowElement]
+) -> dict[str, str]:
+    """Numbers that the conditions of several elements compare, as locals: source of a term → its local."""
+    read: list[str] = []
+    for element in elements:
+        reader = _Reader(shape, source, clock, element.name)
+        read += dict.fromkeys([reader.term(leaf) for leaf in _compared(element.on)])
+    numbers = {text: f"n{place}" for place, text in enumerate(dict.fromkeys(read)) if read.count(text) > 1}
+    for text, local in numbers.items():
+        source.line(f"{local} = {source.name('small', small)}[{text}]")
+    return numbers
+
+
+def _compared(condition: Expression | None) -> Iterator[Attribute]:
+    """The attributes in those comparisons of a condition that read several."""
+    if not isinstance(condition, Call):
+        return
+    if condition.function == "&&":
+        for argument in condition.arguments:
+            yield from _compared(argument)
+    elif condition.function in COMPARISONS and only_attribute(condition) is None:
+        yield from (leaf for leaf in leaves(condition) if isinstance(leaf, Attribute))
 
 
 def previous(shape: PatternShape, elements: Iterable[RowElement]) -> set[int]:

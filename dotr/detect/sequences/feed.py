@@ -31,9 +31,7 @@ def write_feed(how: Merged, clock: Clock, number: int, bound: dict[str, Any]) ->
     places = [pattern.sources[number].variables.index(name) for name in pattern.per]
     fact = "f" if shape.many else "r"
     before = shape.before
-    source.line(f"part_of = {n['parts']}.get; start = {n['start']}; empty = {n['empty']}")
-    source.line(f"none = {n['none']}")
-    source.line(f"counted = {n['counted']}; counted[0] += {n['len']}(facts)")
+    source.line(f"counted[0] += {n['len']}(facts)")
     source.open(f"for {fact} in facts")
     source.line(f"v = {fact}[1]")
     if len(places) == 1:
@@ -170,7 +168,8 @@ def write_feed(how: Merged, clock: Clock, number: int, bound: dict[str, Any]) ->
         source.line(f"{n['settle']}(part)")
     with source.block("elif part.due is not None" + (" and lead is None" if how.leads else "")):
         source.line(f"{n['settle']}(part)")
-    made: Feed = source.function("time, facts, found")
+    locals_ = [f"part_of={n['parts']}.get", *[f"{name}={n[name]}" for name in LOCALS]]
+    made: Feed = source.function(f"time, facts, found, {', '.join(locals_)}")
     return made
 
 
@@ -211,11 +210,15 @@ def _write_front(source: CodeSource, n: Mapping[str, str], *, leads: bool, befor
                 source.line("if begin != -1: counted[2] += 1")
                 source.line("if not part.rows: part.base = number")
                 source.line("part.rows.append((r, bits))")
-                source.line(f"{n['complete']}(part, found)")
-                source.line(f"{n['settle']}(part)")
+                source.line(f"if {n['complete']}(part, found): {n['settle']}(part)")
+                if not before:
+                    source.line(f"else: {n['idle']}.append(part)")
                 source.line("continue")
         source.line(f"{n['unfold']}(part)")
 
+
+LOCALS = ("start", "empty", "none", "counted")
+"""What the function calls by these names: defaults, which cost a call nothing."""
 
 BUILT_IN = {"len": len}
 """What the function calls of Python."""

@@ -332,16 +332,20 @@ class Merged:
         part.groups = _groups(part)
         part.front, part.starts = None, []
 
-    def _complete(self, part: MergedPartition, found: list[Found]) -> None:
-        """The oldest start has just got the first complete mapping of all: it is to match next."""
+    def _complete(self, part: MergedPartition, found: list[Found]) -> bool:
+        """The oldest start has just got the first complete mapping of all: it is to match next. Whether it
+        goes on; else nothing is open.
+        """
         number = part.count - 1
         first = part.starts[0][0] if part.starts else number
         row, states, carried, mapped = self._again(part, first)
         part.front, part.starts, part.rows = self.lists.none, [], []
         if states is self.lists.empty:
             found.append((part, row, mapped))
-        else:
-            part.lead = Lead(row, states, carried, mapped, row[0] + self.limits.within)
+            part.closes = FOREVER
+            return False
+        part.lead = Lead(row, states, carried, mapped, row[0] + self.limits.within)
+        return True
 
     def _decide_every(self, part: MergedPartition, group: Group) -> None:
         self._decide(part, group, len(group.starts))

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from dotr.detect.detector import TeslaDetector
 from dotr.events import Fact, Match, Time
+from dotr.lang import parse_program
 from dotr.program.program import Program
+from dotr.rdf.terms import integer
 from dotr.reference.tesla import LiteralTesla
 from tests.detect.building import CLOCK
 from tests.detect.sequences.patterns import S
@@ -101,3 +103,32 @@ def left_out(
 @given(st.integers(0, 2**40))
 def test_what_is_too_much_is_left_out(seed: int) -> None:
     refusing(seed)
+
+
+def test_a_row_is_asked_for_no_attribute_that_its_source_has_not() -> None:
+    """Several conditions compare one attribute, which rows of the other source are too short for."""
+    program = parse_program("""
+QUERY Quote := { SELECT ?user ?price WHERE { ?user <urn:x:price> ?price } }
+QUERY Call := { SELECT ?user WHERE { ?user <urn:x:calls> true } }
+SEQUENCE S := Start Down+ Up Top Call OF Quote, Call PER ?user
+AND Start OF Quote
+AND Down OF Quote ON Down.?price < PREV.?price
+AND Up OF Quote ON Up.?price > PREV.?price
+AND Top OF Quote ON Top.?price > Start.?price
+WITHIN 1 h WITH ?top := Top.?price
+RULE R DEFINE { dotr_r a <urn:x:R> ; <urn:x:top> ?top } FROM S WITH ?top := S.?top
+""")
+    history: list[tuple[int, dict[str, list[Fact]]]] = []
+    for second, price in enumerate([None, 5, 4, 2, 3, 6, None, 7]):
+        time = second * S
+        if price is None:
+            history.append((time, {"Call": [(time, ('"u"',), 0, "")]}))
+        else:
+            history.append((time, {"Quote": [(time, ('"u"', integer(price)), 0, "")]}))
+
+    def found(detector: LiteralTesla | TeslaDetector) -> list[Match]:
+        return [match for time, facts in history for match in detector.at(time, facts)]
+
+    literal = found(LiteralTesla(program, CLOCK))
+    assert [(match.time, match.bindings) for match in literal] == [(6 * S, (integer(6),))] * 2
+    assert found(TeslaDetector(program, CLOCK)) == literal
