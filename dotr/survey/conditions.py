@@ -247,6 +247,9 @@ def _never(
             for leaf in dict.fromkeys(operands(condition))
         )
         hint = "an error is not true: a function of strings takes strings, and STR(…) makes one"
+        for leaf in operands(condition):
+            if not any(table.values(leaf)) and table.what == "rows" and isinstance(leaf, Attribute | TimeOf):
+                hint = f"`{leaf.position}` has no row yet there: write it in the ON of the element that comes later"
     report(
         "D2512",
         f"`{text_of(condition)}` {said} of {where}",
