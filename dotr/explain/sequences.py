@@ -8,12 +8,13 @@ Method:  a match is known by its first row: what the literal reading finds there
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
 from dotr.detect.analysis import parts
-from dotr.events import NEVER, Fact, Time
+from dotr.detect.sequences.code import PatternShape
+from dotr.events import NEVER, Clock, Fact, Time
 from dotr.explain import proofs
 from dotr.explain.record import KeptEvent, Record
 from dotr.extract.printing import Writer
@@ -32,6 +33,9 @@ DEPTH = 8
 WAYS = 10_000
 """Leaves from one row that are gone through for the one that came furthest."""
 
+MOST = 100_000
+"""Steps of all searches where conditions look at rows of the mapping: there may be 2ⁿ ways over n rows."""
+
 FactsOf = Callable[[int, Position, Time, Time], "list[Fact] | None"]
 Prove = Callable[[Position, Fact, int], proofs.FactProof]
 
@@ -42,6 +46,30 @@ class Furthest(NamedTuple):
     rows: Sequence[PatternRow]
     first: int
     leaf: Leaf
+
+
+class _Searched(LiteralSequence):
+    """The literal reading without ways from where a preferred one was: over n rows there may be 2ⁿ. Where
+    conditions look at the row and PREV only, what follows depends on the number of rows so far; else on their
+    elements, and when no steps are `left`, nothing more is found.
+    """
+
+    def __init__(self, rule: Rule, clock: Clock) -> None:
+        assert isinstance(rule.trigger, RowPattern), "a sequence"
+        super().__init__(rule.trigger, rule.bindings, clock)
+        self._carries = bool(PatternShape(rule.trigger, ()).apart)
+        self.left = MOST
+
+    def leaves(self, rows: Sequence[PatternRow], first: int) -> Iterator[Leaf]:
+        known: set[tuple[Hashable, Hashable]] = set()
+
+        def is_known(rest: Hashable, given: tuple[str, ...]) -> bool:
+            self.left -= self._carries
+            before = len(known)
+            known.add((rest, given if self._carries else len(given)))
+            return self.left < 0 or len(known) == before
+
+        return self.search(rows, first, is_known)
 
 
 class SequenceExplainer:
@@ -69,10 +97,13 @@ class SequenceExplainer:
                 return proofs.EventProof(
                     rule, event.id, event.time, shown[0].fact, (), event.bindings, shown, ended
                 )
-        trigger = self._prove(pattern.sources[0], begun, 0)  # older than what is kept
-        return proofs.EventProof(
-            rule, event.id, event.time, trigger, (), event.bindings, (), "its rows are not kept"
+        gone = (
+            "its rows are not kept"
+            if literal.left >= 0
+            else "it has more ways than are searched for its rows"
         )
+        trigger = self._prove(pattern.sources[0], begun, 0)  # older than what is kept
+        return proofs.EventProof(rule, event.id, event.time, trigger, (), event.bindings, (), gone)
 
     def why_not(self, index: int, time: Time, where: Mapping[str, Term]) -> list[proofs.WhyNot]:
         """The matches at an instant, else how far the furthest mapping came."""
@@ -154,9 +185,8 @@ class SequenceExplainer:
 
     # -- rows
 
-    def _literal(self, rule: Rule) -> LiteralSequence:
-        assert isinstance(rule.trigger, RowPattern), "the trigger of a sequence"
-        return LiteralSequence(rule.trigger, rule.bindings, self._history.clock)
+    def _literal(self, rule: Rule) -> _Searched:
+        return _Searched(rule, self._history.clock)
 
     def _partitions(
         self, index: int, literal: LiteralSequence, start: Time, end: Time

@@ -10,7 +10,7 @@ Why not: merged states, running totals: whoever doubts the engine reads this fil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias, assert_never
 
 from msgspec.structs import replace
@@ -172,9 +172,22 @@ class LiteralSequence:
 
     def leaves(self, rows: Sequence[PatternRow], first: int) -> Iterator[Leaf]:
         """All ways from a row on, the preferred first."""
+        return self.search(rows, first, lambda _rest, _given: False)
+
+    def search(
+        self,
+        rows: Sequence[PatternRow],
+        first: int,
+        is_known: Callable[[Hashable, tuple[str, ...]], bool],
+    ) -> Iterator[Leaf]:
+        """The ways from a row on. One that goes on from (what is to come of the pattern, the elements given)
+        is left out where that is known; explanations know what a preferred way has come to.
+        """
         open_: list[tuple[_Rest, tuple[str, ...]]] = [((self.pattern.pattern, None), ())]
         while open_:
             rest, given = open_.pop()
+            if is_known(rest, given):
+                continue
             if rest is None:
                 yield Leaf(given, None, rows[first + len(given) - 1].fact[0])
                 continue

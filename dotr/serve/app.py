@@ -759,6 +759,8 @@ async def get_rules(request: Request, parts: Parts) -> Response:
             "files": dict(sorted((deployed.texts or {}).items())),
             "removed": sorted({rule for _, rule in deployed.removed}),
             "rules": [rule.name for rule in program.rules],
+            "sequences": [rule.name for rule in program.rules if rule.kind == "sequence"],
+            "private": [rule.name for rule in program.rules if rule.private],
             "heads": sorted({rule.head.atom.name for rule in program.lars.rules}),
             "texts": _rule_texts(program),
             "prefixes": with_declared(program.prefixes, background_files(parts.configuration.dir, program)),

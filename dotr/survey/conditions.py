@@ -234,6 +234,16 @@ def operands(expression: Expression) -> Iterator[Var | Attribute | TimeOf]:
         yield expression
 
 
+def _without_rows(table: SolutionTable, condition: Expression, where: str) -> str | None:
+    """Another element of a sequence than that of a condition which never has a row there."""
+    for leaf in operands(condition):
+        if not isinstance(leaf, Attribute | TimeOf) or not leaf.position.isidentifier():
+            continue  # of PREV, say
+        if not where.startswith(f"element `{leaf.position}`") and not any(table.values(leaf)):
+            return leaf.position
+    return None
+
+
 def _never(
     table: SolutionTable, condition: Expression, outcome: Truth, where: str, found: Diagnostics
 ) -> None:
@@ -247,6 +257,8 @@ def _never(
             for leaf in dict.fromkeys(operands(condition))
         )
         hint = "an error is not true: a function of strings takes strings, and STR(…) makes one"
+        if where.startswith("element ") and (later := _without_rows(table, condition, where)) is not None:
+            hint = f"`{later}` has no row yet: write this in the ON of the element that comes later"
     report(
         "D2512",
         f"`{text_of(condition)}` {said} of {where}",

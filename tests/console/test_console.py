@@ -107,6 +107,64 @@ def test_a_leaf_of_a_proof_names_document_and_line(page: Browser, server: Server
     assert page.text(".proof pre").startswith("RULE Fire\nDEFINE")
 
 
+GUESS = """PREFIX : <urn:x:>
+QUERY Failed := { SELECT ?user { ?l :failed ?user } }
+QUERY Ok     := { SELECT ?user { ?l :ok ?user } }
+SEQUENCE Guess := Failed{3,60} Ok OF Failed, Ok PER ?user WITHIN 1 h
+WITH ?user := Ok.?user, ?n := COUNT(Failed)
+RULE Intruder DEFINE { dotr_i a :Intrusion ; :by ?u ; :after ?n } FROM Guess
+WITH ?u := Guess.?user, ?n := Guess.?n
+"""
+
+
+def login(at: int, how: str, user: str = "ann") -> str:
+    """A line: a login has failed, or not."""
+    return json.dumps({"time": at, "graph": f'[] <urn:x:{how}> "{user}" .'})
+
+
+@pytest.fixture
+def guessed(tmp_path: Path) -> Iterator[Server]:
+    """A server to whose sequence Ann had 50 rows, and Bob too few."""
+    with serving(tmp_path / "server", GUESS) as one:
+        rows = [login(at, "failed") for at in range(49)] + [login(49, "ok")]
+        one.post(
+            [*rows, login(60, "failed", "bob"), login(61, "ok", "bob"), login(70, "ok")], wait="committed"
+        )
+        yield one
+
+
+def test_the_proof_of_a_sequence_has_all_its_rows(chromium: Browser, guessed: Server) -> None:
+    chromium.open(f"{guessed.url}/#/events/1")
+    chromium.see("certain at its last row", ".proof")
+    chromium.see("50 rows", ".proof")
+    rows = "return page.locator('.proof .what > strong').allInnerTexts();"
+    assert chromium.run(rows) == ["Guess", *["Failed"] * 39, "Ok"]  # of each end 20
+    chromium.run("await page.getByText('Show 10 more rows').click();")
+    assert chromium.run(rows).count("Failed") == 49
+    chromium.see("Show sequence Guess", ".proof")
+    chromium.run("await page.locator('.proof summary', {hasText: 'Ok'}).last().click();")
+    chromium.see("input, document 1, line 50", ".proof")
+    assert chromium.notes()["errors"] == []
+
+
+def test_why_not_shows_how_far_a_sequence_came(chromium: Browser, guessed: Server) -> None:
+    for rule in ("Intruder", "Guess"):
+        chromium.open(f"{guessed.url}/#/events?why-not={rule}&at=61")
+        chromium.see("has no match", ".proof")
+        assert chromium.text(".proof .note.bad") == "it is of Ok, which is no source of Failed"
+    lanes = chromium.run("return page.locator('.lane, .chip').allTextContents();")
+    assert [one for one in lanes if "Guess" in one] == []  # it has no events
+    assert [one for one in lanes if "Intruder" in one]
+    assert chromium.notes()["errors"] == []
+
+
+def test_the_plan_shows_the_states_of_a_sequence(chromium: Browser, guessed: Server) -> None:
+    chromium.open(f"{guessed.url}/#/plan")
+    chromium.run("await page.locator('.node', {hasText: 'sequence, looks back 1 h'}).click();")
+    chromium.see("Failed{3,60} Ok")
+    chromium.see("and 21 more states")
+
+
 def test_why_not_at_a_time_of_the_timeline(page: Browser, server: Server) -> None:
     server.post([hot(10, "b"), smoke(12, "a"), hot(13, "z", 0)], wait="committed")
     fire(server, 20)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from dotr.cli.main import group
+from dotr.reference.sequences import LiteralSequence
 
 RULES = """PREFIX : <http://example.org/>
 QUERY Row := { SELECT ?v WHERE { ?o :v ?v } }
@@ -75,3 +77,43 @@ def test_a_rule_without_its_sequence_shows_how_far_that_came(files: None) -> Non
     assert "not true: B.?v < 100   (B.?v = 300)" in text
     plain = json.loads(explained("--why-not", "Seen", "--at", "201", "--format", "json"))
     assert [one["reason"] for one in plain["sequence"]] == ["no match"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "condition"),
+    [("A+ B SKIPPING", "A.?v > 0"), ("((A+)+)+ B", "A.?v > 0"), ("((A+)+)+ B", "A.?v >= FIRST(A).?v")],
+)
+def test_ways_that_take_the_same_rows_are_gone_once(
+    files: None, monkeypatch: pytest.MonkeyPatch, pattern: str, condition: str
+) -> None:
+    """Of 40 rows there are 2⁴⁰ ways; the search counts its steps."""
+    steps = 0
+    satisfies = LiteralSequence.satisfies
+
+    def counted(*given: Any) -> bool:
+        nonlocal steps
+        steps += 1
+        assert steps < 50_000, "too many ways"
+        return satisfies(*given)
+
+    monkeypatch.setattr(LiteralSequence, "satisfies", counted)
+    rules = RULES.replace("A B+", pattern).replace("B ON B.?v > PREV.?v && B.?v < 100", f"A ON {condition}")
+    Path("rules.dotr").write_text(rules.replace("WITHIN", "AND B ON B.?v = 9\nWITHIN"), encoding="utf-8")
+    values = [*[1] * 40, 9, 1]
+    graphs = [(t, f"<x:{t}> <http://example.org/v> {v} .") for t, v in enumerate(values)]
+    lines = (json.dumps({"time": t, "graph": graph}) + "\n" for t, graph in graphs)
+    Path("stream.jsonl").write_text("".join(lines), encoding="utf-8")
+    command = ["explain", "rules.dotr", "stream.jsonl", "--why-not", "Rise", "--at", "39"]
+    result = CliRunner().invoke(group, command)
+    assert "A: Row  @ 39   ?v 1" in result.output
+    assert "it waits for A until 50" in result.output
+
+
+def test_a_match_among_more_ways_than_are_searched_says_so(
+    files: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dotr.explain.sequences.MOST", 3)
+    Path("rules.dotr").write_text(RULES.replace("B.?v < 100", "B.?v > FIRST(A).?v"), encoding="utf-8")
+    command = ["explain", "rules.dotr", "stream.jsonl", "--rule", "Seen", "--at", "3"]
+    result = CliRunner().invoke(group, command)
+    assert "it has more ways than are searched for its rows" in result.output

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 
+from dotr.errors import ProgramError
 from dotr.lang import parse_program
 from dotr.lang.printer import format_text
 from dotr.source import Source
@@ -33,3 +35,32 @@ def test_layout_and_comments_stay_apart() -> None:
     )
     assert "\n},\n   B := { SELECT ?v1 WHERE { ?o :b ?v1 . } }\n  PER ?v1\n" in printed
     assert format_text(Source("rules.dotr", printed)) == printed
+
+
+def wrong(pattern: str, of: str = "Q") -> list[tuple[str, str, str]]:
+    """(code, message, hint) of what is wrong with a program of such a sequence."""
+    text = (
+        "PREFIX : <http://example.org/>\nQUERY Q := { SELECT ?v WHERE { ?o :v ?v } }\n"
+        "SEQUENCE S := PATTERN OF SOURCES WITHIN 1 h WITH ?v := 1\n"
+        "RULE R DEFINE { dotr_r a :R ; :v ?v } FROM S WITH ?v := S.?v\n"
+    ).replace("PATTERN", pattern)
+    text = text.replace("SOURCES", of)
+    with pytest.raises(ProgramError) as raised:
+        parse_program(text)
+    return [(one.code, one.message, one.hint) for one in raised.value.diagnostics]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "hint"),
+    [("A NOT X B", "name an element for what may come"), ("every A B", "leave it out: matches follow")],
+)
+def test_words_of_patterns_elsewhere_say_what_to_write(pattern: str, hint: str) -> None:
+    [(code, _, said)] = wrong(pattern)
+    assert code == "D1017"
+    assert said.startswith(hint)
+
+
+def test_a_sequence_of_its_own_events_says_that_a_rule_must_be_between() -> None:
+    [(code, message, hint)] = wrong("A+", "A := R")
+    assert (code, message) == ("D1307", "sequence `S` waits for itself within one instant")
+    assert "let a rule between read one" in hint

@@ -81,3 +81,11 @@ def test_a_pattern_with_very_many_ways_is_cut_short(dotr: Dotr, sample: str) -> 
     text = text.replace("AND A ON A.?v < PREV.?v", "AND D ON D.?v > 90")
     Path("rules.dotr").write_text(text, encoding="utf-8")
     assert "true in none of the first" in dotr("check", "rules.dotr", "--sample", sample).out
+
+
+def test_an_element_that_has_no_row_yet_is_named(dotr: Dotr, sample: str) -> None:
+    """DEFINE of SQL may look ahead by NEXT; here the later element has the condition."""
+    rules = RULES.replace("AND Down ON Down.?v < PREV.?v", "AND Down ON Down.?v < Up.?v")
+    Path("rules.dotr").write_text(rules, encoding="utf-8")
+    checked = dotr("check", "rules.dotr", "--sample", sample)
+    assert "`Up` has no row yet: write this in the ON of" in checked.out + checked.err

@@ -714,11 +714,14 @@ def _report(
             cycle = path[path.index(at) :]
             names = [rules[i].name for i in (*cycle, cycle[0])]
             follower = cycle[1] if len(cycle) > 1 else cycle[0]
+            hint = "make one of the references strict: WITHIN … BEFORE …"
+            if any(rules[i].kind == "sequence" for i in cycle):
+                hint = "a sequence looks at its own instant: let a rule between read one WITHIN … BEFORE …"
             found.error(
                 "D1307",
-                f"rule `{rules[at].name}` waits for itself within one instant",
+                f"{rules[at].kind} `{rules[at].name}` waits for itself within one instant",
                 needs[at][follower],
-                hint="make one of the references strict: WITHIN … BEFORE …",
+                hint=hint,
                 notes=(" refers to ".join(f"`{name}`" for name in names),),
             )
         done.update(path)

@@ -76,6 +76,11 @@ _INSTEAD: Final[Mapping[str, str]] = {
     "INTERVAL": "WITHIN limits a match, GAP the time between its rows: write one of them",
 }
 
+_OF_PATTERNS: Final[Mapping[str, str]] = {
+    "NOT": "name an element for what may come, and exclude the rest by its condition",
+    "EVERY": "leave it out: matches follow one another, or begin at every row with OVERLAPPING",
+}
+"""Words that stand before elements in Esper and Siddhi."""
 _BEFORE: Final[Mapping[str, str]] = {
     "AFTER": "MATCH",
     "ONE": "ROW",
@@ -176,7 +181,7 @@ class SequenceParser:
         elif token.key == "=":
             hint = f"sources follow OF: `OF {self.cursor.tokens[self.cursor.at - 1].text} := Query`"
         elif token.key == "!":
-            hint = "name an element for what may come, and exclude the rest by its condition"
+            hint = _OF_PATTERNS["NOT"]
         elif token.kind == "iri" and ":" in token.text:
             hint = f"write `{{{token.text[1:-1].replace(':', ',')}}}`"
         elif token.key in ("^", "$"):
@@ -237,6 +242,9 @@ class SequenceParser:
         if start.key == "^":
             self._foreign(start, "a sequence has no anchors: a match begins at the first row that has one")
             raise Skip
+        if start.key in _OF_PATTERNS and self.cursor.peek().kind == "name":
+            self._foreign(self.cursor.advance(), _OF_PATTERNS[start.key])
+            return self._factor()
         if start.key == "PERMUTE" and self.cursor.peek().key == "(":
             self._permute(start)
         if self.cursor.accept("("):

@@ -113,6 +113,8 @@ function App() {
   const server = {
     status, live, state, refresh, deployed,
     rules: deployed?.rules ?? [],
+    sequences: deployed?.sequences ?? [],
+    emitting: (deployed?.rules ?? []).filter((name) => !deployed.private.includes(name)),
     heads: deployed?.heads ?? [],
     texts: deployed?.texts ?? {},
     prefixes: deployed?.prefixes ?? {},

@@ -90,7 +90,10 @@ function labels(edges) {
 }
 
 const shortened = (name) => (name.length > 24 ? `${name.slice(0, 23)}…` : name);
-const about = ({ kind, of }) => (kind === 'rule' && of.horizon ? `${kind}, looks back ${of.horizon}` : kind);
+const about = ({ kind, of }) => {
+  const what = kind === 'rule' && of.trigger?.pattern ? 'sequence' : kind;
+  return kind === 'rule' && of.horizon ? `${what}, looks back ${of.horizon}` : what;
+};
 
 /** The graph. `colour(name)` is the class of a rule; `onPick(node)` when one is chosen. */
 export function Plan({ plan, picked, onPick, colour }) {

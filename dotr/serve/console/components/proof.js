@@ -3,10 +3,11 @@ import { html, useState } from '../vendor/preact.js';
 import { colourOf, useServer } from '../context.js';
 import { Term, Values, text } from './terms.js';
 import { Time } from './notes.js';
-import { count } from './times.js';
+import { count, counted } from './times.js';
 
 const STATED = { stream: 'stream', background: 'background', inserted: 'inserted', held: 'held' };
 const OPEN_DEPTH = 4;
+const ROWS = 20; // at each end of a match of a sequence
 
 /** `input@12:406` as words: the source, the document and the line. */
 export function place(written) {
@@ -19,8 +20,8 @@ export function place(written) {
 
 /** The tree. `proof`: JSON of `/why` or `/why-not`; `texts`: rules as {name: {file, line, text}}. */
 export function Proof({ proof, texts = {}, prefixes = {} }) {
-  const { rules, heads } = useServer();
-  const shared = { texts, prefixes, colour: (name) => colourOf([...rules, ...heads], name) };
+  const { rules, heads, sequences } = useServer();
+  const shared = { texts, prefixes, sequences, colour: (name) => colourOf([...rules, ...heads], name) };
   const all = proof.all ?? [proof];
   return html`<ul class="proof">${all.map((one) => html`<${Root} ...${{ one, shared }} />`)}</ul>`;
 }
@@ -58,6 +59,13 @@ function Event({ one, shared, depth, label }) {
   const head = html`${label} ${name}${one.time !== undefined && html` <${Time} time=${one.time} />`} <${Values} values=${one.bindings} prefixes=${prefixes} />`;
   if (one.above) return html`<${Line} head=${head} side="shown above" />`;
   if (!one.trigger) return html`<${Line} head=${head} side=${one.kept === false ? 'not kept any more' : 'an event'} />`;
+  if (one.rows) { // its values are those of the fact above
+    const match = html`${label} ${name} <${Time} time=${one.time} />`;
+    return html`<${Line} head=${label ? match : head} side=${counted(one.rows.length, 'row')} tone="good" depth=${depth}>
+      ${texts[one.rule] && html`<${RuleText} rule=${texts[one.rule]} kind="sequence" name=${one.rule} />`}
+      <${Rows} rows=${one.rows} shared=${shared} />
+      <${Note}>${one.certain}<//><//>`;
+  }
   return html`<${Line} head=${head} side=${one.now ? 'was reported, and withdrawn' : 'happened'} tone=${one.now ? '' : 'good'} depth=${depth}>
     ${texts[one.rule] && html`<${RuleText} rule=${texts[one.rule]} name=${one.rule} />`}
     <${Fact} one=${one.trigger} shared=${shared} depth=${depth + 1} word="trigger" />
@@ -66,10 +74,10 @@ function Event({ one, shared, depth, label }) {
 }
 
 /** A rule as it is written, closed at first. */
-function RuleText({ rule, name }) {
+function RuleText({ rule, name, kind = 'rule' }) {
   const [open, setOpen] = useState(false);
   return html`<li class="rule-text"><button type="button" class="quiet" aria-expanded=${open} onClick=${() => setOpen(!open)}>
-    ${open ? 'Hide' : 'Show'} rule ${name}</button> <span class="side">${rule.file}, line ${rule.line}</span>
+    ${open ? 'Hide' : 'Show'} ${kind} ${name}</button> <span class="side">${rule.file}, line ${rule.line}</span>
     ${open && html`<pre tabindex="0">${rule.text}</pre>`}</li>`;
 }
 
@@ -86,13 +94,46 @@ function Fact({ one, shared, depth, word: clause, window, side }) {
   return html`<${Line} head=${head} side=${side} depth=${depth}>${because(one, shared, depth + 1)}<//>`;
 }
 
+/** The rows of a match of a sequence, each with its element and closed; of many those at the ends. */
+function Rows({ rows, shared }) {
+  const [all, setAll] = useState(false);
+  const row = (one) => html`<${Row} one=${one} shared=${shared} />`;
+  if (all || rows.length <= 2 * ROWS + 1) return rows.map(row);
+  return html`${rows.slice(0, ROWS).map(row)}
+    <li class="rule-text"><button type="button" class="quiet" onClick=${() => setAll(true)}>Show ${count(rows.length - 2 * ROWS)} more rows</button></li>
+    ${rows.slice(-ROWS).map(row)}`;
+}
+
+/** A row and its element; `untrue`: what of the element's condition was not true of it. */
+function Row({ one, shared, untrue }) {
+  const source = one.position === one.element ? null : html` <span class="side">${one.position}</span>`;
+  const head = html`${untrue && 'no '}<strong>${one.element || 'skipped'}</strong>${source} <${Time} time=${one.time} /> <${Values} values=${one.values} prefixes=${shared.prefixes} />`;
+  if (!untrue) return html`<${Line} head=${head} depth=${OPEN_DEPTH}>${because(one, shared, OPEN_DEPTH)}<//>`;
+  return html`<${Line} head=${head} tone="bad">
+    ${untrue.map((test) => html`<${Note} tone="bad"><code>${test}</code><//>`)}
+    ${because(one, shared, OPEN_DEPTH)}<//>`;
+}
+
+/** How far a sequence came: the rows of the mapping that came furthest, and what ended it. */
+function Unmatched({ one, shared }) {
+  const until = one.until !== undefined && html`<${Time} time=${one.until} />`;
+  const ended = one.ended_by;
+  const wanted = html`<strong>${one.waits}</strong>`;
+  return html`<${Rows} rows=${one.rows} shared=${shared} />
+    ${!one.rows.length && !ended && html`<${Note} tone="bad">there is no row from which a match could begin<//>`}
+    ${ended && html`<${Row} one=${{ ...ended, element: one.waits }} shared=${shared} untrue=${one.untrue ?? []} />`}
+    ${!ended && until && html`<${Note} tone=${one.open ? '' : 'bad'}>${one.open
+    ? one.waits ? html`it waits for ${wanted} until ${until}` : html`it is complete, and may still go on until ${until}`
+    : html`no ${wanted} came until ${until}`}<//>`}`;
+}
+
 /** What a fact follows from, whatever it is. */
 function because(one, shared, depth) {
   const triples = (found, note) => (found ?? []).map((triple) =>
     html`<${Triple} one=${triple} shared=${shared} depth=${depth} note=${note} />`);
   return [
     one.change && html`<${Note}>${change(one)}<//>`,
-    one.event && html`<${Event} one=${one.event} shared=${shared} depth=${depth} label=${word('event')} />`,
+    one.event && html`<${Event} one=${one.event} shared=${shared} depth=${depth} label=${word(shared.sequences.includes(one.event.rule) ? 'match' : 'event')} />`,
     triples(one.because),
     triples(one.moved, 'changed'),
     (one.absent ?? []).map((pattern) => html`<${Note} tone="absent">nothing matches <code>${String(pattern)}</code><//>`),
@@ -171,6 +212,11 @@ const Failures = ({ found }) => found.map((one) => html`<${Note} tone="bad"><cod
 
 function NotFired({ one, shared }) {
   const { texts } = shared;
+  if (one.rows) {
+    return html`<${Line} head=${html`<strong>${one.rule}</strong> <${Time} time=${one.time} />`} side="has no match" tone="bad">
+      ${texts[one.rule] && html`<${RuleText} rule=${texts[one.rule]} kind="sequence" name=${one.rule} />`}
+      <${Unmatched} one=${one} shared=${shared} /><//>`;
+  }
   const head = html`<strong>${one.rule}</strong> <${Time} time=${one.time} />`;
   return html`<${Line} head=${head} side="did not happen" tone="bad">
     ${texts[one.rule] && html`<${RuleText} rule=${texts[one.rule]} name=${one.rule} />`}
@@ -179,6 +225,7 @@ function NotFired({ one, shared }) {
 
 function NoTrigger({ one, shared }) {
   const { prefixes } = shared;
+  if (one.sequence) return one.sequence.map((found) => html`<${Root} one=${found} shared=${shared} />`);
   return [
     html`<${Note} tone="bad">${one.graph ? 'the trigger has no answer at this time' : 'no graph came at this time'}<//>`,
     one.held_before && html`<${Note}>it held before: only its beginning counts<//>`,

@@ -53,7 +53,7 @@ function useCounts(range, integer, live) {
 }
 
 export function Events({ rest, query }) {
-  const { rules, live, prefixes, integer, state } = useServer();
+  const { rules, emitting, live, prefixes, integer, state } = useServer();
   const [picked, setPicked] = useState([]);
   const [typed, setTyped] = useState('');
   const text = useLater(typed.trim(), SETTLE);
@@ -84,7 +84,7 @@ export function Events({ rest, query }) {
     setRange({ begin: now.begin + by, end: now.end + by });
   };
   const lanes = useMemo(() => {
-    const names = [...rules, ...Object.keys(counts?.rules ?? {}).filter((name) => !rules.includes(name))];
+    const names = [...emitting, ...Object.keys(counts?.rules ?? {}).filter((name) => !emitting.includes(name))];
     return names.filter((name) => !picked.length || picked.includes(name)).map((name) => ({ name, colour: colourOf(rules, name) }));
   }, [rules, counts, picked]);
   const toggle = (name) => setPicked(picked.includes(name) ? picked.filter((one) => one !== name) : [...picked, name]);
@@ -101,8 +101,8 @@ export function Events({ rest, query }) {
       <header class="head"><h1>Events</h1>
         <input type="search" placeholder="Search events" aria-label="Search events" value=${typed} onInput=${(e) => setTyped(e.target.value)} />
       </header>
-      ${rules.length > 1 && html`<div class="chips" role="group" aria-label="Rules shown">
-        ${rules.map((name) => html`<button type="button" key=${name} class=${`chip ${colourOf(rules, name)}`} aria-pressed=${picked.includes(name)}
+      ${emitting.length > 1 && html`<div class="chips" role="group" aria-label="Rules shown">
+        ${emitting.map((name) => html`<button type="button" key=${name} class=${`chip ${colourOf(rules, name)}`} aria-pressed=${picked.includes(name)}
           onClick=${() => toggle(name)}><span class="dot" /> ${name}</button>`)}
         ${picked.length > 0 && html`<button type="button" class="quiet" onClick=${() => setPicked([])}>All rules</button>`}</div>`}
       ${problem && html`<${Problem} problem=${problem} retry=${reload} />`}
@@ -123,7 +123,7 @@ export function Events({ rest, query }) {
         <div class="cursor-bar">${bucket ? html`
           <span><strong>${line(asText(bucket.begin, integer))}</strong> <span class="muted">for ${length(bucket.end - bucket.begin, integer)}</span></span>
           <span class="buttons"><button type="button" onClick=${() => setRange(bucket)}>Show these</button>
-          <button type="button" onClick=${() => go(at('#/events', { 'why-not': picked[0] ?? rules[0], at: asText(bucket.begin, integer) }))}>Why not…</button>
+          <button type="button" onClick=${() => go(at('#/events', { 'why-not': picked[0] ?? emitting[0] ?? rules[0], at: asText(bucket.begin, integer) }))}>Why not…</button>
           <button type="button" class="quiet" onClick=${() => setCursor(null)}>Clear</button></span>`
     : html`<span class="muted">Choose a time: click, or arrow keys. Drag to zoom.</span>`}</div>
       </section>`}

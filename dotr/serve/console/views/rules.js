@@ -37,7 +37,7 @@ function Planned() {
 }
 
 function Overview() {
-  const { rules, texts, status, deployed, refresh } = useServer();
+  const { rules, emitting, sequences, texts, status, deployed, refresh } = useServer();
   const [problem, setProblem] = useState(null);
   const [asked, setAsked] = useState('');
   const of = new Map((status?.rules ?? []).map((one) => [one.rule, one]));
@@ -61,7 +61,7 @@ function Overview() {
     const text = texts[name];
     return html`<section class="card rule-card" key=${name} aria-label=${name}>
       <header class="head"><h2 class=${colourOf(rules, name)}><span class="dot" /> ${name}</h2>
-        <span class="muted">${one.events ? html`last event <${Time} time=${one.last} />` : 'no event yet'}${one.remembered ? `, remembers ${counted(one.remembered, 'fact')}` : ''}</span></header>
+        <span class="muted">${sequences.includes(name) ? 'a sequence: rules read its matches' : !emitting.includes(name) ? 'private: other rules read its events' : one.events ? html`last event <${Time} time=${one.last} />` : 'no event yet'}${one.remembered ? `, remembers ${counted(one.remembered, 'fact')}` : ''}</span></header>
       <${Funnel} stages=${one.funnel} events=${one.events} colour=${colourOf(rules, name)} />
       <div class="buttons">
         <a class="button" href=${at('#/events', { 'why-not': name, at: status?.watermark ?? '' })}>Why not…</a>
