@@ -14,15 +14,13 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from dotr.emit.templates import Constants, Row, RuleTemplate, Writer, share_writers
-from dotr.events import Clock, Composite, RawMatch, Time, in_order
+from dotr.events import Clock, Composite, RawMatch, Time
 from dotr.program import Program
 from dotr.program.names import hashes_of
 from dotr.rdf.terms import Memo, Term
 
 if TYPE_CHECKING:
     from dotr.emit.changes import Correction
-
-_FACTS = itemgetter(2)
 
 Rules: TypeAlias = tuple[int, ...]
 
@@ -144,13 +142,16 @@ class Emitter:
     """Turns the matches of a program's rules into composite events. Stateless."""
 
     def __init__(self, program: Program) -> None:
-        self.templates = self._templates = tuple(RuleTemplate(rule) for rule in program.rules)
-        share_writers(self._templates)
+        self.templates = tuple(RuleTemplate(rule) for rule in program.rules)
+        share_writers(self.templates)
         self.quads = EventTexts(
-            lambda rule: (self._templates[rule].write, self._templates[rule].constants), len(self._templates)
+            lambda rule: (self.templates[rule].write, self.templates[rule].constants), len(self.templates)
         )
-        self._numbers = {template.rule: number for number, template in enumerate(self._templates)}
+        self._numbers = {template.rule: number for number, template in enumerate(self.templates)}
         most = _most(len(program.rules))
+        self._in_order: Memo[tuple[Rules, ...], list[tuple[RuleTemplate, int]]] = Memo(
+            self._order_of, most // 4
+        )
         private = frozenset(index for index, rule in enumerate(program.rules) if rule.private)
         self._hides = bool(private)
         self._leaving: Memo[Rules, Rules] = Memo(
@@ -179,18 +180,25 @@ class Emitter:
 
     def named(self, instants: Sequence[Sequence[RawMatch]]) -> list[Named]:
         """(template, hash, match) of each event of instants in order, those of one in output order."""
-        templates = self._templates
         names = _names(instants)
         found: list[Named] = []
+        begun = 0
         for matches in instants:
-            if len(matches) == 1:
-                match = matches[0]
-                name = next(names)
-                found += [(templates[rule], name, match) for rule in sorted(match[0])]
-                continue
-            own = dict(zip(dict.fromkeys(map(_FACTS, matches)), names, strict=False))
-            found += [(templates[rule], own[match[2]], match) for rule, match in in_order(matches)]
+            rules = tuple([match[0] for match in matches])
+            order = self._in_order[rules] if len(rules) < _FEW else self._order_of(rules)
+            found += [(template, names[begun + place], matches[place]) for template, place in order]
+            begun += len(rules)
         return found
+
+    def _order_of(self, rules: tuple[Rules, ...]) -> list[tuple[RuleTemplate, int]]:
+        """The events of an instant's matches, which are of these rules, in output order: template, match."""
+        single = [(rule, place) for place, of_match in enumerate(rules) for rule in of_match]
+        single.sort(key=itemgetter(0))
+        return [(self.templates[rule], place) for rule, place in single]
+
+
+_FEW = 16
+"""Matches of an instant below which the order of their events is remembered."""
 
 
 def _most(rules: int) -> int:
@@ -214,7 +222,7 @@ class EventTexts:
         """The text of each event of instants in order, those of one in output order, without making the
         events; matches that are alone at their instants are written together. `stamp`: the text of a time.
         """
-        names = iter(hashes_of([(matches[0][1], [match[2] for match in matches]) for matches in instants]))
+        names = iter(_names(instants))
         written: list[str] = []
         rows: list[Row] = []
         last: Rules = ()
@@ -320,14 +328,6 @@ def _by_rule(matches: Sequence[RawMatch], names: Sequence[str], stamp: str) -> d
     return runs
 
 
-def _names(instants: Sequence[Sequence[RawMatch]]) -> Iterator[str]:
-    """The hash of each distinct tuple of facts that instants matched, instant by instant."""
-    return iter(
-        hashes_of(
-            (
-                matches[0][1],
-                (matches[0][2],) if len(matches) == 1 else list(dict.fromkeys(map(_FACTS, matches))),
-            )
-            for matches in instants
-        )
-    )
+def _names(instants: Sequence[Sequence[RawMatch]]) -> list[str]:
+    """The hash of each match of instants."""
+    return hashes_of([(matches[0][1], [match[2] for match in matches]) for matches in instants])
