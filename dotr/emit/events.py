@@ -9,20 +9,18 @@ Method:  paper, sec. 4, "output translation"; fresh names are content hashes (la
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
 from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from dotr.emit.templates import Constants, Row, RuleTemplate, Writer, share_writers
-from dotr.events import Clock, Composite, Fact, RawMatch, Time, in_order
+from dotr.events import Clock, Composite, RawMatch, Time
 from dotr.program import Program
-from dotr.program.names import hashes_of, match_hash, match_hashes
+from dotr.program.names import hashes_of
 from dotr.rdf.terms import Memo, Term
 
 if TYPE_CHECKING:
     from dotr.emit.changes import Correction
-
-_FACTS = itemgetter(2)
 
 Rules: TypeAlias = tuple[int, ...]
 
@@ -105,9 +103,13 @@ class InstantEvents(Sequence[Composite]):
         """What each event is made of."""
         return self._emitter.named([self.matches])
 
+    def instants(self) -> Sequence[Sequence[RawMatch]]:
+        """The matches of each instant."""
+        return [self.matches]
+
     def nquads(self, clock: Clock) -> list[str]:
         """The N-Quads of each event, without making it. See RuleTemplate.quads."""
-        return self._emitter.nquads(self.matches, clock)
+        return self._emitter.quads.written(self.instants(), clock.term)
 
 
 class EventRun(InstantEvents):
@@ -122,8 +124,8 @@ class EventRun(InstantEvents):
     def named(self) -> list[Named]:
         return self._emitter.named(self._instants)
 
-    def nquads(self, clock: Clock) -> list[str]:
-        return self._emitter.nquads_of(self._instants, clock)
+    def instants(self) -> Sequence[Sequence[RawMatch]]:
+        return self._instants
 
 
 def together(instants: Iterable[InstantEvents]) -> Iterator[InstantEvents]:
@@ -140,17 +142,21 @@ class Emitter:
     """Turns the matches of a program's rules into composite events. Stateless."""
 
     def __init__(self, program: Program) -> None:
-        self._templates = tuple(RuleTemplate(rule) for rule in program.rules)
-        share_writers(self._templates)
-        self._numbers = {template.rule: number for number, template in enumerate(self._templates)}
-        most = max(256, (1 << 21) // max(1, len(program.rules)))
+        self.templates = tuple(RuleTemplate(rule) for rule in program.rules)
+        share_writers(self.templates)
+        self.quads = EventTexts(
+            lambda rule: (self.templates[rule].write, self.templates[rule].constants), len(self.templates)
+        )
+        self._numbers = {template.rule: number for number, template in enumerate(self.templates)}
+        most = _most(len(program.rules))
+        self._in_order: Memo[tuple[Rules, ...], list[tuple[RuleTemplate, int]]] = Memo(
+            self._order_of, most // 4
+        )
         private = frozenset(index for index, rule in enumerate(program.rules) if rule.private)
         self._hides = bool(private)
         self._leaving: Memo[Rules, Rules] = Memo(
             lambda rules: tuple(rule for rule in rules if rule not in private), most
         )
-        self._parts: Memo[Rules, list[_Part]] = Memo(self._parts_of, most)
-        self._orders: Memo[tuple[Rules, ...], _Order | None] = Memo(self._order_of, most // 4)
 
     def public(self, matches: Sequence[RawMatch]) -> Sequence[RawMatch]:
         """The matches whose events leave; those of PRIVATE rules are for other rules only."""
@@ -174,79 +180,124 @@ class Emitter:
 
     def named(self, instants: Sequence[Sequence[RawMatch]]) -> list[Named]:
         """(template, hash, match) of each event of instants in order, those of one in output order."""
-        templates = self._templates
         names = _names(instants)
         found: list[Named] = []
+        begun = 0
         for matches in instants:
-            if len(matches) == 1:
-                match = matches[0]
-                name = next(names)
-                found += [(templates[rule], name, match) for rule in sorted(match[0])]
-                continue
-            own = dict(zip(dict.fromkeys(map(_FACTS, matches)), names, strict=False))
-            found += [(templates[rule], own[match[2]], match) for rule, match in in_order(matches)]
+            rules = tuple([match[0] for match in matches])
+            order = self._in_order[rules] if len(rules) < _FEW else self._order_of(rules)
+            found += [(template, names[begun + place], matches[place]) for template, place in order]
+            begun += len(rules)
         return found
 
-    def nquads_of(self, instants: Sequence[Sequence[RawMatch]], clock: Clock) -> list[str]:
-        """`nquads` of instants, one after the other; matches that are alone at theirs are named together."""
-        names = iter(hashes_of((one[0][1], (one[0][2],)) for one in instants if len(one) == 1))
+    def _order_of(self, rules: tuple[Rules, ...]) -> list[tuple[RuleTemplate, int]]:
+        """The events of an instant's matches, which are of these rules, in output order: template, match."""
+        single = [(rule, place) for place, of_match in enumerate(rules) for rule in of_match]
+        single.sort(key=itemgetter(0))
+        return [(self.templates[rule], place) for rule, place in single]
+
+
+_FEW = 16
+"""Matches of an instant below which the order of their events is remembered."""
+
+
+def _most(rules: int) -> int:
+    """How many sets of so many rules are remembered."""
+    return max(256, (1 << 21) // max(1, rules))
+
+
+class EventTexts:
+    """Owns how the events of rules are written in one format: those of one form by one function.
+
+    `writer`: of a rule, by its number, with its constants; `rules`: how many there are.
+    """
+
+    def __init__(self, writer: Callable[[int], tuple[Writer, Constants]], rules: int) -> None:
+        self._writer = writer
+        most = _most(rules)
+        self._parts: Memo[Rules, list[_Part]] = Memo(self._parts_of, most)
+        self._orders: Memo[tuple[Rules, ...], _Order | None] = Memo(self._order_of, most // 4)
+
+    def written(self, instants: Sequence[Sequence[RawMatch]], stamp: Callable[[Time], str]) -> list[str]:
+        """The text of each event of instants in order, those of one in output order, without making the
+        events; matches that are alone at their instants are written together. `stamp`: the text of a time.
+        """
+        names = iter(_names(instants))
         written: list[str] = []
+        rows: list[Row] = []
+        last: Rules = ()
         for matches in instants:
-            written += self.nquads(matches, clock, next(names) if len(matches) == 1 else "")
+            if len(matches) == 1:
+                rules, time, facts, values = matches[0]
+                if rules != last:
+                    written += self._alone(last, rows)
+                    last, rows = rules, []
+                rows.append((next(names), stamp(time), facts, values))
+                continue
+            written += self._alone(last, rows)
+            rows = []
+            written += self._instant(matches, list(islice(names, len(matches))), stamp(matches[0][1]))
+        written += self._alone(last, rows)
         return written
 
-    def nquads(self, matches: Sequence[RawMatch], clock: Clock, name: str = "") -> list[str]:
-        """The N-Quads of each event of one instant's matches, in output order, without making the events.
-        `name`: the hash of the only match, where it is known.
-        """
-        stamp = clock.term(matches[0][1])
-        if len(matches) == 1:
-            rules, time, chosen, values = matches[0]
-            parts = self._parts[rules]
-            if len(parts) == 1:
-                _, own, write = parts[0]
-                return write(own, ((name or match_hash(time, chosen), values),), stamp)
+    def _alone(self, rules: Rules, rows: Sequence[Row]) -> list[str]:
+        """What the same rules matched at an instant each."""
+        if not rows:
+            return []
+        parts = self._parts[rules]
+        if len(parts) == 1:
+            _, own, write = parts[0]
+            return write(own, rows)
+        order = self._orders[(rules,)]
+        assert order is not None, "no rule is twice in a match"
+        (together,), in_rule_order = order
+        written: list[str] = []
+        for row in rows:
+            written += in_rule_order([text for _, own, write in together for text in write(own, (row,))])
+        return written
+
+    def _instant(self, matches: Sequence[RawMatch], names: Sequence[str], stamp: str) -> list[str]:
+        """The text of each event of one instant's matches, which have these hashes, in output order."""
         if len(matches) > 2 and matches[0][0] != matches[1][0]:
             once = len({match[0] for match in matches}) == len(matches)
-            alike = self._together(matches, stamp) if once else None
+            alike = self._together(matches, names, stamp) if once else None
             if alike is not None:
                 return alike
         runs: dict[Rules, list[Row]] = {}
-        names = match_hashes(matches[0][1], [match[2] for match in matches])
         last: Rules | None = None
-        for (rules, _, _, values), name in zip(matches, names, strict=True):
+        for (rules, _, facts, values), name in zip(matches, names, strict=True):
             if rules is not last:  # those of a rule are adjacent, most often
                 last, rows = rules, runs.setdefault(rules, [])
-            rows.append((name, values))
+            rows.append((name, stamp, facts, values))
         order = self._orders[tuple(runs)]
         if order is None:  # a rule is in several
-            runs = _by_rule(matches, names)
+            runs = _by_rule(matches, names, stamp)
             order = self._orders[tuple(runs)]
             assert order is not None, "each rule is by itself"
         together, in_rule_order = order
         texts: list[list[str]] = []
         for rows, of_run in zip(runs.values(), together, strict=True):
             for _, constants, write in of_run:
-                written, width = write(constants, rows, stamp), len(constants)
+                written, width = write(constants, rows), len(constants)
                 texts += [written] if width == 1 else [written[place::width] for place in range(width)]
         return texts[0] if len(texts) == 1 else list(chain.from_iterable(in_rule_order(texts)))
 
-    def _together(self, matches: Sequence[RawMatch], stamp: str) -> list[str] | None:
+    def _together(self, matches: Sequence[RawMatch], names: Sequence[str], stamp: str) -> list[str] | None:
         """For rules that matched once each: those with equal matches are written together. None if a rule
         matched more than once.
         """
-        same: dict[tuple[Time, tuple[Fact, ...], tuple[Term, ...]], list[int]] = {}
-        for rules, time, facts, values in matches:
-            same.setdefault((time, facts, values), []).extend(rules)
-        order = self._orders[tuple(map(tuple, same.values()))]
+        same: dict[tuple[str, tuple[Term, ...]], tuple[Row, list[int]]] = {}
+        for (rules, _, facts, values), name in zip(matches, names, strict=True):
+            row = name, stamp, facts, values
+            same.setdefault((name, values), (row, []))[1].extend(rules)
+        order = self._orders[tuple([tuple(numbers) for _, numbers in same.values()])]
         if order is None:
             return None
         parts, in_rule_order = order
         texts: list[str] = []
-        for (time, facts, values), of_match in zip(same, parts, strict=True):
-            row = ((match_hash(time, facts), values),)
+        for (row, _), of_match in zip(same.values(), parts, strict=True):
             for _, own, write in of_match:
-                texts += write(own, row, stamp)
+                texts += write(own, (row,))
         return list(in_rule_order(texts))
 
     def _order_of(self, together: tuple[Rules, ...]) -> _Order | None:
@@ -261,30 +312,22 @@ class Emitter:
         """Rules in output order, by the function that writes their events."""
         parts: dict[int, _Part] = {}
         for rule in sorted(rules):
-            template = self._templates[rule]
-            numbers, own, _ = parts.setdefault(id(template.write), ([], [], template.write))
+            write, constants = self._writer(rule)
+            numbers, own, _ = parts.setdefault(id(write), ([], [], write))
             numbers.append(rule)
-            own.append(template.constants)
+            own.append(constants)
         return list(parts.values())
 
 
-def _by_rule(matches: Sequence[RawMatch], names: Sequence[str]) -> dict[Rules, list[Row]]:
+def _by_rule(matches: Sequence[RawMatch], names: Sequence[str], stamp: str) -> dict[Rules, list[Row]]:
     """What each rule by itself matched, as found."""
     runs: dict[Rules, list[Row]] = {}
-    for (rules, _, _, values), name in zip(matches, names, strict=True):
+    for (rules, _, facts, values), name in zip(matches, names, strict=True):
         for rule in rules:
-            runs.setdefault((rule,), []).append((name, values))
+            runs.setdefault((rule,), []).append((name, stamp, facts, values))
     return runs
 
 
-def _names(instants: Sequence[Sequence[RawMatch]]) -> Iterator[str]:
-    """The hash of each distinct tuple of facts that instants matched, instant by instant."""
-    return iter(
-        hashes_of(
-            (
-                matches[0][1],
-                (matches[0][2],) if len(matches) == 1 else list(dict.fromkeys(map(_FACTS, matches))),
-            )
-            for matches in instants
-        )
-    )
+def _names(instants: Sequence[Sequence[RawMatch]]) -> list[str]:
+    """The hash of each match of instants."""
+    return hashes_of([(matches[0][1], [match[2] for match in matches]) for matches in instants])

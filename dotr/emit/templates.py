@@ -1,8 +1,8 @@
 """Templates of DEFINE, resolved once to nodes for triples and a generated function for N-Quads.
 
-Place:   events.py fills them in; no other module writes the text of events.
-Method:  rules whose templates differ in constants alone are written by one function: a loop over matches and
-         rules, with everything that does not depend on the rule assembled outside.
+Place:   events.py fills them in; io/events.py has pieces of its own, of JSON lines.
+Method:  rules whose texts differ in constants alone are written by one function (`shared_writer`): a loop
+         over matches and rules, with everything that does not depend on the rule assembled outside.
 Why not: a serializer over term objects: three times the cost of prepared parts.
 """
 
@@ -14,6 +14,7 @@ from itertools import groupby, product
 from typing import TypeAlias
 
 from dotr.codegen import Names, make
+from dotr.events import Fact
 from dotr.program import Fresh, PatternTriple, Rule, TemplateNode, TemplateTriple, TemplateVar
 from dotr.program.positions import Position
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, Term, Triple, members
@@ -24,21 +25,21 @@ _MANY = 8  # rules
 Build: TypeAlias = tuple[tuple[Term | int, ...], ...]
 """Triples of nodes: a constant, or a place in (name, stamp, bindings…, further fresh names…)."""
 
-Row: TypeAlias = tuple[str, tuple[Term, ...]]
-"""(hash, values of WITH) of a match."""
+Row: TypeAlias = tuple[str, str, tuple[Fact, ...], tuple[Term, ...]]
+"""(hash, text of the time, facts, values of WITH) of a match."""
 
 Piece: TypeAlias = int | str
-"""Part of an event's text: constant text, or a variable: the node of the event (`NAME`), the node without its
-end (`PREFIX`), its time (`_STAMP`), or a value's place."""
+"""Part of an event's text: constant text, or a variable: the name of the event (`NAME`), the name without its
+end (`PREFIX`), its time (`STAMP`), or the number of a local `s0`, `s1`… of the writer."""
 
-NAME, PREFIX, _STAMP = -1, -2, -3
+NAME, PREFIX, STAMP = -1, -2, -3
 _END = " .\n"
 
 Constants: TypeAlias = tuple[str, ...]
-"""The rule-specific parts of the text of its events: the start of its node, differing constants."""
+"""The rule-specific parts of the text of its events: the start of its name, differing constants."""
 
-Writer: TypeAlias = Callable[[Sequence[Constants], Sequence[Row], str], list[str]]
-"""(rules of one form, what they matched, stamp) → N-Quads of each event: by match, then by rule."""
+Writer: TypeAlias = Callable[[Sequence[Constants], Sequence[Row]], list[str]]
+"""(rules of one form, what they matched) → the text of each event: by match, then by rule."""
 
 
 class RuleTemplate:
@@ -110,12 +111,12 @@ class RuleTemplate:
 
     def quads(self, id_: str, bindings: tuple[Term, ...], stamp: str) -> str:
         """An event as N-Quads: its stamp in the default graph, then its quads in template order."""
-        return self.write((self.constants,), ((id_[len(self.prefix) :], bindings),), stamp)[0]
+        return self.write((self.constants,), ((id_[len(self.prefix) :], stamp, (), bindings),))[0]
 
-    def _write(self, rules: Sequence[Constants], rows: Sequence[Row], stamp: str) -> list[str]:
+    def _write(self, rules: Sequence[Constants], rows: Sequence[Row]) -> list[str]:
         """For a template in which two triples can become one, or one several."""
         texts = []
-        for name, bindings in rows:
+        for name, stamp, _, bindings in rows:
             id_ = self.prefix + name
             node = f"<{id_}>"
             lines = [f"{s} {p} {o} {node} .\n" for s, p, o in self.graph(id_, bindings)]
@@ -175,58 +176,82 @@ def _pieces(template: RuleTemplate) -> list[Piece]:
             else:
                 pieces.append(piece)
 
-    add(NAME, f" {PROV_GENERATED_AT_TIME} ", _STAMP, _END)
+    add(NAME, f" {PROV_GENERATED_AT_TIME} ", STAMP, _END)
     for triple in template.build:
         add(*template.pieces(triple), NAME, _END)
     return pieces
 
 
 def _share_writer(alike: Sequence[tuple[RuleTemplate, tuple[Piece, ...]]]) -> None:
-    """Give rules of one form a generated loop over them. What does not depend on the rule is assembled before
-    it.
+    """Give rules of one form a generated function."""
+    template, _ = alike[0]
+    values = "".join(f"s{i}, " for i in range(len(template.variables)))
+    write, constants = shared_writer(
+        [f"<{t.prefix}" for t, _ in alike],
+        [pieces for _, pieces in alike],
+        [f"{values}= b"] if values else [],
+        Names(),
+        end=">",
+    )
+    for (member, _), own in zip(alike, constants, strict=True):
+        member.write, member.constants = write, own
+
+
+def shared_writer(
+    starts: Sequence[str],
+    alike: Sequence[Sequence[Piece]],
+    unpack: Sequence[str],
+    names: Names,
+    *,
+    end: str = "",
+) -> tuple[Writer, list[Constants]]:
+    """What writes the events of rules of one form, and the constants of each rule: a generated loop over
+    them. What does not depend on the rule is assembled before it.
+
+    `starts`: how the name of an event of each rule begins, `end`: how each ends; between is the hash.
+    `alike`: the pieces of each rule. `unpack`: lines that make the locals of pieces from the facts `f` and
+    the values `b` of a match, over what `names` has.
     """
-    names = Names()
-    template, pieces = alike[0]
-    columns: list[list[str]] = [[f"<{t.prefix}" for t, _ in alike]]
+    columns: list[list[str]] = [list(starts)]
     parts: list[str] = []  # of the f-string; a part that is the same for all rules begins with `s`
-    for place, piece in enumerate(pieces):
+    for place, piece in enumerate(alike[0]):
         if isinstance(piece, int):
-            parts.append({NAME: "n", PREFIX: "i", _STAMP: "st"}.get(piece, f"s{piece}"))
+            parts.append({NAME: "n", PREFIX: "i", STAMP: "st"}.get(piece, f"s{piece}"))
             continue
-        column = [str(other[place]) for _, other in alike]
+        column = [str(pieces[place]) for pieces in alike]
         if len(set(column)) == 1:
             parts.append(f"s{names.constant(column[0])}")
             names.namespace[parts[-1]] = column[0]
         else:
             parts.append(f"k{len(columns)}")
             columns.append(column)
-    names.namespace["LEN"] = len
-    lines = ["def quads(rules, rows, st):", "    out = []"]
-    values = "".join(f"s{i}, " for i in range(len(template.variables)))
-    unpack = [f"{values}= b"] if values else []
+    body = list(unpack)
+    hashed = "h"
+    if end and "i" not in parts:
+        hashed = "g"
+        body.append(f"g = h + {end!r}")
+    named = ["i = k0 + h"] if "i" in parts else []
+    name = f"(i + {end!r})" if "i" in parts else f"(k0 + {hashed})"
     constants = "".join(f"k{i}, " for i in range(len(columns)))
-    named, name = ["i = k0 + h"], "(i + '>')"
-    if "i" not in parts:
-        named, name = [], "(k0 + g)"
-        unpack.append("g = h + '>'")
-    fixed, text = _joined(parts, lambda part: part == "st" or part[:2] == "sK", "e")
-    lines += [f"    {line}" for line in fixed]
     # one rule: everything is assembled once
-    put = f"out.append({name}.join(({_between(text)})))"
-    lines += ["    if LEN(rules) == 1:", f"        ({constants}), = rules", "        for h, b in rows:"]
-    lines += [f"            {line}" for line in (*unpack, *named, put)]
+    put = f"out.append({name}.join(({_between(parts)})))"
+    lines = ["def write(rules, rows):", "    out = []", "    if LEN(rules) == 1:"]
+    lines += [f"        ({constants}), = rules", "        for h, st, f, b in rows:"]
+    lines += [f"            {line}" for line in (*body, *named, put)]
     lines += ["        return out"]
     # several: their common parts first
-    common, text = _joined(text, lambda part: part[0] in "es", "c")
-    lines += ["    for h, b in rows:", *(f"        {line}" for line in (*unpack, *common))]
-    if all(part[0] in "nsec" for part in text):  # the names are between equal texts
-        lines += [f"        m = {_between(text)}", "        out += [(k0 + g).join(m) for k0, in rules]"]
+    common, text = _joined(parts, "c")
+    lines += ["    for h, st, f, b in rows:", *(f"        {line}" for line in (*body, *common))]
+    if all(part[0] in "nsc" for part in text):  # the names are between equal texts
+        lines += [
+            f"        m = {_between(text)}",
+            f"        out += [(k0 + {hashed}).join(m) for k0, in rules]",
+        ]
     else:
         put = f"out.append({name}.join(({_between(text)})))"
         lines += [f"        for {constants}in rules:", *(f"            {line}" for line in (*named, put))]
-    write = make("quads", "\n".join([*lines, "    return out", ""]), names)
-    for (member, _), own in zip(alike, zip(*columns, strict=True), strict=True):
-        member.write, member.constants = write, own
+    write = make("write", "\n".join([*lines, "    return out", ""]), names)
+    return write, list(zip(*columns, strict=True))
 
 
 def _between(parts: Sequence[str]) -> str:
@@ -240,13 +265,13 @@ def _between(parts: Sequence[str]) -> str:
     return ", ".join([text[0] if len(text) == 1 else f"f'{_fields(text)}'" for text in texts])
 
 
-def _joined(
-    parts: Sequence[str], together: Callable[[str], bool], prefix: str
-) -> tuple[list[str], list[str]]:
-    """Adjacent parts that can be assembled before the loop: (assignments, the remaining parts)."""
+def _joined(parts: Sequence[str], prefix: str) -> tuple[list[str], list[str]]:
+    """Adjacent parts that do not depend on the rule are assembled before the loop: (assignments, the
+    remaining parts).
+    """
     lines: list[str] = []
     left: list[str] = []
-    for joined, run in groupby(parts, key=together):
+    for joined, run in groupby(parts, key=lambda part: part[0] == "s"):
         found = list(run)
         if joined and len(found) > 1:
             local = f"{prefix}{len(lines)}"

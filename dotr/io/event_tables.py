@@ -316,7 +316,7 @@ class TypedTableWriter(_TableWriter):
     def _columns(self, events: Sequence[Named]) -> list[Sequence[Term | None]]:
         """The values of each variable."""
         columns: list[Sequence[Term | None]] = [[None] * len(events) for _ in self._names]
-        if len({of.variables for of, _, _ in events}) == 1:  # most often
+        if len({of.variables for of in {of for of, _, _ in events}}) == 1:  # most often
             places = self._places[events[0][0].variables]
             bound = [match[3] for _, _, match in events]
             for at, cells in zip(places, zip(*bound, strict=True), strict=True):
@@ -335,8 +335,8 @@ class TypedTableWriter(_TableWriter):
             kind = joined_kinds(kind, found)
         if kind == "term":
             return kind, list(cells)
-        values = {term: value for term, (_, value) in distinct.items()}
-        return kind, [None if term is None else values[term] for term in cells]
+        values: dict[Term | None, Any] = {term: value for term, (_, value) in distinct.items()}
+        return kind, list(map((values | {None: None}).__getitem__, cells))
 
     def _widen(self, kinds: list[Kind]) -> None:
         """Write the file again with other kinds of columns."""

@@ -7,10 +7,11 @@ Method:  every line is written by hand from ready parts (N-Quads of one event 0.
          graph, before the event's graph, so that an output is a source. CSV has one table of all rules: time,
          rule, id, then the WITH variables in program order, each name once; terms as in SPARQL 1.1 CSV
          results: an IRI or a literal's text bare, and an empty cell for what a rule does not bind.
-         JSON lines: a generated function for each rule is one f-string from ready parts; terms, times and
-         escaped terms come from tables, and the order of the graph's lines is known beforehand where all are
-         about the event and no property occurs twice. `format_jsonl` writes the rest: a chosen event of a
-         chained rule, an attribute without a value.
+         JSON lines: a generated function for rules of one form puts ready parts together, those that rules
+         share once a match (emit/templates.py); terms, times and escaped terms come from tables, and the
+         order of the graph's lines is known beforehand where all are about the event and no property occurs
+         twice. What is unusual, a chosen event of a chained rule, an attribute without a value, is written
+         as `format_jsonl` does.
          Formats are rows of `EVENT_FORMATS`: how events are written as text, or what writes a binary
          format, and where it may go. Nobody else asks which format it is. `--format` decides, else the
          ending of the name. An ending that names a format which the verb cannot write is refused; an
@@ -28,16 +29,17 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import repeat
 from json.encoder import encode_basestring as json_string
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from msgspec import Struct
 
 from dotr.codegen import Names, make
-from dotr.emit.events import InstantEvents, Named
-from dotr.emit.templates import NAME, Piece, RuleTemplate
+from dotr.emit.events import Emitter, EventTexts, InstantEvents, Named
+from dotr.emit.templates import NAME, STAMP, Constants, Piece, RuleTemplate, Writer, shared_writer
 from dotr.errors import EngineError, UsageError
 from dotr.events import NEVER, Clock, Composite, Fact, GraphOrMessage, Message, RawMatch, Time
 from dotr.io.outputs import FileOutput, Output, ending_of, packing_of, unwritable
@@ -146,14 +148,8 @@ json_terms: Memo[Term, str] = Memo(_json_term)
 """Term → its object in SPARQL 1.1 JSON results; list → the array of its members."""
 
 
-Line: TypeAlias = Callable[[str, RawMatch], str]
-"""The line of an event, by the hash in its name and its match."""
-
 Cells: TypeAlias = Callable[[str, RawMatch], tuple[str, str]]
-"""The match of an event as JSON and its graph as sorted N-Triples, likewise."""
-
-WriteFact: TypeAlias = Callable[[tuple[str, ...], Fact, Clock], str]
-WriteGraph: TypeAlias = Callable[[Composite], str]
+"""The match of an event as JSON and its graph as sorted N-Triples, by the hash in its name and its match."""
 
 
 def _escaped(term: Term) -> str:
@@ -165,14 +161,15 @@ escaped_terms: Memo[Term, str] = Memo(_escaped)
 
 class TimeTexts(dict[int, str]):
     """Owns the JSON strings of times of one clock: of one run, since rules share times and events are near
-    each other.
+    each other. `stamp`: the text of a time as JSON, an integer or a string.
     """
 
-    __slots__ = ("_text",)
+    __slots__ = ("_text", "stamp")
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()
         self._text = clock.text
+        self.stamp: Callable[[int], str] = clock.text if clock.integer else self.__getitem__
 
     def __missing__(self, time: int) -> str:
         if len(self) >= _TIMES:
@@ -184,103 +181,148 @@ class TimeTexts(dict[int, str]):
 _TIMES = 1 << 13
 
 
-def line_writer(
-    template: RuleTemplate,
-    clock: Clock,
-    fact: WriteFact,
-    graph: WriteGraph,
-    times: Mapping[int, str],
-) -> Line:
-    """What writes the events of one rule, line ends included; `fact` and `graph` write what is unusual, and
-    `times` has the strings of times that are no integers.
+class _Form(Struct, frozen=True):
+    """What makes the parts of an event: equal for rules whose events one function writes.
+
+    `variables`: of WITH, how many; `positions`: the attributes of the fact of each; `optional`: the names of
+    those that may have none, "" of others; `alone`: the template of a rule whose graph is made and sorted.
     """
-    code = _EventCode(template, clock, fact, graph, times)
-    parts = _Parts(code.names)
-    parts.add(f'{{"rule":{json_string(template.rule)},"time":').local("t").add(',"id":"').local("i")
-    parts.add('","bindings":{')
-    for n, variable in enumerate(template.variables):
-        parts.add(f"{',' if n else ''}{json_string(variable)}:").local(f"J[b{n}]")
-    code.match(parts.add('},"match":'))
-    parts.add(',"graph":')
-    if code.nodes is None:
-        parts.local("g")
+
+    variables: int
+    positions: tuple[tuple[str, ...], ...]
+    optional: tuple[str, ...]
+    alone: RuleTemplate | None
+
+
+class LineWriters:
+    """Owns the functions that write the events of rules as JSON lines, line ends included. `times` has the
+    strings of times that are no integers.
+    """
+
+    def __init__(self, templates: Sequence[RuleTemplate], clock: Clock, times: Mapping[int, str]) -> None:
+        self._clock, self._times = clock, times
+        self._pieces = [_line_pieces(template) for template in templates]
+        self._templates = templates
+        self._alike: dict[Hashable, list[int]] = {}
+        self._keys: list[Hashable] = []
+        for number, (form, pieces) in enumerate(self._pieces):
+            key = form, tuple(piece if isinstance(piece, int) else "" for piece in pieces)
+            self._keys.append(key)
+            self._alike.setdefault(key, []).append(number)
+        self._made: dict[int, tuple[Writer, Constants]] = {}
+
+    def of(self, rule: int) -> tuple[Writer, Constants]:
+        """Of a rule, by its number, made when first asked for."""
+        if rule not in self._made:
+            numbers = self._alike[self._keys[rule]]
+            form, _ = self._pieces[rule]
+            names = Names()
+            write, constants = shared_writer(
+                [self._templates[number].prefix for number in numbers],
+                [self._pieces[number][1] for number in numbers],
+                list(_locals(form, names, self._clock, self._times)),
+                names,
+            )
+            self._made |= zip(numbers, zip(repeat(write), constants, strict=False), strict=True)
+        return self._made[rule]
+
+
+def _line_pieces(template: RuleTemplate) -> tuple[_Form, list[Piece]]:
+    """The JSON line of an event of a rule. The locals: values as JSON, values escaped, facts, the graph."""
+    nodes, width = _graph_pieces(template), len(template.variables)
+    pieces: list[Piece] = []
+    pieces += [f'{{"rule":{json_string(template.rule)},"time":', STAMP, ',"id":"', NAME, '","bindings":{']
+    for place, variable in enumerate(template.variables):
+        pieces += [f"{',' if place else ''}{json_string(variable)}:", place]
+    pieces.append('},"match":{')
+    for place, (name, _) in enumerate(template.positions):
+        if name not in template.optional:
+            pieces.append(f"{',' if place else ''}{json_string(name)}:")
+        pieces.append(2 * width + place)
+    pieces.append('},"graph":')
+    if nodes is None:
+        pieces.append(2 * width + len(template.positions))
     else:
-        parts.add('"')
-        code.graph(parts, escaped_terms)
-        parts.add('"')
-    written: Line = code.function(f"f'{parts.add('}' + chr(10)).text()}'")
-    return written
+        pieces.append('"')
+        for node in nodes:
+            if isinstance(node, str):
+                pieces.append(escaped_terms[node])
+            elif node < 0:
+                pieces += ["<", NAME, ">" if node == NAME else ""]
+            else:
+                pieces.append(width + node)
+        pieces.append('"')
+    pieces.append("}\n")
+    form = _Form(
+        width,
+        tuple(variables for _, variables in template.positions),
+        tuple(name if name in template.optional else "" for name, _ in template.positions),
+        template if nodes is None else None,
+    )
+    return form, _merged(pieces)
+
+
+def _merged(pieces: Iterable[Piece]) -> list[Piece]:
+    """Constants that follow one another as one."""
+    merged: list[Piece] = []
+    for piece in pieces:
+        if isinstance(piece, str) and merged and isinstance(merged[-1], str):
+            merged[-1] += piece
+        elif piece != "":
+            merged.append(piece)
+    return merged
+
+
+def _locals(form: _Form, names: Names, clock: Clock, times: Mapping[int, str]) -> Iterator[str]:
+    """The lines that make the locals of `_line_pieces` from facts `f` and values `b`."""
+    names.namespace |= {"T": times, "J": json_terms, "E": escaped_terms, "FACT": _fact, "CLOCK": clock}
+    width = form.variables
+    if width:
+        yield f"{''.join(f'b{n}, ' for n in range(width))}= b"
+    for n in range(width):
+        yield f"s{n} = J[b{n}]"
+        if form.alone is None:
+            yield f"s{width + n} = E[b{n}]"
+    yield f"{''.join(f'f{n}, ' for n in range(len(form.positions)))}= f"
+    for n, (variables, optional) in enumerate(zip(form.positions, form.optional, strict=True)):
+        yield from _fact_lines(f"s{2 * width + n}", n, variables, optional, names, clock)
+    if form.alone is not None:
+        of = form.alone
+        names.namespace["GRAPH"] = lambda name, bound: json_string(sorted_graph(of.graph(name, bound)))
+        yield f"s{2 * width + len(form.positions)} = GRAPH({names.constant(of.prefix)} + h, b)"
 
 
 def cell_writer(template: RuleTemplate, clock: Clock, times: Mapping[int, str]) -> Cells:
-    """What writes the `match` and `graph` of the events of one rule; see `line_writer`."""
-    code = _EventCode(template, clock, _fact, format_graph, times)
-    match, graph = _Parts(code.names), _Parts(code.names)
-    code.match(match)
-    if code.nodes is None:
-        graph.local("g")
-    else:
-        code.graph(graph, None)
-    written: Cells = code.function(f"f'{match.text()}', f'{graph.text()}'")
-    return written
-
-
-class _EventCode:
-    """Owns the lines of a function of an event's hash and match. Its locals: `i` the event's name, `t` its
-    time, `b0`… the values of WITH, `p0`… the positions of the match, `g` the graph where `nodes` is None.
+    """What writes the `match` and `graph` of the events of one rule. Its locals: `i` the event's name, `b0`…
+    the values of WITH, `p0`… the positions of the match.
     """
-
-    def __init__(
-        self,
-        template: RuleTemplate,
-        clock: Clock,
-        fact: WriteFact,
-        graph: WriteGraph,
-        times: Mapping[int, str],
-    ) -> None:
-        self.names = names = Names()
-        self._template = template
-        names.namespace |= {"T": times, "J": json_terms, "E": escaped_terms, "FACT": fact, "GRAPH": graph}
-        names.namespace["CLOCK"] = clock
-        names.namespace["EVENT"] = lambda name, match: Composite(template, template.prefix + name, match)
-        facts = "".join(f"f{n}, " for n in range(len(template.positions)))
-        bound = "".join(f"b{n}, " for n in range(len(template.variables)))
-        self._lines = lines = [
-            "def line(name, match):",
-            f"    _, w, ({facts}), {f'({bound})' if bound else '_'} = match",
-            f"    i = {names.constant(template.prefix)} + name",
-            f"    t = {_text_of('w', clock)}",
-        ]
-        for n, (name, variables) in enumerate(template.positions):
-            lines += _fact_lines(n, variables, names, clock)
-            if name in template.optional:
-                member = names.bind(f",{json_string(name)}:", "M")
-                lines.append(f"    p{n} = '' if w == {names.bind(NEVER, 'N')} else {member} + p{n}")
-        self.nodes = _graph_pieces(template)
-        if self.nodes is None:
-            lines.append("    g = GRAPH(EVENT(name, match))")
-
-    def match(self, parts: _Parts) -> None:
-        """Write the `match` of an event."""
-        parts.add("{")
-        for n, (name, _) in enumerate(self._template.positions):
-            if name not in self._template.optional:
-                parts.add(f"{',' if n else ''}{json_string(name)}:")
-            parts.local(f"p{n}")
-        parts.add("}")
-
-    def graph(self, parts: _Parts, escaped: Mapping[str, str] | None) -> None:
-        """Write the graph of an event whose order is known; `escaped`: what its parts are in JSON."""
-        for piece in self.nodes or ():
-            if isinstance(piece, str):
-                parts.add(piece if escaped is None else escaped[piece])
-            elif piece < 0:
-                parts.add("<").local("i").add(">" if piece == NAME else "")
-            else:
-                parts.local(f"b{piece}" if escaped is None else f"E[b{piece}]")
-
-    def function(self, result: str) -> Any:
-        return make("line", "\n".join([*self._lines, f"    return {result}", ""]), self.names)
+    names = Names()
+    names.namespace |= {"T": times, "J": json_terms, "FACT": _fact, "CLOCK": clock}
+    facts = "".join(f"f{n}, " for n in range(len(template.positions)))
+    bound = "".join(f"b{n}, " for n in range(len(template.variables)))
+    lines = ["def cells(name, match):", f"    _, w, ({facts}), {f'({bound})' if bound else '_'} = match"]
+    lines.append(f"    i = {names.constant(template.prefix)} + name")
+    match, graph = _Parts(names).add("{"), _Parts(names)
+    for n, (name, variables) in enumerate(template.positions):
+        optional = name if name in template.optional else ""
+        lines += [f"    {line}" for line in _fact_lines(f"p{n}", n, variables, optional, names, clock)]
+        if not optional:
+            match.add(f"{',' if n else ''}{json_string(name)}:")
+        match.local(f"p{n}")
+    nodes = _graph_pieces(template)
+    if nodes is None:
+        names.namespace["GRAPH"] = lambda name, match: sorted_graph(template.graph(name, match[3]))
+        graph.local("GRAPH(i, match)")
+    for piece in nodes or ():
+        if isinstance(piece, str):
+            graph.add(piece)
+        elif piece < 0:
+            graph.add("<").local("i").add(">" if piece == NAME else "")
+        else:
+            graph.local(f"b{piece}")
+    lines.append(f"    return f'{match.add('}').text()}', f'{graph.text()}'")
+    written: Cells = make("cells", "\n".join([*lines, ""]), names)
+    return written
 
 
 class _Parts:
@@ -315,17 +357,23 @@ def _text_of(time: str, clock: Clock) -> str:
     return f"{time} // {clock.unit}" if clock.integer else f"T[{time}]"
 
 
-def _fact_lines(n: int, variables: tuple[str, ...], names: Names, clock: Clock) -> list[str]:
-    """`p{n}`: a position of the match."""
+def _fact_lines(
+    local: str, n: int, variables: tuple[str, ...], optional: str, names: Names, clock: Clock
+) -> list[str]:
+    """`local`: the fact `f{n}` as JSON; if it is `optional`, behind that name, and "" where there is none."""
     parts = _Parts(names).add('{"time":').local(_text_of("w", clock)).add(',"values":{')
     for place, variable in enumerate(variables):
         parts.add(f"{',' if place else ''}{json_string(variable)}:").local(f"J[v[{place}]]")
     text = parts.add("}}").text()
     names.namespace[f"V{n}"] = variables
-    return [
-        f"    w, v, _, o = f{n}",
-        f"    p{n} = FACT(V{n}, f{n}, CLOCK) if o or None in v else f'{text}'",
+    lines = [
+        f"w, v, _, o = f{n}",
+        f"{local} = FACT(V{n}, f{n}, CLOCK) if o or None in v else f'{text}'",
     ]
+    if optional:
+        member = names.bind(f",{json_string(optional)}:", "M")
+        lines.append(f"{local} = '' if w == {names.bind(NEVER, 'N')} else {member} + {local}")
+    return lines
 
 
 def _graph_pieces(template: RuleTemplate) -> list[Piece] | None:
@@ -462,33 +510,31 @@ class _JsonLines:
     """Owns the functions that write the events of each rule as `format_jsonl` does, with their line ends."""
 
     def __init__(self) -> None:
-        self._writers: dict[RuleTemplate, Line] = {}
         self._clock: Clock | None = None
+        self._emitter: Emitter | None = None
+        self._alone: dict[RuleTemplate, tuple[Writer, Constants]] = {}
 
     def __call__(self, events: Sequence[Composite], clock: Clock) -> str:
         if clock is not self._clock:
-            self._clock, self._times = clock, TimeTexts(clock)
-            self._writers.clear()
-        writers = self._writers
+            self._clock, self._times, self._emitter = clock, TimeTexts(clock), None
+            self._alone.clear()
         if isinstance(events, InstantEvents):
-            named = events.named()
-            return "".join([(writers.get(of) or self._writer(of, clock))(n, m) for of, n, m in named])
+            emitter = events.emitter
+            if emitter is not self._emitter:
+                writers = LineWriters(emitter.templates, clock, self._times)
+                self._emitter, self._texts = emitter, EventTexts(writers.of, len(emitter.templates))
+            return "".join(self._texts.written(events.instants(), self._times.stamp))
         return "".join([self._line(event, clock) for event in events])
 
     def _line(self, event: Composite, clock: Clock) -> str:
         template = event.template
         if not isinstance(template, RuleTemplate):
             return f"{format_jsonl(event, clock)}\n"
+        if template not in self._alone:
+            self._alone[template] = LineWriters([template], clock, self._times).of(0)
+        write, constants = self._alone[template]
         name = event.id[len(template.prefix) :]
-        match = ((), event.time, event.facts, event.bound)
-        return (self._writers.get(template) or self._writer(template, clock))(name, match)
-
-    def _writer(self, template: RuleTemplate, clock: Clock) -> Line:
-        made = line_writer(
-            template, clock, _fact, lambda event: json_string(format_graph(event)), self._times
-        )
-        self._writers[template] = made
-        return made
+        return write((constants,), ((name, self._times.stamp(event.time), event.facts, event.bound),))[0]
 
 
 def format_jsonl(event: Composite, clock: Clock) -> str:
@@ -509,7 +555,12 @@ def format_match(event: Composite, clock: Clock) -> str:
 
 def format_graph(event: Composite) -> str:
     """The event's graph as sorted N-Triples."""
-    return "".join(sorted([f"{s} {p} {o} .\n" for s, p, o in event.graph]))
+    return sorted_graph(event.graph)
+
+
+def sorted_graph(graph: Iterable[Triple]) -> str:
+    """Triples as sorted N-Triples."""
+    return "".join(sorted([f"{s} {p} {o} .\n" for s, p, o in graph]))
 
 
 def _fact(variables: tuple[str, ...], fact: Fact, clock: Clock) -> str:

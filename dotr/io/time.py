@@ -634,16 +634,16 @@ class TimestampExtractor:
         if clock is None or self.elsewhere:
             return None
         kinds = set(map(type, said))
-        times: list[Any]
+        times: list[Any] | None
         if clock.integer and kinds == {int}:
             times = [time * unit for time in said]  # type: ignore[operator]  # all are integers
             if max(times) > _LARGEST or min(times) < -_LARGEST:
                 return None
         elif not clock.integer and kinds == {str}:
-            times = list(map(_plain_datetime, said))  # type: ignore[arg-type]  # all are texts
-            if None in times:
-                return None
+            times = plain_datetimes(said)  # type: ignore[arg-type]  # all are texts
         else:
+            return None
+        if times is None:
             return None
         self.time_sources[time_source] = self.time_sources.get(time_source, 0) + len(times)
         return times

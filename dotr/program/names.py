@@ -85,11 +85,6 @@ def _lines_of(fact: Fact) -> bytes:
 _LINES: Memo[Fact, bytes] = Memo(_lines_of, limit=1 << 13, longest=1 << 11)
 
 
-def match_hashes(time: Time, several: Sequence[tuple[Fact, ...]]) -> list[str]:
-    """`match_hash` of each, cheaper for many: see `hashes_of`."""
-    return hashes_of([(time, several)])
-
-
 def hashes_of(instants: Iterable[tuple[Time, Sequence[tuple[Fact, ...]]]]) -> list[str]:
     """`match_hash` of each match of several instants, cheaper for many: a trigger is hashed once, a fact's
     lines are kept, and the letters of sixty-four hashes, or of eight, are made by shifting all their bits at

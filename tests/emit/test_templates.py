@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dotr.emit.templates import RuleTemplate, share_writers
+from dotr.emit.templates import Row, RuleTemplate, share_writers
 from dotr.program import Fresh, Rule, TemplateVar
 from dotr.rdf.terms import PROV_GENERATED_AT_TIME, RDF_TYPE, integer
 from tests.detect.building import A, B, at, rule
@@ -68,17 +68,17 @@ FORMS = [
 def test_shared_writers_write_what_each_rule_would_alone(rules: list[Rule]) -> None:
     made = [RuleTemplate(one) for one in rules]
     share_writers(made)
-    rows = [("h1", (A, integer(1))), ("h2", (B, B))]
+    rows: list[Row] = [("h1", STAMP, (), (A, integer(1))), ("h2", integer(8), (), (B, B))]
     for one in made:
         together = [other for other in made if other.write is one.write]
         expected = []
-        for name, bindings in rows:
+        for name, stamp, _, bindings in rows:
             for other in together:
                 id_ = f"urn:dotr:{other.rule}:{name}"
                 lines = [f"{s} {p} {o} <{id_}> .\n" for s, p, o in other.graph(id_, bindings)]
-                expected.append(f"<{id_}> {PROV_GENERATED_AT_TIME} {STAMP} .\n" + "".join(lines))
-        assert one.write([other.constants for other in together], rows, STAMP) == expected
-        assert one.quads(f"urn:dotr:{one.rule}:h1", rows[0][1], STAMP) in expected
+                expected.append(f"<{id_}> {PROV_GENERATED_AT_TIME} {stamp} .\n" + "".join(lines))
+        assert one.write([other.constants for other in together], rows) == expected
+        assert one.quads(f"urn:dotr:{one.rule}:h1", rows[0][3], STAMP) in expected
 
 
 def test_rules_of_one_form_have_one_writer() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dotr.errors import DataError
 from dotr.io.decode.documents import STREAM_BASE, Format
-from dotr.io.decode.json_lines import Lines, _values, raw_lines
+from dotr.io.decode.json_lines import Lines, _graph_lines, raw_lines
 from dotr.io.decode.plain import PlainGraphs
 from dotr.io.decode.rdf import parse_triples
 from dotr.rdf.terms import XSD
@@ -415,27 +415,56 @@ pieces = st.sampled_from(
 )
 
 
-@given(st.lists(st.lists(pieces, min_size=1, max_size=5).map("".join), min_size=1, max_size=4))
-def test_values_loaded_at_once_are_the_values_of_the_lines(lines: list[str]) -> None:
-    found = _values([line.encode() for line in lines])
+json_texts = st.lists(pieces, min_size=1, max_size=5).map("".join)
+
+
+@given(
+    st.lists(
+        st.one_of(
+            json_texts,
+            json_texts.map(lambda text: f'{{"graph":"a","x":{text}}}'),
+            json_texts.map(lambda text: f'{{"time":{text},"graph":"é"}}'),
+        ),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_lines_loaded_at_once_say_what_each_says(lines: list[str]) -> None:
+    found = _graph_lines([line.encode() for line in lines])
     if found is not None:
-        assert repr(found) == repr([json.loads(line) for line in lines])
+        values = [json.loads(line) for line in lines]
+        said = [(value["graph"], value.get("time")) for value in values]
+        assert [(one.graph, one.time) for one in found] == said
+
+
+def test_keys_and_values_may_be_escaped() -> None:
+    found = _graph_lines(
+        [b'{"gr\\u0061ph":"\\u00e9\\n","ti\\u006de":"t","x":["\xc3\xa9"]}', b'{"graph":"","graph":"b"}']
+    )
+    assert found is not None
+    assert [(one.graph, one.time) for one in found] == [("é\n", "t"), ("b", None)]
 
 
 @pytest.mark.parametrize(
-    "lines",
+    "line",
     [
-        ['{"x":[1', "2]}"],
-        ['{"x":[1', "2]}", "{},-Infinity,{}"],
-        ['{"x":[1', "2]}", '{},"-Infinity",{}'],
-        ['{"x":"', '"}'],
-        ["{}", "{},{}", "[", "]"],
-        ["{}", "{} {}"],
-        ["{}", "\ufeff{}"],
+        b'"}',
+        b"[1]",
+        b'{"graph":""} {}',
+        b'\xef\xbb\xbf{"graph":""}',
+        b'{"graph":"","insert":null}',
+        b'{"graph":"","d\\u0065lete":""}',
+        b'{"graph":"","time":true}',
+        b'{"graph":"","time":1.0}',
+        b'{"graph":null}',
+        b'{"graph":"","x":"\xff"}',
+        b'{"graph":"","\xff":1}',
+        b'{"graph":"","x":' + b"7" * 5_000 + b"}",
+        b'{"graph":"","x":' + b"[" * 5_000 + b"]" * 5_000 + b"}",
     ],
 )
-def test_lines_that_are_no_value_each_are_not_loaded_at_once(lines: list[str]) -> None:
-    assert _values([line.encode() for line in lines]) is None
+def test_a_line_that_is_no_graph_or_may_be_refused_is_not_loaded_at_once(line: bytes) -> None:
+    assert _graph_lines([b'{"graph":""}', line]) is None
 
 
 def _line(graph: object, **more: object) -> str:
