@@ -255,20 +255,29 @@ def test_other_rules_are_refused_unless_they_are_allowed(kind: Any) -> None:
         stream.batch(plan(kind, CHANGED, late, "d"), [(99 * SECOND, [])])
 
 
+COUNTED = """QUERY Warm := { SELECT ?room WHERE { ?o :heat ?room } }
+RULE Counted DEFINE { dotr_id a :Counted ; :count ?n }
+FROM Smoke AND COUNT(*) AS ?n OVER Warm WITHIN 90 s FROM Smoke WITH ?n := ?n
+"""
+
+
 def test_a_rule_that_comes_back_starts_without_a_state() -> None:
-    """All rules without a key are gone for a while: their slot is called once, to forget them."""
+    """All rules without a key are gone for a while: their slot, which no timer calls, is called once, and
+    forgets them.
+    """
     keyed = RULES[: RULES.index("RULE Quiet")]
     rows = graphs()
     stream = ByPart()
     found: list[str] = []
-    parts = [(RULES, [rows[:20]]), (keyed, [rows[20:41]]), (RULES, [rows[41:], [(100 * SECOND, [])]])]
+    last = [rows[41:], [(100 * SECOND, [])]]
+    parts = [(keyed + COUNTED, [rows[:20]]), (keyed, [rows[20:41]]), (keyed + COUNTED, last)]
     for number, (rules, batches) in enumerate(parts):
         of = plan(Distributed, rules, StreamOptions(change_rules=True), f"back {number}")
         for batch in batches:
             found += stream.batch(of, batch)
     wanted = expected(parts, 0)
     assert sorted(found) == wanted
-    assert any(json.loads(line)["rule"] == "Quiet" for line in wanted)
+    assert any(json.loads(line)["rule"] == "Counted" for line in wanted)
 
 
 def test_late_graphs_are_counted_and_an_end_closes_the_last_instant() -> None:
