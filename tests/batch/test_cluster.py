@@ -181,7 +181,8 @@ def test_an_environment_that_is_sent_along_has_dotr(
         "PYSPARK_PYTHON": str(tmp_path / "bare" / "bin" / "python"),
     }
     sent = ("--archives", "env.tar.gz#environment")
-    chosen = (*sent, "--conf", "spark.pyspark.python=./environment/bin/python")
+    workers = ("--conf", "spark.pyspark.python=./environment/bin/python")
+    chosen = (*sent, *workers, "--conf", f"spark.pyspark.driver.python={sys.executable}")
     for options, code in ((chosen, 0), ((), 4)):
         command = [str(BIN / "spark-submit"), "--master", url, *SMALL, *options, "dotr-submit.py", "batch"]
         words = ["rules.dotr", "log.jsonl", "--out", f"out{code}", "-q"]

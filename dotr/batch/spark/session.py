@@ -587,7 +587,7 @@ def _other_worker(wanted: str, found: str, host: str, python: str) -> EngineErro
         label=python,
         notes=("the workers' Python is that of PYSPARK_PYTHON, or of the archive that was sent along",),
         hint=f"install dotr {wanted} there, or send an environment: --archives env.tar.gz#environment "
-        "--conf spark.pyspark.python=./environment/bin/python",
+        "--conf spark.pyspark.python=./environment/bin/python --conf spark.pyspark.driver.python=python3",
     )
 
 
