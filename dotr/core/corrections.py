@@ -210,6 +210,7 @@ class CorrectingPipeline(Pipeline):
     def accept_run(self, times: Sequence[Time], graphs: Sequence[GraphOrMessage]) -> bool:
         if (self._plans and not self._replaying) or not super().accept_run(times, graphs):
             return False
+        self._ending = False
         self._owed -= self._earned * len(times)
         if self._log is not None:
             self._log += [(time, (graph,), False) for time, graph in zip(times, graphs, strict=True)]

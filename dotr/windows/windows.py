@@ -244,7 +244,7 @@ class BoxWindow:
         self.table.assign(values, until)
 
     def dump(self) -> Any:
-        runs = [[list(values), runs] for values, runs in self._runs.items()]
+        runs = [[list(values), [list(run) for run in runs]] for values, runs in self._runs.items()]
         return [self._now, self.table.dump(), runs, self._wakes.dump()]
 
     def load(self, state: Any) -> None:

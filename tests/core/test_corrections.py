@@ -274,6 +274,32 @@ def test_what_remains_is_what_a_run_in_order_reports(
     assert corrected > len(SEEDS) // (20 if compared is not compare_replaced else 40)
 
 
+@pytest.mark.parametrize("seed", [1_005])
+def test_windows_of_lars_rules_are_those_of_the_snapshot_that_a_replay_begins_with(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dotr.lasting.instants.DEEPEST", 12)
+    assert compare_lasting(seed) > 0
+
+
+@pytest.mark.parametrize("seed", [*range(6, 10), *(range(10, 500) if DEEP else ())])
+def test_what_comes_after_a_snapshot_does_not_change_it(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dotr.lasting.instants.DEEPEST", 12)
+    lasting = lastings(Random(seed))
+    try:
+        running = dotr.Engine(loaded(lasting.rules), background=lasting.background, on_error="skip")
+        taken: list[tuple[Any, str]] = []
+        for one in lasting.stream:
+            pushed(running, Message(one.time, one.graph, one.insert, one.delete, False))
+            state = running.pipeline.snapshot()
+            taken.append((state, json.dumps(state)))
+        running.advance(60)
+    except dotr.DotrError:
+        return
+    for state, text in taken:
+        assert json.dumps(state) == text
+
+
 QUIET = """PREFIX : <ex:>
 ENTAILMENT rdfs
 QUERY Value := { SELECT ?s ?v WHERE { ?s :value ?v } }
