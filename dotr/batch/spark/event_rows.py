@@ -18,11 +18,11 @@ from msgspec import Struct
 from dotr.batch.runs import batched
 from dotr.batch.spark.frame_stages import event_columns, spark_schema
 from dotr.batch.spark.session import Batches, crossing_to_driver, shipped
-from dotr.batch.spark.typed import TRIGGER, TypedBatches, TypedColumns
 from dotr.events import Clock, Composite
 from dotr.io.decode.parquet import integers, texts
 from dotr.io.event_tables import EventBatches
 from dotr.io.events import formatter
+from dotr.io.typed_events import TRIGGER, TypedBatches, TypedColumns
 from dotr.program import Program
 
 if TYPE_CHECKING:

@@ -40,7 +40,7 @@ from dotr.batch.spark.stream import (
     start,
     states_of,
 )
-from dotr.batch.spark.typed import Types, check_typed, columns_of, of_rule, refuse_alike
+from dotr.batch.spark.typed import check_typed, of_rule
 from dotr.batch.stream import StreamOptions, choose, known_mode
 from dotr.budget import BUDGET
 from dotr.core.deployment import Deployment
@@ -50,6 +50,7 @@ from dotr.events import Clock
 from dotr.io.decode.documents import STREAM_BASE, SUFFIXES
 from dotr.io.python_values import duration
 from dotr.io.sources import SourceOptions
+from dotr.io.typed_events import Types, columns_of, refuse_alike
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
