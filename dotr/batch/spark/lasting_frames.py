@@ -41,7 +41,6 @@ from dotr.batch.spark.frame_stages import (
     spark_schema,
 )
 from dotr.batch.spark.session import Batches, crossing_to_driver, shipped
-from dotr.batch.spark.typed import Kinds, TypedBatches, TypedColumns
 from dotr.batch.time_cuts import Cutoff
 from dotr.batch.work import Treatment, graph_text
 from dotr.core.deployment import Deployment
@@ -52,6 +51,7 @@ from dotr.io.decode.parquet import integers, missing, texts
 from dotr.io.decode.rdf import parse_triples
 from dotr.io.errors import dead_letter
 from dotr.io.event_tables import EventBatches, event_schema
+from dotr.io.typed_events import Kinds, TypedBatches, TypedColumns
 from dotr.program import Program
 
 if TYPE_CHECKING:

@@ -12,25 +12,13 @@ from typing import TYPE_CHECKING, Any, Final
 from dotr.errors import UsageError
 from dotr.events import Clock
 from dotr.io.events import csv_columns
-from dotr.io.typed_events import TRIGGER, Kinds, TypedBatches, TypedColumns, Types
+from dotr.io.typed_events import TRIGGER, Types
 from dotr.lang.grammar.cursor import nearest
 from dotr.program import Program
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType
-
-__all__ = [
-    "Kinds",
-    "TypedBatches",
-    "TypedColumns",
-    "carried",
-    "check_typed",
-    "names_kinds",
-    "of_rule",
-    "quoted",
-    "typed_events",
-]
 
 OWN: Final = ("time", "date", "rule", "id", "bindings", "match", "terms", "graph", TRIGGER)
 """The names of the columns of typed events."""
