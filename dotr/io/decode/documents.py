@@ -234,7 +234,8 @@ def unknown_format(path: str, *, streamed: bool = False) -> DataError:
     """`streamed`: where a table could stand, too."""
     hint = f"the name ends in one of {' '.join(SUFFIXES)}, each also with {' '.join(ENDINGS)}"
     if streamed:
-        hint += "; a table of another name needs --map, and in the mapping `# format: csv`, or jsonl"
+        hint += f"; a table of another name needs --map (dotr map new {path} proposes one), and in "
+        hint += "the mapping `# format: csv`, or jsonl"
     if plain_name(path).lower().endswith(".json"):
         hint = f"JSON is read through a mapping: dotr map new {path} > readings.map proposes one; then add "
         hint += "--map readings.map. JSON-LD ends in .jsonld, a graph a line in .jsonl"
