@@ -262,7 +262,7 @@ def started(case: Case, log: Path) -> subprocess.Popen[bytes]:
 
 def workers_of(process: subprocess.Popen[bytes]) -> list[int]:
     """Its processes, once there are two that are no helper of Python's."""
-    for _ in range(200):
+    for _ in range(1200):
         if len(found := children(process.pid)) >= 2:
             return found
         if process.poll() is not None:

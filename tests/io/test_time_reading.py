@@ -528,3 +528,16 @@ def test_both_ends_of_an_interval_are_instants(value: str) -> None:
 def test_a_choice_that_there_is_not_is_refused() -> None:
     with pytest.raises(UsageError, match="D4187"):
         time_reading(ambiguous_time="first")
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_file_that_ended_in_the_second_pass_is_read_on_in_it(tmp_path: Path, form: str) -> None:
+    shown, expected = shown_rows(48, 5)
+    count = next(at for at in range(1, 48) if shown[at] < shown[at - 1]) + 3
+    file, options = written(tmp_path, form, shown[:count])
+    *first, end = read(file, **options).items()
+    assert [item.time for item in first] == expected[:count]
+    written(tmp_path, form, shown)
+    rest = read(file, **options)
+    rest.bookmarks = {str(file): Bookmark(end.how, end.end, end.carried)}
+    assert [graph.time for graph in rest] == expected[count:]

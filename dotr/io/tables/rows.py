@@ -1052,7 +1052,7 @@ class _OpenHours:
             if type(item) is Undecided:
                 self._passed = {column: (row.passes[column], item.locals[column]) for column in item.locals}
                 item = item.make(row.passes)
-            elif not isinstance(item, ReadEvent) or item.error is None:
+            elif not isinstance(item, ReadEvent):  # the end of a file is in the hour of its last row
                 self._passed = {}
             yield self._bookmarked(item)  # type: ignore[arg-type]  # it is none that is undecided
 
