@@ -415,9 +415,9 @@ def check_times(
     used = ", ".join(time_sources)
     for predicate, count, example, kind in _like_times(sample):
         shown = writer.term(predicate)
-        if predicate[1:-1] in used or any(
-            time_source.endswith(shown.split(":")[-1]) for time_source in time_sources
-        ):
+        name = predicate[1:-1].replace("#", "/").rpartition("/")[2]  # sources have prefixes that all know
+        ends = shown.split(":")[-1], f":{name}"
+        if predicate[1:-1] in used or any(time_source.endswith(ends) for time_source in time_sources):
             continue
         found.info(
             "D2515",

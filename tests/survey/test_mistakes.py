@@ -298,6 +298,10 @@ def test_other_times_of_the_data_are_reported(dotr: Dotr) -> None:
     said = dotr("check", "mixed.dotr", "--sample", stream(f"<urn:o> <urn:value> 8 ; <urn:sent> {time} .")).out
     assert "D2515" in said
     assert "--time-path urn:sent" in said
+    Path("own.nt").write_text(f"<urn:o> <http://www.w3.org/ns/sosa/resultTime> {time} .\n", encoding="utf-8")
+    said = dotr("check", "mixed.dotr", "--sample", "own.nt").out
+    assert "D1220" in said
+    assert "D2515" not in said  # it is the time already
     said = dotr("check", "mixed.dotr", "--sample", stream("<urn:o> <urn:value> 1767225600000 .")).out
     assert "integers of 13 digits (milliseconds?)" in said
     said = dotr("check", "mixed.dotr", "--sample", stream("<urn:o> <urn:value> 8 .")).out

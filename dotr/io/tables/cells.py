@@ -739,6 +739,8 @@ def _outside(text: str, name: str) -> CellError:
         hint = 'give its format: {column|datetime("%d/%m/%Y %H:%M", "Europe/Berlin")}'
     elif name in _RANGES and _INTEGER.fullmatch(text) is None and re.fullmatch(_LEXICAL["decimal"], text):
         hint = "xsd:decimal has fractions"
+        if re.fullmatch(r"[+-]?[0-9]+\.0+", text):
+            hint += '; pandas makes integers with missing values so: astype("Int64") keeps them'
     if not hint:
         hint = f"if it means that there is no value, add to the mapping: # missing: {excerpt(text)}"
     return CellError(f"`{excerpt(text)}` is not an xsd:{name}", hint)
