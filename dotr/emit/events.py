@@ -14,7 +14,7 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from dotr.emit.templates import Constants, Row, RuleTemplate, Writer, share_writers
-from dotr.events import Clock, Composite, RawMatch, Time
+from dotr.events import Clock, Composite, Fact, RawMatch, Time
 from dotr.program import Program
 from dotr.program.names import hashes_of
 from dotr.rdf.terms import Memo, Term
@@ -286,10 +286,10 @@ class EventTexts:
         """For rules that matched once each: those with equal matches are written together. None if a rule
         matched more than once.
         """
-        same: dict[tuple[str, tuple[Term, ...]], tuple[Row, list[int]]] = {}
+        same: dict[tuple[tuple[Fact, ...], tuple[Term, ...]], tuple[Row, list[int]]] = {}
         for (rules, _, facts, values), name in zip(matches, names, strict=True):
             row = name, stamp, facts, values
-            same.setdefault((name, values), (row, []))[1].extend(rules)
+            same.setdefault((facts, values), (row, []))[1].extend(rules)  # a hash says not which events
         order = self._orders[tuple([tuple(numbers) for _, numbers in same.values()])]
         if order is None:
             return None

@@ -80,9 +80,9 @@ def mapping_for(file: str, mappings: Sequence[TableMapping], *, listed: bool = F
     if not fitting and not listed:
         fitting = [mapping for mapping in mappings if mapping.declares(file)]
     fitting = [mapping for mapping in fitting if mapping.files] or fitting
-    if len(fitting) > 1 and fitting[0] != fitting[1]:
-        first, second = (mapping.name for mapping in fitting[:2])
-        message = f"two mappings are for one file: `{first}` and `{second}`"
+    other = next((mapping for mapping in fitting if mapping != fitting[0]), None)
+    if other is not None:
+        message = f"two mappings are for one file: `{fitting[0].name}` and `{other.name}`"
         hint = f"# files: declares which of them `{basename(plain_name(file))}` is read through"
         raise DataError.of("D2415", message, place=file, hint=hint)
     return fitting[0] if fitting else None

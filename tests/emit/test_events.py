@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -80,3 +82,13 @@ def test_events_of_several_instants_are_those_of_each(found: list[list[RawMatch]
     assert formatter("jsonl", {})[1](run, clock) == "".join(
         f"{format_jsonl(event, clock)}\n" for events in alone for event in events
     )
+
+
+def test_a_line_has_the_event_that_its_own_rule_chose() -> None:
+    """Facts that differ only in which events they are have one hash, and rules of one form one function."""
+    events = [(*fact(1)[:3], id_) for id_ in ("", "urn:dotr:R1:a", "urn:dotr:R2:b")]
+    found: list[RawMatch] = [((n * 4,), 7, (fact(1), one), (integer(1),)) for n, one in enumerate(events)]
+    lines = formatter("jsonl", {})[1](InstantEvents(EMITTER, found), Clock())
+    assert [json.loads(line)["match"]["B"].get("id", "") for line in lines.splitlines()] == [
+        id_ for *_, id_ in events
+    ]

@@ -265,9 +265,10 @@ def test_of_two_mappings_for_one_file_neither_is_chosen_silently() -> None:
 
     rooms, doors = mapping("rooms.map"), mapping("doors.map")
     own = mapping("own.map", "# files: r*.csv\n")
-    with pytest.raises(DataError, match="D2415") as raised:
-        mapping_for("r.csv", [rooms, doors])
-    assert "`rooms.map` and `doors.map`" in str(raised.value)
+    for several in ([rooms, doors], [rooms, rooms, doors]):
+        with pytest.raises(DataError, match="D2415") as raised:
+            mapping_for("r.csv", several)
+        assert "`rooms.map` and `doors.map`" in str(raised.value)
     assert mapping_for("r.csv", [rooms, own]) is own
     assert mapping_for("d.csv", [rooms, own]) is rooms
     assert mapping_for("r.csv", [rooms, rooms]) is rooms
