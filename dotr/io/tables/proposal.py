@@ -4,9 +4,9 @@ Place:   `dotr map new` prints it; its reader checks it before use.
 Method:  the sample is the first rows of a table in any format, read without a mapping. A column is what all
          of its cells in the sample are. The time is the first column that could be one, by its name rather
          than its place. Measured numbers become observations of SOSA, made by what a column named after a
-         sensor, device, station or the like names. A row that has several numbers and more of other things is
-         a record: one subject with all of its columns. Rows in arrays of JSON have cells of what is around
-         them, too.
+         sensor, device, station or the like names, and with what else the row has. A row that has several
+         numbers and more than one other thing, or another thing and no sensor, is a record: one subject with
+         all of its columns. Rows in arrays of JSON have cells of what is around them, too.
 Why not: guessing zones: a time without one is written without one, and dotr asks for it.
 Bad input: D2407 not a table · D2403 nothing in it.
 """
@@ -77,7 +77,7 @@ _STRONG = re.compile(r"sensor|device|station|meter|machine|report_id", re.IGNORE
 _OWN_ID = re.compile(r"(?:.*\.)?id\Z", re.IGNORECASE)
 """Of a record, not of something that it refers to."""
 _IRI = re.compile(r"(?:urn:[a-z0-9-]+:|https?://)[^\s<>\"{}|\\^`]+", re.IGNORECASE)
-_NUMBERED = re.compile(r"(?:^|_)id$|[a-z]I[dD]$|_ID$|^ID$|(?:^|_)(?:no|nr|index|row)$", re.IGNORECASE)
+_NUMBERED = re.compile(r"(?:^|[_ ])id$|[a-z]I[dD]$|_ID$|^ID$|(?:^|_)(?:no|nr|index|row)$", re.IGNORECASE)
 _MISSING: Final = (
     *("NA", "N/A", "n/a", "n.a.", "#N/A", "NaN", "nan", "null", "NULL", "None", "none"),
     *("-", "--", "---", "?", "missing", "urn:ngsi-ld:null"),
@@ -281,13 +281,10 @@ def _body(found: Sequence[ProposedColumn]) -> Iterator[str]:
     if time is None or not measured:
         yield from _row(sensor, [*measured, *said])
         return
-    if 1 < len(measured) < len(said):
+    if len(measured) > 1 and len(said) > (sensor is not None):
         own = next((column for column in others if _OWN_ID.match(column.name)), None)
         yield from _row(own, [column for column in others if column is not own])
         return
-    if len(measured) > 1 and said:
-        yield f"# Beside what is measured: {', '.join(column.name for column in said)}"
-        said = []
     for column in measured:
         yield "[] a sosa:Observation ;"
         if sensor is not None:

@@ -73,7 +73,45 @@ def test_measured_numbers_become_observations_made_by_the_sensor() -> None:
     assert "sosa:observedProperty :temp_C ;" in text
     assert "sosa:hasSimpleResult {temp (C)}^^xsd:decimal ." in text
     assert "sosa:observedProperty :row" not in text, "numbers of rows are not measured"
+    assert text.count(":row {row}^^xsd:integer ;") == 2, "each has what the row says beside"
     parse_mapping(text, "proposed")
+
+
+NUMBERS = {"bar": "4.1", "temp": "20.5"}
+OTHERS = {"pump": "p1", "running": "true", "zone id": "3", "note": "x"}
+
+
+@pytest.mark.parametrize("sensor", [{}, {"sensor": "s1"}])
+@pytest.mark.parametrize("others", range(len(OTHERS) + 1))
+@pytest.mark.parametrize("numbers", range(len(NUMBERS) + 1))
+def test_no_column_of_the_table_is_missing_in_the_proposal(
+    sensor: dict[str, str], others: int, numbers: int
+) -> None:
+    row = {**sensor, **dict(list(NUMBERS.items())[:numbers]), **dict(list(OTHERS.items())[:others])}
+    columns = ["ts", *row]
+    text = propose(columns, [["2026-03-02T08:00:00Z", *row.values()]])
+    graphs = compile_mapping(parse_mapping(text), columns, 1_000_000, "", "t.csv")
+    (part,) = graphs.parts([["2026-03-02T08:00:00Z", *row.values()]])
+    assert not isinstance(part, CellError)
+    for name in row:
+        assert f"{{{name}}}" in text, text
+    subjects = text.count(" a sosa:Observation ;")
+    for name in OTHERS.keys() & row.keys():
+        assert text.count(f"{{{name}}}") == max(1, subjects), "every observation has it"
+    assert ":zone_id ;" not in text, "an id is not measured"
+
+
+def test_several_numbers_of_a_pump_are_one_subject_with_the_pump() -> None:
+    columns = ["ts", "pump", "bar", "temp", "running"]
+    text = propose(columns, [["2026-03-02T08:00:00Z", "p1", "4.1", "20.5", "true"]])
+    assert text.endswith(
+        """
+[] :pump {pump} ;
+   :bar {bar}^^xsd:decimal ;
+   :temp {temp}^^xsd:decimal ;
+   :running {running}^^xsd:boolean .
+"""
+    )
 
 
 def test_without_a_time_a_row_says_its_columns() -> None:
@@ -101,7 +139,8 @@ def test_a_mapping_of_many_columns_takes_work_in_proportion(monkeypatch: pytest.
     columns = ["ts", *(f"c{n}" for n in range(2_000))]
     row = ["2026-01-01T00:00:00Z", *(str(n + 0.5) if n % 2 else "x" for n in range(2_000))]
     text = propose(columns, [row])
-    assert text.count("sosa:Observation") == 1_000
+    assert text.count("xsd:decimal") == 1_000
+    assert len(text) <= 100_000, "each column is said once"
     assert compared[-1] <= 4 * len(columns)
     assert made[0] <= 100, "formats are compiled once, not once a column"
 
