@@ -24,9 +24,10 @@ from dotr.core.pipeline import AHEAD, TOGETHER, Counters, Pipeline, PipelineObse
 from dotr.detect.state import Restored
 from dotr.emit.events import InstantEvents
 from dotr.errors import NOT_WRITTEN, DataError, DotrError, EngineError, UsageError
-from dotr.events import Clock, Composite, Time, message_of
+from dotr.events import Clock, Composite, GraphOrMessage, Time, message_of
 from dotr.io.decode.documents import Format
 from dotr.io.decode.rdf import parse_triples
+from dotr.io.errors import LateGraphs
 from dotr.io.event_frames import frame_of
 from dotr.io.python_events import (
     NO_EVENTS,
@@ -73,6 +74,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Engine", "Event", "Events", "checked_budget", "duration", "frame_of"]
 
+_IN_ORDER = 'sort by time before, as by frame.sort_values("ts"), or keep instants open: lateness="{}"'
+
 
 class Engine:
     """Rules deployed in this process: push graphs, get composite events.
@@ -99,8 +102,8 @@ class Engine:
     returns. `verify` runs the literal reading of the language beside the engine and stops at the first
     difference. `keep`: how much of the run is kept for `Event.explain()` and `why_not`, "horizon" or a time
     that may be longer. `snapshot` is what an earlier engine's `snapshot()` returned. `diagnostics` holds
-    the warnings about the rules and about instants that were not in error. Raises ProgramError for the
-    rules, DataError for the background.
+    the warnings about the rules, about instants that were not in error, and about what a `feed` dropped
+    because it came late (D2301). Raises ProgramError for the rules, DataError for the background.
     """
 
     def __repr__(self) -> str:
@@ -164,6 +167,7 @@ class Engine:
         )
         self._more = further
         self.diagnostics = list(program.warnings)
+        self._dropped = LateGraphs()
         settings = Settings(materialize_all=materialize == "all", budget=checked_budget(budget))
         self.explaining: Explaining | None = None
         deployment = Deployment(program, lambda: [*files(), *further()], settings)
@@ -175,7 +179,7 @@ class Engine:
         self.pipeline = make(
             deployment,
             PipelineObserver(
-                late=late_policy(late, lambda: self.clock),
+                late=late_policy(late, lambda: self.clock) or self._drop,
                 refused=self._error_policy(on_error),
                 finding=self.diagnostics.append,
             ),
@@ -536,7 +540,8 @@ class Engine:
         for dateTimes without one. `ambiguous_time`: a local time that came twice is the "earlier" or "later"
         instant, what the order of the rows says ("infer"), or "refuse"d; `nonexistent_time`: one that never
         came is the instant at which clocks went "forward", or "refuse"d. `times_changed` counts what was
-        changed of times. Raises DataError, UsageError.
+        changed of times; graphs that were dropped because they came late are a warning in `diagnostics`
+        (D2301) at the end. Raises DataError, UsageError.
         """
         kept = self._options.reading
         reading = time_reading(kept.finer, ambiguous_time, nonexistent_time, kept.interval)
@@ -564,6 +569,7 @@ class Engine:
 
     def _reading(self, sources: Sources | FrameSource) -> Iterator[int]:
         pipeline = self.pipeline
+        self._dropped = LateGraphs(pipeline.watermark)
         for graph in sources:
             if sources.clock is not pipeline.clock:
                 assert sources.clock is not None
@@ -572,6 +578,11 @@ class Engine:
             pipeline.take(graph.time, graph.triples)
             yield 1
         pipeline.close_all()
+        self.diagnostics += self._dropped.warnings(_IN_ORDER)
+
+    def _drop(self, time: Time, _part: GraphOrMessage) -> None:
+        """The policy "drop" for late graphs."""
+        self._dropped.take(time, self.pipeline.latest)
 
     def _begin(self, clock: Clock) -> Clock:
         mine = self.pipeline.clock

@@ -301,7 +301,7 @@ def command(
             finally:
                 progress.clear()
                 view.close()
-                show.say_all([*feed.columns_missing.values(), *feed.late_by_an_end()])
+                show.say_all([*feed.columns_missing.values(), *feed.late_warnings()])
                 if output.summary_ == "json":
                     show.json_line(summary_as_json(feed, progress.seconds))
                 elif not output.quiet:

@@ -29,11 +29,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct, field
 
-from dotr.errors import DataError, DotrError
+from dotr.errors import DataError, Diagnostic, DotrError, Severity
 from dotr.events import Clock, GraphOrMessage, Time, labelled
 from dotr.io.decode.documents import content_hash, is_packed, open_document, read_bytes
 from dotr.io.events import late_line
 from dotr.io.graphs import Bookmark, DocumentRun, GraphRun, Item, TimedGraph
+from dotr.program.names import duration_text
 from dotr.rdf.terms import RDF_TYPE, Term, Triple, literal_parts
 
 if TYPE_CHECKING:
@@ -43,6 +44,44 @@ if TYPE_CHECKING:
 
 DeadLetter: TypeAlias = Callable[[str], None]
 """Takes one JSON line without its end."""
+
+
+class LateGraphs(Struct):
+    """Owns the count of graphs that came late in one feed and were dropped. `closed`: everything up to there
+    was closed before the feed began.
+    """
+
+    closed: Time | None = None
+    count: int = 0
+    before: int = 0
+    """Of them, those that were late whatever the order of this feed."""
+    behind: Time = 0
+    """How far the others lay behind the latest graph, at most: the lateness (µs) that keeps them."""
+
+    def take(self, time: Time, latest: Time | None) -> None:
+        """A graph was dropped when the latest one was of `latest`."""
+        self.count += 1
+        if self.closed is not None and time <= self.closed:
+            self.before += 1
+        elif latest is not None:
+            self.behind = max(self.behind, latest - time)
+
+    def warnings(self, in_order: str, more: str = "") -> list[Diagnostic]:
+        """D2301 where there were any. `in_order`: the hint on their order, with `{}` for a lateness."""
+        if not self.count:
+            return []
+        many = "1 graph was" if self.count == 1 else f"{self.count:,} graphs were"
+        notes, hint = [], "what an earlier feed closed stays closed: feed what is older first"
+        if self.before:
+            notes.append(f"{self.before:,} of them: the instant was closed before this feed began")
+        if self.behind:
+            unit = 1_000_000 if self.behind > 1_000_000 else 1  # rounded up, so that it is enough
+            behind = duration_text(-(-self.behind // unit) * unit)
+            notes.append(f"out of order by up to {behind}")
+            lateness = behind.replace(" ", "")
+            hint = in_order.format(lateness) + more
+        message = f"{many} left out, for an instant that was already closed"
+        return [Diagnostic("D2301", message, notes=tuple(notes), hint=hint, severity=Severity.WARNING)]
 
 
 class ErrorPolicy(Struct):

@@ -36,7 +36,7 @@ from dotr.core.pipeline import Pipeline, PipelineObserver
 from dotr.emit.events import InstantEvents
 from dotr.errors import DataError, Diagnostic, DotrError, ProgramError, RefusedError, Severity
 from dotr.events import Clock, GraphOrMessage, Time, plain
-from dotr.io.errors import Lineage, dead_letter, with_places
+from dotr.io.errors import LateGraphs, Lineage, dead_letter, with_places
 from dotr.io.events import late_line
 from dotr.io.feeds import DocumentSource, GraphSource
 from dotr.io.graphs import DocumentRun, Item, ReadEvent, TimedGraph
@@ -304,6 +304,9 @@ _NOT_TAKEN = ("D2106", "D2107")
 """What is found wrong with a graph when it comes, not with its instant."""
 
 _ENDED = "the end of a feed closes its last instant, so that its events are reported"
+_IN_ORDER = (
+    "feed in order of time, or keep instants open with --lateness {}; --late file=PATH keeps late graphs"
+)
 _KEEP_OPEN = "feed with --keep-open where the next feed may have graphs of the same time"
 
 _TOGETHER = 63
@@ -379,10 +382,12 @@ class Feed:
     _planned: bool = dataclass_field(default=False, init=False)
     _ended: tuple[Time, Time] | None = dataclass_field(default=None, init=False)
     """What the end of an earlier feed closed: after the first time, up to the second."""
+    _dropped: LateGraphs = dataclass_field(init=False)
 
     def __post_init__(self) -> None:
         self._status = self.journal.status()
         self.lineage = Lineage(lambda: self.pipeline.settled)
+        self._dropped = LateGraphs(self.pipeline.watermark)
         self.checkpoints.size = lambda: sum(self.pipeline.sizes().values())
         with self.journal.reading():
             self._commit = int(self._status.pop("commit", 0))
@@ -629,13 +634,19 @@ class Feed:
             )
         if self.delayed is not None:
             self.delayed.letter(late_line(time, graph, clock), place, time)
+        elif not by_an_end:
+            self._dropped.take(time, self.pipeline.latest)
 
     def _only_ended(self, time: Time) -> bool:
         """Whether a late graph would be in time had the feed before left its last instants open."""
         ended = self._ended
         return ended is not None and ended[0] < time and self.pipeline.latest == ended[1]
 
-    def late_by_an_end(self) -> list[Diagnostic]:
+    def late_warnings(self) -> list[Diagnostic]:
+        """Warnings about late graphs: by the end of an earlier feed alone, and others that were dropped."""
+        return [*self._late_by_an_end(), *self._dropped.warnings(_IN_ORDER, late_by_choice(self.beside))]
+
+    def _late_by_an_end(self) -> list[Diagnostic]:
         """A warning where graphs were late for no other reason."""
         many, clock = self.totals.late_by_an_end, self.pipeline.clock
         if not many or self._ended is None or clock is None:

@@ -70,3 +70,20 @@ def test_where_late_graphs_end_a_feed_the_hint_is_the_same(fed: Dotr, folder: Pa
 def test_the_help_says_so(fed: Dotr) -> None:
     text = " ".join(fed("feed", "--help").out.split())
     assert "A graph of the same time in the next feed is then late, unless this feed has --keep-open" in text
+
+
+def test_graphs_out_of_order_are_one_warning_with_the_lateness_that_keeps_them(
+    fed: Dotr, folder: Path
+) -> None:
+    ran = fed("feed", stream(folder, "a", 100, 200, 150, 140, 300), "-q")
+    assert ran.err.count("warning[D2301]") == 1
+    assert "2 graphs were left out" in ran.err
+    assert "out of order by up to 1 min" in ran.err
+    assert "--lateness 1min;" in ran.err
+    kept = fed("feed", stream(folder, "b", 400, 500, 450, 440, 600), "-q", "--lateness", "1min")
+    assert (kept.out.count('"Seen"'), kept.err) == (5, "")
+    older = fed("feed", stream(folder, "c", 100), "-q")
+    assert "1 of them: the instant was closed before this feed began" in older.err
+    assert "--lateness" not in older.err
+    into = fed("feed", stream(folder, "d", 700, 650), "-q", "--late", "file=late.jsonl")
+    assert (into.code, into.err) == (0, "")

@@ -74,3 +74,44 @@ def test_files_are_fed_through_a_mapping_with_a_zone(mapping: Path, tmp_path: Pa
     engine = dotr.Engine.from_text(RULES)
     events = list(engine.feed(tmp_path / "r.csv", mapping=mapping, time_zone="Europe/Berlin"))
     assert [event.time.isoformat() for event in events] == ["2026-07-01T10:00:00+00:00"]
+
+
+def fed(frames: list[pd.DataFrame], mapping: Path, **options: Any) -> tuple[dotr.Engine, list[dotr.Event]]:
+    engine = dotr.Engine.from_text(RULES, **options)
+    return engine, [event for frame in frames for event in engine.feed(frame, mapping=mapping)]
+
+
+def test_rows_out_of_order_are_a_warning_with_the_lateness_that_keeps_them(mapping: Path) -> None:
+    shuffled = pandas_frame().assign(temp=40.0).iloc[[2, 0, 1]]
+    engine, events = fed([shuffled], mapping)
+    assert len(events) == 1
+    (warning,) = engine.diagnostics
+    assert (warning.code, warning.severity.value) == ("D2301", "warning")
+    assert "2 graphs were left out" in warning.message
+    assert warning.notes == ("out of order by up to 10 min",)
+    assert 'sort_values("ts")' in warning.hint
+    assert 'lateness="10min"' in warning.hint
+    for frame, options in (
+        (shuffled, {"lateness": "10 min"}),
+        (shuffled.sort_values("ts"), {}),
+        (shuffled, {"corrections": "1 h"}),
+    ):
+        engine, events = fed([frame], mapping, **options)
+        assert (sum(event.change for event in events), engine.diagnostics) == (3, [])
+    assert fed([shuffled], mapping, lateness="599 s")[0].counters.late == 1
+
+
+def test_late_rows_that_a_function_takes_are_no_warning(mapping: Path) -> None:
+    late: list[int] = []
+    engine, _ = fed([pandas_frame().iloc[::-1]], mapping, late=lambda time, _part: late.append(time))
+    assert (len(late), engine.diagnostics) == (2, [])
+
+
+@pytest.mark.parametrize("keep", [None, "horizon"])
+def test_a_second_feed_with_what_the_first_closed_names_that(mapping: Path, keep: str | None) -> None:
+    frame = pandas_frame()
+    engine, _ = fed([frame, frame.iloc[:1]], mapping, keep=keep)
+    (warning,) = engine.diagnostics
+    assert "1 graph was left out" in warning.message
+    assert warning.notes == ("1 of them: the instant was closed before this feed began",)
+    assert "lateness" not in warning.hint
