@@ -9,7 +9,7 @@ Method:  language.md, "Sequences". A row of ON and WITH becomes an attribute of 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, assert_never
 
 from dotr.errors import Diagnostics
@@ -155,6 +155,7 @@ class SequenceResolver:
             given.setdefault(name.text, clause)
         for clause in given.values():  # what conditions of others read of it
             self._of(clause)
+        self._any_source(given)
         found = []
         for element, sources in self._elements.items():
             own = given.get(element)
@@ -188,6 +189,39 @@ class SequenceResolver:
             taken += places
         if taken and element in self._elements:
             self._elements[element] = tuple(sorted(set(taken)))
+
+    def _any_source(self, given: Mapping[str, ElementSyntax]) -> None:
+        """Warn about elements that take the rows of every source where some source has no element, D1663.
+
+        Not where OF or an attribute in ON says which rows are meant, nor in a pattern of one element, unless
+        the name looks like that of just one source without an element.
+        """
+        names = list(dict.fromkeys(source.name.text for source in self._written.sources))
+        taken = set(self._elements)
+        for clause in given.values():
+            of = {source.text for source in clause.sources}
+            taken |= set() if of.issuperset(names) else of
+        left = [name for name in names if name not in taken]
+        if not left or len(names) < 2 or not self._written.whole:
+            return
+        for element in self._elements:
+            own = given.get(element)
+            if element in names or (own is not None and own.sources):
+                continue
+            on = None if own is None else own.on
+            meant = len(self._elements) == 1 or (on is not None and _reads_attribute(on))
+            if meant and sum(bool(nearest(element, (name,))) for name in left) != 1:
+                continue
+            also = "" if on is None else " ON …"
+            one = next((name for name in left if not nearest(name, self._elements)), left[0])
+            self._found.warning(
+                "D1663",
+                f"`{element}` is no source, so it takes the rows of every one: {', '.join(names)}",
+                next(name.span for name in self._written.elements_named if name.text == element),
+                hint=nearest(element, left)
+                or f"if it is for `{one}` alone, write `AND {element} OF {one}{also}`; "
+                f"if for all, `AND {element} OF {', '.join(names)}{also}`",
+            )
 
     def _per(self) -> tuple[str, ...]:
         """The attributes of PER, of which every source has each."""
@@ -416,6 +450,19 @@ def _rows_of(expression: Expression) -> Iterator[str]:
             yield "LAST(an aggregate)"
         case _:
             return
+
+
+def _reads_attribute(expression: Expression) -> bool:
+    """Whether an expression depends on what is in a row, and not on its time or number alone."""
+    match expression:
+        case Attribute(_, variable):
+            return bool(variable)
+        case Call(_, arguments):
+            return any(map(_reads_attribute, arguments))
+        case Aggregate(_, argument):
+            return argument is not None and _reads_attribute(argument)
+        case _:
+            return False
 
 
 def _size(pattern: Pattern) -> int:

@@ -733,17 +733,18 @@ class ClauseParser:
                 if not conditions
                 else ""
             )
-        elif conditions and (seconds := self._seconds()):
-            hint = f"in a condition a duration is a number of seconds: {seconds}"
+        elif conditions:
+            hint = self.seconds_hint() or hint
         hint = foreign_word(token) or hint
         raise self.cursor.fail("AND, WHERE, WITH, CONSUMING or the next rule", hint)
 
-    def _seconds(self) -> str:
-        """The number before a unit of time, in seconds; "" where the token is none."""
+    def seconds_hint(self) -> str:
+        """What to write for the number before a unit of time in a condition; "" where the token is none."""
         number, unit = self.cursor.tokens[self.cursor.at - 1], self.cursor.token
         if number.kind not in ("integer", "decimal") or unit.kind != "name" or unit.text.lower() not in UNITS:
             return ""
-        return f"{Decimal(number.text) * UNITS[unit.text.lower()] / 1_000_000:f}"
+        seconds = Decimal(number.text) * UNITS[unit.text.lower()] / 1_000_000
+        return f"in a condition a duration is a number of seconds: {seconds:f}"
 
     def _at_conjunct(self) -> bool:
         """Whether `AND` begins a conjunct, if one that does not say how its event is chosen."""

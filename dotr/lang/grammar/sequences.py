@@ -463,7 +463,7 @@ class SequenceParser:
             raise Skip
         hint = "conditions are joined with &&" if word.key in ("&&", "||") else ""
         if word.kind == "name":
-            hint = nearest(word.text, (*WORDS, SKIPPING))
+            hint = self.clauses.seconds_hint() or nearest(word.text, (*WORDS, SKIPPING))
             if word.key == SKIPPING:
                 hint = "SKIPPING follows the pattern, before OF"
         elif word.key in (".", ";"):
