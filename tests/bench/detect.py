@@ -108,8 +108,7 @@ def batches(instants: Instants, waking: Set[str] | None = None) -> Batches:
         batch = FactBatch(waking if start else None, TOGETHER)
         for time, facts in instants[start : start + TOGETHER]:
             batch.put((time, (), facts, True))
-        batch.close()
-        found.append(batch.known)
+        found.append(batch.closed().known)
     return found
 
 

@@ -82,7 +82,7 @@ def in_batches(detector: TeslaDetector, known: list[Instant], size: int) -> tupl
         batch = FactBatch(detector.waking, size)
         for time, _, facts, graph in known[start : start + size]:
             batch.put((time, (), facts, graph))
-        batch.close()
+        batch.closed()
         for place, matches in detector.detected(iter(batch.known), seen, quiet):
             assert batch.known[place][0] == detector.now
             found += [Match(number, *raw[1:]) for number, raw in in_order(matches)]
