@@ -399,7 +399,7 @@ class Maintained:
     def _make(self) -> None:
         """Plans and code over the current index."""
         clauses, changing = self._clauses, self._changing
-        self._few = _FEW + _OF_A_RULE * len(clauses.all)
+        self._of_rules = _OF_A_RULE * len(clauses.all)
         self.general = EVERYTHING if changing is None else affected(clauses, sorted(changing))
         """Relations whose rows may change."""
         self.store = TripleIndex(
@@ -538,7 +538,7 @@ class Maintained:
         bulk, plans of a rule as much as some rows. What begins is joined either way.) Decided by counts, not
         by a clock.
         """
-        if ended <= self._few:
+        if ended <= _FEW + self._of_rules:
             return False
         return 2 * ended > len(self.index) - self._statements.derived()
 
