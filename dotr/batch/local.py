@@ -6,7 +6,6 @@ Method:  three rounds over files in a scratch folder: read the log and send grap
          task. Every round sorts its input, so order in the log does not matter. Parquet whose statistics show
          that no two tasks share a time (archives.py) skips the first round: it is extracted from its row
          groups.
-         Processes are copies of this one on Linux, unless it has threads; elsewhere they begin anew.
          A process asks the system to be ended when its parent ends (Linux), or waits for that in a thread
          (elsewhere); without either, a task would continue and write into the folder of a new run. The parent
          handles Ctrl-C: it ends the processes at once, whatever they are doing.
@@ -26,7 +25,7 @@ from concurrent.futures import BrokenExecutor, Executor, ProcessPoolExecutor, as
 from functools import partial
 from gc import set_threshold
 from multiprocessing import get_context, parent_process
-from threading import Thread, active_count
+from threading import Thread
 from time import monotonic
 from typing import Any, TypeVar
 
@@ -232,12 +231,7 @@ def _started() -> None:
 
 
 def _pool(processes: int) -> Executor:
-    """Processes that have imported what this one has, where it has one thread; else ones that begin anew:
-    what another thread holds at that moment, a copy would wait for.
-    """
-    alone = sys.platform == "linux" and active_count() == 1
-    context = get_context("fork" if alone else "spawn")
-    return ProcessPoolExecutor(processes, mp_context=context, initializer=begin)
+    return ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=begin)
 
 
 class _LocalRun(Struct):

@@ -308,7 +308,7 @@ class KeptRows(Sequence[KeptRow]):
         return time
 
     def mentions(self, place: int, text: str) -> bool:
-        """Whether a row of messages may have a text in it; cheaper than to read them."""
+        """Whether a row of messages may hold a string; cheaper than to read them."""
         return not self._rows[place][1] and text.encode() in zlib.decompress(self._rows[place][4])
 
 

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures import Executor, Future
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from dotr.batch.local import LocalRunner, _pool
+from dotr.batch.local import LocalRunner
 from dotr.batch.log import open_log
 from dotr.batch.runs import Report, Request
 from dotr.batch.work import Treatment, graph_text
@@ -245,15 +245,3 @@ def test_graphs_of_one_time_in_two_files_are_one_instant(tmp_path: Path) -> None
     events = [json.loads(line) for line in output(tmp_path / "out", report)]
     assert [(event["time"], event["bindings"]["room"]["value"]) for event in events] == [(7, "urn:x:kitchen")]
     assert (report.graphs, report.instants) == (3, 2)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere they always begin anew")
-@pytest.mark.parametrize(("threads", "way"), [(1, "fork"), (2, "spawn")])
-def test_processes_begin_anew_where_there_are_threads(
-    monkeypatch: pytest.MonkeyPatch, threads: int, way: str
-) -> None:
-    monkeypatch.setattr("dotr.batch.local.active_count", lambda: threads)
-    with _pool(1) as pool:
-        assert isinstance(pool, ProcessPoolExecutor)
-        assert pool._mp_context is not None
-        assert pool._mp_context.get_start_method() == way

@@ -115,8 +115,11 @@ def taken(task: Task, bundles: Iterable[bytes | None], state: Any) -> Iterator[A
         del _ENGINES[next(iter(_ENGINES))]
     _ENGINES[task.stream] = _Held(new, engine)
     pipeline, counts = engine.pipeline, engine.taken
-    told = {"sizes": json.dumps(pipeline.sizes()), "times": json.dumps([pipeline.latest, pipeline.watermark])}
-    last = {"events": 0, "late": counts.late, "refused": counts.refused, **told}
+    states = {
+        "sizes": json.dumps(pipeline.sizes()),
+        "times": json.dumps([pipeline.latest, pipeline.watermark]),
+    }
+    last = {"events": 0, "late": counts.late, "refused": counts.refused, **states}
     yield pd.DataFrame({**_NONE, **{name: [value] for name, value in last.items()}})
 
 
