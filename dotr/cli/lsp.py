@@ -573,16 +573,23 @@ def _ended_by_signals() -> Iterator[None]:
     for number in (signal.SIGINT, *POLITE):
         signal.signal(number, lambda _number, _frame: None)
     before = signal.set_wakeup_fd(writes.fileno())
-    threading.Thread(target=_stop_after, args=(reads,), daemon=True).start()
+    waiting = threading.Thread(target=_stop_after, args=(reads,), daemon=True)
+    waiting.start()
     try:
         yield
     finally:
         signal.set_wakeup_fd(before)
+        writes.close()
+        waiting.join()  # else it may write, or die, while the interpreter ends
+        reads.close()
 
 
 def _stop_after(reads: socket.socket) -> None:
-    while reads.recv(1)[0] not in (signal.SIGINT, *POLITE):
+    """End the process after a signal; return once the other end is closed."""
+    while (number := reads.recv(1)) and number[0] not in (signal.SIGINT, *POLITE):
         pass
+    if not number:
+        return
     with suppress(OSError):
         note("stopped")
         sys.stderr.flush()

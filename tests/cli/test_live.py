@@ -95,7 +95,9 @@ def test_ctrl_c_leaves_the_summary_alone(start: Start, columns: int) -> None:
     ran.until(lambda text: "room38" in text)
     assert ran.interrupt() == 130
     left = "".join(ran.screen.text.split())  # wherever lines break
-    assert left.startswith("dotr:eventsareintheviewalone:-oFILEwritesthem,--plainprintsthemdotr:41graphs")
+    head = "dotr:eventsareintheviewalone:-oFILEwritesthem,--plainprintsthem"
+    assert left.startswith(f"{head}warning[D2301]:1graph")
+    assert "dotr:41graphs" in left
     assert "●" not in left
     assert "closedupto38;" in left
     assert left.endswith("dotr:stopped")

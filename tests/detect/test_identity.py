@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dotr.events import Fact
-from dotr.program.names import _LINES, match_hash, match_hashes
+from dotr.program.names import _LINES, hashes_of, match_hash
 
 TERMS = st.sampled_from(["<urn:a>", '"1"', '"é"@en', None])
 FACTS: st.SearchStrategy[Fact] = st.tuples(
@@ -21,13 +21,13 @@ FACTS: st.SearchStrategy[Fact] = st.tuples(
 )
 def test_many_hashes_are_those_of_each(time: int, few: list[tuple[Fact, ...]], times: int) -> None:
     several = few * times
-    assert match_hashes(time, several) == [match_hash(time, facts) for facts in several]
+    assert hashes_of([(time, several)]) == [match_hash(time, facts) for facts in several]
 
 
 def test_more_hashes_than_are_made_at_once_are_those_of_each() -> None:
     trigger: Fact = (7, ("<urn:t>",), 0, "")
     several = [(trigger, (i, (f"<urn:{i}>",), 0, "")) for i in range(333)]
-    assert match_hashes(7, several) == [match_hash(7, facts) for facts in several]
+    assert hashes_of([(7, several)]) == [match_hash(7, facts) for facts in several]
 
 
 def test_long_values_are_not_kept_for_their_names() -> None:
@@ -37,6 +37,6 @@ def test_long_values_are_not_kept_for_their_names() -> None:
     )
     for facts in (long, short):
         several: list[tuple[Fact, ...]] = [(fact, fact) for fact in facts]
-        assert match_hashes(7, several) == [match_hash(7, facts) for facts in several]
+        assert hashes_of([(7, several)]) == [match_hash(7, facts) for facts in several]
     assert not any(fact in _LINES for fact in long)
     assert all(fact in _LINES for fact in short)

@@ -158,7 +158,8 @@ def to_topic(place: str) -> Sink:
     servers, topic = topic_of(place)
 
     def write(rows: DataFrame, _number: int) -> None:
-        write_topic(sorted_lines(rows).selectExpr("id AS key", "line AS value"), servers, topic)
+        records = sorted_lines(rows).selectExpr("id AS key", "left(line, length(line) - 1) AS value")
+        write_topic(records, servers, topic)
 
     return write
 
