@@ -189,7 +189,7 @@ def test_an_environment_that_is_sent_along_has_dotr(
         done = subprocess.run(
             [*command, *words], env=environment, cwd=tmp_path, timeout=LIMIT, capture_output=True, check=False
         )
-        said = done.stderr.decode(errors="replace")
+        said = (done.stdout + done.stderr).decode(errors="replace")  # spark-submit prints both there
         assert done.returncode == code, said
         assert ("D4307" in said) == (code == 4)
     assert len(list((tmp_path / "out0").glob("part-*.jsonl"))) > 0

@@ -527,7 +527,8 @@ def shipped(work: Work, version: str = __version__) -> Work:
             found = ""
         if found != version:
             there = json.dumps([version, found, platform.node(), sys.executable])
-            raise RuntimeError(f"dotr-worker:{there}dotr-worker:")
+            mark = "dotr-worker" + ":"  # a traceback shows lines of source, which must not hold it
+            raise RuntimeError(mark + there + mark)
         yield from pickle.loads(content)(batches)  # noqa: S301  # our own driver's bytes, same release
 
     return checked
