@@ -6,7 +6,7 @@ Method:  JSON has everything that a proof has, terms in N-Triples form; a page i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, assert_never
 
 from dotr.events import Clock, Fact
@@ -145,7 +145,7 @@ class PlainProofs:
             "rule": proof.rule.name,
             "id": proof.id,
             "time": self._clock.text(proof.time),
-            "bindings": dict(zip(names, map(_plain, proof.values), strict=True)),
+            "bindings": self._bound(names, proof.values),
             **self._rows(proof),
             "trigger": self._fact(proof.trigger),
             **self._due(proof.rule, proof.trigger),
@@ -289,9 +289,13 @@ class PlainProofs:
         return {"rule": event.rule, "id": event.id, "kept": event.kept}
 
     def _values(self, fact: Fact, variables: Sequence[str]) -> Plain:
-        pairs = zip(variables, fact[1], strict=True)
-        values = {name: _plain(term) for name, term in pairs if term is not None}
-        return {"time": self._clock.text(fact[0]), "values": values}
+        return {"time": self._clock.text(fact[0]), "values": self._bound(variables, fact[1])}
+
+    @staticmethod
+    def _bound(variables: Iterable[str], values: Iterable[Term | None]) -> Plain:
+        """The variables that have a value."""
+        pairs = zip(variables, values, strict=True)
+        return {name: _plain(term) for name, term in pairs if term is not None}
 
     def _step(self, step: proofs.ConjunctProof) -> Plain:
         conjunct = step.conjunct

@@ -70,6 +70,23 @@ def test_every_format_shows_a_match_and_none(files: None, format_: str) -> None:
     assert explained("--why-not", "Rise", "--at", "201", "--format", format_)
 
 
+@pytest.mark.parametrize("format_", ["text", "json", "ttl", "mermaid", "html"])
+def test_a_sequence_of_a_sequence_whose_value_is_unbound_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format_: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    inner = "SEQUENCE One := X OF X := Row WITHIN 0 s WITH ?v := X.?v, ?n := COUNT(*)"
+    outer = "SEQUENCE Run := One+ OF One WITHIN 5 s WITH ?n := COUNT(One)"
+    prefix, rule = "PREFIX : <http://example.org/>", "RULE Seen DEFINE { dotr_x a :Seen } FROM Run"
+    row = "QUERY Row := { SELECT ?v { ?o :a ?a OPTIONAL { ?o :v ?v } } }"
+    Path("rules.dotr").write_text("\n".join([prefix, row, inner, outer, rule]), encoding="utf-8")
+    line = '{"time": 1, "graph": "<x:o> <http://example.org/a> 1 ."}\n{"time": 9, "graph": ""}\n'
+    Path("stream.jsonl").write_text(line, encoding="utf-8")
+    shown = explained("--rule", "Seen", "--at", "6", "--format", format_)
+    assert "Traceback" not in shown
+    assert "One" in shown
+
+
 def test_a_rule_without_its_sequence_shows_how_far_that_came(files: None) -> None:
     text = explained("--why-not", "Seen", "--at", "201")
     assert "Seen did not fire @ 201: no Rise then" in text
