@@ -26,6 +26,7 @@ Why not: a retraction of every fact through detection: each kind of state would 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
@@ -161,7 +162,7 @@ class CorrectingPipeline(Pipeline):
         self.later_key = key
         """The key once the program that is planned holds."""
         self._lost: list[tuple[Time, GraphOrMessage, str]] = []  # waited under other rules, and are late
-        self._changes: list[InstantEvents] = []  # not given to the caller yet
+        self._changes: deque[InstantEvents] = deque()  # not given to the caller yet
         self._late = False  # whether the graph that is taken is late
         self._ending = self._replaying = False
         self._resuming = False  # whether what runs was run before a snapshot
@@ -317,7 +318,7 @@ class CorrectingPipeline(Pipeline):
     def given(self) -> Iterator[InstantEvents]:
         """What was found and not returned yet; nothing runs."""
         while self._changes:
-            yield self._changes.pop(0)
+            yield self._changes.popleft()
 
     def close_all(self) -> None:
         super().close_all()
