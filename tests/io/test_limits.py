@@ -347,7 +347,7 @@ def test_prefixes_that_are_carried_on_do_not_multiply(tmp_path: Path, name: str)
     options = SourceOptions(time_path="<urn:t>")
     begun = time.process_time()
     graphs = sum(1 for _ in Sources([str(tmp_path / name)], options, policy))
-    assert time.process_time() - begun < LINEAR + 5
+    assert time.process_time() - begun < 6 * LINEAR  # minutes if each message copies all names
     assert 2_000 < graphs < 5_500
     assert found.count("D2020") == 6_000 - graphs
 
