@@ -283,6 +283,7 @@ class TeslaDetector:
         self._sequences = list(network.sequences.values())
         self._deadlines = [one.sequence for one in self._sequences if one.sequence is not None]
         self._plain = not (self._every or self._late or self._sequences or network.chains)
+        self._seen_alone = _seen_alone(network) if self._plain else frozenset()
         self._waking = None if self.timeline is not None else waking(network)
         self._loop: BatchLoop | None = None
 
@@ -316,7 +317,7 @@ class TeslaDetector:
             network.sweep(time)
         if self.timeline is not None:
             return self._with_timeline(self.timeline, time, facts, graph)
-        if not graph:
+        if not graph and not self._seen_alone.issuperset(facts):
             return self._without_graph(time, facts)
         streams = self._streams
         known = [(streams[name], new) for name, new in facts.items() if new and name in streams]
@@ -692,6 +693,13 @@ class _Instant(Struct):
     agenda: list[_Woken] = field(default_factory=list)
     deferred: list[_Pending] = field(default_factory=list)
     place: int = 0
+
+
+def _seen_alone(network: Network) -> frozenset[str]:
+    """The streams whose facts all that looks at them sees without a graph, too, whatever else comes."""
+    seen = [(spec.stream, spec.occasions) for spec in network.columns]
+    seen += [(plan.stream, plan.occasions) for plan in network.plans]
+    return frozenset(network.streams).difference(stream for stream, found in seen if stream not in found)
 
 
 def _begins(occasions: Set[Occasion], new: Set[Occasion], old: Set[Occasion]) -> bool:

@@ -546,8 +546,10 @@ class LastingRun:
     def _next_before(self, bound: Time) -> Time | None:
         """The next change or tick before `bound`."""
         change = self.next()
+        if self._next_tick is None:
+            return None if change is None or change >= bound else change
         until = bound if change is None or change > bound else change
-        if self._next_tick is not None and (tick := self._next_tick(until)) is not None:
+        if (tick := self._next_tick(until)) is not None:
             until = tick  # before the change, if any
         return until if until < bound else None
 
@@ -563,7 +565,9 @@ class LastingRun:
         """Set how deep the events of an instant are. Raises ProgramError D4013 where effects follow effects
         without an end.
         """
-        pending = self._due(time)
+        pending = self._pending
+        if pending is not None and pending.time != time:
+            pending = None
         self._depth, self._chain = 0, ()
         if parts:
             self._points = 0
@@ -576,10 +580,9 @@ class LastingRun:
         if pending is not None and (self._depth > DEEPEST or self._points > LONGEST):
             raise _endless(pending, self._depth, self.clock.text(time))
 
-    def _due(self, time: Time) -> Pending | None:
-        """What is pending for an instant."""
-        pending = self._pending
-        return pending if pending is not None and pending.time == time else None
+    def _happens(self, time: Time) -> bool:
+        """Whether effects are due at an instant."""
+        return self._pending is not None and self._pending.time == time
 
     def _without(
         self, time: Time, parts: Sequence[GraphOrMessage], tick: bool, error: DotrError
@@ -591,7 +594,7 @@ class LastingRun:
         if oracle is not None:
             oracle.refuse(time, labelled(parts, time), error)
         failed: DotrError | None = None
-        if self._due(time) is not None and self._error_of(time, self._effects(time)) is not None:
+        if self._happens(time) and self._error_of(time, self._effects(time)) is not None:
             failed = self._leave_out(time)
             try:
                 return self.at(time, parts, tick), failed
@@ -611,8 +614,7 @@ class LastingRun:
 
     def _effects(self, time: Time) -> tuple[Effect, ...]:
         """The effects that happen at an instant."""
-        pending = self._pending
-        return pending.effects if pending is not None and pending.time == time else ()
+        return self._pending.effects if self._pending is not None and self._pending.time == time else ()
 
     def _leave_out(self, time: Time) -> DotrError | None:
         """Keep the effects of events, in output order, as far as they contradict neither what lasts nor
@@ -741,8 +743,9 @@ class LastingRun:
             graphs = [message.graph for message in messages if message.graph is not None]
             graph = graphs[0] if len(graphs) == 1 else [triple for one in graphs for triple in one]
         came = bool(graphs)
-        effects = self._effects(time)
-        if effects:
+        effects: tuple[Effect, ...] = ()
+        if self._pending is not None and self._pending.time == time:
+            effects = self._pending.effects
             come += _triples_of(effects)
         self._spending.begin(come, self._periods.statements, self._readers)
         replacement = self.ahead.get(time)
@@ -777,9 +780,9 @@ class LastingRun:
         """Spend what rules may do with the facts of an instant. Raises ProgramError D4132."""
         if not facts:
             return
-        spending = self._spending
-        most, units = spending.left, ANSWER * sum(map(len, facts.values()))
-        spending.spend(units if units <= most else most)
+        spending, units = self._spending, ANSWER * sum([len(found) for found in facts.values()])
+        most = spending.limit(units)
+        spending.spend(most)
         if units > most:
             name = max(facts, key=lambda stream: (len(facts[stream]), stream))
             changes = name.startswith(("ISTREAM ", "DSTREAM "))
