@@ -281,6 +281,12 @@ def test_a_rule_that_comes_back_starts_without_a_state() -> None:
     assert any(json.loads(line)["rule"] == "Counted" for line in wanted)
 
 
+def test_few_states_of_an_engine_are_kept() -> None:
+    """Each is whole; Spark keeps those of 100 batches unless it is told."""
+    settings = plan(Ordered, RULES, StreamOptions(), "kept").settings()
+    assert int(settings["spark.sql.streaming.minBatchesToRetain"]) <= 10
+
+
 def test_late_graphs_are_counted_and_an_end_closes_the_last_instant() -> None:
     states: list[Any] = []
     of = plan(Ordered, RULES, StreamOptions(), "late")

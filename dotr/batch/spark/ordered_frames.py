@@ -67,6 +67,7 @@ letters if these are kept.
 
 _STATE = "meta binary, token bigint, content binary"
 _STREAMS_KEPT = 2
+_STATES_KEPT = "10"
 
 
 class Task(Struct, frozen=True):
@@ -255,8 +256,10 @@ class Ordered:
         return found.observe(CLOSED, f.sum("late").alias("late"), f.sum("refused").alias("refused"))
 
     def settings(self) -> dict[str, str]:
-        """What a query needs when it starts: there is one group."""
-        return {"spark.sql.shuffle.partitions": "1"}
+        """What a query needs when it starts: there is one group, whose state is written whole after each
+        batch; Spark would keep that of 100.
+        """
+        return {"spark.sql.shuffle.partitions": "1", "spark.sql.streaming.minBatchesToRetain": _STATES_KEPT}
 
     def end(self, _watermark: int, batch: int | None, noted: Collection[int]) -> int | None:
         """The end to note after a query that processed the available data: the number of the next batch; None
